@@ -3,9 +3,12 @@ conformance law.
 """
 
 import functools
+import gzip
 import inspect
 import itertools
+import lzma
 import math
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -538,3 +541,21 @@ CASES = [
     _participations("vectors apart", VectorParticipations, Apart(5, 3, 2)),
     _participations("vectors in a window", VectorParticipations, Window(4, 2)),
 ]
+
+
+def packed(path, content):
+    """Write a file, packed as the end of its name says."""
+    kind = path.suffix.lower()
+    if kind == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("__MACOSX/._t.csv", b"x")  # as macOS adds
+            archive.writestr("t.csv", content)
+        return
+    pack = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": _zstd}.get(kind, bytes)
+    path.write_bytes(pack(content))
+
+
+def _zstd(content):
+    import pyarrow as pa
+
+    return pa.compress(content, codec="zstd", asbytes=True)

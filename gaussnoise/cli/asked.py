@@ -2,12 +2,13 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import OutputError, ParameterError
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
-from ..tables import Budgets, Plan, Schema, Target, Weight, budgets, plan
+from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
 from .console import ERR
@@ -27,9 +28,11 @@ def asked_for(
     marginals: list[str] | None,
     within: float | None = None,
     target: list[str] | None = None,
+    written: tuple[str | None, str | None, str | None, str | None] = (None, None, None, None),
 ) -> Asked:
-    """From a schema file and the options that say which tables, and how accurate."""
+    """From a schema file and the options that say which tables, how accurate, how written."""
     schema = Schema.load(path)
+    schema = replace(schema, file=dialect_of(schema.file, *written))
     targets: dict[frozenset[str], Target] = dict(map(target_of, target or []))
     if len(targets) < len(target or []):
         raise ParameterError("--target: expected one for each marginal, got two for one")
@@ -156,6 +159,19 @@ def weight_of(text: str) -> Weight:
             f"--weight: expected COLUMN:MOST, a column and the largest weight that counts in full, "
             f"got {text!r:.80}"
         ) from None
+
+
+def dialect_of(
+    base: Dialect,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    quote: str | None = None,
+) -> Dialect:
+    """How files are written: as options say, and else as ``base``, which a schema states."""
+    delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
+    said = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "quote": quote}
+    return replace(base, **{name: value for name, value in said.items() if value is not None})
 
 
 def table_of(paths: list[Path]) -> str | list[str]:

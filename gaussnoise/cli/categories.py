@@ -10,9 +10,10 @@ import typer
 from ..errors import OutputError
 from ..files.disk import save_text
 from ..privacy.definitions import ApproxDP
-from ..tables import discover_categories
+from ..tables import Dialect, discover_categories
+from .asked import dialect_of
 from .console import say, show
-from .options import Json, Person
+from .options import Decimal, Delimiter, Encoding, Json, Person, Quote
 
 
 def show_categories(
@@ -44,6 +45,10 @@ def show_categories(
             help="Values that spreadsheets take for formulas, like =1+1: show, or drop them.",
         ),
     ] = "show",
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Ledger with a delta, which is charged.")
     ] = None,
@@ -55,7 +60,7 @@ def show_categories(
         raise OutputError(f"categories: {out} exists already; hint: choose a new name")
     wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}  # checked there
     categories = discover_categories(
-        str(table),
+        dialect_of(Dialect(), delimiter, decimal, encoding, quote).table(table),
         column,
         ApproxDP(epsilon, delta),
         rows_per_person=rows_per_person,

@@ -8,12 +8,23 @@ import typer
 
 from ..errors import OutputError, ParameterError
 from ..estimators import column_means
-from ..tables import Schema
+from ..tables import Dialect, Schema
 from ..text import near
-from .asked import parts_of, privacy_of, table_of
+from .asked import dialect_of, parts_of, privacy_of, table_of
 from .console import ERR, say, show
 from .documents import means_document
-from .options import Delta, Epsilon, Json, Neighbors, Rho, Tables
+from .options import (
+    Decimal,
+    Delimiter,
+    Delta,
+    Encoding,
+    Epsilon,
+    Json,
+    Neighbors,
+    Quote,
+    Rho,
+    Tables,
+)
 from .patience import patience
 
 
@@ -53,6 +64,10 @@ def release_means(
         float, typer.Option("--k", help="Order of that moment: more for lighter tails.")
     ] = 2.0,
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="New JSON file for the results.")
     ] = None,
@@ -76,8 +91,10 @@ def release_means(
     names = parts_of(columns)
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"spread": spread, "k": k, "level": level, "ledger": ledger, "id": id}
+    base = Dialect() if schema is None else Schema.load(schema).file
+    read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
     with patience(ERR, "averaging"):
-        means = column_means(table_of(table), names, privacy_of(rho, epsilon, delta), **options)
+        means = column_means(read, names, privacy_of(rho, epsilon, delta), **options)
     if out is not None:
         means.save(out)
     if as_json:

@@ -8,9 +8,26 @@ import typer
 Tables = Annotated[
     list[Path],
     typer.Argument(
-        help="CSV or Parquet file, several, a quoted pattern like 'data/*.csv', or a folder of "
-        "Parquet."
+        help="CSV (.gz, .xz, .zst, .zip), Parquet, .xlsx, .sav, .dta or .sas7bdat file, several, a "
+        "quoted pattern like 'data/*.csv', or a folder of Parquet."
     ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        help="Of CSV, between fields: ';' or tab. This and the next three options come before the "
+        "schema's \\[file] table, where there is one.",  # an opening bracket alone is markup
+    ),
+]
+Decimal = Annotated[
+    str | None, typer.Option("--decimal", help="Of CSV, the decimal mark of numbers: . or ,")
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Of CSV: utf-8, cp1252, latin-1, cp1250, …")
+]
+Quote = Annotated[
+    str | None, typer.Option("--quote", help="Of CSV, around fields: '\"', \"'\", or '' for none.")
 ]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")

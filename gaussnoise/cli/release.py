@@ -12,7 +12,10 @@ from .asked import asked_for, plan_of, table_of
 from .console import ERR, say, show
 from .documents import release_document
 from .options import (
+    Decimal,
+    Delimiter,
     Delta,
+    Encoding,
     Epsilon,
     Json,
     Marginals,
@@ -20,6 +23,7 @@ from .options import (
     Norm,
     Person,
     Public,
+    Quote,
     Rho,
     Rows,
     SchemaFile,
@@ -48,6 +52,10 @@ def make_release(
     rows_per_person: Rows = 1,
     person: Person = None,
     weight: WeightColumn = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
     on_outside: Annotated[
         str,
@@ -78,7 +86,8 @@ def make_release(
         raise ParameterError(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    asked = asked_for(schema, marginals, within, target)
+    written = delimiter, decimal, encoding, quote
+    asked = asked_for(schema, marginals, within, target, written)
     budget = rho, epsilon, delta
     planned = plan_of(asked, budget, neighbors, p, rows_per_person, person, weight, public)
     released(planned, table_of(table), out, format, on_outside, ledger, id, as_json=as_json)

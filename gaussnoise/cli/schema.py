@@ -6,12 +6,14 @@ from typing import Annotated
 import typer
 
 from ..errors import DataError, ParameterError
+from ..tables import Dialect
 from ..tables.drafts.draft import draft
+from ..tables.reading.sniff import sniffed
 from ..text import number_of
-from .asked import table_of
+from .asked import dialect_of, table_of
 from .console import ERR, say, show
 from .documents import draft_document
-from .options import Json, Tables
+from .options import Decimal, Delimiter, Encoding, Json, Quote, Tables
 
 
 def draft_schema(
@@ -19,10 +21,17 @@ def draft_schema(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")
     ] = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
     as_json: Json = False,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
-    drafted = draft(table_of(table))
+    paths = table_of(table)
+    said = delimiter, decimal, encoding, quote
+    written = dialect_of(sniffed(paths, dialect_of(Dialect(), *said)), *said)
+    drafted = draft(written.table(paths))
     if not drafted.attributes:
         reasons = "; ".join(drafted.left_out.values())
         raise DataError(f"schema: no column can be an attribute; {reasons}")

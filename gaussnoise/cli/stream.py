@@ -12,15 +12,19 @@ import typer
 from ..errors import ParameterError, StreamWarning
 from ..streams import Stream, StreamPlan, Ticks
 from ..tables import Schema, plan
-from .asked import privacy_of, table_of, workload_of
+from .asked import dialect_of, privacy_of, table_of, workload_of
 from .console import ERR, say, show
 from .documents import stream_document
 from .options import (
+    Decimal,
+    Delimiter,
     Delta,
+    Encoding,
     Epsilon,
     Json,
     Neighbors,
     Norm,
+    Quote,
     Rho,
     SchemaFile,
     StreamFolder,
@@ -146,6 +150,10 @@ def run_tick(
             "row is counted twice.",
         ),
     ],
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
     ] = None,
@@ -153,8 +161,10 @@ def run_tick(
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
+    file = stream.plan.tables.schema.file
+    written = dialect_of(file, delimiter, decimal, encoding, quote)
     with patience(ERR, "counting"), _warnings_said():
-        stream.tick(table_of(table), number=number)
+        stream.tick(written.table(table_of(table)), number=number)
     target = stream.state.tick_folder(number)
     if as_json:
         return show({**stream_document(stream, folder), "tick": number, "published": target})

@@ -225,8 +225,8 @@ def column_means(
           beforehand.
 
     Args:
-        table: a dataframe of any kind, or the path of a CSV or Parquet file. Text that is no number
-            counts as none.
+        table: a dataframe of any kind, or the path of a CSV or Parquet file; of CSV in another
+            dialect, :meth:`Dialect.table`. Text that is no number counts as none.
         columns: names of numeric columns, at least one; each gets an equal share of the budget.
         privacy: :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
         by: categories of grouping columns, public: groups are all combinations.

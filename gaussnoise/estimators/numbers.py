@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from ..errors import DataError, ParameterError
 from ..tables.reading.codes import check_categories
 from ..tables.reading.columns import code_column, number_column
-from ..tables.reading.csv import text_number
+from ..tables.reading.csv import FORM, text_number
+from ..tables.reading.files import is_csv
 from ..tables.reading.frames import guarded, sql, type_name
 from ..tables.reading.opened import TASK, Opened, opened
 from ..tables.reading.persons import check_person_type, people_of
-from ..tables.reading.types import WORDS, check_type
+from ..tables.reading.types import WORDS, check_type, own_type
 from ..tables.schema.schema import Attribute
 
 Array = NDArray[np.float64]
@@ -67,11 +68,15 @@ def read_numbers(
             f"column_means: expected 1 to {_MOST_GROUPS} groups, got {len(groups)}"
         )
     check_categories(table, attributes, "drop")
-    named = {name: nw.String() for name in (*by, *([] if person is None else [person]))}
+    named = {attribute.name: own_type(attribute) for attribute in attributes}
+    named |= {} if person is None or person in named else {person: nw.Int64()}
     source = opened(table, named | dict.fromkeys(columns, nw.Float64()))
     if not source.untyped:
         attributes = _checked(source, columns, attributes, person)
-    data = guarded(TASK, lambda: _collected(source, columns, [*by, *named]), engine=source.engine)
+    hint = FORM if is_csv(table) else ""
+    data = guarded(
+        TASK, lambda: _collected(source, columns, [*by, *named]), hint, engine=source.engine
+    )
 
     def read() -> Numbers:
         numbers = {

@@ -17,6 +17,7 @@ from ..tables.counting.count import count_marginals
 from ..tables.counting.impossible import excluded
 from ..tables.planning.measure import ResidualQuery
 from ..tables.planning.plan import Plan
+from ..tables.reading.files import written_in
 from ..tables.release.publish import limit_of
 from ..tables.release.stream import measured_parts, table_of
 from ..tables.schema.schema import Attribute, OnOutside
@@ -45,6 +46,7 @@ def counted(
     Raises:
         DataError: rows that break the schema, or are of another tick and not to be carried.
     """
+    table = written_in(table, plan.schema.file)
     used = sorted({i for S in plan.tables.subsets for i in S})
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes, wanted, when = (

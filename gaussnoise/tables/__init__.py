@@ -13,6 +13,7 @@ from .release.quantiles import QuantileTable
 from .release.release import Measurement, TableRelease
 from .release.sums import MeanTable, SumTable
 from .release.table import MarginalTable, ProportionTable, QueryTable
+from .schema.dialect import Dialect
 from .schema.numbers import Weight
 from .schema.schema import Attribute, Schema
 
@@ -23,6 +24,7 @@ __all__ = [
     "Budgets",
     "Categories",
     "CellList",
+    "Dialect",
     "MarginalTable",
     "MeanTable",
     "Measurement",

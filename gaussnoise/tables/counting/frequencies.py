@@ -42,8 +42,8 @@ def count_values(
     Raises:
         DataError: no such column, another type or engine, or more distinct values.
     """
-    names = [column, *([] if limit is None else [limit.column])]
-    source = opened(table, dict.fromkeys(names, nw.String()))
+    whose = {} if limit is None else {limit.column: nw.Int64()}
+    source = opened(table, {column: nw.String()} | whose)
     engine, dtype = source.engine, source.types[column]
     words = column in source.text or dtype in WORDS
     if not (source.untyped or words or dtype.is_integer()):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import DataError, ParameterError
 from ...solvers.tables.residuals import Subset
-from ..reading.frames import guarded
+from ..reading.frames import guarded, native_frame
 from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside
 from .count import CHANGED, Placing, coded_records
@@ -34,7 +34,7 @@ COMMITTED = "part int, name string, digest string"  # what tasks say of a file
 
 def check_spark(table: object) -> None:
     """Refuse what is no Spark dataframe, or would count a row twice if it is computed again."""
-    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    frame = native_frame(table)
     if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
         raise ParameterError(
             f"release: executors=True expects a Spark dataframe, got {type(table).__name__}; hint: "

@@ -14,12 +14,23 @@ import narwhals as nw
 from ...errors import DataError
 from ..reading.columns import form_of
 from ..reading.csv import FORM
-from ..reading.files import is_csv
-from ..reading.frames import guarded, is_zoned, open_table, text_columns, type_name, zone_hint
+from ..reading.files import dialect_of, is_csv, written_in
+from ..reading.frames import (
+    guarded,
+    is_zoned,
+    open_table,
+    text_columns,
+    type_name,
+    without_zone,
+    zone_hint,
+)
 from ..reading.opened import is_untyped
 from ..reading.pieces import pieces
+from ..reading.sniff import decimal_columns, sniffed
 from ..reading.values import Form
-from ..schema.schema import RESERVED_NAMES, Attribute, Schema
+from ..schema.dates import ZONELESS
+from ..schema.dialect import USUAL, Dialect
+from ..schema.schema import RESERVED_NAMES, Attribute, Schema, file_toml
 from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, Seen
@@ -37,21 +48,24 @@ class Draft(NamedTuple):
         left_out: why the others are none, by name.
         reasons: why every attribute is what it is, by name; also of those in ``instead``.
         instead: attributes that columns which were left out could be after all, by name.
+        file: the dialect in which the table was read.
     """
 
     attributes: list[Attribute]
     left_out: dict[str, str]
     reasons: dict[str, str]
     instead: dict[str, Attribute]
+    file: Dialect = USUAL
 
     @property
     def schema(self) -> Schema:
         """What was drafted, which nothing is released with before a person has confirmed it."""
-        return Schema(self.attributes, is_draft=True)
+        return Schema(self.attributes, file=self.file, is_draft=True)
 
     def to_toml(self) -> str:
         """The schema file, with a comment for every column."""
-        blocks = ["draft = true\n", *map(self._block, self.attributes)]
+        file = [file_toml(self.file)] if self.file.stated else []
+        blocks = ["draft = true\n", *file, *map(self._block, self.attributes)]
         for name, reason in self.left_out.items():
             lines = [f"left out: {reason}"]
             if name in self.instead:
@@ -74,14 +88,15 @@ def draft(table: object) -> Draft:
 
     See :meth:`Schema.draft`.
     """
-    frame = open_table(table)
+    table = written_in(table, sniffed(table))
+    frame = open_table(table, decimal_columns(table))
     types = guarded(
         "read the table's columns",
         lambda: dict(frame.collect_schema()),
         engine=frame.implementation,
     )
     text = text_columns(table, list(types))
-    drafted = Draft([], {}, {}, {})
+    drafted, zoneless = Draft([], {}, {}, {}, dialect_of(table)), without_zone(table)
     columns: dict[str, Seen] = {}
     for name, dtype in types.items():
         form = Form.TEXT if name in text else _form(frame, name)
@@ -101,7 +116,8 @@ def draft(table: object) -> Draft:
     for name, column in columns.items():
         role = role_of(name, column)
         try:
-            attribute, drafted.reasons[name] = _attribute(name, column)
+            attribute, reason = _attribute(name, column)
+            drafted.reasons[name] = f"{reason}; {ZONELESS}" if name in zoneless else reason
         except DataError as error:
             drafted.left_out[name] = role or str(error)
             continue

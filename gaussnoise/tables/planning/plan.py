@@ -124,7 +124,8 @@ class Plan(Accuracy):
         Args:
             table: a dataframe (anything narwhals reads); or the path of a CSV or Parquet file, a
                 list of such paths, a pattern like ``data/*.csv``, all with the same columns; or a
-                folder of Parquet, in which names of folders like ``year=2024`` are columns too.
+                folder of Parquet, in which names of folders like ``year=2024`` are columns too. CSV
+                is read in the schema's dialect, or in that of :meth:`Dialect.table`.
             out: a new directory for the files of :meth:`TableRelease.save`; checked before noise is
                 drawn. Tables are written one at a time and read back when asked for, so memory
                 follows the largest of them.

@@ -17,7 +17,7 @@ from .codes_lazy import coded_lazily
 from .codes_polars import coded_polars
 from .columns import Codes, code_column, form_of, plain_type
 from .dates import with_numbers
-from .frames import guarded
+from .frames import guarded, native_frame
 from .opened import TASK, Opened, is_untyped, opened
 from .persons import PERSON, People, check_engine, check_person_type, dask_person, people_of
 from .types import check_type, own_type
@@ -34,7 +34,7 @@ def open_for(
         ParameterError: a person in an engine that has no windows.
     """
     wanted = {a.name: own_type(a) for a in attributes}
-    source = opened(table, ({} if person is None else {person: nw.String()}) | wanted)
+    source = opened(table, ({} if person is None else {person: nw.Int64()}) | wanted)
     if person is not None:
         check_engine(source.engine)
         if not source.untyped:
@@ -59,7 +59,7 @@ def check_categories(table: object, attributes: Sequence[Attribute], on_outside:
     Raises:
         DataError: categories that are one value where rows decide on the type of a column.
     """
-    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    frame = native_frame(table)
     if isinstance(frame, nw.DataFrame | nw.LazyFrame) and is_untyped(frame):
         for problem in _confused(frame, attributes, on_outside == "drop"):
             warnings.warn(f"{problem}; no row counts as one of them", SchemaWarning, stacklevel=4)

@@ -3,56 +3,66 @@ r"""CSV and TSV files as tables of text, one row a record, with nothing guessed.
 CSV is read by RFC 4180: a quote opens a field, closes it, or is doubled inside a quoted field, and
 nowhere else may one stand. Readers that forgive more let one row swallow those after it, up to the
 next quote, so that one person would change more than one row. TSV is read by IANA's
-text/tab-separated-values, which knows no quotes and no escapes.
+text/tab-separated-values, which knows no quotes and no escapes. A :class:`.Dialect` may state
+another delimiter, quote, encoding or decimal mark; the rules are the same.
 
 A row is a record as parsed: a quoted field may hold line ends. What is read: Excel's and pandas'
 CSV, R's with ``row.names = FALSE``, PostgreSQL's ``COPY … CSV``. What is refused: blanks beside
-quotes, ``\"`` for a quote (MySQL), UTF-16, a first line ``sep=;``, no column names. Text is taken
-as it stands: ``NA``, ``\N`` and ``NULL`` are text.
+quotes, ``\"`` for a quote (MySQL), UTF-16, no column names. Text is taken as it stands: ``NA``,
+``\N`` and ``NULL`` are text.
 """
 
 import csv
 import glob
-import gzip
+import io
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import DataError
+from ..schema.dialect import USUAL, Dialect, hint
+from .plain import Plain, served
 
-FORM = "in CSV, write UTF-8 and as many fields in every record as in the first line"
+FORM = (
+    f"in CSV, write UTF-8, or state the encoding, like {hint(encoding='cp1252')}; and as many "
+    "fields in every record as in the first line"
+)
 _PIECE = 2**19
 _USUAL_LINE = 2_000_000  # duckdb's own limit
 
 
-def open_csv(paths: Sequence[str], connection: Any) -> Any:
+def open_csv(paths: Sequence[str], connection: Any, dialect: Dialect = USUAL) -> Any:
     """A duckdb relation of text columns; each file is checked by itself.
 
     Raises:
         DataError: a quote where none may stand, or no first line of column names, or several
             files that differ in these or in kind.
     """
-    kinds = {path.lower().removesuffix(".gz")[-4:] for path in paths}
-    tabs = ".tsv" in kinds
-    headers = [_header(path, tabs) for path in paths]
+    files = [Plain(path, dialect) for path in paths]
+    headers = [_header(file, dialect) for file in files]
     names = headers[0]
-    if len(kinds) > 1 or any(header != names for header in headers):
+    delimiter, quote = files[0].delimiter, files[0].quote
+    if any((file.delimiter, file.quote) != (delimiter, quote) for file in files) or any(
+        header != names for header in headers
+    ):
         raise DataError(
             "table: expected files of one kind with the same first line of column names in each; "
             "hint: the same columns in the same order"
         )
-    checked = [_check_bytes(path, tabs) for path in paths]
-    several_lines = any(inside for inside, _ in checked)
-    longest = max(length for _, length in checked)
-    quote = "" if tabs else '"'
+    checked = [_check_bytes(file) for file in files]
+    several_lines = any(one.several_lines for one in checked)
+    longest = max(one.longest for one in checked)
+    usual = all(file.is_usual for file in files)
     return connection.read_csv(
-        [glob.escape(path) for path in paths],
+        [glob.escape(path) for path in paths]
+        if usual
+        else served({f: one.length for f, one in zip(files, checked, strict=True)}, connection),
         columns=dict.fromkeys(names, "VARCHAR"),
         auto_detect=False,
         header=True,
-        delimiter="\t" if tabs else ",",
+        delimiter=delimiter,
         quotechar=quote,
         escapechar=quote,
         comment="",
@@ -63,9 +73,18 @@ def open_csv(paths: Sequence[str], connection: Any) -> Any:
         hive_partitioning=False,
         # where one thread's piece of the file begins inside a quoted field, several threads can
         # fail
-        parallel=not several_lines,
+        parallel=usual and not several_lines,
         **({} if longest < _USUAL_LINE else {"max_line_size": longest}),
     )
+
+
+def check_quotes(path: str, dialect: Dialect) -> None:
+    """Refuse quotes where none may stand.
+
+    Raises:
+        DataError: there is one.
+    """
+    _check_bytes(Plain(path, dialect))
 
 
 def text_number(column: str) -> str:
@@ -79,36 +98,56 @@ def text_number(column: str) -> str:
     return f"TRY_CAST(CASE WHEN NOT ({strange}) THEN trim({column}) END AS DOUBLE)"
 
 
-def _open(path: str) -> Any:
-    return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
-
-
-def _header(path: str, tabs: bool) -> list[str]:
-    with _open(path) as file:
-        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            raise DataError('table: expected UTF-8, got UTF-16; hint: save it as "CSV UTF-8"')
-    opener = gzip.open if path.lower().endswith(".gz") else open
-    # bytes that are no text are the engine's to refuse: here the first few rows would answer for
+def _header(plain: Plain, dialect: Dialect) -> list[str]:
+    # bytes of rows that are no text are the engine's to refuse: here the first few would answer for
     # all
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-        quoting = csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL
+    with (
+        plain.open() as file,
+        io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="") as text,
+    ):
+        quoting = csv.QUOTE_MINIMAL if plain.quote else csv.QUOTE_NONE
         try:
             names = next(
-                csv.reader(file, delimiter="\t" if tabs else ",", quoting=quoting, strict=True), []
+                csv.reader(
+                    text,
+                    delimiter=plain.delimiter,
+                    quotechar=plain.quote or None,
+                    quoting=quoting,
+                    strict=True,
+                ),
+                [],
             )
         except csv.Error:
             names = None
+    doubtful = dialect.delimiter is None and len(names or ()) < 2
+    other = _other_delimiter(plain) if doubtful else None
+    if other is not None:
+        raise DataError(
+            f"table: expected column names with {plain.delimiter!r} between them, got "
+            f"{other!r}; hint: {hint(delimiter=other)}"
+        )
     if names is None:
         raise DataError(_QUOTES)
-    if len(names) == 1 and names[0].lower().startswith("sep="):
+    if any("\ud800" <= character <= "\udfff" for name in names for character in name):
         raise DataError(
-            "table: expected column names in the first line, got sep=; hint: delete that line, "
-            "use commas"
+            f"table: expected column names in UTF-8; hint: {hint(encoding='cp1252')}, or another "
+            "encoding"
         )
-    if not names or len(set(names)) < len(names) or "" in names:
+    if len(names) > 1 and names[-1] == "":
         raise DataError(
-            "table: expected a first line of distinct column names, none empty; "
+            "table: expected a name for every column, got none after the last delimiter of the "
+            "first line; hint: write no delimiter after the last field"
+        )
+    if not names or "" in names:
+        raise DataError(
+            "table: expected a first line of column names, none empty; "
             "hint: write no row names (pandas: index=False, R: row.names = FALSE)"
+        )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(
+            f"table: expected distinct column names, got {twice!r} twice; hint: rename one, also "
+            "where neither is asked for"
         )
     if len({name.lower() for name in names}) < len(names):
         raise DataError(
@@ -118,16 +157,44 @@ def _header(path: str, tabs: bool) -> list[str]:
     return names
 
 
+def _other_delimiter(plain: Plain) -> str | None:
+    """What the first line, which is public, seems to have between its names."""
+    with plain.open() as file:
+        line = file.readline(_PIECE).decode("utf-8", "replace")
+    for mark in filter(lambda mark: mark != plain.delimiter, ";\t|,"):
+        try:
+            (names,) = csv.reader([line], delimiter=mark, quotechar=plain.quote or '"', strict=True)
+        except (csv.Error, ValueError):
+            continue
+        if len(names) > 1:
+            return mark
+    return None
+
+
 _QUOTES = (
     "table: expected CSV by RFC 4180, where a quote opens a field, closes it, or is doubled "
     "inside a quoted field; "
     'got another one, or a field that never closes; hint: write "" for a quote, not \\", and no '
-    "blanks beside quotes"
+    f"blanks beside quotes; where quotes mean nothing: {hint(quote='')}"
 )
 
 
-def _check_bytes(path: str, tabs: bool) -> tuple[bool, int]:
-    """Whether quoted fields hold line ends, and more than the longest record's bytes.
+class _Checked(NamedTuple):
+    """What a file's bytes say.
+
+    Attributes:
+        several_lines: whether quoted fields hold line ends.
+        longest: more than the longest record's bytes.
+        length: all bytes.
+    """
+
+    several_lines: bool
+    longest: int
+    length: int
+
+
+def _check_bytes(plain: Plain) -> _Checked:
+    """What the bytes of a file say.
 
     Quotes alternate: a doubled one closes its field and opens it again at once.
 
@@ -136,23 +203,26 @@ def _check_bytes(path: str, tabs: bool) -> tuple[bool, int]:
     """
     before, inside, several_lines, run, longest = b"\n", 0, False, 0, 0
     kinds: set[bytes] = set()
-    for piece, after in _pieces(path):
-        quoted, mixed = not tabs and (inside == 1 or b'"' in piece), b"\r" in before + piece
+    quote, delimiter, size = plain.quote.encode(), ord(plain.delimiter), 0
+    for piece, after in _pieces(plain):
+        size += len(piece)
+        quoted = bool(quote) and (inside == 1 or quote in piece)
+        mixed = b"\r" in before + piece
         ended = b"\n" in piece
         if quoted or mixed:
             around = np.frombuffer(before + piece + after, dtype=np.uint8)
             own = around[1:-1]
             breaks = (own == ord("\n")) | (own == ord("\r"))
             if quoted:
-                quotes = own == ord('"')
+                quotes = own == ord(quote)
                 within = ((np.cumsum(quotes, dtype=np.uint8) + np.uint8(inside)) & 1).view(
                     bool
                 )  # after each byte
                 beside = (
                     (around == ord("\n"))
                     | (around == ord("\r"))
-                    | (around == ord(","))
-                    | (around == ord('"'))
+                    | (around == delimiter)
+                    | (around == ord(quote))
                 )
                 if (quotes & ~np.where(within, beside[:-2], beside[2:])).any():
                     raise DataError(_QUOTES)
@@ -176,20 +246,16 @@ def _check_bytes(path: str, tabs: bool) -> tuple[bool, int]:
         before = piece[-1:]
     if inside:
         raise DataError(_QUOTES)
-    return several_lines, longest
+    return _Checked(several_lines, longest, size)
 
 
-def _pieces(path: str) -> Iterator[tuple[bytes, bytes]]:
-    """The file's bytes after a byte order mark, each piece with the byte that follows; a comma
-    follows the last.
-    """
-    with _open(path) as file:
-        if file.read(3) != b"\xef\xbb\xbf":
-            file.seek(0)
+def _pieces(plain: Plain) -> Iterator[tuple[bytes, bytes]]:
+    """The text's bytes, each piece with the byte that follows; a delimiter follows the last."""
+    with plain.open() as file:
         piece = file.read(_PIECE)
         while piece:
             following = file.read(_PIECE)
-            yield piece, following[:1] or b","
+            yield piece, following[:1] or plain.delimiter.encode()
             piece = following
 
 

@@ -5,27 +5,53 @@ import os
 from typing import Any
 
 from ...errors import DataError
+from ..schema.dialect import USUAL, Dialect, Files
+from .office import is_office
 
-_TEXT = (".csv", ".tsv")
+PACKED = (".gz", ".xz", ".zst")
+_TEXT = (".csv", ".tsv", ".zip")
 _PARQUET = (".parquet", ".pq")
+
+
+def written_in(table: object, dialect: Dialect) -> object:
+    """The table; files of which nothing is said are in this dialect."""
+    return table if isinstance(table, Files) or not is_path(table) else Files(table, dialect)
+
+
+def dialect_of(table: object) -> Dialect:
+    """How a table's files are written."""
+    return table.dialect if isinstance(table, Files) else USUAL
 
 
 def is_path(table: object) -> bool:
     """Whether a table is given by where its files are."""
+    table = _paths(table)
     if isinstance(table, list | tuple):
         return bool(table) and all(isinstance(path, str | os.PathLike) for path in table)
     return isinstance(table, str | os.PathLike)
 
 
 def is_csv(table: Any) -> bool:
-    """Whether the names of a table's files say CSV or TSV, perhaps compressed."""
+    """Whether the names of a table's files say that all columns are read as text: CSV or TSV,
+    perhaps compressed, or what :mod:`.office` reads.
+    """
     if not is_path(table):
         return False
     try:
         names: list[Any] = table_files(table)
     except DataError:  # whoever opens them says so
-        names = list(table) if isinstance(table, list | tuple) else [table]
-    return all(os.fspath(n).lower().removesuffix(".gz").endswith(_TEXT) for n in names)
+        paths = _paths(table)
+        names = list(paths) if isinstance(paths, list | tuple) else [paths]
+    return all(_is_text(os.fspath(name).lower()) for name in names)
+
+
+def _paths(table: Any) -> Any:
+    return table.paths if isinstance(table, Files) else table
+
+
+def _is_text(name: str) -> bool:
+    bare = next((name.removesuffix(end) for end in PACKED if name.endswith(end)), name)
+    return bare.endswith(_TEXT) or is_office(name)
 
 
 def is_parquet(path: str) -> bool:
@@ -42,6 +68,7 @@ def table_files(table: Any) -> list[str]:
     Raises:
         DataError: there are none, or one of them twice.
     """
+    table = _paths(table)
     several = isinstance(table, list | tuple)
     paths = [os.fspath(path) for path in (table if several else [table])]
     # a list that was meant as data is not to be quoted
@@ -81,24 +108,28 @@ def _hidden(path: str) -> bool:
 def partition_columns(table: object, files: list[str]) -> list[str]:
     """Columns that the names of folders tell, as in ``sales/year=2024/part-0.parquet`` (Hive).
 
+    Of a folder, those below it; of patterns and lists, those that all files have.
+
     Raises:
-        DataError: not the same ones for every file.
+        DataError: not the same ones for every file of a folder.
     """
-    if not isinstance(table, str | os.PathLike) or not os.path.isdir(table):
+    place: Any = _paths(table)
+    folder = isinstance(place, str | os.PathLike) and os.path.isdir(place)
+    root = os.fspath(place) if folder else os.curdir
+    columns = {keys_of(os.path.relpath(file, root) if folder else file) for file in files}
+    names = next(iter(columns))
+    if len(columns) == 1 and len(set(names)) == len(names):
+        return list(names)
+    if not folder:
         return []
-    columns = {
-        tuple(
-            part.partition("=")[0]
-            for part in os.path.relpath(file, table).split(os.sep)[:-1]
-            if "=" in part
-        )
-        for file in files
-    }
-    if len(columns) > 1 or len(set(names := list(next(iter(columns))))) < len(names):
-        raise DataError(
-            f"table: expected the same partitions, like year=2024, above every file in {table}"
-        )
-    return names
+    raise DataError(
+        f"table: expected the same partitions, like year=2024, above every file in {place}"
+    )
+
+
+def keys_of(path: str) -> tuple[str, ...]:
+    """What the folders of a path tell: year of ``year=2024``."""
+    return tuple(p.partition("=")[0] for p in path.split(os.sep)[:-1] if "=" in p)
 
 
 def state_of(table: object) -> object:

@@ -13,7 +13,8 @@ import narwhals as nw
 
 from ...errors import DataError
 from .csv import open_csv
-from .files import is_csv, is_parquet, is_path, partition_columns, table_files
+from .files import dialect_of, is_csv, is_parquet, is_path, keys_of, partition_columns, table_files
+from .office import is_office, open_office
 
 Result = TypeVar("Result")
 
@@ -21,13 +22,21 @@ _ASIDE = "gaussnoise-reader"  # the name of a thread that the main thread waits 
 _opened: weakref.WeakSet[Any] = weakref.WeakSet()  # connections of such threads
 
 
-def open_table(table: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
-    """The table as a frame; CSV comes as text."""
+def open_table(table: object, numbers: Sequence[str] = ()) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    """The table as a frame; CSV comes as text.
+
+    ``numbers`` are the columns that are read as numbers: of files with another decimal mark, these
+    come with a point.
+    """
     if is_path(table):
         return nw.from_native(
-            guarded("open the file", lambda: _open_files(table), engine=nw.Implementation.DUCKDB)
+            guarded(
+                "open the file",
+                lambda: _open_files(table, numbers),
+                engine=nw.Implementation.DUCKDB,
+            )
         )
-    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    frame = native_frame(table)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
             "table: expected a dataframe (polars, pandas, pyarrow, duckdb, …), or the path of a "
@@ -41,7 +50,7 @@ def frame_backend(table: object) -> Any:
     """The dataframe library results come back in: the caller's own if it is eager, else pyarrow."""
     if is_path(table):
         return "pyarrow"
-    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    frame = native_frame(table)
     implementation = (
         frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
     )  # refused later
@@ -51,6 +60,22 @@ def frame_backend(table: object) -> Any:
         nw.Implementation.MODIN,
     )
     return implementation if eager else "pyarrow"
+
+
+def native_frame(table: object) -> object:
+    """A frame; what is none, as it is."""
+
+    def opened() -> object:
+        try:
+            return nw.from_native(table, pass_through=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        except nw.exceptions.DuplicateError:
+            pass
+        raise DataError(
+            "table: expected distinct column names, got one twice; hint: rename one, also where "
+            "neither is asked for"
+        )
+
+    return guarded("open it", opened)
 
 
 def guarded(
@@ -161,7 +186,7 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _open_files(table: object) -> Any:
+def _open_files(table: object, numbers: Sequence[str]) -> Any:
     files = table_files(table)
     if all(map(is_parquet, files)):
         return _open_parquet(files, partition_columns(table, files))
@@ -170,10 +195,28 @@ def _open_files(table: object) -> Any:
         raise DataError(
             "table: expected files of one kind, got CSV and Parquet"
             if strange is None
-            else "table: expected a .csv, .tsv or .parquet file (or .csv.gz, .tsv.gz), got "
-            f"{strange}"
+            else "table: expected a .csv, .tsv or .parquet file (or .csv.gz, .csv.xz, .csv.zst, "
+            f".zip, .xlsx, .sav, .dta, .sas7bdat), got {strange}"
         )
-    return open_csv(files, _connect())
+    if all(map(is_office, files)):
+        return open_office(files, _connect(), numbers)
+    if any(map(is_office, files)):
+        raise DataError("table: expected files of one kind, got CSV and others")
+    dialect = dialect_of(table)
+    text = open_csv(files, _connect(), dialect)
+    return text if dialect.decimal == "." else _with_points(text, numbers)
+
+
+def _with_points(text: Any, numbers: Sequence[str]) -> Any:
+    """The relation, in which comma and point change places in these columns.
+
+    So a text with the other mark is no number, and texts that differ still do.
+    """
+    columns = (
+        f"translate({sql(name)}, ',.', '.,') AS {sql(name)}" if name in numbers else sql(name)
+        for name in text.columns
+    )
+    return text.project(", ".join(columns))
 
 
 def _open_parquet(files: list[str], partitions: list[str]) -> Any:
@@ -185,18 +228,33 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Any:
             "table: expected the same columns of the same types in every Parquet file; "
             "hint: write them with one schema (integers with gaps as nullable integers)"
         )
+    columns = parts[0].columns
+    partitions = _told_by_folders(partitions, columns)
     if not partitions:
         return (
             parts[0]
             if len(files) == 1
             else connection.read_parquet([glob.escape(f) for f in files], hive_partitioning=False)
         )
-    if set(partitions) & set(parts[0].columns):
-        raise DataError("table: expected partitions that are no columns of the files as well")
+    # duckdb takes the folders' word, also above the table, for that of the files
+    others = [key for key in keys_of(files[0]) if key not in partitions]
+    if len(others) > len(_told_by_folders(others, columns)):
+        raise DataError(
+            "table: expected folders that tell only columns that are not in the files, or only "
+            f"those that are; got {', '.join(map(repr, others))} in both; hint: a path from within "
+            "such folders, or files without these columns"
+        )
     paths = ", ".join(literal(glob.escape(f)) for f in files)
     return connection.sql(
-        f"SELECT * FROM read_parquet([{paths}], hive_partitioning=true, hive_types_autocast=false)"
+        f"SELECT {', '.join(map(sql, [*columns, *partitions]))} FROM "
+        f"read_parquet([{paths}], hive_partitioning=true, hive_types_autocast=false)"
     )
+
+
+def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Partitions that are no columns of the files as well; such columns are as the files say."""
+    inside = {column.lower() for column in columns}
+    return [name for name in partitions if name.lower() not in inside]
 
 
 def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
@@ -206,7 +264,34 @@ def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
     """
     if not is_path(table):
         return ()
-    return names if is_csv(table) else partition_columns(table, table_files(table))
+    if is_csv(table):
+        return names
+    files = table_files(table)
+    partitions = partition_columns(table, files)
+    if not partitions:
+        return ()
+    own = guarded(
+        "open the file",
+        lambda: _connect().read_parquet(glob.escape(files[0]), hive_partitioning=False),
+        engine=nw.Implementation.DUCKDB,
+    )
+    return _told_by_folders(partitions, own.columns)
+
+
+def without_zone(table: object) -> tuple[str, ...]:
+    """Columns of Parquet's INT96, Spark's usual timestamps, of which no file says the time zone.
+
+    None where files cannot be read: opening them says so.
+    """
+    from pyarrow import parquet
+
+    found: dict[str, None] = {}
+    with contextlib.suppress(Exception):
+        for file in table_files(table) if is_path(table) and not is_csv(table) else ():
+            schema = parquet.ParquetFile(file).schema
+            columns = [schema.column(k) for k in range(len(schema.names))]
+            found |= {c.path: None for c in columns if c.physical_type == "INT96"}
+    return tuple(found)
 
 
 def literal(text: str) -> str:

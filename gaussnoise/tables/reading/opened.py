@@ -56,11 +56,13 @@ def opened(table: object, wanted: Mapping[str, nw.dtypes.DType]) -> Opened:
     Args:
         table: as for :func:`gaussnoise.tables.reading.frames.open_table`.
         wanted: names of columns, with types for those that have none, since all is null in them.
+            Text of those of numbers is read as numbers: with the file's decimal mark, and as codes
+            where values have labels.
 
     Raises:
         DataError: a column that is missing, or of a type that is not read.
     """
-    frame = open_table(table)
+    frame = open_table(table, [name for name, dtype in wanted.items() if dtype.is_numeric()])
     engine = frame.implementation
     untyped = is_untyped(frame)
 
@@ -73,8 +75,7 @@ def opened(table: object, wanted: Mapping[str, nw.dtypes.DType]) -> Opened:
 
     names, types = guarded(TASK, columns, engine=engine)
     if missing := [name for name in wanted if name not in names]:
-        csv = is_csv(table)
-        hint = "; hint: CSV needs commas, and column names in its first line" if csv else ""
+        hint = "; hint: names as the file's first line has them" if is_csv(table) else ""
         raise DataError(
             f"table: expected columns {', '.join(map(repr, missing))}, which are missing"
             f"{near(missing[0], names) or hint}"

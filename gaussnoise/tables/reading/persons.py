@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import DataError, ParameterError
 from .columns import encoded, storage_of, untyped
-from .frames import guarded, sql, type_name
+from .frames import native_frame, sql, type_name
 from .steps import is_a_number
 from .values import INEXACT, Form, Key, person_of
 
@@ -24,7 +24,7 @@ PERSON = "person"  # what the column is called beside the codes c0, c1, …
 
 def check_table(table: object) -> None:
     """As :func:`check_engine`; what is no table is refused later."""
-    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    frame = native_frame(table)
     if isinstance(frame, nw.DataFrame | nw.LazyFrame):
         check_engine(frame.implementation)
 

@@ -177,7 +177,8 @@ def discover_categories(
           never shown, but that there are more than 10⁷ is refused.
 
     Args:
-        table: a CSV, TSV or Parquet file, or a table of polars, pandas, pyarrow, duckdb or dask.
+        table: a CSV, TSV or Parquet file, or a table of polars, pandas, pyarrow, duckdb or dask;
+            of CSV in another dialect, :meth:`Dialect.table`.
         column: of text or integers. Nulls are passed over. Values of a CSV file are text, as its
             bytes say: 3 and 03 are two.
         privacy: what all of it may spend.

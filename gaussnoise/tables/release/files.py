@@ -325,6 +325,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         "person": plan.person,
         "rows_counted": counted_text(plan),
         "on_outside": release.on_outside,
+        **({"without_time_zone": release.without_zone} if release.without_zone else {}),
         "privacy": plan.privacy.as_dict(query.count, TABLE_STEPS),
         "rho": release.rho_charged if release.private else None,
         "epsilon_delta": implied if release.private else None,
@@ -385,10 +386,11 @@ def _unit(plan: "Plan") -> dict[str, object]:
 
 def read_release(
     plan: "Plan", directory: str | os.PathLike[str]
-) -> tuple[bool, float, OnOutside, StoredTables]:
+) -> tuple[bool, float, OnOutside, tuple[str, ...], StoredTables]:
     """What a release of ``plan`` says, and its tables.
 
-    Whether it is private, the ρ charged, and what became of rows outside.
+    Whether it is private, the ρ charged, what became of rows outside, and which attributes are
+    timestamps of unknown time zone.
 
     All files are checked by its record.
     """
@@ -411,10 +413,12 @@ def read_release(
         places = _places(plan, folder, record)
         private, rho = record["private"], record["rho"] or 0.0
         on_outside: OnOutside = record.get("on_outside", "refuse")
+        zoneless = record.get("without_time_zone", [])
         whole = (
             type(private) is bool and type(rho) is float and set(places) == set(plan.tables.subsets)
         )
         whole = whole and type(on_outside) is str and on_outside in get_args(OnOutside)
+        whole = whole and type(zoneless) is list and set(zoneless) <= set(plan.schema.names)
         if not (whole and all(place.file in record["files"] for place in places.values())):
             raise ValueError
         calibrated = record["noise"]["sigma"], record["noise"].get("contrasts", {})
@@ -435,7 +439,7 @@ def read_release(
             "intact, read them as "
             "they are"
         )
-    return private, rho, on_outside, StoredTables(folder, places)
+    return private, rho, on_outside, tuple(zoneless), StoredTables(folder, places)
 
 
 def _most_bytes(plan: "Plan") -> int:

@@ -25,7 +25,8 @@ from ..counting.impossible import excluded
 from ..counting.persons import PersonLimit
 from ..planning.plan import MOST_HERE, Plan
 from ..reading.codes import check_categories
-from ..reading.frames import frame_backend
+from ..reading.files import written_in
+from ..reading.frames import frame_backend, without_zone
 from ..reading.persons import check_table
 from ..schema.schema import OnOutside
 from .executors.door import check_executors, released
@@ -186,6 +187,7 @@ def _count(
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
     rules, limit = excluded(plan.schema, used), limit_of(plan)
+    table = written_in(table, plan.schema.file)
     counted = count_marginals(
         table, attributes, list(planned), on_outside, limit, plan.weight, plan.unit, rules
     )
@@ -259,7 +261,16 @@ def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -
     backend = frame_backend(table)
     if plan.person is not None:
         check_table(table)
+    zoneless, names = without_zone(table), [plan.schema.names[i] for i in _used(plan)]
     check_categories(table, [plan.schema.attributes[i] for i in _used(plan)], on_outside)
     return TableRelease(
-        plan, private, plan.rho_charged, plan.covariance, plan.query, zeros, backend, on_outside
+        plan,
+        private,
+        plan.rho_charged,
+        plan.covariance,
+        plan.query,
+        zeros,
+        backend,
+        on_outside,
+        without_zone=tuple(name for name in names if name in zoneless),
     )

@@ -75,6 +75,8 @@ class TableRelease(PickledByArguments):
         on_outside: what became of rows with values outside the schema, see :meth:`Plan.release`.
         over: of a stream's tables, which ticks they are about, and what the stream promises;
             ``rho_charged`` is then the whole stream's.
+        without_zone: attributes whose Parquet files hold timestamps of a type (INT96) that says no
+            time zone: they are counted as written.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -99,6 +101,7 @@ class TableRelease(PickledByArguments):
     backend: Any = field(repr=False)
     on_outside: OnOutside = "refuse"
     over: OverTime | None = None
+    without_zone: tuple[str, ...] = ()
 
     @property
     def times(self) -> str | None:
@@ -796,8 +799,18 @@ class TableRelease(PickledByArguments):
         """
         if plan is None:
             plan = planned_again(directory)
-        private, rho, on_outside, tables = read_release(plan, directory)
-        return cls(plan, private, rho, plan.covariance, plan.query, tables, "pyarrow", on_outside)
+        private, rho, on_outside, zoneless, tables = read_release(plan, directory)
+        return cls(
+            plan,
+            private,
+            rho,
+            plan.covariance,
+            plan.query,
+            tables,
+            "pyarrow",
+            on_outside,
+            without_zone=zoneless,
+        )
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "

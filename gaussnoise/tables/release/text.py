@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ... import text as _text
 from ..planning.text import impossible_rules, plan_text
+from ..schema.dates import ZONELESS
 from ..schema.numbers import interval_text
 from .tidy import LEVEL, level_text
 
@@ -31,6 +32,7 @@ def release_text(release: "TableRelease") -> str:
             "number by itself.",
             *numbers_text(release),
             *dropped_text(release),
+            *(f"{name}: {ZONELESS}." for name in release.without_zone),
             *disclaimers(release),
         ]
     )

@@ -24,6 +24,10 @@ AS_EDGES = "dates are edges of bins, like edges = [2020-01-01, 2020-07-01, 2021-
 AS_NUMBERS = "for sums and means, add a column of numbers, like days since a fixed date"
 EXPECTED_EDGES = "edges of at least two increasing numbers, or dates like 2020-01-31"
 NO_ZONE = "local times without a time zone, or dates"
+ZONELESS = (
+    "the file's timestamps (INT96) say no time zone and are counted as written, which for Spark is "
+    "UTC"
+)
 _TIMES = datetime.date | datetime.time | datetime.timedelta | np.datetime64 | np.timedelta64
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)

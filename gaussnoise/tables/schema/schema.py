@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from domains import AbstractBase, Clipped
 
-from ...errors import DataError, SchemaError, SchemaWarning
+from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
 from ...files.disk import opened
 from .bases import EXPECTED_BASE, as_base, base_value
 from .dates import (
@@ -32,6 +32,7 @@ from .dates import (
     is_open,
     place,
 )
+from .dialect import USUAL, Dialect
 from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .impossible import EXPECTED, Rule, as_rules
 from .impossible import text_of as _label
@@ -218,6 +219,8 @@ class Schema:
             one is as a row with a value outside the schema: it refuses the release, or is left out
             of all its tables. Rules count where all their attributes are in some table of the
             release. Nothing else changes: such cells are released, and have noise as all others.
+        file: how CSV files are written that plans of this schema read, where it is not RFC 4180
+            with commas in UTF-8.
         is_draft: whether it was read off data and no person has confirmed it: see :meth:`draft`.
             Such a schema can be planned with, and nothing can be released. In TOML,
             ``draft = true``.
@@ -234,12 +237,14 @@ class Schema:
 
     attributes: tuple[Attribute, ...]
     impossible: tuple[Rule, ...] = ()
+    file: Dialect = USUAL
     is_draft: bool = False
 
     def __init__(
         self,
         attributes: Iterable[Attribute],
         impossible: Iterable[Mapping[str, Category | Sequence[Category]] | Rule] = (),
+        file: Dialect = USUAL,
         *,
         is_draft: bool = False,
     ) -> None:
@@ -272,6 +277,12 @@ class Schema:
                         f"than the attribute {level!r}"
                     )
         object.__setattr__(self, "impossible", as_rules(impossible, listed))
+        if not isinstance(file, Dialect):
+            raise SchemaError(
+                f"schema: expected file to be a Dialect, got {type(file).__name__}; hint: "
+                'file=Dialect(delimiter=";")'
+            )
+        object.__setattr__(self, "file", file)
         if not isinstance(is_draft, bool):
             raise SchemaError(
                 f"schema: expected is_draft to be true or false, got {type(is_draft).__name__}"
@@ -300,8 +311,10 @@ class Schema:
                 Tables ``[[workload]]`` say what the shell asks where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
                 here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
-                that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A first
-                line ``draft = true`` keeps the schema from being released with.
+                that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A table
+                ``[file]`` says how CSV files are written, by the arguments of :class:`Dialect`:
+                ``delimiter = ";"``. A first line ``draft = true`` keeps the schema from being
+                released with.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -335,8 +348,16 @@ class Schema:
                 line = toml_line(text, ("impossible", str(k)))
                 raise SchemaError(f"{name}:{line}: {error}") from None
         try:
+            file = Dialect(**content.get("file", {}))
+        except ParameterError as error:
+            line = toml_line(text, ("file",))
+            raise SchemaError(f"{name}:{line}: file: {error}") from None
+        try:
             return cls(
-                attributes, content.get("impossible", ()), is_draft=content.get("draft", False)
+                attributes,
+                content.get("impossible", ()),
+                file,
+                is_draft=content.get("draft", False),
             )
         except SchemaError as error:  # levels named like attributes
             raise SchemaError(f"{name}:{toml_line(text, ('attributes',))}: {error}") from None
@@ -358,7 +379,8 @@ class Schema:
         Args:
             table: a dataframe, or where its files are, as for :meth:`Plan.release`. It is read
                 once, in pieces. Records of Spark and ibis come to this process: of a large table
-                there, give a sample.
+                there, give a sample. Of CSV, the dialect is found from the rows too, unless
+                :meth:`Dialect.table` states it.
 
         Raises:
             DataError: the table cannot be read, or no column can be an attribute.
@@ -384,7 +406,7 @@ class Schema:
             raise DataError(f"draft: no column can be an attribute; {reasons}")
         if drafted.left_out:
             warnings.warn(f"draft: left out: {reasons}", SchemaWarning, stacklevel=2)
-        return cls(drafted.attributes, is_draft=True)
+        return cls(drafted.attributes, file=drafted.file, is_draft=True)
 
     def confirmed(self) -> Self:
         """The same schema, no draft any more: you say that every line of it is public knowledge."""
@@ -406,6 +428,7 @@ class Schema:
     def to_toml(self) -> str:
         """The TOML that :meth:`loads` reads back."""
         blocks = ["draft = true\n"] if self.is_draft else []
+        blocks += [file_toml(self.file)] if self.file.stated else []
         for attribute in self.attributes:
             lines = [f"[attributes.{_key(attribute.name)}]"]
             if attribute.categories is not None:
@@ -426,6 +449,11 @@ class Schema:
             lines = [f"{_key(name)} = {_toml(list(labels))}" for name, labels in rule]
             blocks.append("\n".join(["[[impossible]]", *lines]) + "\n")
         return "\n".join(blocks)
+
+
+def file_toml(dialect: Dialect) -> str:
+    """The table that says how files are written."""
+    return "\n".join(["[file]", *(f"{k} = {_toml(v)}" for k, v in dialect.stated.items())]) + "\n"
 
 
 def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -543,8 +571,15 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         level: float = 0.95
         simultaneous: bool = False
 
+    class Written(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        delimiter: str | None = None
+        decimal: str | None = None
+        encoding: str | None = None
+        quote: str | None = None
+
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         draft: bool = False
+        file: Written | None = None
         attributes: dict[str, Entry]
         workload: list[Wanted] = []
         impossible: list[dict[str, bool | int | str | list[bool | int | str]]] = []
@@ -568,13 +603,16 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
-_TABLES = "[attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
+_TABLES = "[file], [attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
 _KEYS = {
     "attributes": "categories, edges, clip, other, base or groups",
+    "file": "delimiter, decimal, encoding or quote",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
 _EXPECTED = {
     "draft": "expected true or false",
+    "file": "expected a [file] table with " + _KEYS["file"],
+    **dict.fromkeys(["delimiter", "decimal", "encoding", "quote"], "expected text"),
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',

@@ -1,6 +1,8 @@
 """Tables in several files, patterns and folders; categoricals and gaps of dataframes."""
 
+import datetime
 import gzip
+import json
 import os
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.cli import app
 from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.drafts.draft import draft
 from gaussnoise.tables.reading.files import state_of
 
 X = gn.Attribute("x", [0, 1, 2])
@@ -94,6 +97,67 @@ def test_folders_that_arrow_and_polars_write_are_read(tmp_path):
     assert counted(tmp_path / "a") == [1, 2, 1]
 
 
+@pytest.mark.parametrize("above", ["t", "b=9"])
+def test_patterns_and_lists_of_partitioned_files_have_their_keys(tmp_path, above):
+    root = tmp_path / above
+    for year, rows in ((2023, 1), (2024, 2)):
+        parquet(root / f"year={year}" / "p.parquet", x=[1] * rows)
+    pattern = str(root / "year=*" / "*.parquet")
+    for table in (pattern, sorted(map(str, root.glob("*/*"))), str(root / "year=2024" / "*")):
+        only = table == str(root / "year=2024" / "*")
+        assert counted(table, gn.Attribute("year", ["2023", "2024"])) == [1 - only, 2]
+        assert counted(table, gn.Attribute("year", [2024], other="rest")) == [2, 1 - only]
+    # files of several depths have no keys in common
+    parquet(root / "p.parquet", x=[0])
+    assert counted([pattern, root / "p.parquet"]) == [1, 3, 0]
+    with pytest.raises(gn.DataError, match="'year', which are missing"):
+        counted([pattern, root / "p.parquet"], gn.Attribute("year", [2024]))
+
+
+def test_keys_that_polars_keeps_in_the_files_are_as_the_files_say(tmp_path):
+    frame = pl.DataFrame({"year": [2023, 2024, None, 2024], "k": ["a b", "c", "é", "x=y"]})
+    frame.write_parquet(tmp_path / "t", partition_by=["year", "k"], mkdir=True)
+    for table in (tmp_path / "t", str(tmp_path / "t" / "*" / "*" / "*.parquet")):
+        assert counted(table, gn.Attribute("year", [2023, 2024], other="none")) == [1, 2, 1]
+        assert counted(table, gn.Attribute("k", ["a b", "é", "x=y"], other="o")) == [1, 1, 1, 1]
+        with pytest.raises(gn.DataError, match="column 'year': expected str"):
+            counted(table, gn.Attribute("year", ["2023", "2024"]))
+
+
+def test_folders_do_not_overrule_the_columns_of_files(tmp_path):
+    """What duckdb would do, also for folders above the table."""
+    parquet(tmp_path / "x=2" / "t" / "year=1" / "a.parquet", x=[0])
+    assert counted(tmp_path / "x=2" / "t" / "year=1") == [1, 0, 0]
+    with pytest.raises(gn.DataError, match="got 'x' in both; hint: a path from within"):
+        counted(tmp_path / "x=2" / "t")
+
+
+@pytest.mark.parametrize("int96", [True, False])
+def test_timestamps_that_say_no_time_zone_are_pointed_out(tmp_path, int96):
+    day = datetime.datetime(2020, 1, 31, 23)
+    table = pa.table({"day": pa.array([day] * 9, pa.timestamp("us")), "x": [0] * 9})
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(table, path, use_deprecated_int96_timestamps=int96)
+    schema = gn.Schema([gn.Attribute("day", edges=["2020-01-01", "2020-01-31", "2020-02-01"]), X])
+    plan = gn.plan(schema, 1, gn.zCDP(1e8))
+    release = plan.release(path, out=tmp_path / "out")
+    assert release["day"].estimate.round().tolist() == [0, 9]
+    again = gn.TableRelease.load(tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "release.json").read_text("utf-8"))
+    note = "day: the file's timestamps (INT96) say no time zone"
+    assert release.without_zone == again.without_zone == (("day",) if int96 else ())
+    assert record.get("without_time_zone") == (["day"] if int96 else None)
+    assert (note in (tmp_path / "out" / "summary.txt").read_text("utf-8")) == int96
+    assert plan.release(table).without_zone == ()
+    assert ("INT96" in draft(path).reasons["day"]) == int96
+    # nothing else of the record says so
+    for strange in (["night"], "day", [["day"]], [1]):
+        altered = json.dumps(record | {"without_time_zone": strange})
+        (tmp_path / "out" / "release.json").write_text(altered, "utf-8")
+        with pytest.raises(gn.OutputError, match="not a complete release"):
+            gn.TableRelease.load(tmp_path / "out")
+
+
 # What is refused.
 
 
@@ -140,9 +204,6 @@ def test_partitions_must_be_the_same_everywhere(tmp_path):
     parquet(tmp_path / "t" / "a.parquet", x=[0])
     with pytest.raises(gn.DataError, match="the same partitions"):
         counted(tmp_path / "t")
-    parquet(tmp_path / "u" / "x=1" / "a.parquet", x=[0])
-    with pytest.raises(gn.DataError, match="no columns of the files as well"):
-        counted(tmp_path / "u")
 
 
 def test_nothing_found_is_said(tmp_path):

@@ -1,0 +1,210 @@
+"""Workbooks of Excel and files of SPSS, Stata and SAS, as the text that CSV would hold.
+
+A cell becomes text by itself, and what else is known of a column is what the file declares: dates
+by the column's format, missing values by the user's list of them, labels of values. Where a schema
+reads a column as a number (edges, clip, integer categories), values are codes; elsewhere those
+that have a label are that label.
+"""
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import DataError
+
+STATISTICS = (".sav", ".zsav", ".dta", ".sas7bdat")
+OFFICE = (".xlsx", *STATISTICS)
+_ROWS = 2**16  # at once as Python's objects
+_WHOLE = 2.0**53
+
+Rows = Iterable[Sequence[str | None]]
+
+
+def is_office(path: str) -> bool:
+    """Whether a file's name says one of these."""
+    return path.lower().endswith(OFFICE)
+
+
+def open_office(paths: Sequence[str], connection: Any, numbers: Sequence[str] = ()) -> Any:
+    """A duckdb relation of text columns, in this machine's memory.
+
+    Args:
+        paths: of the files.
+        connection: of duckdb.
+        numbers: columns in which a value is its code, also where it has a label.
+
+    Raises:
+        DataError: no reader is installed, no first row of distinct names, several sheets, or files
+            of different columns.
+    """
+    import pyarrow as pa
+
+    tables = []
+    for path in paths:
+        names, rows = (_statistics if path.lower().endswith(STATISTICS) else _sheet)(path, numbers)
+        _check_names(names)
+        schema = pa.schema([(name, pa.string()) for name in names])
+        batches = [
+            pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=schema)
+            for columns in rows
+        ]
+        tables.append(pa.Table.from_batches(batches, schema=schema))
+    if any(table.schema != tables[0].schema for table in tables):
+        raise DataError("table: expected the same columns in the same order in every file")
+    return connection.from_arrow(pa.concat_tables(tables))
+
+
+Columns = Iterator[Sequence[Sequence[str | None]]]  # the text of every column, some rows at a time
+
+
+def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
+    """Names and text of the columns that have a name in the first row of the only sheet."""
+    try:
+        from python_calamine import CalamineWorkbook
+    except ImportError:
+        raise _missing("python-calamine") from None
+    book = CalamineWorkbook.from_path(path)
+    if len(book.sheet_names) != 1:
+        raise DataError(
+            f"table: expected a workbook of one sheet, got {len(book.sheet_names)}; hint: save a "
+            "copy of the sheet alone"
+        )
+    rows = book.get_sheet_by_index(0).iter_rows()
+    header = [cell_text(value) for value in next(iter(rows), [])]
+    named = [k for k, name in enumerate(header) if name is not None]
+
+    def columns() -> Columns:
+        chosen = ([cell_text(row[k]) for k in named] for row in rows)
+        yield from _transposed(row for row in chosen if any(x is not None for x in row))
+
+    return [header[k] or "" for k in named], columns()
+
+
+def _transposed(rows: Rows) -> Columns:
+    some: list[Sequence[str | None]] = []
+    for row in rows:
+        some.append(row)
+        if len(some) == _ROWS:
+            yield list(zip(*some, strict=True))
+            some = []
+    if some:
+        yield list(zip(*some, strict=True))
+
+
+def cell_text(value: object) -> str | None:
+    """What CSV would hold for a cell; None for an empty one."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) < _WHOLE
+        return None if math.isnan(value) else str(int(value)) if whole else repr(value)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ")
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return None if value is None else str(value) or None
+
+
+_READERS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
+
+
+def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
+    """Names and text of the columns of SPSS, Stata or SAS."""
+    try:
+        import pyreadstat
+    except ImportError:
+        raise _missing("pyreadstat") from None
+    end = Path(path).suffix.lower()
+    read = getattr(pyreadstat, _READERS.get(end, "read_sas7bdat"))
+    # dates beyond Python's would fail, and a value is missing if the file's list of them says so
+    options = {"disable_datetime_conversion": True, "output_format": "dict", "user_missing": False}
+    _, said = read(path, metadataonly=True, disable_datetime_conversion=True)
+    names = list(said.column_names)
+    texts = [
+        _text_of(
+            said.original_variable_types[name],
+            {} if name in numbers else said.variable_value_labels.get(name, {}),
+            end,
+        )
+        for name in names
+    ]
+
+    def columns() -> Columns:
+        start = 0
+        while True:
+            data, _ = read(path, row_offset=start, row_limit=_ROWS, **options)
+            if not names or not len(data[names[0]]):
+                return
+            yield [list(map(text, data[name])) for name, text in zip(names, texts, strict=True)]
+            start += _ROWS
+
+    return names, columns()
+
+
+def _text_of(format: str, labels: Mapping[Any, str], end: str) -> Callable[[Any], str | None]:
+    """From a value of a column to its text, by what the file declares of the column."""
+    date = _as_date(format or "", end)
+
+    def text(value: Any) -> str | None:
+        if labels and value is not None and value in labels:
+            return labels[value]
+        return (
+            cell_text(value) if date is None or not isinstance(value, int | float) else date(value)
+        )
+
+    return text
+
+
+_SPSS = datetime.datetime(1582, 10, 14)
+_SAS_AND_STATA = datetime.datetime(1960, 1, 1)
+_SAS_DATES = re.compile(
+    r"(DATE|(MMDDYY|DDMMYY|YYMMDD)[BCDNPS]?|WEEKDAT[EX]|(IS|E|B)8601DA|B8601DA)[0-9.]*"
+)
+_SAS_TIMES = re.compile(r"(DATETIME|DATEAMPM|MDYAMPM|(IS|E|B)8601D[TN])[0-9.]*")
+
+
+def _as_date(format: str, end: str) -> Callable[[float], str | None] | None:
+    """How a column of this format becomes dates, or dates with times; None where it is neither."""
+    day, time, origin, seconds = False, False, _SAS_AND_STATA, 1.0
+    if end == ".dta":  # days, or milliseconds; %tC counts leap seconds and stays a number
+        day, time = format.startswith(("%td", "%d")), format.startswith("%tc")
+        seconds = 86400.0 if day else 1e-3
+    elif end == ".sas7bdat":
+        day, time = (bool(kind.fullmatch(format)) for kind in (_SAS_DATES, _SAS_TIMES))
+        seconds = 86400.0 if day else 1.0
+    else:
+        day = bool(re.match(r"([AEJS]?DATE)(?!TIME)[0-9.]*$", format))
+        time, origin = bool(re.match(r"(DATETIME|YMDHMS)", format)), _SPSS
+    if not (day or time):
+        return None
+
+    def date(value: float) -> str | None:
+        if math.isnan(value):
+            return None
+        try:
+            moment = origin + datetime.timedelta(seconds=value * seconds)
+        except OverflowError:
+            return cell_text(value)  # in no calendar of Python's
+        return moment.date().isoformat() if day else moment.isoformat(" ")
+
+    return date
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if not names:
+        raise DataError("table: expected column names in the first row; hint: begin in cell A1")
+    if len({name.lower() for name in names}) < len(names):
+        raise DataError(
+            "table: expected column names that differ in more than upper and lower case; hint: "
+            "rename one, also where neither is asked for"
+        )
+
+
+def _missing(package: str) -> DataError:
+    return DataError(
+        f"table: such a file is read by {package}, which is not installed; hint: pip install "
+        '"gaussnoise[office]"'
+    )

@@ -1,0 +1,197 @@
+"""The text of a CSV file in UTF-8, out of what packs it and of the encoding it is written in.
+
+It is unpacked and written anew piece by piece whenever it is read: nothing of it is kept in memory
+or in another file.
+"""
+
+import codecs
+import gzip
+import io
+import itertools
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import DataError
+from ..schema.dialect import Dialect, hint
+from .files import PACKED
+
+_PIECE = 2**19
+_MARK = codecs.BOM_UTF8
+_SEP = re.compile(rb'"?sep=([^\r\n])"?(?:\r\n|\r|\n|\Z)', re.IGNORECASE)  # as Excel reads it
+_protocols = itertools.count()
+
+
+def name_of(path: str) -> str:
+    """The name of the text that a file holds: without what packs it; in an archive, its own."""
+    if path.lower().endswith(".zip"):
+        with _archive(path) as archive:
+            return _member(archive)
+    return next((path[: -len(end)] for end in PACKED if path.lower().endswith(end)), path)
+
+
+class Plain:
+    """A text file, and where its text begins: after a byte order mark, or a line ``sep=;``.
+
+    Attributes:
+        path: of the file.
+        delimiter: between fields.
+        quote: around fields, or none.
+        is_usual: whether duckdb reads the file as it is.
+
+    Raises:
+        DataError: UTF-16, another mark or ``sep=`` than the dialect says, an archive of several.
+    """
+
+    def __init__(self, path: str, dialect: Dialect) -> None:
+        self.path = path
+        self.delimiter, self.quote = dialect.of(name_of(path))
+        self.characters = dialect.characters
+        with unpacked(path) as file:
+            first = file.read(16)
+        if first[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise DataError('table: expected UTF-8, got UTF-16; hint: save it as "CSV UTF-8"')
+        marked = first.startswith(_MARK)
+        if marked and self.characters is not None:
+            raise DataError(
+                f"table: expected {dialect.encoding}, got a mark of UTF-8; hint: "
+                f"{hint(encoding='utf-8')}"
+            )
+        self.start = len(_MARK) if marked else 0
+        if line := _SEP.match(first, self.start):
+            said = line[1].decode("ascii", "replace")
+            if said != self.delimiter:
+                raise DataError(
+                    f"table: expected the delimiter {self.delimiter!r}, got a first line sep="
+                    f"{said}; hint: {hint(delimiter=said)}"
+                )
+            self.start = line.end()
+        bare = path == name_of(path) or path.lower().endswith(".gz")
+        usual = self.start in (0, len(_MARK))
+        self.is_usual = bare and usual and self.characters is None
+
+    def open(self) -> Any:
+        """The text in UTF-8, without a mark."""
+        return self.begin() if self.is_usual else io.BufferedReader(_Text(self), _PIECE)
+
+    def begin(self) -> Any:
+        """The text as it is written."""
+        file = unpacked(self.path)
+        file.read(self.start)
+        return file
+
+
+class _Text(io.RawIOBase):
+    """Bytes of UTF-8; going back begins anew."""
+
+    def __init__(self, plain: Plain) -> None:
+        self._plain = plain
+        self._file, self._left, self._at = plain.begin(), b"", 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left:
+            piece = self._file.read(_PIECE)
+            if self._plain.characters is not None:
+                # a string maps bytes to its characters, which the stubs of types do not know
+                text, _ = codecs.charmap_decode(piece, "strict", self._plain.characters)  # pyright: ignore[reportArgumentType]
+                piece = text.encode()
+            self._left = piece
+        count = min(len(buffer), len(self._left))
+        buffer[:count], self._left = self._left[:count], self._left[count:]
+        self._at += count
+        return count
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET:
+            offset += self._at if whence == os.SEEK_CUR else 0
+            if whence == os.SEEK_END:
+                raise io.UnsupportedOperation("the end is not known")
+        if offset < self._at:
+            self._file.close()
+            self._file, self._left, self._at = self._plain.begin(), b"", 0
+        while self._at < offset and self.read(min(offset - self._at, _PIECE)):
+            pass
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def unpacked(path: str) -> Any:
+    """The bytes of a file, or of what it packs."""
+    end = os.path.splitext(path)[1].lower()
+    if end == ".gz":
+        return gzip.open(path, "rb")
+    if end == ".xz":
+        import lzma
+
+        return lzma.open(path, "rb")
+    if end == ".zst":
+        import pyarrow as pa
+
+        return pa.input_stream(path, compression="zstd")
+    if end == ".zip":
+        archive = _archive(path)
+        return archive.open(_member(archive))
+    return open(path, "rb")
+
+
+def _archive(path: str) -> Any:
+    import zipfile
+
+    return zipfile.ZipFile(path)
+
+
+def _member(archive: Any) -> str:
+    """The only file of an archive, but for what macOS adds."""
+    found = [
+        one
+        for one in archive.infolist()
+        if not one.is_dir() and not one.filename.startswith("__MACOSX/")
+    ]
+    name = found[0].filename.lower() if found else ""
+    if len(found) != 1 or found[0].flag_bits & 1 or not name.endswith((".csv", ".tsv")):
+        raise DataError(
+            "table: expected a .zip of one .csv or .tsv file without a password; hint: unpack it"
+        )
+    return found[0].filename
+
+
+def served(files: Mapping[Plain, int], connection: Any) -> list[str]:
+    """Names under which duckdb reads these texts, of so many bytes each."""
+    import datetime
+
+    import fsspec
+
+    protocol_ = f"gaussnoise{next(_protocols)}"
+    names = {f"{protocol_}://{k}": plain for k, plain in enumerate(files)}
+
+    class Texts(fsspec.AbstractFileSystem):
+        protocol = protocol_
+        cachable = False
+
+        def open(self, path: str, *_: Any, **__: Any) -> Any:
+            return names[path].open()
+
+        def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
+            return [path]
+
+        def size(self, path: str) -> int:
+            return files[names[path]]
+
+        def modified(self, path: str) -> datetime.datetime:
+            return datetime.datetime.fromtimestamp(os.stat(names[path].path).st_mtime, datetime.UTC)
+
+    connection.register_filesystem(Texts())
+    return list(names)

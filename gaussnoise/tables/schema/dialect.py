@@ -1,0 +1,160 @@
+"""How a CSV file is written: stated by its owner, since rows must not decide how rows are read."""
+
+import codecs
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, final
+
+from ...errors import ParameterError
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+# each byte is one character, also after bytes that are damaged
+_SINGLE_BYTE = re.compile(r"iso8859-\d+|cp125\d|cp[478]\d\d|koi8-[rtu]|mac-\w+")
+_NO_DELIMITER = re.compile(r"[0-9A-Za-z\r\n\x00_+-]|[^\x00-\x7f]")
+
+
+@final
+@dataclass(frozen=True)
+class Dialect:
+    """How CSV and TSV files are written, where it is not RFC 4180 with commas in UTF-8.
+
+    Every part is stated once and holds for all rows; nothing is guessed from them. A schema holds
+    a dialect in ``file`` (in TOML, a table ``[file]`` with the same keys) for all files that its
+    plans read. Where there is no schema, :meth:`table` says it of some files.
+
+    Args:
+        delimiter: between fields, one ASCII character that is no letter, digit or sign. None for a
+            comma, and for a tab in files called ``.tsv``. A first line ``sep=;`` is passed over
+            where it says the same.
+        decimal: the decimal mark of numbers, "." or ",". With ",", columns that the schema reads
+            as numbers (edges, clip, integer categories) hold ``1,5``; ``1.5`` and ``1.000,5`` are
+            no numbers then: there are no separators of thousands. Text and dates stay as written.
+        encoding: "utf-8", or an encoding of one byte for a character, like "cp1252" (Windows),
+            "latin-1", "cp1250", "koi8-r". Bytes that it leaves undefined become characters of
+            Unicode's private use area.
+        quote: around fields that hold delimiters or line ends, doubled within them: ``'"'``,
+            ``"'"``, or "" for none. None for ``'"'``, and for none in files called ``.tsv``.
+
+    Raises:
+        ParameterError: another delimiter, mark, encoding or quote.
+
+    >>> german = gn.Dialect(delimiter=";", decimal=",", encoding="cp1252")
+    >>> schema = gn.Schema([gn.Attribute("pay", edges=[0, 1000.5, 5000])], file=german)
+    >>> print(schema.to_toml().splitlines()[:4])
+    ['[file]', 'delimiter = ";"', 'decimal = ","', 'encoding = "cp1252"']
+    """
+
+    delimiter: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+    quote: str | None = None
+
+    def __post_init__(self) -> None:
+        strange = next(
+            (
+                field.name
+                for field in fields(self)
+                if not isinstance(value := getattr(self, field.name), str)
+                and (value is not None or field.default is not None)
+            ),
+            None,
+        )
+        if strange is not None:
+            got = type(getattr(self, strange)).__name__
+            raise ParameterError(f"dialect: expected {strange} to be text, got {got}")
+        if self.delimiter is not None and (
+            len(self.delimiter) != 1
+            or _NO_DELIMITER.search(self.delimiter)
+            or self.delimiter in (self.quote or '"')
+        ):
+            raise ParameterError(
+                "dialect: expected delimiter to be one ASCII character that is no letter, digit, "
+                f"sign, quote or line end, got {self.delimiter!r:.50}"
+            )
+        if self.decimal not in (".", ","):
+            raise ParameterError(
+                f'dialect: expected decimal to be "." or ",", got {self.decimal!r:.50}'
+            )
+        if self.quote not in (None, "", '"', "'"):
+            raise ParameterError(
+                f"""dialect: expected quote to be '"', "'" or "", got {self.quote!r:.50}"""
+            )
+        object.__setattr__(self, "encoding", _encoding(self.encoding))
+
+    def table(self, files: Paths) -> "Files":
+        """These files in this dialect, for every function that takes a table.
+
+        Args:
+            files: a path, a pattern like ``data/*.csv``, or a list of paths.
+
+        >>> table = gn.Dialect(delimiter=";").table("people.csv")
+        """
+        return Files(files, self)
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What differs from the usual, by name."""
+        return {f.name: x for f in fields(self) if (x := getattr(self, f.name)) != f.default}
+
+    @property
+    def characters(self) -> str | None:
+        """The character of each of 256 bytes; None for UTF-8."""
+        if self.encoding == "utf-8":
+            return None
+        found = [bytes([byte]).decode(self.encoding, "ignore") for byte in range(256)]
+        return "".join(one or chr(0xF700 + byte) for byte, one in enumerate(found))
+
+    def of(self, name: str) -> tuple[str, str]:
+        """Delimiter and quote of a file of this name."""
+        tabs = name.lower().endswith(".tsv")
+        delimiter = ("\t" if tabs else ",") if self.delimiter is None else self.delimiter
+        return delimiter, ("" if tabs else '"') if self.quote is None else self.quote
+
+
+@dataclass(frozen=True)
+class Files:
+    """A table in files whose dialect is stated.
+
+    Attributes:
+        paths: where they are, as a table is given by paths.
+        dialect: how they are written.
+    """
+
+    paths: Any
+    dialect: Dialect
+
+
+def hint(**wanted: str) -> str:
+    """How to state a part of a dialect, in each of the places where one can."""
+    ((name, value),) = wanted.items()
+    shown = "tab" if value == "\t" else f"'{value}'" if value != "'" else f'"{value}"'
+    toml = '"\\t"' if value == "\t" else f"'{value}'" if value == '"' else f'"{value}"'
+    return f"{name} = {toml} in the schema's [file], --{name} {shown}, or Dialect({name}={value!r})"
+
+
+def _encoding(name: str) -> str:
+    """The usual name of an encoding.
+
+    Raises:
+        ParameterError: unknown, or not one byte for a character.
+    """
+    try:
+        known = codecs.lookup(name).name
+        if known in ("utf-8", "utf-8-sig", "ascii"):
+            return "utf-8"
+        ascii = bytes(range(128))
+        if _SINGLE_BYTE.fullmatch(known) and ascii.decode(known) == ascii.decode():
+            return known
+        got = f"got {known}"
+    except (LookupError, ValueError):
+        got = f"got {name!r:.50}"
+    raise ParameterError(
+        'dialect: expected encoding to be "utf-8", or one of one byte for a character, like '
+        f'"cp1252" or "latin-1", {got}; hint: save the file as UTF-8'
+    )
+
+
+USUAL = Dialect()

@@ -1,0 +1,305 @@
+"""Files in other dialects count as the same table in the usual one, wherever they are read."""
+
+import re
+import zipfile
+
+import numpy as np
+import pytest
+from cases import packed
+
+import gaussnoise as gn
+from gaussnoise.cli.app import run
+from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.reading.sniff import sniffed
+
+GERMAN = gn.Dialect(";", ",", "cp1252")
+PLACES = ["Köln", "Œuf; Straße", 'zu "Haus"', "1,5"]
+PAY = ["1,5", "0,25", "-3", "1.5", "1.000,5", "1,5e2", ",5", "x", "", "1_0,0", "7"]
+SIZES = ["3", "03", "3,0", "3.0", "30e-1", "3,5", "", "4", "9007199254740993,0", "x"]
+ROWS = [(PLACES[k % 4], PAY[k % 11], SIZES[k % 10]) for k in range(440)]
+ATTRIBUTES = [
+    gn.Attribute("Ort", PLACES, other="anderswo"),
+    gn.Attribute("Lohn", edges=[-10, 0, 1, 2, 10, 1000], other="keiner"),
+    gn.Attribute("Größe", [3, 4, 2**53 + 1], other="keine"),
+]
+# decimal points, and what is no number for another reason
+PLAIN = dict(zip(PAY + SIZES, [
+    "1.5", "0.25", "-3", "?", "?", "1.5e2", ".5", "x", "", "1_0.0", "7",
+    "3", "03", "3.0", "?", "30e-1", "3.5", "", "4", "9007199254740993.0", "x",
+], strict=True))  # fmt: skip
+
+
+def lines(rows, delimiter, quote='"', end="\r\n"):
+    def field(text):
+        special = bool(set(text) & {delimiter, quote})
+        return quote + text.replace(quote, 2 * quote) + quote if special else text
+
+    return "".join(delimiter.join(map(field, row)) + end for row in rows)
+
+
+HEADER = ("Ort", "Lohn", "Größe")
+
+
+def written(folder, dialect=GERMAN, name="t.csv", first=""):
+    """The table in a dialect."""
+    delimiter, quote = dialect.of(name)
+    content = first + lines([HEADER, *ROWS], delimiter, quote)
+    packed(folder / name, content.encode(dialect.encoding))
+    return folder / name
+
+
+def counted(table, attributes=ATTRIBUTES):
+    ((_, counts),) = count_marginals(table, attributes, [tuple(range(len(attributes)))])
+    return counts.tolist()
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory):
+    """The same table as RFC 4180 has it, with points."""
+    path = tmp_path_factory.mktemp("usual") / "t.csv"
+    rows = [(place, PLAIN[pay], PLAIN[size]) for place, pay, size in ROWS]
+    path.write_text(lines([HEADER, *rows], ","), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.xz", "t.csv.zst", "t.zip"])
+@pytest.mark.parametrize(
+    ("dialect", "first"),
+    [
+        (GERMAN, ""),
+        (GERMAN, "sep=;\r\n"),
+        (gn.Dialect(decimal=","), ""),
+        (gn.Dialect(";", ",", quote="'"), ""),
+        (gn.Dialect("\t", ",", "utf-8"), "\ufeff"),
+    ],
+)
+def test_numbers_count_by_value_and_text_as_written(tmp_path, usual, name, dialect, first):
+    path = written(tmp_path, dialect, name, first)
+    assert counted(dialect.table(path)) == counted(usual)
+    # a mark that is not stated makes other numbers of them
+    point = gn.Dialect(dialect.delimiter, ".", dialect.encoding, dialect.quote)
+    assert counted(point.table(path)) != counted(usual)
+
+
+def test_every_row_counts_by_itself(tmp_path):
+    """Texts that look like numbers and texts that do not, alone and beside each other."""
+    attribute = gn.Attribute("a", edges=[0, 1, 2, 3000], other="none")
+    texts = ["1,5", "1.5", "1.500", "1.500,0", "1,500", "1,5,0", " 1,5 ", "+,5", ",", "1e1", "1;0"]
+
+    def count(rows):
+        path = tmp_path / "t.csv"
+        path.write_text("a\n" + "".join(f'"{text}"\n' for text in rows))
+        return counted(GERMAN.table(path), [attribute])
+
+    alone = {text: count([text]) for text in texts}
+    assert [text for text in texts if alone[text][-1] == 0] == [
+        "1,5", "1,500", " 1,5 ", "+,5", "1e1",
+    ]  # fmt: skip
+    for k in range(len(texts)):
+        others = texts[:k] + texts[k + 1 :]
+        assert count(others) == np.sum([alone[text] for text in others], axis=0).tolist(), texts[k]
+
+
+def test_every_byte_of_an_encoding_is_a_character_of_its_own(tmp_path):
+    for encoding in ("latin-1", "cp1252", "iso8859-8", "koi8-r", "mac-roman"):
+        dialect = gn.Dialect(encoding=encoding, quote="")
+        bodies = [bytes([b]) for b in range(256) if b not in b"\n\r,"]
+        (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"".join(one + b",1\n" for one in bodies))
+        rows = gn.tables.reading.frames.open_table(dialect.table(tmp_path / "t.csv"))
+        found = [row[0] for row in rows.to_native().fetchall()]
+        assert len(set(found)) == len(bodies)
+        known = [one.decode(encoding, "ignore") for one in bodies]
+        assert all(a == b for a, b in zip(found, known, strict=True) if b)
+
+
+SCHEMA = """\
+[file]
+delimiter = ";"
+decimal = ","
+encoding = "cp1252"
+
+[attributes.Ort]
+categories = ["Köln", "Œuf; Straße"]
+other = "anderswo"
+
+[attributes.Lohn]
+clip = [0, 10]
+other = "keiner"
+
+[[workload]]
+of = ["Ort", "Lohn"]
+"""
+
+
+def test_a_schema_keeps_its_dialect():
+    schema = gn.Schema.loads(SCHEMA)
+    assert schema.file == GERMAN
+    assert gn.Schema.loads(schema.to_toml()) == schema
+    assert "[file]" not in gn.Schema(schema.attributes).to_toml()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('delimiter = ";;"', "schema:1: file: dialect: expected delimiter to be one ASCII"),
+        ("delimiter = 3", "schema:2: file.delimiter: expected text"),
+        ('separator = ";"', "schema:2: file.separator: unknown key; expected delimiter, decimal"),
+        ('encoding = "utf-16"', "schema:1: file: dialect: expected encoding.*save the file as"),
+    ],
+)
+def test_schema_files_name_the_line(line, told):
+    key = next((key for key in ("encoding", "delimiter") if line.startswith(key)), "delimiter")
+    text = re.sub(f"{key} = .*", line, SCHEMA, count=1)
+    with pytest.raises(gn.SchemaError, match=told):
+        gn.Schema.loads(text)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"delimiter": ""},
+        {"delimiter": "\n"},
+        {"delimiter": '"'},
+        {"delimiter": "-"},
+        {"delimiter": "§"},
+        {"delimiter": 59},
+        {"decimal": "·"},
+        {"decimal": None},
+        {"quote": "«"},
+        *({"encoding": name} for name in ("utf-16", "utf-7", "cp932", "gbk", "rot13", "hex", "?")),
+        {"encoding": "unicode_escape"},
+        {"encoding": "cp037"},
+    ],
+)
+def test_dialects_that_cannot_be_are_refused(wrong):
+    with pytest.raises(gn.ParameterError, match=f"dialect: expected {next(iter(wrong))}"):
+        gn.Dialect(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("content", "dialect", "told"),
+    [
+        (b"sep=|\na|b\n", GERMAN, "expected the delimiter ';', got a first line sep=|"),
+        (b"\xef\xbb\xbfa;b\n", GERMAN, "got a mark of UTF-8; hint: encoding = \"utf-8\""),
+        (b"a;b\n", gn.Dialect(","), None),  # it is stated: one column of that name
+        (b"sep=;x,a;b\n", gn.Dialect(), None),  # a name, not what Excel calls a separator
+    ],
+)  # fmt: skip
+def test_files_that_are_not_in_the_dialect_are_refused(tmp_path, content, dialect, told):
+    (tmp_path / "t.csv").write_bytes(content)
+    table = dialect.table(tmp_path / "t.csv")
+    if told is None:
+        assert counted(table, [gn.Attribute("a;b", ["x"])]) == [0]
+        return
+    with pytest.raises(gn.DataError) as caught:
+        counted(table, [gn.Attribute("a", ["x"])])
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("members", [["a.csv", "b.csv"], ["a.parquet"], []])
+def test_other_archives_are_refused(tmp_path, members):
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        for member in members:
+            archive.writestr(member, "a\nx\n")
+    with pytest.raises(gn.DataError, match=r"one \.csv or \.tsv file without a password; hint"):
+        counted(tmp_path / "t.zip", [gn.Attribute("a", ["x"])])
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.xz", "t.csv.zst", "t.zip"])
+def test_packed_files_that_are_cut_are_refused(tmp_path, usual, name):
+    packed(tmp_path / name, usual.read_bytes())
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: -len(whole) // 2])
+    with pytest.raises(gn.DataError, match="could not open the file"):
+        counted(tmp_path / name)
+    if name != "t.zip":  # parts that are packed one by one
+        lines = usual.read_bytes().splitlines(keepends=True)
+        packed(tmp_path / name, b"".join(lines[:9]))
+        first = (tmp_path / name).read_bytes()
+        packed(tmp_path / name, b"".join(lines[9:]))
+        (tmp_path / name).write_bytes(first + (tmp_path / name).read_bytes())
+        assert counted(tmp_path / name) == counted(usual)
+
+
+def test_plans_read_in_the_dialect_of_their_schema(tmp_path, usual):
+    written(tmp_path)
+    plan = gn.plan(gn.Schema(ATTRIBUTES, file=GERMAN), 1, gn.zCDP(1e8))
+    release = plan.release(tmp_path / "t.csv", on_outside="drop")
+    exact = gn.plan(gn.Schema(ATTRIBUTES), 1, gn.zCDP(1e8)).release(usual)
+    for name in HEADER:  # at this budget noise is far below a row
+        assert release[name].estimate.round().tolist() == exact[name].estimate.round().tolist()
+    assert release.plan.schema.file == GERMAN
+
+
+def test_streams_read_in_the_dialect_of_their_schema(tmp_path, usual):
+    written(tmp_path)
+    plan = gn.plan(gn.Schema(ATTRIBUTES, file=GERMAN), 1, gn.zCDP(1e8), over=gn.streams.Ticks(2))
+    stream = plan.start(tmp_path / "stream")
+    first = stream.tick(tmp_path / "t.csv", number=1)
+    both = stream.tick(gn.Dialect().table(usual), number=2)
+    for name in HEADER:
+        assert (2 * first[name].estimate).round().tolist() == both[name].estimate.round().tolist()
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch, capsys):
+    """Output of a command in a folder with the German table."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, gn.Dialect(";", ",", "cp1252", "'"))
+    (tmp_path / "schema.toml").write_text(SCHEMA, encoding="utf-8")
+
+    def shell(line, status=0):
+        assert run(line.split()) == status, capsys.readouterr().err
+        out, err = capsys.readouterr()
+        return err if status else out
+
+    return shell
+
+
+@pytest.mark.usefixtures("quick_pictures")
+def test_the_shell_states_dialects(shell, tmp_path, usual):
+    stated = "--delimiter ; --decimal , --encoding cp1252 --quote '"
+    shell("release t.csv -s schema.toml --quote ' --rho 1e8 -o out")
+    table = gn.TableRelease.load("out").plan.schema.file
+    assert table == gn.Dialect(";", ",", "cp1252", "'")
+    assert "Köln" in shell(f"categories t.csv Ort --epsilon 1 --delta 1e-6 {stated}")
+    means = shell(f"mean t.csv -c Lohn --rho 1e6 {stated}")
+    numbers = sum(PLAIN[pay] not in ("?", "x", "", "1_0.0") for _, pay, _ in ROWS)
+    assert abs(int(means.splitlines()[2].split()[-1]) - numbers) <= 1
+    (tmp_path / "counts.toml").write_text(SCHEMA.replace("clip", "edges"), encoding="utf-8")
+    shell("stream start s -s counts.toml -m 1 --ticks 2 --rho 1")
+    assert "RFC 4180" in shell("stream tick s t.csv --tick 1", status=1)
+    shell("stream tick s t.csv --tick 1 --quote '")
+    draft = shell("schema t.csv --quote '")
+    assert draft.count("[file]") == 1
+    assert gn.Schema.loads(draft).file == table
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "first"),
+    [
+        ("t.csv", gn.Dialect(decimal=","), ""),
+        ("t.tsv", gn.Dialect(decimal=",", quote='"'), ""),
+        ("t.csv.xz", GERMAN, ""),
+        ("t.csv", GERMAN, "sep=;\r\n"),
+        ("t.zip", gn.Dialect("|", ","), ""),
+        ("t.csv", gn.Dialect("\t", ",", "cp1252"), ""),
+    ],
+)
+def test_drafts_see_the_dialect(tmp_path, name, dialect, first):
+    assert sniffed(written(tmp_path, dialect, name, first)) == dialect
+
+
+def test_drafts_see_that_nothing_is_special(usual):
+    assert sniffed(usual) == gn.Dialect()
+
+
+def test_drafts_read_numbers_with_commas(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "n;t;u\n" + "".join(f"{k},5;a,{k % 9};{k % 3},5\n" for k in range(200))
+    )
+    drafted = gn.Schema.draft(tmp_path / "t.csv")
+    assert drafted.file == gn.Dialect(";", ",")
+    assert drafted.attributes[0].edges is not None
+    assert drafted.attributes[1].categories == tuple(f"a,{k}" for k in range(9))
+    assert drafted.attributes[2].edges is not None
