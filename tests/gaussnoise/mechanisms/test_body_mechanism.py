@@ -1015,8 +1015,8 @@ def test_noise_covers_sets_of_numbers_that_cancel(neighbors, monkeypatch):
     with pytest.raises(gn.CovarianceError, match="far away nearer"):
         covers(1e12, neighbors)
     # The sizes of the members alone do not tell what rounding did: beyond the tolerance, far away.
-    # Sums in another order round otherwise, up or down: one polygon in three is not covered, so
-    # that one of thirty-two is, but for a chance of 1e-5.
+    # Every processor sums in its own order, and rounds up or down: one polygon in three is not
+    # covered. That all of thirty-two are has a chance of 1e-5.
     monkeypatch.setattr(_body, "magnitudes", lambda domain: np.zeros(domain.dim))
     if neighbors == "add-remove":
         assert covers(1e12, neighbors, keys=16) > 1 + 1e-6

@@ -78,8 +78,8 @@ def test_more_states_are_better():
 def test_the_weights_of_few_states_settle(states, settled):
     """Plain steps of the multiplicative algorithm end at 1.00094 with four states: the first tick
     lags behind. The factors are where steps end that go on until no square of a column exceeds the
-    mean by 1e-9. Those here stop at 1e-5: the error is within half of it, wherever rounding ends
-    them. The last tick, of hardly any weight, may be short.
+    mean by 1e-9. Those here stop at 1e-5, sooner or later by rounding. The last tick, of hardly
+    any weight, may be short.
     """
     generator = streams.noise(streams.prefix_sums(256), states=states)
     assert generator.factor < settled + 1e-5
