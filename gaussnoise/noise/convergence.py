@@ -99,13 +99,18 @@ def _draw_gaps(
             ),
             "lower end below the final upper end": (noise.gamma / lower - 1, WITNESS, "--", 1.5),
         }
+    shown = []
     for label, (gap, color, dashes, width) in gaps.items():
         known = np.isfinite(gap) & (gap > 0)
         style = _steps(len(steps)) | {"color": color, "ls": dashes, "lw": width}
         axes.plot(steps[known], gap[known], label=label, **style)
+        shown.extend(gap[known])
     if 0 < noise.gap < math.inf:
         axes.axhline(noise.gap, color="0.5", lw=0.8, ls=":", label=f"final gap {noise.gap:.1e}")
+        shown.append(noise.gap)
     axes.set_yscale("log")
+    if shown:  # matplotlib rounds equal numbers apart, and would leave them no height
+        axes.set_ylim(min(shown) / 2, max(shown) * 2)
     axes.set_ylabel("relative gap")
 
 

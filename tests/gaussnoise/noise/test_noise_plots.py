@@ -485,6 +485,15 @@ def test_traces_without_a_bound_yet(plain):
     )
 
 
+@pytest.mark.parametrize("gap", [1e-12, 3e-9, 8.617044546799235e-07, 1e-3])
+def test_a_gap_that_never_changes_is_in_the_middle_of_its_picture(plain, gap):
+    """It is drawn by two lines that matplotlib places by different roundings."""
+    noise = dataclasses.replace(plain, gamma=1 + gap, gamma_lower=1.0)
+    _, right = drawn(plot_convergence(traced(noise, (1, 1.0, 1 + gap)))).axes
+    low, high = right.get_ylim()
+    assert low * 1.9 < noise.gap < high / 1.9
+
+
 def test_without_a_trace_there_is_no_convergence(plain):
     closed = dataclasses.replace(plain, trace=(), steps=0)
     with pytest.raises(gn.ParameterError, match="closed form"):

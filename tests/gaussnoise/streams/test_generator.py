@@ -74,13 +74,15 @@ def test_more_states_are_better():
     assert factors[2] < 1.0005
 
 
-@pytest.mark.parametrize(("states", "most"), [(4, 1.00093), (5, 1.00006), (6, 1.000006)])
-def test_the_weights_of_few_states_settle(states, most):
+@pytest.mark.parametrize(("states", "settled"), [(4, 1.0009167), (5, 1.0000526), (6, 1.0000031)])
+def test_the_weights_of_few_states_settle(states, settled):
     """Plain steps of the multiplicative algorithm end at 1.00094 with four states: the first tick
-    lags behind. Steps end by the longest column; the last tick, of hardly any weight, may be short.
+    lags behind. The factors are where steps end that go on until no square of a column exceeds the
+    mean by 1e-9. Those here stop at 1e-5, sooner or later by rounding. The last tick, of hardly
+    any weight, may be short.
     """
     generator = streams.noise(streams.prefix_sums(256), states=states)
-    assert generator.factor < most
+    assert generator.factor < settled + 1e-5
     columns = np.linalg.norm(generator.toarray(), axis=0)
     assert columns.max() <= 1 + 1e-9
     assert columns[:-4].min() >= 1 - 5e-5

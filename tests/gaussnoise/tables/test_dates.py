@@ -718,7 +718,8 @@ def test_the_shell_goes_from_a_file_with_dates_to_answers_and_a_page(tmp_path, m
     answer = json.loads(call("ask;out;count of admitted<2019-07-01 given sex;--json"))
     expected = [sum(d < date(2019, 7, 1) and d.day % 2 == k for d in days) for k in (0, 1)]
     assert [row["estimate"] for row in answer["rows"]] == pytest.approx(expected, abs=2)
-    assert "2019-10-01" in call("ask;out;median of admitted")
+    # inside a bin: half of the days come before 2020, to the day, and noise would choose the bin
+    assert "2019-10-01" in call("ask;out;quantile 0.45 of admitted")
     call("report;out;-o;page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "[2019-04-01, 2019-07-01)" in page
