@@ -230,6 +230,10 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Any:
         )
     columns = parts[0].columns
     partitions = _told_by_folders(partitions, columns)
+    if not partitions and _has_milliseconds(files):
+        import pyarrow.dataset
+
+        return connection.from_arrow(pyarrow.dataset.dataset(files, format="parquet"))
     if not partitions:
         return (
             parts[0]
@@ -249,6 +253,15 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Any:
         f"SELECT {', '.join(map(sql, [*columns, *partitions]))} FROM "
         f"read_parquet([{paths}], hive_partitioning=true, hive_types_autocast=false)"
     )
+
+
+def _has_milliseconds(files: list[str]) -> bool:
+    """Whether timestamps are in milliseconds: duckdb fails at far ones while it reads a file."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    schemas = [pyarrow.parquet.read_schema(file) for file in files]
+    return pa.timestamp("ms") in schemas[0].types and all(s.equals(schemas[0]) for s in schemas)
 
 
 def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
