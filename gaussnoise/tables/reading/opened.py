@@ -7,13 +7,14 @@ from typing import Any, final
 
 import narwhals as nw
 
-from ...errors import DataError
+from ...errors import DataError, NotAvailableError
 from ...text import near
 from .columns import form_of
 from .files import is_csv
 from .frames import guarded, open_table, sql, text_columns
 from .values import Form
 
+_POLARS = (1, 2)  # the oldest version that counts nanoseconds right
 TASK = "read the table's columns"
 _NO_VALUES = ("null", "void")  # types of columns that hold nothing but nulls
 _OF_ANY_VALUE = ("variant", "json")  # types that say nothing of a value
@@ -64,6 +65,8 @@ def opened(table: object, wanted: Mapping[str, nw.dtypes.DType]) -> Opened:
     """
     frame = open_table(table, [name for name, dtype in wanted.items() if dtype.is_numeric()])
     engine = frame.implementation
+    if engine == nw.Implementation.POLARS:
+        _check_polars()
     untyped = is_untyped(frame)
 
     def columns() -> tuple[Sequence[str], Mapping[str, nw.dtypes.DType]]:
@@ -86,6 +89,16 @@ def opened(table: object, wanted: Mapping[str, nw.dtypes.DType]) -> Opened:
             TASK, lambda: _declared(frame, types, text, wanted), engine=engine
         )
     return Opened(frame, names, types, text, untyped)
+
+
+def _check_polars() -> None:
+    import polars as pl
+
+    if tuple(map(int, pl.__version__.split(".")[:2])) < _POLARS:
+        raise NotAvailableError(
+            f"table: expected polars {'.'.join(map(str, _POLARS))} or later, got {pl.__version__}, "
+            "which counts nanoseconds wrongly; hint: upgrade polars"
+        )
 
 
 def is_untyped(frame: Any) -> bool:

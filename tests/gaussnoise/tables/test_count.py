@@ -6,7 +6,6 @@ import gzip
 import itertools
 import math
 import os
-import shutil
 import traceback
 from collections import Counter
 from fractions import Fraction
@@ -45,30 +44,6 @@ pytestmark.append(
 )
 
 CANARY = "CANARY-7391"
-
-
-@pytest.fixture(scope="module")
-def spark():
-    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        pytest.skip("Java is missing: Spark is not tested")
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is missing: Spark is not tested")
-    builder = sql.SparkSession.builder.master("local[1]")
-    for key, value in {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        # small tables: compiling code for them takes longer than running it
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
-    }.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
 
 
 def as_csv(table, folder, _):

@@ -46,8 +46,10 @@ pytestmark = [
     *(
         pytest.mark.filterwarnings(rf"ignore::{kind}:{module}(\..*)?")
         for kind in ("DeprecationWarning", "FutureWarning", "UserWarning")
-        for module in ("dask", "ibis")
+        for module in ("dask", "ibis", "pyspark", "py4j")
     ),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of Spark's sockets
+    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),
 ]
 
 # The values.
@@ -167,6 +169,10 @@ def in_ibis(table):
     return ibis.memtable(table)
 
 
+def in_spark(table, folder, request):
+    return request.getfixturevalue("spark").read.parquet(str(in_parquet(table, folder)))
+
+
 def in_parquet(table, folder):
     pyarrow.parquet.write_table(table, folder / "t.parquet")
     return folder / "t.parquet"
@@ -216,20 +222,31 @@ def expected(attribute, form, values):
     return found
 
 
-@pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path):
+# of others Spark has none, or has integers in their place
+SPARK_HAS = ("int8", "int16", "int32", "int64", "float", "double", "decimal, no places", "truth")
+SPARK_HAS += ("text", "days", "moments in us", "far us", "zoned")
+
+
+@pytest.mark.parametrize(
+    ("engine", "kind"),
+    [
+        *((engine, kind) for engine in ENGINES for kind in TYPES),
+        *(pytest.param("spark", kind, marks=pytest.mark.integration) for kind in SPARK_HAS),
+    ],
+)
+def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path, request):
     """In any role; or it refuses the column by its type, whatever rows it has."""
     array = array_of(kind)
     table = pa.table({"row": range(len(array)), "v": array})
+    build = ENGINES.get(engine) or (lambda own, folder: in_spark(own, folder, request))
     try:
-        native = ENGINES[engine](table, tmp_path)
+        native = build(table, tmp_path)
     except Exception as error:  # noqa: BLE001 (an engine without the type)
         pytest.skip(f"{engine} has no {kind}: {type(error).__name__}")
     if engine == "parquet" and kind == "durations":
         pytest.skip("Parquet has integers for them")
     (tmp_path / "empty").mkdir()
-    empty = ENGINES[engine](table[:0], tmp_path / "empty")
+    empty = build(table[:0], tmp_path / "empty")
     untyped = engine in ("pandas", "pandas objects", "pandas categories", "dask")
     form = Form.UNTYPED if untyped else Form.TEXT if kind == "json" else Form.TYPED
     values = objects_of(array)
@@ -564,3 +581,9 @@ def test_a_file_that_pandas_reads_counts_row_by_row(rows, one):
     together = counted([*rows, one])
     for role in ROLES:
         assert (together[role] == sum(counts[role] for counts in alone)).all(), role
+
+
+def test_a_polars_that_counts_wrongly_is_refused(monkeypatch):
+    monkeypatch.setattr(pl, "__version__", "1.1.0")
+    with pytest.raises(gn.NotAvailableError, match="expected polars 1.2 or later, got 1.1.0"):
+        counts(pl.DataFrame({"row": [0], "v": [1]}), ROLES["integers"], 1)
