@@ -51,7 +51,7 @@ def coded_lazily(
                 else None
             )
             if keyed is None:
-                code = _compare(column, cells)
+                code = _compare(column, cells, dtype)
             else:
                 frame = frame.join(keyed, left_on=f"r{k}", right_on=f"v{k}", how="left")
                 code = nw.col(f"k{k}").fill_null(0)
@@ -77,7 +77,8 @@ def _joined_bins(
             return nw.lit(least)
         middle = (least + most + 1) // 2
         upper, lower = search(bounds, middle, most), search(bounds, least, middle - 1)
-        return nw.when(value >= bounds[middle - 1]).then(upper).otherwise(lower)
+        bound = _literal(bounds[middle - 1], dtype)
+        return nw.when(value >= bound).then(upper).otherwise(lower)
 
     size = math.isqrt(len(begin)) + 1
     blocks = [begin[start : start + size] for start in range(0, len(begin), size)]
@@ -96,7 +97,9 @@ def _joined_bins(
         ]
         before = (nw.col(f"b{k}") - 1) * size + 1
         code = nw.when(nw.col(f"b{k}") > 0).then(before + _sum(reached)).otherwise(nw.lit(0))
-    return frame, nw.when(present & (value <= last)).then(code).otherwise(nw.lit(0)).fill_null(0)
+    return frame, nw.when(present & (value <= _literal(last, dtype))).then(code).otherwise(
+        nw.lit(0)
+    ).fill_null(0)
 
 
 def _small_table(
@@ -120,11 +123,22 @@ def _small_table(
     return None
 
 
-def _compare(column: nw.Expr, cells: dict[Any, int]) -> nw.Expr:
+def _literal(value: Any, dtype: nw.dtypes.DType) -> Any:
+    """A number to compare with; ibis takes integers for signed ones."""
+    return nw.lit(value, dtype) if dtype == nw.UInt64 else value
+
+
+def _compare(column: nw.Expr, cells: dict[Any, int], dtype: nw.dtypes.DType) -> nw.Expr:
     """Codes by one comparison a category."""
     nothing = column.is_null().cast(nw.Int32) * 0  # one per row, even if no category is possible
     return _sum(
-        [nothing, *((column == c).fill_null(False).cast(nw.Int32) * k for c, k in cells.items())]
+        [
+            nothing,
+            *(
+                (column == _literal(c, dtype)).fill_null(False).cast(nw.Int32) * k
+                for c, k in cells.items()
+            ),
+        ]
     )
 
 
