@@ -70,7 +70,7 @@ def read_numbers(
     check_categories(table, attributes, "drop")
     named = {attribute.name: own_type(attribute) for attribute in attributes}
     named |= {} if person is None or person in named else {person: nw.Int64()}
-    source = opened(table, named | dict.fromkeys(columns, nw.Float64()))
+    source = opened(table, named | dict.fromkeys(columns, nw.Float64()), person)
     if not source.untyped:
         attributes = _checked(source, columns, attributes, person)
     hint = FORM if is_csv(table) else ""
@@ -134,7 +134,15 @@ def _collected(source: Opened, columns: Sequence[str], named: Sequence[str]) -> 
     """Numbers as x0, x1, …, and the other columns as g0, g1, …: each under a name of its own."""
     frame, others = source.frame, list(dict.fromkeys(named))
     if source.engine == nw.Implementation.DUCKDB:
-        numbers = [text_number(sql(c)) if c in source.text else sql(c) for c in columns]
+        numbers = [
+            text_number(sql(c))
+            if c in source.text
+            # arrow has no integers of 128 bits
+            else f"TRY_CAST(CAST({sql(c)} AS VARCHAR) AS DOUBLE)"
+            if source.types[c] in (nw.Int128, nw.UInt128)
+            else sql(c)
+            for c in columns
+        ]
         parts = [f"{number} AS x{k}" for k, number in enumerate(numbers)]
         parts += [f"{sql(name)} AS g{k}" for k, name in enumerate(others)]
         return nw.from_native(frame.to_native().project(", ".join(parts))).collect("pyarrow")

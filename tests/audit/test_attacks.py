@@ -3,6 +3,7 @@
 import audit_attacks as attacks
 import pytest
 
+from gaussnoise.tables.reading import csv
 from gaussnoise.tables.reading.values import Form
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
@@ -27,11 +28,11 @@ def test_the_attack_fails(open_folder, name):
 UNDONE = {
     "one row of a file hides others": (
         "gaussnoise.tables.reading.csv._check_bytes",
-        lambda path, tabs: (False, 0),
+        lambda plain: csv._Checked(False, 0, 0),
     ),
     "valid fields of several lines refused": (
         "gaussnoise.tables.reading.csv._check_bytes",
-        lambda path, tabs: (False, 0),
+        lambda plain: csv._Checked(False, 0, 0),
     ),
     "one row decides about others in pandas": (  # as if pandas said what types columns have
         "gaussnoise.tables.reading.opened.form_of",

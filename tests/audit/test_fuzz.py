@@ -147,7 +147,7 @@ def test_fuzzing_reaches_releases_and_refusals():
 
     run()
     assert seen["released"] >= 5
-    assert seen["DataError"] >= 15
+    assert seen["DataError"] >= 5  # columns of nulls alone are none
     seen.clear()
 
     @settings(SETTINGS, max_examples=100)
@@ -215,7 +215,7 @@ def test_a_leaking_reader_is_caught(monkeypatch):
         except Exception as error:
             raise gn.DataError(f"could not {task}: {error}") from error
 
-    for module in ("reading.frames", "counting.codes", "counting.count"):
+    for module in ("reading.frames", "reading.opened", "counting.records", "counting.count"):
         monkeypatch.setattr(f"gaussnoise.tables.{module}.guarded", honest)
     schema = gn.Schema([gn.Attribute("a", [1, 2])])
     content = f"a\n1\n{kit.CANARY},2\n".encode()

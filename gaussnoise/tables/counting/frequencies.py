@@ -43,7 +43,7 @@ def count_values(
         DataError: no such column, another type or engine, or more distinct values.
     """
     whose = {} if limit is None else {limit.column: nw.Int64()}
-    source = opened(table, {column: nw.String()} | whose)
+    source = opened(table, {column: nw.String()} | whose, limit and limit.column)
     engine, dtype = source.engine, source.types[column]
     words = column in source.text or dtype in WORDS
     if not (source.untyped or words or dtype.is_integer()):

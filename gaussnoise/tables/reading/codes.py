@@ -34,7 +34,7 @@ def open_for(
         ParameterError: a person in an engine that has no windows.
     """
     wanted = {a.name: own_type(a) for a in attributes}
-    source = opened(table, ({} if person is None else {person: nw.Int64()}) | wanted)
+    source = opened(table, ({} if person is None else {person: nw.Int64()}) | wanted, person)
     if person is not None:
         check_engine(source.engine)
         if not source.untyped:

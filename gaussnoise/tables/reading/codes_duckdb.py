@@ -99,7 +99,7 @@ def _duckdb_bins(
             continue
         dtype = nw.Float64() if attribute.name in text else types[attribute.name]
         begin, last = edges_in(attribute.edges, dtype)
-        kind = "HUGEINT" if dtype.is_integer() else "DOUBLE"
+        kind = "UHUGEINT" if dtype == nw.UInt128 else "HUGEINT" if dtype.is_integer() else "DOUBLE"
         listed = (
             f"CAST(string_split('{','.join(map(str, begin))}', ',') AS {kind}[])"
             if begin

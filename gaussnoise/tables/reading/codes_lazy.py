@@ -11,7 +11,7 @@ import narwhals as nw
 from ..schema.schema import Attribute
 from .persons import PERSON, spark_person
 from .steps import narwhals_steps, with_finite
-from .types import cells_in, edges_in, width_of
+from .types import WORDS, cells_in, edges_in, width_of
 
 # an expression, up to here, needs no table in somebody's database
 _MOST_COMPARISONS = 100
@@ -30,6 +30,7 @@ def coded_lazily(
     frame = frame.select(*(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)), *whose)
     if person is not None:
         frame = nw.from_native(spark_person(frame.to_native(), types[person]))
+    frame = _as_bytes(frame, [f"r{k}" for k, a in enumerate(attributes) if types[a.name] in WORDS])
     codes = []
     for k, attribute in enumerate(attributes):
         dtype, column = types[attribute.name], nw.col(f"r{k}")
@@ -40,7 +41,9 @@ def coded_lazily(
             frame, code = _joined_bins(frame, attribute, dtype, k)
         else:
             cells = cells_in(attribute, dtype)
-            if dtype in (nw.Categorical, nw.Enum, nw.Decimal):
+            if _in_hex(frame) and dtype in WORDS:
+                cells = {str(c).encode().hex().upper(): cell for c, cell in cells.items()}
+            elif dtype in (nw.Categorical, nw.Enum, nw.Decimal):
                 frame = frame.with_columns(column.cast(nw.String))
             elif dtype.is_float():  # narrow ones would round the categories
                 frame = frame.with_columns(column.cast(nw.Float64))
@@ -57,6 +60,30 @@ def coded_lazily(
                 code = nw.col(f"k{k}").fill_null(0)
         codes.append(code.cast(width_of(attribute)).alias(f"c{k}"))
     return frame.select(*codes, *([] if person is None else [PERSON]))
+
+
+def _in_hex(frame: nw.LazyFrame[Any]) -> bool:
+    """Whether text is compared as the hexadecimal digits of its bytes."""
+    native = frame.to_native()
+    return frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb"
+
+
+def _as_bytes(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
+    """The frame with text that is compared by its bytes, whatever the collation of a column."""
+    native: Any = frame.to_native()
+    if _in_hex(frame):
+        import ibis
+
+        @ibis.udf.scalar.builtin(signature=(("string",), "string"))
+        def hex(x): ...  # pyright: ignore[reportMissingParameterType, reportUnusedParameter]
+
+        return nw.from_native(native.mutate(**{c: hex(native[c].cast("string")) for c in columns}))
+    for column in columns if frame.implementation.is_spark_like() else ():
+        if "collate" in native.schema[column].dataType.simpleString():
+            from pyspark.sql import functions
+
+            native = native.withColumn(column, functions.collate(column, "UTF8_BINARY"))
+    return nw.from_native(native)
 
 
 def _joined_bins(

@@ -19,7 +19,7 @@ from ..schema.schema import Attribute
 from .dates import numbers_of
 from .steps import steps_of
 from .types import NUMPY, category_type, cells_in, edges_in, width_of
-from .values import Form, finder, key_of, number_of
+from .values import Form, Instant, finder, key_of, number_of
 
 Codes = NDArray[np.signedinteger]
 Doubles = NDArray[np.float64]
@@ -51,8 +51,8 @@ def form_of(dtype: Any, dask: bool = False) -> Form:
 def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Codes:
     """Codes of a column of any type; what does not fit the attribute has none."""
     if form is Form.TEXT:
-        index, known = encoded(storage_of(column))
-        found = np.fromiter(map(finder(attribute, form), known.to_pylist()), np.int32, len(known))
+        index, known = encoded(arrow_of(column))
+        found = np.fromiter(map(finder(attribute, form), objects_of(known)), np.int32, len(known))
         codes = np.append(found, np.int32(0))[index]
     elif form is Form.UNTYPED and not (is_dated(attribute.edges) and _has_moments(column)):
         codes = untyped(column.to_native()).codes(attribute)
@@ -71,8 +71,8 @@ def number_column(column: nw.Series[Any], form: Form) -> Doubles:
     if form is Form.UNTYPED:
         return untyped(column.to_native()).numbers()
     if column.dtype.is_numeric():
-        return doubles_of(column.to_arrow())
-    found = (number_of(value, Form.TEXT) for value in column.to_list())
+        return doubles_of(arrow_of(column))
+    found = (number_of(value, Form.TEXT) for value in objects_of(arrow_of(column)))
     numbers = (math.nan if number is None else number for number in found)
     return np.fromiter(numbers, dtype=np.float64, count=len(column))
 
@@ -80,8 +80,8 @@ def number_column(column: nw.Series[Any], form: Form) -> Doubles:
 def distinct(column: nw.Series[Any], form: Form) -> tuple[Integers, list[Any]]:
     """Where each row's value is in a list of Python objects; −1 for nulls."""
     if form is not Form.UNTYPED:
-        index, known = encoded(storage_of(column))
-        return index, known.to_pylist()
+        index, known = encoded(arrow_of(column))
+        return index, objects_of(known)
     own = untyped(column.to_native())
     if own.doubles is not None:
         import pyarrow as pa
@@ -164,7 +164,7 @@ class Untyped:
         more = pc.call_function(
             "match_substring_regex", [self.known], pc.MatchSubstringOptions(_OTHER_THAN_TEXT)
         ).to_numpy(zero_copy_only=False)
-        found[more] = [find(value) for value in self.known.filter(more).to_pylist()]
+        found[more] = [find(value) for value in objects_of(self.known.filter(more))]
         return found
 
     def of_rows(self, known: NDArray[Any], missing: Any) -> NDArray[Any]:
@@ -179,10 +179,10 @@ def untyped(series: Any) -> Untyped:
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         index = series.cat.codes.to_numpy(np.int64)
-        return Untyped(values=(list(series.cat.categories), index))
+        return Untyped(values=(_objects(series.cat.categories), index))
     kind = dtype.kind if isinstance(dtype, np.dtype) else ""
     with np.errstate(all="ignore"):
-        if kind in tuple("iuf"):
+        if kind in tuple("iuf") and dtype.itemsize <= 8:
             return Untyped(series.to_numpy().astype(np.float64))
         if kind == "c":
             numbers = series.to_numpy()
@@ -192,27 +192,78 @@ def untyped(series: Any) -> Untyped:
     if kind == "M":
         moments, index = np.unique(series.to_numpy(), return_inverse=True)
         return Untyped(values=(list(moments), index.astype(np.int64)))
-    if isinstance(dtype, pd.StringDtype) or (
-        kind == "O" and pd.api.types.infer_dtype(series, skipna=True) == "string"
-    ):
+    if isinstance(dtype, pd.StringDtype) or (kind == "O" and _is_text(series)):
         import pyarrow as pa
 
         try:  # a type is given, since arrow is not to look for one
             return Untyped(text=pa.array(series, type=pa.large_string(), from_pandas=True))
         except Exception:  # noqa: BLE001 (text that has no bytes in UTF-8)
             pass
-    return Untyped(values=(list(series), np.arange(len(series))))
+    return Untyped(values=(_objects(series), np.arange(len(series))))
 
 
-def storage_of(column: nw.Series[Any]) -> Any:
-    """A column as arrow, an extension type as what it is stored as."""
+def _is_text(series: Any) -> bool:
+    """Whether a column of objects holds text and nulls alone."""
+    import pandas as pd
+
+    try:
+        return pd.api.types.infer_dtype(series, skipna=True) == "string"
+    except Exception:  # noqa: BLE001 (an object that raises when it is looked at)
+        return False
+
+
+def _objects(values: Any) -> list[Any]:
+    """Python objects of a series or an index; pandas makes none of times that are far away."""
+    import pandas as pd
+
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        scale = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[values.dtype.unit]
+        moments = pd.DatetimeIndex(values)
+        pairs = zip(moments.asi8.tolist(), moments.isna().tolist(), strict=True)
+        return [None if missing else Instant(moment * scale) for moment, missing in pairs]
+    numpy = isinstance(values.dtype, np.dtype) and values.dtype.kind in "mMf"
+    return list(values.to_numpy()) if numpy else list(values)
+
+
+def arrow_of(column: nw.Series[Any]) -> Any:
+    """A column as arrow: no dictionary and no extension type, but what they stand for.
+
+    Dictionaries of several parts may be more than their indices count, and hold nulls.
+    """
     import pyarrow as pa
 
-    values: Any = column.to_arrow()
-    if not isinstance(values.type, pa.BaseExtensionType):
-        return values
+    native = column.to_native()
+    try:
+        values: Any = native if isinstance(native, pa.ChunkedArray) else column.to_arrow()
+    except UnicodeEncodeError:  # of Python's text in pandas
+        texts = [None if _is_broken(text) else text for text in column.to_list()]
+        return pa.array(texts, type=pa.large_string(), from_pandas=True)
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    return pa.chunked_array([chunk.storage for chunk in chunks], values.type.storage_type)
+    if pa.types.is_dictionary(values.type):
+        return pa.chunked_array(
+            [chunk.dictionary.take(chunk.indices) for chunk in chunks], values.type.value_type
+        )
+    if isinstance(values.type, pa.BaseExtensionType):
+        return pa.chunked_array([chunk.storage for chunk in chunks], values.type.storage_type)
+    return values
+
+
+def _is_broken(text: Any) -> bool:
+    """Whether it has no bytes in UTF-8."""
+    try:
+        return isinstance(text, str) and text.encode() is None
+    except UnicodeEncodeError:
+        return True
+
+
+def objects_of(values: Any) -> list[Any]:
+    """Python objects of an arrow array; text that is no UTF-8 as text that no category is."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return values.to_pylist()
+    found = values.cast(pa.large_binary()).to_pylist()
+    return [None if one is None else one.decode(errors="surrogateescape") for one in found]
 
 
 def encoded(values: Any) -> tuple[Integers, Any]:
@@ -274,7 +325,7 @@ def _typed_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
     if objects or column.dtype == nw.Object:
         find = finder(attribute, Form.TYPED)
         return np.fromiter(map(find, column.to_list()), dtype=np.int32, count=len(column))
-    codes = _arrow(column.to_arrow(), plain_type(column, column.dtype), attribute)
+    codes = _arrow(arrow_of(column), plain_type(column, column.dtype), attribute)
     return np.zeros(len(column), dtype=np.int32) if codes is None else codes
 
 
@@ -286,7 +337,7 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     if attribute.clip is not None:
         return steps_of(doubles_of(values), attribute) if dtype.is_numeric() else None
     if is_dated(attribute.edges):
-        moments = numbers_of(values, nw.String() if _words(values) else dtype)
+        moments = numbers_of(values, nw.String() if _is_string(values) else dtype)
         return None if moments is None else _dated(moments, attribute)
     if attribute.edges is not None and not dtype.is_numeric():
         return None
@@ -297,9 +348,7 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
         numbers = doubles_of(values)
         return _binned(numbers, np.isfinite(numbers), *edges_in(attribute.edges, dtype))
     kind = category_type(attribute)
-    if pa.types.is_dictionary(values.type) and not _words(values):
-        values = values.cast(values.type.value_type)
-    if kind is str and (dtype == nw.String or _words(values)):
+    if kind is str and (dtype == nw.String or _is_string(values)):
         values = values.cast(pa.large_string())
     elif kind is int and dtype == nw.Decimal:
         places = pc.ReplaceSubstringOptions(r"[.]0+$", "")
@@ -337,6 +386,12 @@ def plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DTyp
     if not pa.types.is_dictionary(values.type) or _words(values):
         return dtype
     return nw.from_native(pa.chunked_array([], values.type.value_type), series_only=True).dtype
+
+
+def _is_string(values: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
 
 
 def _words(values: Any) -> bool:

@@ -91,8 +91,7 @@ def text_number(column: str) -> str:
     """SQL of a column of text as a double; NULL where it is none.
 
     duckdb takes 1_0 for ten, and +-1 for minus one. What stands around the column keeps it from
-    moving the cast into its
-    CSV reader, where it fails instead of giving NULL.
+    moving the cast into its CSV reader, where it fails instead of giving NULL.
     """
     strange = f"contains({column}, '_') OR contains({column}, '+-')"
     return f"TRY_CAST(CASE WHEN NOT ({strange}) THEN trim({column}) END AS DOUBLE)"

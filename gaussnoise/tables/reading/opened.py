@@ -51,7 +51,9 @@ class Opened:
         return form_of(self.frame.to_native().dtypes[column], self.engine == nw.Implementation.DASK)
 
 
-def opened(table: object, wanted: Mapping[str, nw.dtypes.DType]) -> Opened:
+def opened(
+    table: object, wanted: Mapping[str, nw.dtypes.DType], person: str | None = None
+) -> Opened:
     """Open a table, to read some of its columns.
 
     Args:
@@ -59,6 +61,7 @@ def opened(table: object, wanted: Mapping[str, nw.dtypes.DType]) -> Opened:
         wanted: names of columns, with types for those that have none, since all is null in them.
             Text of those of numbers is read as numbers: with the file's decimal mark, and as codes
             where values have labels.
+        person: which of them says whose row it is.
 
     Raises:
         DataError: a column that is missing, or of a type that is not read.
@@ -86,7 +89,7 @@ def opened(table: object, wanted: Mapping[str, nw.dtypes.DType]) -> Opened:
     text = text_columns(table, names)
     if not untyped:
         frame, types, text = guarded(
-            TASK, lambda: _declared(frame, types, text, wanted), engine=engine
+            TASK, lambda: _declared(frame, types, text, wanted, person), engine=engine
         )
     return Opened(frame, names, types, text, untyped)
 
@@ -120,13 +123,15 @@ def _declared(
     types: Mapping[str, nw.dtypes.DType],
     text: Sequence[str],
     wanted: Mapping[str, nw.dtypes.DType],
+    person: str | None,
 ) -> tuple[Any, Mapping[str, nw.dtypes.DType], Sequence[str]]:
     """The frame with a type for columns of nulls alone, and text in place of values of any type."""
     # JSON is text to narwhals where duckdb has it
     kinds = {name: _kind(frame, name) for name, t in types.items() if t in (nw.Unknown, nw.String)}
     kinds = {n: kind for n, kind in kinds.items() if types[n] == nw.Unknown or kind == "json"}
     for name, kind in kinds.items():
-        if kind not in (*_NO_VALUES, *_OF_ANY_VALUE, "uuid"):
+        # values of any type may be written alike, and persons must not
+        if kind not in (*_NO_VALUES, *_OF_ANY_VALUE, "uuid") or (name, kind) == (person, "variant"):
             zoned = "tz" in kind or "zone" in kind
             hint = "local times without a time zone" if zoned else "text or numbers"
             raise DataError(

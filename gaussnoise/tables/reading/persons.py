@@ -5,6 +5,7 @@ Every way here tells persons apart as :func:`gaussnoise.tables.reading.values.pe
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 
 import narwhals as nw
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError, ParameterError
-from .columns import encoded, storage_of, untyped
+from .columns import arrow_of, encoded, objects_of, untyped
 from .frames import native_frame, sql, type_name
 from .steps import is_a_number
 from .values import INEXACT, Form, Key, person_of
@@ -96,9 +97,7 @@ def people_of(column: nw.Series[Any], form: Form) -> People:
         return _people_by_value(column.to_list(), form)
     import pyarrow as pa
 
-    values = storage_of(column)
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+    values = arrow_of(column)
     if pa.types.is_floating(values.type):
         numbers = values.cast(pa.float64()).fill_null(np.nan).to_numpy() + 0.0  # no -0.0
         values = pa.array(numbers, mask=np.isnan(numbers))
@@ -107,8 +106,10 @@ def people_of(column: nw.Series[Any], form: Form) -> People:
     elif pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
         values = values.cast(pa.large_string())
     index, known = encoded(values)
-    if pa.types.is_large_string(known.type):
-        index[index == known.index(pa.scalar("", known.type)).as_py()] = -1
+    words, data = pa.types.is_large_string(known.type), pa.types.is_large_binary(known.type)
+    if words or data or pa.types.is_binary(known.type):
+        empty = pa.scalar("" if words else b"", known.type)
+        index[index == known.index(empty).as_py()] = -1
 
     return People(index, lambda wanted: _names(known, wanted, form))
 
@@ -154,14 +155,16 @@ def _people_by_value(values: Sequence[object], form: Form) -> People:
 
 def _names(known: Any, wanted: Integers, form: Form) -> list[bytes]:
     """What some persons of an arrow array are called."""
-    return [_name(person_of(value, form)) for value in known.take(wanted).to_pylist()]
+    return [_name(person_of(value, form)) for value in objects_of(known.take(wanted))]
 
 
 def _name(person: Key | None) -> bytes:
     """What a person is called, in bytes that tell persons apart."""
     kind, value = person or ("", "")
     # Python writes no very long integers in decimal digits
-    return f"{kind} {value:x}".encode() if isinstance(value, int) else f"{kind} {value}".encode()
+    if isinstance(value, int | Fraction):
+        value = f"{value.numerator:x}/{value.denominator:x}"
+    return f"{kind} {value}".encode(errors="surrogatepass")
 
 
 # Where another engine holds them.
@@ -180,7 +183,8 @@ def duckdb_person(column: str, dtype: nw.dtypes.DType) -> str:
         integer = f"CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR)"
         text = f"CASE WHEN {whole} THEN {integer} ELSE CAST({number} AS VARCHAR) END"
         return f"CASE WHEN {is_a_number(number)} THEN encode({text}) END"
-    return f"encode(nullif(CAST({name} AS VARCHAR), ''))"
+    text = f"encode(CAST({name} AS VARCHAR))"  # compared as bytes, whatever the collation
+    return f"CASE WHEN octet_length({text}) > 0 THEN {text} END"
 
 
 def spark_person(frame: Any, dtype: nw.dtypes.DType) -> Any:
@@ -193,8 +197,11 @@ def spark_person(frame: Any, dtype: nw.dtypes.DType) -> Any:
         whole = (person == functions.rint(person)) & (functions.abs(person) < INEXACT)
         integer = person.cast("long").cast("string")
         person = functions.when(whole, integer).otherwise(person.cast("string"))
-    text = person.cast("string")
-    return frame.withColumn(PERSON, functions.when(text != "", functions.encode(text, "UTF-8")))
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        person = functions.unix_micros(person)  # in summer time's last hour text says two of them
+    if dtype != nw.Binary:
+        person = person.cast("string").cast("binary")  # as it is, also if it is no UTF-8
+    return frame.withColumn(PERSON, functions.when(functions.octet_length(person) > 0, person))
 
 
 def dask_person(column: Any, form: Form) -> list[str | None]:
@@ -202,4 +209,4 @@ def dask_person(column: Any, form: Form) -> list[str | None]:
     people = people_of(nw.from_native(column, series_only=True), form)
     known = np.unique(people.index[people.index >= 0])
     named = dict(zip(known.tolist(), people.names(known), strict=True))
-    return [named[k].decode() if k >= 0 else None for k in people.index.tolist()]
+    return [named[k].hex() if k >= 0 else None for k in people.index.tolist()]

@@ -28,7 +28,7 @@ import re
 import uuid
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -229,7 +229,9 @@ def key_of(value: object) -> Key | None:
     if isinstance(value, bool | np.bool_):
         return "truth", bool(value)
     if (number := _number(value)) is not None:
-        return _key(_double(number))
+        double = _double(number)
+        rounded = isinstance(value, np.longdouble) or math.isinf(double)
+        return None if rounded and double != value else _key(double)
     if (fields := _calendar(value)) is not None:
         return "moment", fields
     # intervals and periods of pandas are what their text says
@@ -387,6 +389,12 @@ def label_of(value: object, form: Form) -> Label | None:
 # The person that a row belongs to.
 
 
+class Instant(NamedTuple):
+    """A timestamp with a time zone, of which pandas makes no object if it is far away."""
+
+    nanoseconds: int  # since 1970, in UTC
+
+
 @_total
 def person_of(value: object, form: Form) -> Key | None:
     """What tells persons apart; None for no person: nulls, NaN, empty text, unknown objects.
@@ -406,6 +414,8 @@ def person_of(value: object, form: Form) -> Key | None:
             return key
     if isinstance(value, bool | np.bool_):
         return "truth", bool(value)
+    if isinstance(value, Instant):
+        return "instant", value.nanoseconds
     if (number := _number(value)) is not None:
         if form is Form.UNTYPED and not (
             isinstance(number, decimal.Decimal) and abs(number) < INEXACT
@@ -416,9 +426,20 @@ def person_of(value: object, form: Form) -> Key | None:
         return "duration", _nanoseconds(value)
     if (fields := _calendar(value)) is not None:
         return "moment", fields
-    if isinstance(value, datetime.datetime | datetime.time):
-        return (type(value).__name__, value.isoformat()) if value == value else None
-    return (type(value).__name__, str(value)) if isinstance(value, bytes | uuid.UUID) else None
+    if isinstance(value, datetime.datetime):
+        return ("instant", _since_1970(value)) if value == value else None
+    if isinstance(value, bytes):
+        return ("bytes", value) if value else None
+    return (
+        (type(value).__name__, str(value)) if isinstance(value, datetime.time | uuid.UUID) else None
+    )
+
+
+def _since_1970(value: Any) -> int:
+    """Nanoseconds of a timestamp with a time zone."""
+    if hasattr(value, "asm8"):  # of pandas
+        return _nanoseconds(value.asm8 - np.datetime64(0, "s"))
+    return _nanoseconds(value - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC))
 
 
 def _nanoseconds(value: Any) -> int:
