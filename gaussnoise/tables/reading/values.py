@@ -230,8 +230,9 @@ def key_of(value: object) -> Key | None:
         return "truth", bool(value)
     if (number := _number(value)) is not None:
         double = _double(number)
-        rounded = isinstance(value, np.longdouble) or math.isinf(double)
-        return None if rounded and double != value else _key(double)
+        # numbers that are more than a double can say are none of its values
+        wide = isinstance(value, np.floating) and value.itemsize > 8
+        return None if (wide or math.isinf(double)) and double != value else _key(double)
     if (fields := _calendar(value)) is not None:
         return "moment", fields
     # intervals and periods of pandas are what their text says
