@@ -174,7 +174,8 @@ def _limited_partition(frame: Any, limit: PersonLimit) -> Any:
 
     index, names = pd.factorize(frame[PERSON])
     people = People(
-        np.asarray(index, dtype=np.int64), lambda wanted: [str(names[k]).encode() for k in wanted]
+        np.asarray(index, dtype=np.int64),
+        lambda wanted: [bytes.fromhex(str(names[k])) for k in wanted],
     )
     cells = [column for column in frame.columns if column != PERSON]
     kept = limited_arrays([frame[column].to_numpy() for column in cells], people, limit)

@@ -46,7 +46,8 @@ def open_for(
     for attribute in (a for a in attributes if a.name not in source.text):
         dtype = source.types[attribute.name]
         if source.untyped and isinstance(source.frame, nw.DataFrame):
-            if source.frame.to_native()[attribute.name].isna().all():
+            column = source.frame.to_native()[attribute.name]
+            if column.isna().all() and (len(column) or column.dtype == object):
                 continue  # nothing that could be of a wrong type
         if isinstance(source.frame, nw.DataFrame):
             dtype = guarded(TASK, lambda a=attribute, t=dtype: plain_type(source.frame[a.name], t))

@@ -102,7 +102,9 @@ def people_of(column: nw.Series[Any], form: Form) -> People:
         numbers = values.cast(pa.float64()).fill_null(np.nan).to_numpy() + 0.0  # no -0.0
         values = pa.array(numbers, mask=np.isnan(numbers))
     elif pa.types.is_temporal(values.type):  # their integers: some have no Python object
-        values = values.view(pa.int64() if values.type.bit_width == 64 else pa.int32())
+        kind = pa.int64() if values.type.bit_width == 64 else pa.int32()
+        chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        values = pa.chunked_array([chunk.view(kind) for chunk in chunks], kind)
     elif pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
         values = values.cast(pa.large_string())
     index, known = encoded(values)
