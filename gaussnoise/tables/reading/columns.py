@@ -163,8 +163,10 @@ class Untyped:
         found = np.full(len(self.known), missing, dtype=dtype)
         more = pc.call_function(
             "match_substring_regex", [self.known], pc.MatchSubstringOptions(_OTHER_THAN_TEXT)
-        ).to_numpy(zero_copy_only=False)
-        found[more] = [find(value) for value in objects_of(self.known.filter(more))]
+        )
+        found[more.to_numpy(zero_copy_only=False)] = [
+            find(value) for value in objects_of(self.known.filter(more))
+        ]
         return found
 
     def of_rows(self, known: NDArray[Any], missing: Any) -> NDArray[Any]:

@@ -105,7 +105,7 @@ def people_of(column: nw.Series[Any], form: Form) -> People:
         kind = pa.int64() if values.type.bit_width == 64 else pa.int32()
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         values = pa.chunked_array([chunk.view(kind) for chunk in chunks], kind)
-    elif pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
+    elif column.dtype == nw.String or pa.types.is_string(values.type):
         values = values.cast(pa.large_string())
     index, known = encoded(values)
     words, data = pa.types.is_large_string(known.type), pa.types.is_large_binary(known.type)
@@ -157,7 +157,9 @@ def _people_by_value(values: Sequence[object], form: Form) -> People:
 
 def _names(known: Any, wanted: Integers, form: Form) -> list[bytes]:
     """What some persons of an arrow array are called."""
-    return [_name(person_of(value, form)) for value in objects_of(known.take(wanted))]
+    import pyarrow as pa
+
+    return [_name(person_of(value, form)) for value in objects_of(known.take(pa.array(wanted)))]
 
 
 def _name(person: Key | None) -> bytes:

@@ -116,6 +116,7 @@ def test_patterns_and_lists_of_partitioned_files_have_their_keys(tmp_path, above
 
 def test_keys_that_polars_keeps_in_the_files_are_as_the_files_say(tmp_path):
     frame = pl.DataFrame({"year": [2023, 2024, None, 2024], "k": ["a b", "c", "é", "x=y"]})
+    pytest.importorskip("polars", minversion="1.30", reason="polars writes no partitions yet")
     frame.write_parquet(tmp_path / "t", partition_by=["year", "k"], mkdir=True)
     for table in (tmp_path / "t", str(tmp_path / "t" / "*" / "*" / "*.parquet")):
         assert counted(table, gn.Attribute("year", [2023, 2024], other="none")) == [1, 2, 1]

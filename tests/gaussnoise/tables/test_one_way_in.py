@@ -124,8 +124,9 @@ TYPES = {
     "clock": (pa.time64("us"), [0, 1]),
     "bytes": (pa.binary(), [b"x", b"1"]),
     "nothing": (pa.null(), []),
-    "json": (pa.json_(), ['"x"', "1", "1.0", "true", "[1]", '"2020-01-31"', "1e2"]),
 }
+if hasattr(pa, "json_"):  # not in old versions
+    TYPES["json"] = (pa.json_(), ['"x"', "1", "1.0", "true", "[1]", '"2020-01-31"', "1e2"])
 
 
 def array_of(kind):
@@ -242,6 +243,9 @@ def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path
         native = build(table, tmp_path)
     except Exception as error:  # noqa: BLE001 (an engine without the type)
         pytest.skip(f"{engine} has no {kind}: {type(error).__name__}")
+    old = tuple(map(int, pl.__version__.split(".")[:2])) < (1, 30)
+    if engine.startswith("polars") and kind == "far ms" and old:
+        pytest.skip("this polars itself panics at far milliseconds")
     if engine == "parquet" and kind == "durations":
         pytest.skip("Parquet has integers for them")
     (tmp_path / "empty").mkdir()
@@ -640,7 +644,7 @@ def test_persons_of_far_times_broken_text_and_long_numbers_are_told_apart_in_pan
     for values in (long, broken):
         assert persons_counted(of([*values, *values])) == 2
     for moment in ("2020-01-01", "9999-12-31 23:59:59"):
-        zoned = pd.Series(pd.to_datetime([moment, moment, None]).as_unit("s"))
+        zoned = pd.Series(np.array([moment, moment, "NaT"], dtype="datetime64[s]"))
         zoned = zoned.dt.tz_localize("UTC").dt.tz_convert("Europe/Paris")
         for column in (
             zoned,
