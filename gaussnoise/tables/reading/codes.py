@@ -45,14 +45,22 @@ def open_for(
             return source
     for attribute in (a for a in attributes if a.name not in source.text):
         dtype = source.types[attribute.name]
-        if source.untyped and isinstance(source.frame, nw.DataFrame):
-            column = source.frame.to_native()[attribute.name]
-            if column.isna().all() and (len(column) or column.dtype == object):
-                continue  # nothing that could be of a wrong type
         if isinstance(source.frame, nw.DataFrame):
             dtype = guarded(TASK, lambda a=attribute, t=dtype: plain_type(source.frame[a.name], t))
-        check_type(attribute, dtype, drop)
+        try:
+            check_type(attribute, dtype, drop)
+        except DataError:
+            if not guarded(TASK, lambda a=attribute: _is_missing(source, a.name)):
+                raise
     return source
+
+
+def _is_missing(source: Opened, column: str) -> bool:
+    """Whether a column of pandas holds nulls alone, which are of no wrong type."""
+    if not (source.untyped and isinstance(source.frame, nw.DataFrame)):
+        return False
+    own = source.frame.to_native()[column]
+    return bool(own.isna().all()) and (len(own) > 0 or own.dtype == object)
 
 
 def check_categories(table: object, attributes: Sequence[Attribute], on_outside: OnOutside) -> None:

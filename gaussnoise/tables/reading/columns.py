@@ -1,7 +1,7 @@
 """Columns that are in this process: of pandas, where rows may decide on a type, and of arrow.
 
-A column of the first kind is brought into one of two shapes, doubles or distinct values with their
-places; cells, numbers and persons are asked of these. Columns that have a type go by arrow.
+A column of the first kind becomes doubles, text, or values with their places; cells, numbers and
+persons are asked of these. Columns that have a type go by arrow.
 """
 
 import math
@@ -175,7 +175,7 @@ class Untyped:
 
 
 def untyped(series: Any) -> Untyped:
-    """A column of pandas whose type says nothing, in one of two shapes."""
+    """Bring a column of pandas whose type says nothing into one of these shapes."""
     import pandas as pd
 
     dtype = series.dtype

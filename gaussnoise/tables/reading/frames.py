@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 
 import narwhals as nw
 
-from ...errors import DataError
+from ...errors import DataError, NotAvailableError
 from .csv import open_csv
 from .files import dialect_of, is_csv, is_parquet, is_path, keys_of, partition_columns, table_files
 from .office import is_office, open_office
 
 Result = TypeVar("Result")
 
+_POLARS = (1, 2)  # the oldest version that counts nanoseconds right
 _ASIDE = "gaussnoise-reader"  # the name of a thread that the main thread waits for
 _opened: weakref.WeakSet[Any] = weakref.WeakSet()  # connections of such threads
 
@@ -75,7 +76,20 @@ def native_frame(table: object) -> object:
             "neither is asked for"
         )
 
-    return guarded("open it", opened)
+    frame = guarded("open it", opened)
+    if getattr(frame, "implementation", None) == nw.Implementation.POLARS:
+        _check_polars()
+    return frame
+
+
+def _check_polars() -> None:
+    import polars as pl
+
+    if tuple(map(int, pl.__version__.split(".")[:2])) < _POLARS:
+        raise NotAvailableError(
+            f"table: expected polars {'.'.join(map(str, _POLARS))} or later, got {pl.__version__}, "
+            "which counts nanoseconds wrongly; hint: upgrade polars"
+        )
 
 
 def guarded(

@@ -7,14 +7,13 @@ from typing import Any, final
 
 import narwhals as nw
 
-from ...errors import DataError, NotAvailableError
+from ...errors import DataError
 from ...text import near
-from .columns import form_of
+from .columns import arrow_of, form_of
 from .files import is_csv
 from .frames import guarded, open_table, sql, text_columns
 from .values import Form
 
-_POLARS = (1, 2)  # the oldest version that counts nanoseconds right
 TASK = "read the table's columns"
 _NO_VALUES = ("null", "void")  # types of columns that hold nothing but nulls
 _OF_ANY_VALUE = ("variant", "json")  # types that say nothing of a value
@@ -68,8 +67,6 @@ def opened(
     """
     frame = open_table(table, [name for name, dtype in wanted.items() if dtype.is_numeric()])
     engine = frame.implementation
-    if engine == nw.Implementation.POLARS:
-        _check_polars()
     untyped = is_untyped(frame)
 
     def columns() -> tuple[Sequence[str], Mapping[str, nw.dtypes.DType]]:
@@ -94,16 +91,6 @@ def opened(
     return Opened(frame, names, types, text, untyped)
 
 
-def _check_polars() -> None:
-    import polars as pl
-
-    if tuple(map(int, pl.__version__.split(".")[:2])) < _POLARS:
-        raise NotAvailableError(
-            f"table: expected polars {'.'.join(map(str, _POLARS))} or later, got {pl.__version__}, "
-            "which counts nanoseconds wrongly; hint: upgrade polars"
-        )
-
-
 def is_untyped(frame: Any) -> bool:
     """Whether rows may decide on the types of a frame's columns."""
     engine = frame.implementation
@@ -126,9 +113,11 @@ def _declared(
     person: str | None,
 ) -> tuple[Any, Mapping[str, nw.dtypes.DType], Sequence[str]]:
     """The frame with a type for columns of nulls alone, and text in place of values of any type."""
-    # JSON is text to narwhals where duckdb has it
-    kinds = {name: _kind(frame, name) for name, t in types.items() if t in (nw.Unknown, nw.String)}
-    kinds = {n: kind for n, kind in kinds.items() if types[n] == nw.Unknown or kind == "json"}
+    kinds = {name: _kind(frame, name) for name, t in types.items() if t == nw.Unknown}
+    if frame.implementation == nw.Implementation.DUCKDB:  # whose JSON is text to narwhals
+        native = frame.to_native()
+        pairs = zip(native.columns, native.types, strict=True)
+        kinds |= {name: "json" for name, kind in pairs if name in types and str(kind) == "JSON"}
     for name, kind in kinds.items():
         # values of any type may be written alike, and persons must not
         if kind not in (*_NO_VALUES, *_OF_ANY_VALUE, "uuid") or (name, kind) == (person, "variant"):
@@ -181,11 +170,9 @@ def _as_text(frame: Any, name: str) -> Any:
         place, values = native.schema.get_field_index(name), native[name]
         if values.type.extension_name == "arrow.uuid":
             words = [None if value is None else str(value) for value in values.to_pylist()]
-            column = pa.chunked_array([pa.array(words, pa.large_string())])
+            column = pa.array(words, pa.large_string())
         else:
-            column = pa.chunked_array(
-                [chunk.storage for chunk in values.chunks], values.type.storage_type
-            ).cast(pa.large_string())
+            column = arrow_of(frame[name]).cast(pa.large_string())
         return nw.from_native(native.set_column(place, name, column), eager_only=True)
     raise DataError(
         f"column {name!r}: expected a type that can be read, got {_kind(frame, name)}; hint: cast "
