@@ -26,6 +26,7 @@ from .steps import lattice_query
 from .stored import fields, group_of, promise_record, real, text, texts
 
 if TYPE_CHECKING:
+    from ..tables.schema.schema import Attribute
     from .numbers import Numbers
 
 Array = NDArray[np.float64]
@@ -262,11 +263,13 @@ def column_means(
     True
     """
     from ..tables.planning.planned import unit_text
+    from ..tables.reading.codes import check_categories
     from .numbers import read_numbers
 
     name = "column_means"
     columns = _columns(columns)
-    groups, cells = _groups(by)
+    listed, cells = _groups(by)
+    groups = {attribute.name: list(attribute.categories or ()) for attribute in listed}
     if not (isinstance(neighbors, str) and neighbors in ("add-remove", "replace")):
         raise ParameterError(
             f'{name}: expected neighbors="add-remove" or "replace", got {shown(neighbors)}'
@@ -297,6 +300,7 @@ def column_means(
     }
     part = rounded_down(Fraction(budget.whole) / len(columns))
     _check_noise(part, neighbors)
+    check_categories(table, listed, "drop")
     split = {step: f"rho = {part * share:.6g}" for step, share in _SHARES.items()}
 
     def draw() -> ColumnMeans:
@@ -452,8 +456,8 @@ def _columns(given: object) -> list[str]:
     return list(names)
 
 
-def _groups(by: object) -> tuple[dict[str, list[Any]], int]:
-    """Categories by grouping column, and how many groups they make.
+def _groups(by: object) -> tuple[list["Attribute"], int]:
+    """The grouping columns with their categories, and how many groups these make.
 
     Raises:
         ParameterError: not a mapping from names to lists, or too many groups.
@@ -470,13 +474,12 @@ def _groups(by: object) -> tuple[dict[str, list[Any]], int]:
             'by={"sex": ["f", "m"]}'
         )
     listed = [Attribute(name, list(values)) for name, values in (by or {}).items()]
-    groups = {each.name: list(each.categories or ()) for each in listed}
-    cells = math.prod(len(categories) for categories in groups.values())
+    cells = math.prod(attribute.size for attribute in listed)
     if cells > _MOST_GROUPS:
         raise ParameterError(
             f"column_means: expected at most {_MOST_GROUPS} groups, got {shown(cells)}"
         )
-    return groups, cells
+    return listed, cells
 
 
 def _share(rho: float, step: str) -> float:

@@ -9,20 +9,18 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataError, ParameterError
-from ..tables.reading.codes import check_categories
+from ..errors import DataError
 from ..tables.reading.columns import code_column, number_column
-from ..tables.reading.csv import FORM, text_number
+from ..tables.reading.csv import FORM
 from ..tables.reading.files import is_csv
 from ..tables.reading.frames import guarded, sql, type_name
 from ..tables.reading.opened import TASK, Opened, opened
 from ..tables.reading.persons import check_person_type, people_of
+from ..tables.reading.steps import duckdb_number
 from ..tables.reading.types import WORDS, check_type, own_type
 from ..tables.schema.schema import Attribute
 
 Array = NDArray[np.float64]
-
-_MOST_GROUPS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +54,12 @@ def read_numbers(
 
     Raises:
         DataError: a missing column, or one that is neither numbers nor text.
-        ParameterError: no categories, or too many groups.
     """
     attributes = [Attribute(name, list(values)) for name, values in by.items()]
     groups = tuple(
         dict(zip(by, values, strict=True))
         for values in itertools.product(*(a.categories or () for a in attributes))
     )
-    if not 1 <= len(groups) <= _MOST_GROUPS:
-        raise ParameterError(
-            f"column_means: expected 1 to {_MOST_GROUPS} groups, got {len(groups)}"
-        )
-    check_categories(table, attributes, "drop")
     named = {attribute.name: own_type(attribute) for attribute in attributes}
     named |= {} if person is None or person in named else {person: nw.Int64()}
     source = opened(table, named | dict.fromkeys(columns, nw.Float64()), person)
@@ -134,15 +126,7 @@ def _collected(source: Opened, columns: Sequence[str], named: Sequence[str]) -> 
     """Numbers as x0, x1, …, and the other columns as g0, g1, …: each under a name of its own."""
     frame, others = source.frame, list(dict.fromkeys(named))
     if source.engine == nw.Implementation.DUCKDB:
-        numbers = [
-            text_number(sql(c))
-            if c in source.text
-            # arrow has no integers of 128 bits
-            else f"TRY_CAST(CAST({sql(c)} AS VARCHAR) AS DOUBLE)"
-            if source.types[c] in (nw.Int128, nw.UInt128)
-            else sql(c)
-            for c in columns
-        ]
+        numbers = [duckdb_number(name, source.types[name] == nw.String) for name in columns]
         parts = [f"{number} AS x{k}" for k, number in enumerate(numbers)]
         parts += [f"{sql(name)} AS g{k}" for k, name in enumerate(others)]
         return nw.from_native(frame.to_native().project(", ".join(parts))).collect("pyarrow")

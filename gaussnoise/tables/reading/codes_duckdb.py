@@ -132,7 +132,7 @@ def _duckdb_key(attribute: Attribute, dtype: nw.dtypes.DType, text: Sequence[str
     """SQL of the number that falls into a bin, or of the text of a category."""
     column, kind, written = sql(attribute.name), category_type(attribute), attribute.name in text
     if attribute.clip is not None:
-        return duckdb_number(attribute, written)
+        return duckdb_number(attribute.name, written)
     if attribute.edges is not None:
         return text_number(column) if written else column
     if written:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from .values import INEXACT
 
 STATISTICS = (".sav", ".zsav", ".dta", ".sas7bdat")
 OFFICE = (".xlsx", *STATISTICS)
 _ROWS = 2**16  # at once as Python's objects
-_WHOLE = 2.0**53
 
 Rows = Iterable[Sequence[str | None]]
 
@@ -99,7 +99,7 @@ def cell_text(value: object) -> str | None:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):
-        whole = value.is_integer() and abs(value) < _WHOLE
+        whole = value.is_integer() and abs(value) < INEXACT
         return None if math.isnan(value) else str(int(value)) if whole else repr(value)
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ")

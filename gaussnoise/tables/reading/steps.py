@@ -45,9 +45,9 @@ def polars_steps(attribute: Attribute) -> Any:
     return pl.when(value.is_not_null()).then(steps + 1).otherwise(0).cast(pl.Int32)
 
 
-def duckdb_number(attribute: Attribute, text: bool) -> str:
+def duckdb_number(name: str, text: bool) -> str:
     """SQL of the column as a double; NULL where it is none."""
-    column = sql(attribute.name)
+    column = sql(name)
     return text_number(column) if text else f"TRY_CAST({column} AS DOUBLE)"
 
 

@@ -1,4 +1,4 @@
-"""Most of what a release takes is its picture, which ``test_plots.py`` is about."""
+"""Pictures, which most of a release's time goes into, are quick here; and a small Spark."""
 
 import os
 import shutil
