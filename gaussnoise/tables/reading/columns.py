@@ -228,9 +228,10 @@ def _objects(values: Any) -> list[Any]:
 
 
 def arrow_of(column: nw.Series[Any]) -> Any:
-    """A column as arrow: no dictionary and no extension type, but what they stand for.
+    """Return a column as arrow holds its values: without a dictionary or an extension type.
 
-    Dictionaries of several parts may be more than their indices count, and hold nulls.
+    The parts of a dictionary may together have more values than its index type counts, and a
+    dictionary may hold nulls: it is decoded part by part.
     """
     import pyarrow as pa
 
@@ -259,7 +260,7 @@ def _is_broken(text: Any) -> bool:
 
 
 def objects_of(values: Any) -> list[Any]:
-    """Python objects of an arrow array; text that is no UTF-8 as text that no category is."""
+    """Return Python objects of an arrow array; text that is no UTF-8 equals no category."""
     import pyarrow as pa
 
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):

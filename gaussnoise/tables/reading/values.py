@@ -6,7 +6,7 @@ engine that holds the table. Tests compare each engine with them, value by value
 They are total: every object has an answer, and none raises. They look at one value alone: what
 other rows hold, or whether a null among them made floats of integers, decides nothing.
 
-A table has one of three forms, which its kind says and its rows never do:
+A column has one of three forms. Its engine and its declared type say which, never its rows:
 
 * ``TEXT``: CSV and TSV files, names of folders. All values are text. Integer categories are
   compared by value (03 and 3.0 are 3), true and false in any case, other text by its characters.
@@ -230,7 +230,7 @@ def key_of(value: object) -> Key | None:
         return "truth", bool(value)
     if (number := _number(value)) is not None:
         double = _double(number)
-        # numbers that are more than a double can say are none of its values
+        # no double equals the number: it is not to be taken for one
         wide = isinstance(value, np.floating) and value.itemsize > 8
         return None if (wide or math.isinf(double)) and double != value else _key(double)
     if (fields := _calendar(value)) is not None:
@@ -354,9 +354,9 @@ def step_of(number: float | None, clip: tuple[float, float]) -> int:
 
 
 def confused(attribute: Attribute) -> tuple[str | None, bool]:
-    """Why ``UNTYPED`` columns cannot tell categories apart; and whether all of these are outside.
+    """Say what keeps ``UNTYPED`` columns from telling categories apart; None if nothing does.
 
-    None if they can.
+    The second value says whether the categories in question are only ones that no row can be in.
     """
     keys = [key_of(category) for category in attribute.categories or ()]
     known = [key for key in keys if key is not None]

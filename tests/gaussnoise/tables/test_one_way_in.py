@@ -664,7 +664,7 @@ def test_text_without_bytes_is_no_category_in_any_type_of_text():
         assert persons_counted(frame.rename(columns={"v": "who"})) == 2 - (dtype is not object)
 
 
-def test_dictionaries_of_arrow_are_what_they_stand_for():
+def test_dictionaries_of_arrow_are_read_by_their_values():
     """Several parts may have more values than an index counts, and nulls among the values."""
     parts = [
         pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([f"p{k}"]))
@@ -684,8 +684,8 @@ def test_dictionaries_of_arrow_are_what_they_stand_for():
         assert persons_counted(held) == 1
 
 
-def test_what_is_nearly_nothing_is_a_person_of_its_own():
-    """A collation of a database takes a lone accent for empty text; empty bytes are no person."""
+def test_a_lone_accent_is_a_person_and_empty_bytes_are_none():
+    """Though a collation of the database takes the accent for empty text."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (who VARCHAR COLLATE NOACCENT)")
     connection.execute("INSERT INTO t VALUES ('a'), ('á'), (chr(769)), (''), (NULL)")
@@ -699,8 +699,8 @@ def test_what_is_nearly_nothing_is_a_person_of_its_own():
         assert persons_counted(build(pa.table({"who": [b"x", b"", None]}))) == 1
 
 
-def test_values_of_any_type_are_no_persons():
-    """1 and '1' would be written alike."""
+def test_a_column_of_variants_is_refused_as_persons():
+    """1 and '1' would be written alike, and be one person."""
     table = duckdb.sql("SELECT 1::VARIANT AS who UNION ALL SELECT '1'::VARIANT")
     with pytest.raises(
         gn.DataError, match="column 'who': expected a type that can be read, got var"
