@@ -28,6 +28,7 @@ from .steps import (
     laplace_mean,
     privacy_record,
     published,
+    recording_refusals,
     released_mean,
 )
 
@@ -159,7 +160,7 @@ def clipped_mean(
     True
     """
     name = "clipped_mean"
-    rows = samples(name, data, on_nonfinite)
+    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
     shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
     n, d = rows.shape
     if not (isinstance(p, float) and p == math.inf):

@@ -19,7 +19,15 @@ from ..privacy.definitions import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import LARGEST, SMALLEST, chance, positive, shown, vector
 from .samples import OnNonfinite, samples
-from .steps import PROTECTS, NoisyMean, ball_mean, check_ball_mean, privacy_record, published
+from .steps import (
+    PROTECTS,
+    NoisyMean,
+    ball_mean,
+    check_ball_mean,
+    privacy_record,
+    published,
+    recording_refusals,
+)
 from .tails import SquaredLength
 
 Array = NDArray[np.float64]
@@ -313,7 +321,7 @@ def coinpress_mean(
     (True, ['step 1', 'step 2', 'step 3'])
     """
     name = "coinpress_mean"
-    rows = samples(name, data, on_nonfinite)
+    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
     shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
     n, d = rows.shape
     middle, reach, beta = (

@@ -20,7 +20,7 @@ from .estimate import Estimate
 from .knowledge import chance, positive
 from .samples import OnNonfinite, clipped, clipping_error, samples
 from .second_moment import MomentLattice
-from .steps import PROTECTS, privacy_record, published
+from .steps import PROTECTS, privacy_record, published, recording_refusals
 
 Array = NDArray[np.float64]
 
@@ -183,7 +183,9 @@ def coinpress_covariance(
     (True, True)
     """
     name = "coinpress_covariance"
-    rows = samples(name, data, on_nonfinite, dims=(2,))
+    rows = recording_refusals(
+        name, "record", ledger, id, lambda: samples(name, data, on_nonfinite, dims=(2,))
+    )
     n, d = rows.shape
     most, least = positive(name, "largest", largest), positive(name, "smallest", smallest)
     beta = chance(name, beta)

@@ -19,7 +19,7 @@ from .knowledge import chance, positive, vector
 from .location import Search, search
 from .person import Moments, moments
 from .samples import OnNonfinite, by_person
-from .steps import PROTECTS, privacy_record, published
+from .steps import PROTECTS, privacy_record, published, recording_refusals
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -113,7 +113,9 @@ def pure_person_level_mean(
     True
     """
     name = "pure_person_level_mean"
-    averages = by_person(name, data, person, on_nonfinite)
+    averages = recording_refusals(
+        name, "person", ledger, id, lambda: by_person(name, data, person, on_nonfinite)
+    )
     shape, averages = averages.shape[1:], averages.reshape(len(averages), -1)
     n, d = averages.shape
     known, beta = moments(name, d, samples, moment, k), chance(name, beta)

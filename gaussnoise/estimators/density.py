@@ -20,6 +20,7 @@ from .steps import (
     noisy_counts,
     privacy_record,
     published,
+    recording_refusals,
 )
 
 _MOST_CELLS = 2**20
@@ -73,7 +74,7 @@ def histogram_density(
     ((27,), True)
     """
     name = "histogram_density"
-    rows = samples(name, data, on_nonfinite)
+    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
     rows = rows.reshape(len(rows), -1)
     n, b = rows.shape
     slope = positive(name, "lipschitz", lipschitz)

@@ -14,7 +14,14 @@ from .estimate import Estimate
 from .knowledge import chance, positive, vector
 from .location import Search, search
 from .samples import OnNonfinite, samples
-from .steps import PROTECTS, ball_mean, check_ball_mean, privacy_record, published
+from .steps import (
+    PROTECTS,
+    ball_mean,
+    check_ball_mean,
+    privacy_record,
+    published,
+    recording_refusals,
+)
 
 # of the budget: what finds the bin needs little, and the last step's noise falls with what is left
 _LOCATION = 0.25
@@ -72,7 +79,9 @@ def gaussian_mean(
     (True, 'epsilon = 0.25')
     """
     name = "gaussian_mean"
-    rows = samples(name, data, on_nonfinite, dims=(1,))[:, None]
+    rows = recording_refusals(
+        name, "record", ledger, id, lambda: samples(name, data, on_nonfinite, dims=(1,))
+    )[:, None]
     n, deviation, beta = len(rows), positive(name, "sigma", sigma), chance(name, beta)
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, 1)

@@ -27,6 +27,7 @@ from .steps import (
     lattice_query,
     privacy_record,
     published,
+    recording_refusals,
 )
 
 Array = NDArray[np.float64]
@@ -309,7 +310,7 @@ def coarse_location(
     True
     """
     name = "coarse_location"
-    rows = samples(name, data, on_nonfinite)
+    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
     shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
     deviation, beta = positive(name, "sigma", sigma), chance(name, beta)
     half, thresholded = search(name, privacy, radius)

@@ -20,6 +20,7 @@ from .steps import (
     laplace_deviation,
     privacy_record,
     published,
+    recording_refusals,
 )
 
 _LOCATION = 0.25  # of the budget, as for normal data
@@ -107,7 +108,9 @@ def heavy_tailed_mean(
     (True, True)
     """
     name = "heavy_tailed_mean"
-    rows = samples(name, data, on_nonfinite, dims=(1,))[:, None]
+    rows = recording_refusals(
+        name, "record", ledger, id, lambda: samples(name, data, on_nonfinite, dims=(1,))
+    )[:, None]
     n, size, k, beta = (
         len(rows),
         positive(name, "moment", moment),
@@ -210,7 +213,7 @@ def truncated_mean(
     True
     """
     name = "truncated_mean"
-    rows = samples(name, data, on_nonfinite)
+    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
     shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
     n, d = rows.shape
     size, k = positive(name, "moment", moment), moment_order(name, k, infinite=True)

@@ -22,6 +22,7 @@ from .steps import (
     check_ball_mean,
     privacy_record,
     published,
+    recording_refusals,
 )
 
 Array = NDArray[np.float64]
@@ -107,7 +108,9 @@ def person_level_mean(
     (True, 'epsilon = 0.25')
     """
     name = "person_level_mean"
-    averages = by_person(name, data, person, on_nonfinite)
+    averages = recording_refusals(
+        name, "person", ledger, id, lambda: by_person(name, data, person, on_nonfinite)
+    )
     shape, averages = averages.shape[1:], averages.reshape(len(averages), -1)
     n, d = averages.shape
     known = moments(name, d, samples, moment, k)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from domains import LpBall
 from domains.floats import EPS
 
-from ..errors import ParameterError
+from ..errors import DataError, ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
 from ..noise.solve import optimal_noise
 from ..numerics.integers import MOST_SUM
@@ -77,6 +77,40 @@ def published(
         draws=None if budget.pure or budget.thresholded else budget.draws,
         write=lambda path: _write(path, checked()),
         read=Estimate.load,
+    )
+
+
+def recording_refusals(
+    function: str,
+    unit: Literal["record", "person"],
+    ledger: object,
+    id: str | None,
+    read: Callable[[], Array],
+) -> Array:
+    """The records, whose number is part of every request: a refusal of them is an entry too.
+
+    Raises:
+        DataError: the records are refused; under a ledger it is not said why.
+    """
+    if (charged := ledger_and_id(function, ledger, id)) is None:
+        return read()
+    try:
+        return read()
+    except DataError as error:
+        refusal = error
+
+    def refuse(_: Path) -> Never:
+        raise refusal
+
+    ledger, id = charged
+    return ledger.once(
+        id,
+        cost=0.0,
+        request={"estimator": function},
+        protects=PROTECTS[unit],
+        target=None,
+        write=refuse,
+        read=refuse,
     )
 
 

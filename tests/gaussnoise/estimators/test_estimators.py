@@ -128,6 +128,32 @@ def test_a_ledger_records_refusals_and_does_not_say_what_was_wrong(name, tmp_pat
     assert [(entry.state, entry.rho) for entry in ledger.entries()] == [("refused", 0.0)]
 
 
+_OTHERS = {
+    "histogram_density": lambda x, **more: E.histogram_density(x, lipschitz=9, **more),
+    "coinpress_mean": lambda x, **more: E.coinpress_mean(x, radius=9, **more),
+    "coinpress_covariance": lambda x, **more: E.coinpress_covariance(x, largest=4, **more),
+    "person_level_mean": lambda x, **more: E.person_level_mean(
+        x, samples=1, moment=1, radius=9, **more
+    ),
+    "pure_person_level_mean": lambda x, **more: E.pure_person_level_mean(
+        x, samples=1, moment=1, radius=9, **more
+    ),
+}
+
+
+@pytest.mark.parametrize("records", [[[1.0], [None]], [["a"]], [[[1.0]], [2.0]], []], ids=repr)
+@pytest.mark.parametrize("name", ESTIMATORS | _OTHERS)
+def test_a_ledger_records_refusals_of_records_that_are_no_array(name, records, tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(3))
+    call = _OTHERS.get(name) or ESTIMATORS[name]
+    with pytest.raises(gn.DataError, match="recorded") as caught:
+        call(records, privacy=gn.zCDP(0.5), ledger=ledger, id="a")
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    ((state, rho, id),) = [(entry.state, entry.rho, entry.id) for entry in ledger.entries()]
+    assert (state, rho, id) == ("refused", 0.0, "a")
+    assert ledger.refusals == 1
+
+
 @each_estimator
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite_are_refused_or_clipped(name, bad):
