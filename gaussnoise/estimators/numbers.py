@@ -1,7 +1,7 @@
 """Columns of numbers from any table, with the group of every row."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..tables.reading.batches import batches
 from ..tables.reading.columns import code_column, number_column
 from ..tables.reading.csv import FORM
 from ..tables.reading.files import is_csv
-from ..tables.reading.frames import guarded, sql, type_name
+from ..tables.reading.frames import guarded, type_name
 from ..tables.reading.opened import TASK, Opened, opened
 from ..tables.reading.persons import check_person_type, people_of
-from ..tables.reading.steps import duckdb_number
 from ..tables.reading.types import WORDS, check_type, own_type
+from ..tables.reading.values import Form
 from ..tables.schema.schema import Attribute
 
 Array = NDArray[np.float64]
@@ -66,27 +67,56 @@ def read_numbers(
     if not source.untyped:
         attributes = _checked(source, columns, attributes, person)
     hint = FORM if is_csv(table) else ""
-    data = guarded(
-        TASK, lambda: _collected(source, columns, [*by, *named]), hint, engine=source.engine
-    )
+    named = [*(attribute.name for attribute in attributes), *([] if person is None else [person])]
 
     def read() -> Numbers:
-        numbers = {
-            name: number_column(data[f"x{k}"], source.form(name)) for k, name in enumerate(columns)
-        }
-        cells = np.zeros(len(data), dtype=np.int64)
-        for attribute in attributes:
-            column = data[f"g{list(named).index(attribute.name)}"]
-            codes = code_column(column, attribute, source.form(attribute.name)).astype(np.int64)
-            cells = np.where((cells >= 0) & (codes > 0), cells * attribute.size + codes - 1, -1)
+        numbers: list[list[Array]] = [[] for _ in columns]
+        cells: list[NDArray[np.int64]] = []
+        whose: list[nw.DataFrame[Any]] = []
+        for batch in _batches(source, columns, named):
+            for k, (name, own) in enumerate(zip(columns, batch, strict=False)):
+                numbers[k].append(number_column(own, _form(source, name)))
+            grouped = zip(attributes, batch[len(columns) :], strict=False)
+            cells.append(_cells(source, grouped, len(batch[0])))
+            whose += [] if person is None else [batch[-1].alias("person").to_frame()]
+        whole = {name: np.concatenate(x) for name, x in zip(columns, numbers, strict=True)}
         if person is None:
-            return Numbers(numbers, cells, groups)
-        whose = people_of(data[f"g{list(named).index(person)}"], source.form(person)).index
-        means = {name: _by_person(x, whose) for name, x in numbers.items()}
-        people = int(whose.max(initial=-1)) + 1
+            return Numbers(whole, np.concatenate(cells), groups)
+        index = people_of(nw.concat(whose)["person"], source.form(person)).index
+        means = {name: _by_person(x, index) for name, x in whole.items()}
+        people = int(index.max(initial=-1)) + 1
         return Numbers(means, np.zeros(people, dtype=np.int64), groups)
 
-    return guarded(TASK, read)
+    return guarded(TASK, read, hint, engine=source.engine)
+
+
+def _batches(
+    source: Opened, numbers: Sequence[str], others: Sequence[str]
+) -> Iterable[Sequence[nw.Series[Any]]]:
+    """Columns of numbers and others, in order; where they are not of duckdb, all rows at once."""
+    if source.engine == nw.Implementation.DUCKDB:
+        return batches(source, numbers, others)
+    chosen = source.frame.select(*dict.fromkeys((*numbers, *others)))
+    if isinstance(chosen, nw.LazyFrame):
+        # arrow would look for the types of what dask holds
+        chosen = chosen.collect() if source.untyped else chosen.collect("pyarrow")
+    return [[chosen[name] for name in (*numbers, *others)]]
+
+
+def _form(source: Opened, column: str) -> Form:
+    """Of a column of numbers, whose text is doubles where duckdb holds it."""
+    return Form.TYPED if source.engine == nw.Implementation.DUCKDB else source.form(column)
+
+
+def _cells(
+    source: Opened, grouped: Iterable[tuple[Attribute, nw.Series[Any]]], rows: int
+) -> NDArray[np.int64]:
+    """The group of every row, or −1."""
+    cells = np.zeros(rows, dtype=np.int64)
+    for attribute, own in grouped:
+        codes = code_column(own, attribute, source.form(attribute.name)).astype(np.int64)
+        cells = np.where((cells >= 0) & (codes > 0), cells * attribute.size + codes - 1, -1)
+    return cells
 
 
 def _checked(
@@ -120,23 +150,6 @@ def _as_written(attribute: Attribute, dtype: nw.dtypes.DType) -> Attribute:
     if not dtype == nw.Boolean and all(text.lstrip("-").isdecimal() for text in texts):
         return Attribute(attribute.name, [int(text) for text in texts])
     return attribute
-
-
-def _collected(source: Opened, columns: Sequence[str], named: Sequence[str]) -> nw.DataFrame[Any]:
-    """Numbers as x0, x1, …, and the other columns as g0, g1, …: each under a name of its own."""
-    frame, others = source.frame, list(dict.fromkeys(named))
-    if source.engine == nw.Implementation.DUCKDB:
-        numbers = [duckdb_number(name, source.types[name] == nw.String) for name in columns]
-        parts = [f"{number} AS x{k}" for k, number in enumerate(numbers)]
-        parts += [f"{sql(name)} AS g{k}" for k, name in enumerate(others)]
-        return nw.from_native(frame.to_native().project(", ".join(parts))).collect("pyarrow")
-    picked = [nw.col(name).alias(f"x{k}") for k, name in enumerate(columns)]
-    picked += [nw.col(name).alias(f"g{k}") for k, name in enumerate(others)]
-    chosen = frame.select(*picked)
-    if not isinstance(chosen, nw.LazyFrame):
-        return chosen
-    # arrow would look for the types of what dask holds
-    return chosen.collect() if source.untyped else chosen.collect("pyarrow")
 
 
 def _by_person(x: Array, whose: NDArray[np.int64]) -> Array:

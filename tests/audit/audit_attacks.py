@@ -498,7 +498,7 @@ def swallowed_interrupts(folder):
         '"prefix"\n[attributes.b]\nedges = [0, 1, 2, 3, 5]\n',
         encoding="utf-8",
     )
-    tally = ("gaussnoise.tables.counting.count", None, "_tally_duckdb")
+    tally = ("gaussnoise.tables.counting.count", None, "_tally_arrays")
     places = {
         "planning": (
             ("gaussnoise.solvers.points.fidelity", "Fidelity", "at"),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...solvers.tables.residuals import Subset, part_of
+from ..reading.codes import Batches, Coded, Codes, Streamed, each
 from ..reading.csv import FORM
 from ..reading.files import is_csv, state_of
 from ..reading.frames import guarded, open_table
@@ -34,7 +35,7 @@ from .numbers import (
     with_sums,
 )
 from .persons import PersonLimit
-from .records import Codes, code_table, outside_error
+from .records import code_table, outside_error
 
 Counts = NDArray[np.int64]
 
@@ -44,7 +45,6 @@ _GROUP_CELLS = 2**16
 PASS_CELLS = 2**22
 _PASS_GROUPS = 64
 _ROWS_AT_ONCE = 2**18
-_GROUPING_BITS = 60  # duckdb's GROUPING takes 63 columns
 
 
 def count_marginals(
@@ -98,16 +98,7 @@ def count_marginals(
     sizes = [a.size for a in attributes]
     before = state_of(table)
     if not attributes and weight is None:
-        frame = (
-            open_table(table).lazy() if limit is None else _limited_rows(table, limit, on_outside)
-        )
-        rows = guarded(
-            _TASK,
-            lambda: (
-                frame.select(nw.len().alias("n")).collect("pyarrow").to_native()["n"][0].as_py()
-            ),
-            engine=frame.implementation,
-        )
+        rows = _number_of_rows(table, limit, on_outside)
         if state_of(table) != before:
             raise DataError(CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
@@ -115,7 +106,7 @@ def count_marginals(
     parts = unit_of(attributes, weight) if unit is None else unit
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
     coded = coded_records(table, read, on_outside, limit, impossible)
-    engine = None if isinstance(coded, list) else coded.implementation
+    engine = _engine(coded)
     hint = FORM if is_csv(table) else ""
     rows = None
     with contextlib.ExitStack() as stack:
@@ -142,7 +133,7 @@ def coded_records(
     on_outside: OnOutside,
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
-) -> list[Codes] | nw.LazyFrame[Any]:
+) -> Coded | nw.LazyFrame[Any]:
     """What :func:`code_table` makes of the records that are counted.
 
     Impossible ones are left out, or refused.
@@ -150,12 +141,19 @@ def coded_records(
     coded = code_table(table, read, on_outside, limit, impossible)
     if limit is not None:  # they are left out before it
         return coded
-    engine = None if isinstance(coded, list) else coded.implementation
+    engine = _engine(coded)
     if on_outside == "drop":
         return guarded(_TASK, lambda: without(coded, impossible), engine=engine)
     hint = FORM if is_csv(table) else ""
     guarded(_TASK, lambda: check_possible(coded, impossible), hint, engine=engine)
     return coded
+
+
+def _engine(coded: Coded | nw.LazyFrame[Any]) -> nw.Implementation | None:
+    """The library that works when the records are asked for."""
+    if isinstance(coded, nw.LazyFrame):
+        return coded.implementation
+    return nw.Implementation.DUCKDB if isinstance(coded, Streamed) else None
 
 
 _TASK = "count the table's rows"
@@ -241,6 +239,7 @@ def passes(
 Tally = Callable[[Sequence[Subset]], "_Tables"]
 
 
+_Summed = tuple[list[Codes], dict[str, Counts]]  # what is grouped by, and what is summed
 _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 
@@ -354,16 +353,21 @@ class _Tables:
                 flat += unit * np.bincount(cells, minlength=len(flat))
 
 
-def _limited_rows(table: object, limit: PersonLimit, on_outside: OnOutside) -> nw.LazyFrame[Any]:
-    """The rows that are counted where nothing is asked of them but their number."""
-    coded = code_table(table, (), on_outside, limit)
-    if not isinstance(coded, list):
-        return coded
-    return nw.from_dict({"c0": coded[0]}, backend="pyarrow").lazy()
+def _number_of_rows(table: object, limit: PersonLimit | None, on_outside: OnOutside) -> int:
+    """How many rows are counted where nothing else is asked of them."""
+    rows = open_table(table).lazy() if limit is None else code_table(table, (), on_outside, limit)
+    if not isinstance(rows, nw.LazyFrame):
+        return sum(len(columns[0]) for columns in rows)
+
+    def counted() -> int:
+        number = rows.select(nw.len().alias("n")).collect("pyarrow").to_native()["n"]
+        return int(number[0].as_py())
+
+    return guarded(_TASK, counted, engine=rows.implementation)
 
 
 def _tally(
-    coded: list[Codes] | nw.LazyFrame[Any],
+    coded: Coded | nw.LazyFrame[Any],
     attributes: Sequence[Attribute],
     weight: Weight | None,
     unit: int,
@@ -371,13 +375,12 @@ def _tally(
 ) -> Tally:
     """How this engine counts groups of attributes; ``stack`` gives back what it holds."""
     tables = partial(_Tables, Placing(attributes, weight, unit))
-    if isinstance(coded, list):
-        return partial(_tally_arrays, *array_sums(coded, attributes, weight, unit), tables)
+    if not isinstance(coded, nw.LazyFrame):
+        sums = partial(array_sums, attributes=attributes, weight=weight, unit=unit)
+        return partial(_tally_arrays, each(sums, coded), tables)
     if unit > 1:
         coded = with_sums(coded, attributes, weight, unit)
     native = coded.to_native()
-    if coded.implementation == nw.Implementation.DUCKDB:
-        return partial(_tally_duckdb, native, tables)
     if coded.implementation == nw.Implementation.POLARS:
         return partial(_tally_polars, coded, tables)
     if coded.implementation.is_spark_like() and hasattr(native, "persist"):
@@ -393,50 +396,18 @@ def _tally(
 _NewTables = Callable[[Sequence[Subset]], _Tables]  # empty ones
 
 
-def _tally_arrays(
-    columns: Sequence[NDArray],
-    sums: Mapping[str, NDArray[np.int64]],
-    new: _NewTables,
-    groups: Sequence[Subset],
-) -> _Tables:
+def _tally_arrays(batches: Batches[_Summed], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
     tables = new(groups)
-    rows = len(columns[0] if columns else sums[WEIGHT])
-    for start in range(0, rows, _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        if not sums:
-            tables.add_records([codes[part] for codes in columns])
-            continue
-        own = {name: values[part] for name, values in sums.items()}
-        for S in groups:
-            tables.add(S, [columns[i][part] for i in S], sums=own)
-    return tables
-
-
-def _tally_duckdb(relation: Any, new: _NewTables, groups: Sequence[Subset]) -> _Tables:
-    """One scan for all groups; GROUPING has a bit for each column, 1 where the row's group lacks
-    it.
-    """
-    tables = new(groups)
-    keys = sorted({i for S in groups for i in S})
-    parts = [keys[k : k + _GROUPING_BITS] for k in range(0, len(keys), _GROUPING_BITS)]
-    sets = ", ".join(f"({', '.join(f'c{i}' for i in S)})" for S in groups)
-    bits = [f"GROUPING({', '.join(f'c{i}' for i in part)}) AS g{k}" for k, part in enumerate(parts)]
-    sums = [f"CAST(coalesce(sum({name}), 0) AS BIGINT) AS {name}" for name in tables.sums]
-    columns = ", ".join([*(f"c{i}" for i in keys), *bits, *sums, "count(*) AS n"])
-    counted = relation.aggregate(columns, f"GROUPING SETS ({sets})")
-    # older versions have the other name only
-    reader = getattr(counted, "to_arrow_reader", None) or counted.fetch_arrow_reader
-    for rows in reader(_ROWS_AT_ONCE):
-        lacks = [rows[f"g{k}"].to_numpy(zero_copy_only=False) for k in range(len(parts))]
-        for S in groups:
-            bits = [
-                sum(1 << k for k, i in enumerate(reversed(part)) if i not in S) for part in parts
-            ]
-            own = np.flatnonzero(
-                np.all([lack == bit for lack, bit in zip(lacks, bits, strict=True)], axis=0)
-            )
-            if len(own):
-                _add_found(tables, S, rows.take(own))
+    for columns, sums in batches:
+        rows = len(columns[0] if columns else sums[WEIGHT])
+        for start in range(0, rows, _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            if not sums:
+                tables.add_records([codes[part] for codes in columns])
+                continue
+            own = {name: values[part] for name, values in sums.items()}
+            for S in groups:
+                tables.add(S, [columns[i][part] for i in S], sums=own)
     return tables
 
 

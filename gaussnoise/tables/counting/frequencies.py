@@ -2,20 +2,22 @@
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from ...errors import DataError
+from ..reading.batches import batches
 from ..reading.columns import Integers, distinct
 from ..reading.csv import FORM
 from ..reading.files import is_csv
-from ..reading.frames import guarded, sql, type_name
+from ..reading.frames import guarded, type_name
 from ..reading.opened import Opened, opened
 from ..reading.persons import People, check_person_type, people_of
-from ..reading.types import WORDS
-from ..reading.values import Form, Label, label_of
+from ..reading.types import WORDS, is_wide
+from ..reading.values import Label, label_of
 from .persons import PersonLimit, limited_arrays
 
 _TASK = "count the column's values"
@@ -80,33 +82,27 @@ def count_values(
 def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label, int]:
     """Counts of all values, or of some if these are more than may be."""
     frame = source.frame
-    if source.engine == nw.Implementation.DUCKDB:
-        return _duckdb(frame.to_native(), column, words, most)
     if source.engine == nw.Implementation.POLARS:
         return _polars(frame.lazy().to_native(), column, words, most)
-    if isinstance(frame, nw.DataFrame):
-        return _here(frame[column], source.form(column))
     counts: Counter[Label] = Counter()
-    for part in frame.to_native()[[column]].to_delayed():  # dask's partitions, of pandas
-        own = nw.from_native(part.compute(), eager_only=True)[column]
-        counts.update(_here(own, source.form(column)))
+    for own in _parts(source, column):
+        labels, places = _labels(source, column, own)
+        rows = np.bincount(places[places >= 0], minlength=len(labels)).tolist()
+        counts.update({label: n for label, n in zip(labels, rows, strict=True) if n})
         if len(counts) > most:
             break
     return dict(counts)
 
 
-def _duckdb(relation: Any, column: str, words: bool, most: int) -> dict[Label, int]:
-    """Text as bytes, which compare as such whatever the collation."""
-    name = sql(column)
-    value = f"encode(CAST({name} AS VARCHAR))" if words else name
-    rows = (
-        relation.project(f"{value} AS v")
-        .filter("v IS NOT NULL")
-        .aggregate("v, count(*) AS n", "v")
-        .limit(most + 1)
-        .fetchall()
-    )
-    return {v.decode() if words else int(v): int(n) for v, n in rows}
+def _parts(source: Opened, column: str) -> Iterator[nw.Series[Any]]:
+    """A column, some rows at a time where they are not here."""
+    if source.engine == nw.Implementation.DUCKDB:
+        yield from (own for (own,) in batches(source, [], [column]))
+    elif isinstance(source.frame, nw.DataFrame):
+        yield source.frame[column]
+    else:
+        for part in source.frame.to_native()[[column]].to_delayed():  # dask's, of pandas
+            yield nw.from_native(part.compute(), eager_only=True)[column]
 
 
 def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Label, int]:
@@ -124,21 +120,29 @@ def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Label, int]
     return dict(zip(counted["v"].to_list(), counted["n"].to_list(), strict=True))
 
 
-def _here(series: nw.Series[Any], form: Form) -> dict[Label, int]:
-    labels, places = _labels(series, form)
-    counts = np.bincount(places[places >= 0], minlength=len(labels))
-    return {label: int(n) for label, n in zip(labels, counts, strict=True) if n}
-
-
-def _labels(series: nw.Series[Any], form: Form) -> tuple[list[Label], Integers]:
+def _labels(source: Opened, column: str, own: nw.Series[Any]) -> tuple[list[Label], Integers]:
     """Every text or integer once, and each row's position among them; −1 for all else."""
-    index, known = distinct(series, form)
+    form = source.form(column)
+    index, known = distinct(own, form)
+    if source.engine == nw.Implementation.DUCKDB and is_wide(source.types[column]):
+        known = list(map(int, known))
     places: dict[Label, int] = {}
-    own = [
+    found = [
         -1 if (label := label_of(value, form)) is None else places.setdefault(label, len(places))
         for value in known
     ]
-    return list(places), np.array([*own, -1], dtype=np.int64)[index]
+    return list(places), np.array([*found, -1], dtype=np.int64)[index]
+
+
+def _both(source: Opened, column: str, person: str) -> tuple[nw.Series[Any], nw.Series[Any]]:
+    """Both columns, here."""
+    if source.engine != nw.Implementation.DUCKDB:
+        both = source.frame.select(column, person)
+        here = both.collect() if isinstance(both, nw.LazyFrame) else both
+        return here[column], here[person]
+    parts = zip(*batches(source, [], [column, person]), strict=True)
+    here = [nw.concat([own.to_frame() for own in part]) for part in parts]
+    return here[0]["x0"], here[1]["x1"]
 
 
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
@@ -147,10 +151,9 @@ def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, 
     Which rows of a person these are may depend on that person's rows alone: values are compared by
     hashes of their own, since positions in a list of all values would depend on the others'.
     """
-    both = source.frame.select(column, limit.column)
-    here = both.collect() if isinstance(both, nw.LazyFrame) else both
-    labels, codes = _labels(here[column], source.form(column))
-    people = people_of(here[limit.column], source.form(limit.column))
+    values, whose = _both(source, column, limit.column)
+    labels, codes = _labels(source, column, values)
+    people = people_of(whose, source.form(limit.column))
     fits = (codes >= 0) & (people.index >= 0)
     if not fits.any():
         return {}

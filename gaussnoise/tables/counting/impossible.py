@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
+from ..reading.codes import Coded, Codes, each
 from ..schema.impossible import rule_text
 from ..schema.schema import Schema
-
-Codes = NDArray[np.signedinteger]
 
 
 @final
@@ -54,14 +53,18 @@ def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ..
     return (*rest, *(cell + 1 for cell in cells))
 
 
-def without(coded: list[Codes] | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> Any:
+def without(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> Any:
     """The records that no rule excludes."""
     if not rules:
         return coded
-    if isinstance(coded, list):
-        kept = possible(coded, rules)
-        return [codes[kept] for codes in coded]
-    return coded.filter(~reduce(or_, map(_condition, rules)))
+    if isinstance(coded, nw.LazyFrame):
+        return coded.filter(~reduce(or_, map(_condition, rules)))
+
+    def kept(columns: list[Codes]) -> list[Codes]:
+        inside = possible(columns, rules)
+        return [codes[inside] for codes in columns]
+
+    return each(kept, coded)
 
 
 def possible(coded: list[Codes], rules: Sequence[Excluded]) -> NDArray[np.bool_]:
@@ -69,15 +72,16 @@ def possible(coded: list[Codes], rules: Sequence[Excluded]) -> NDArray[np.bool_]
     return ~np.any([_found(coded, rule) for rule in rules], axis=0)
 
 
-def check_possible(coded: list[Codes] | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> None:
+def check_possible(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> None:
     """Raise DataError, which names the rule, if it excludes some record."""
     if not rules:
         return
-    if isinstance(coded, list):
-        broken = [rule for rule in rules if _found(coded, rule).any()]
-    else:
+    if isinstance(coded, nw.LazyFrame):
         any_rule = reduce(or_, map(_condition, rules))
         broken = [r for r in rules if _rows(coded, _condition(r))] if _rows(coded, any_rule) else []
+    else:
+        found = [[_found(columns, rule).any() for rule in rules] for columns in coded]
+        broken = [rule for rule, some in zip(rules, np.any(found, axis=0), strict=True) if some]
     if broken:
         raise DataError(
             f"table: some row has {broken[0].text}, which the schema calls impossible; hint: "

@@ -31,7 +31,6 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..reading.frames import sql
 from ..reading.persons import PERSON, People
 
 Integers = NDArray[np.int64]
@@ -132,23 +131,8 @@ def _mixed(words: Words) -> Words:
 # Where another engine holds them.
 
 
-def limited_duckdb(relation: Any, limit: PersonLimit) -> Any:
-    """The rows that are counted, of a relation of codes and whose they are."""
-    cells = [sql(column) for column in relation.columns if column != PERSON]
-    numbered = relation.project(
-        f"*, row_number() OVER (PARTITION BY {', '.join([PERSON, *cells])}) AS number"
-    )
-    parts = [f"'{limit.key.hex()}'", f"hex({PERSON})", *cells, "number"]
-    place = f"md5(concat_ws(' ', {', '.join(parts)}))"
-    placed = numbered.project(
-        f"*, row_number() OVER (PARTITION BY {PERSON} "
-        f"ORDER BY {', '.join([place, *cells, 'number'])}) AS place"
-    )
-    return placed.filter(f"place <= {limit.rows}").project(", ".join(cells or ["place"]))
-
-
 def limited_spark(frame: Any, limit: PersonLimit) -> Any:
-    """The same of a Spark dataframe."""
+    """The rows that are counted, of a Spark dataframe of codes and whose they are."""
     from pyspark.sql import Window, functions
 
     cells = [functions.col(column) for column in frame.columns if column != PERSON]

@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from ...errors import DataError
-from ..reading.codes import Codes, code_rows, open_for
+from ..reading.codes import Coded, Codes, code_rows, each, open_for
 from ..reading.codes_lazy import balanced
 from ..reading.frames import guarded
 from ..reading.opened import TASK
@@ -16,7 +16,7 @@ from ..reading.persons import PERSON, People, no_person
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside
 from .impossible import Excluded, check_possible, possible, without
-from .persons import PersonLimit, limited_arrays, limited_dask, limited_duckdb, limited_spark
+from .persons import PersonLimit, limited_arrays, limited_dask, limited_spark
 
 
 def outside_error(attribute: Attribute) -> DataError:
@@ -43,10 +43,11 @@ def code_table(
     on_outside: OnOutside = "refuse",
     limit: PersonLimit | None = None,
     impossible: Sequence[Excluded] = (),
-) -> list[Codes] | nw.LazyFrame[Any]:
+) -> Coded | nw.LazyFrame[Any]:
     """Small integers: 1 + the cell of each value, 0 where there is none.
 
-    Arrays if the records are here, else columns c0, c1, …. Of a clipped number, 1 + its steps.
+    Batches of arrays, one a column, or columns c0, c1, … where another engine counts. Of a clipped
+    number, 1 + its steps.
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`.
@@ -69,11 +70,12 @@ def code_table(
     person = None if limit is None else limit.column
     source = open_for(table, attributes, person, drop)
 
-    def coded() -> list[Codes] | nw.LazyFrame[Any]:
+    def coded() -> Coded | nw.LazyFrame[Any]:
         records = code_rows(source, attributes, person)
         if isinstance(records, nw.LazyFrame):
             return _kept(records, attributes, drop, limit, impossible)
-        return _kept_here(*records, attributes, drop, limit, impossible)
+        rows, people = records
+        return each(lambda own: _kept_here(own, people, attributes, drop, limit, impossible), rows)
 
     return guarded(TASK, coded, engine=source.engine)
 
@@ -109,7 +111,7 @@ def _kept_here(
         if not columns[k].all():
             raise outside_error(attributes[k])
     if not drop:
-        check_possible(columns, impossible)
+        check_possible([columns], impossible)
     return limited_arrays(columns, people, limit)
 
 
@@ -138,7 +140,6 @@ def _kept(
         for k in (int(name[1:]) for name, any_outside in row.items() if any_outside):
             raise outside_error(attributes[k])
         check_possible(coded, impossible)
-    limited = limited_spark if coded.implementation.is_spark_like() else limited_duckdb
-    if coded.implementation == nw.Implementation.DASK:
-        limited = limited_dask
+    dask = coded.implementation == nw.Implementation.DASK
+    limited = limited_dask if dask else limited_spark
     return nw.from_native(limited(coded.to_native(), limit))

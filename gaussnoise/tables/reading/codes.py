@@ -4,24 +4,30 @@ By one look-up a value, however many cells there are.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar, final
 
 import narwhals as nw
 import numpy as np
 
 from ...errors import DataError, SchemaWarning
+from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside
-from .codes_duckdb import coded_duckdb
+from .batches import batches
 from .codes_lazy import coded_lazily
 from .codes_polars import coded_polars
-from .columns import Codes, code_column, form_of, plain_type
+from .columns import Codes, code_column, form_of, plain_type, wide_codes
 from .dates import with_numbers
 from .frames import guarded, native_frame
 from .opened import TASK, Opened, is_untyped, opened
 from .persons import PERSON, People, check_engine, check_person_type, dask_person, people_of
-from .types import check_type, own_type
+from .types import check_type, is_number, is_wide, own_type
 from .values import Form, confused
+
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
 
 
 def open_for(
@@ -95,27 +101,92 @@ def _confused(frame: Any, attributes: Sequence[Attribute], drop: bool) -> Iterat
         yield text
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Streamed(Generic[Batch]):
+    """Rows, a batch at a time, that are read anew whenever they are asked for."""
+
+    read: Callable[[], Iterator[Batch]]
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.read()
+
+
+Batches = list[Batch] | Streamed[Batch]
+Coded = Batches[list[Codes]]  # a column for every attribute
+
+
+def each(change: Callable[[Batch], Result], rows: Batches[Batch]) -> Batches[Result]:
+    """What every batch becomes."""
+    return (
+        list(map(change, rows)) if isinstance(rows, list) else Streamed(lambda: map(change, rows))
+    )
+
+
 def code_rows(
     source: Opened, attributes: Sequence[Attribute], person: str | None
-) -> tuple[list[Codes], People | None] | nw.LazyFrame[Any]:
+) -> tuple[Coded, People | None] | nw.LazyFrame[Any]:
     """Codes of all rows, and the person of each.
 
     Small integers: 1 + the cell of each value, 0 where there is none; of a clipped number, 1 + its
-    steps. Arrays if the rows are here, else columns c0, c1, … and :data:`PERSON`.
+    steps. Batches of a column for every attribute, with a person one batch; or columns c0, c1, …
+    and :data:`PERSON` where another engine holds the rows.
     """
     frame, types = source.frame, source.types
     if source.engine == nw.Implementation.POLARS:
         return coded_polars(frame, attributes, types, person)
     if isinstance(frame, nw.DataFrame):
         people = None if person is None else people_of(frame[person], source.form(person))
-        columns = [code_column(frame[a.name], a, source.form(a.name)) for a in attributes]
-        return columns, people
+        return [[code_column(frame[a.name], a, source.form(a.name)) for a in attributes]], people
     if source.engine == nw.Implementation.DASK:
         return _dask(source, attributes, person)
-    numbered, attributes, types = with_numbers(frame, attributes, types, source.text)
     if source.engine == nw.Implementation.DUCKDB:
-        return coded_duckdb(numbered.to_native(), attributes, types, source.text, person)
+        return _duckdb(source, attributes, person)
+    numbered, attributes, types = with_numbers(frame, attributes, types)
     return coded_lazily(numbered, attributes, types, person)
+
+
+def _duckdb(
+    source: Opened, attributes: Sequence[Attribute], person: str | None
+) -> tuple[Coded, People | None]:
+    """A person's rows may be in several batches, so with persons all codes are held."""
+    doubles = [_is_double(source, a) for a in attributes]
+    numbers = [a.name for a, double in zip(attributes, doubles, strict=True) if double]
+    others = [a.name for a, double in zip(attributes, doubles, strict=True) if not double]
+
+    def coded(batch: Sequence[nw.Series[Any]]) -> list[Codes]:
+        own = iter(batch[: len(numbers)]), iter(batch[len(numbers) :])
+        pairs = zip(attributes, doubles, strict=True)
+        return [_code(source, a, next(own[0] if double else own[1])) for a, double in pairs]
+
+    others += [] if person is None else [person]
+    rows = Streamed(partial(batches, source, numbers, others))
+    if person is None:
+        return each(coded, rows), None
+    import pyarrow as pa
+
+    parts: list[list[Codes]] = []
+    whose: list[Any] = []
+    for batch in rows:
+        parts.append(coded(batch))
+        whose += batch[-1].to_native().chunks
+    codes = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    people = nw.from_native(pa.chunked_array(whose), series_only=True)
+    return [codes], people_of(people, source.form(person))
+
+
+def _is_double(source: Opened, attribute: Attribute) -> bool:
+    """Whether its numbers come as doubles from duckdb, though the column has none."""
+    if attribute.name in source.text:
+        return is_number(attribute) and not is_dated(attribute.edges)
+    return attribute.clip is not None
+
+
+def _code(source: Opened, attribute: Attribute, column: nw.Series[Any]) -> Codes:
+    if attribute.clip is None and is_wide(source.types[attribute.name]):
+        return wide_codes(column, attribute)
+    form = Form.TYPED if _is_double(source, attribute) else source.form(attribute.name)
+    return code_column(column, attribute, form)
 
 
 def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> nw.LazyFrame[Any]:

@@ -23,11 +23,11 @@ def coded_polars(
     attributes: Sequence[Attribute],
     types: Mapping[str, nw.dtypes.DType],
     person: str | None,
-) -> tuple[list[Codes], People | None] | nw.LazyFrame[Any]:
+) -> tuple[list[list[Codes]], People | None] | nw.LazyFrame[Any]:
     """Windows over persons would hold all rows there too, so with persons the codes come here."""
     import polars as pl
 
-    read, own, types = with_numbers(frame.lazy(), attributes, types, ())
+    read, own, types = with_numbers(frame.lazy(), attributes, types)
     codes = [_codes(a, types[a.name]).alias(f"c{k}") for k, a in enumerate(own)]
     whose = [] if person is None else [pl.col(person).alias(PERSON)]
     coded = read.to_native().select(*codes, *whose)
@@ -37,7 +37,7 @@ def coded_polars(
     people = None
     if person is not None:
         people = people_of(nw.from_native(here[PERSON], series_only=True), Form.TYPED)
-    return [here[f"c{k}"].to_numpy() for k in range(len(codes))], people
+    return [[here[f"c{k}"].to_numpy() for k in range(len(codes))]], people
 
 
 def _codes(attribute: Attribute, dtype: nw.dtypes.DType) -> Any:

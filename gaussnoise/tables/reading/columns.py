@@ -51,9 +51,7 @@ def form_of(dtype: Any, dask: bool = False) -> Form:
 def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Codes:
     """Codes of a column of any type; what does not fit the attribute has none."""
     if form is Form.TEXT:
-        index, known = encoded(arrow_of(column))
-        found = np.fromiter(map(finder(attribute, form), objects_of(known)), np.int32, len(known))
-        codes = np.append(found, np.int32(0))[index]
+        codes = _codes_of_text(arrow_of(column), attribute)
     elif form is Form.UNTYPED and not (is_dated(attribute.edges) and _has_moments(column)):
         codes = untyped(column.to_native()).codes(attribute)
     else:
@@ -282,6 +280,29 @@ def encoded(values: Any) -> tuple[Integers, Any]:
     return index.astype(np.int64), coded.dictionary
 
 
+def wide_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
+    """Codes of integers that are written as text, since arrow has no type for them."""
+    index, known = encoded(arrow_of(column))
+    find = finder(attribute, Form.TYPED)
+    found = [find(int(text)) for text in known.to_pylist()]
+    return np.array([*found, 0], dtype=NUMPY[width_of(attribute)])[index]
+
+
+def _codes_of_text(values: Any, attribute: Attribute) -> Codes:
+    """Of an array of text that may say a number, a date or a truth value."""
+    if attribute.categories is not None and category_type(attribute) is str:
+        import pyarrow as pa
+
+        return _index_in(values.cast(pa.large_string()), cells_in(attribute, nw.String()))
+    index, known = encoded(values)
+    if is_dated(attribute.edges):
+        found = _dated(numbers_of(known, nw.String()), attribute)
+    else:
+        find = finder(attribute, Form.TEXT)
+        found = np.fromiter(map(find, objects_of(known)), np.int32, len(known))
+    return np.append(found, np.int32(0))[index]
+
+
 def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
     """Of an array with NaN for what is no number."""
     if attribute.clip is not None:
@@ -340,8 +361,9 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     if attribute.clip is not None:
         return steps_of(doubles_of(values), attribute) if dtype.is_numeric() else None
     if is_dated(attribute.edges):
-        moments = numbers_of(values, nw.String() if _is_string(values) else dtype)
-        return None if moments is None else _dated(moments, attribute)
+        index, known = encoded(values)
+        moments = numbers_of(known, nw.String() if _is_string(values) else dtype)
+        return None if moments is None else np.append(_dated(moments, attribute), 0)[index]
     if attribute.edges is not None and not dtype.is_numeric():
         return None
     if attribute.edges is not None and dtype.is_integer():

@@ -15,7 +15,6 @@ quotes, ``\"`` for a quote (MySQL), UTF-16, no column names. Text is taken as it
 import csv
 import glob
 import io
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -256,41 +255,3 @@ def _pieces(plain: Plain) -> Iterator[tuple[bytes, bytes]]:
             following = file.read(_PIECE)
             yield piece, following[:1] or plain.delimiter.encode()
             piece = following
-
-
-_MOST_DIGITS = 2500  # more than a category may have
-_NUMBER = (
-    r"'^[\s\v]*([+-]?)([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?[\s\v]*$', "
-    "['sign', 'whole', 'part', 'power']"
-)
-_DIGITS = "(x_parts.whole || x_parts.part)"
-_POWER = (
-    "CAST(CASE x_parts.power WHEN '' THEN 0 ELSE TRY_CAST(x_parts.power AS INTEGER) END AS BIGINT)"
-)
-_ZEROS = f"({_POWER} - length(x_parts.part) + length({_DIGITS}) - length(rtrim({_DIGITS}, '0')))"
-# in up to 15 characters a double tells integers below 2^53; others are compared digit by digit
-_STEPS = (
-    f"{text_number('x')} AS x_double, trim(x) AS x",
-    # a number may be so small that a double of it is zero
-    f"CASE WHEN length(x) > 15 OR abs(x_double) >= {2**53} OR x_double = 0 "
-    f"THEN regexp_extract(x, {_NUMBER}) END AS x_parts, x_double",
-    "CASE WHEN x_parts IS NULL THEN"
-    " CASE WHEN x_double = trunc(x_double) THEN CAST(TRY_CAST(x_double AS BIGINT) AS VARCHAR) END"
-    f" WHEN {_DIGITS} = '' THEN NULL WHEN trim({_DIGITS}, '0') = '' THEN '0' WHEN {_ZEROS} "
-    f"BETWEEN 0 AND {_MOST_DIGITS}"
-    f" THEN replace(x_parts.sign, '+', '') || trim({_DIGITS}, '0') || repeat('0', {_ZEROS}) END "
-    "AS x",
-)
-
-
-def with_integers(relation: Any, columns: Sequence[str]) -> Any:
-    """These columns in the usual digits of the integer that their text is by value.
-
-    Else NULL: 03 and 3.0 become 3.
-    """
-    others = [c for c in relation.columns if c not in columns]
-    for step in _STEPS:
-        relation = relation.project(
-            ", ".join([*others, *(re.sub(r"\bx(?=\b|_)", c, step) for c in columns)])
-        )
-    return relation

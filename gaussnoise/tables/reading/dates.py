@@ -8,7 +8,7 @@ import narwhals as nw
 
 from ..schema.dates import ISO, is_dated
 from ..schema.schema import Attribute
-from .frames import is_zoned, sql
+from .frames import is_zoned
 from .values import FIELDS, REST, ZEROS, moment, moment_of
 
 _WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
@@ -96,14 +96,12 @@ def _in_range(values: Any, dtype: nw.dtypes.DType) -> Any:
     return pc.call_function("if_else", [near, values, pa.scalar(None, values.type)])
 
 
-def _in_microseconds(relation: Any, columns: Sequence[str], engine: nw.Implementation) -> Any:
-    """A relation of duckdb's with nulls for seconds so far away that microseconds leave 64 bits.
+def _in_microseconds(relation: Any, columns: Sequence[str]) -> Any:
+    """An ibis expression with nulls for seconds so far away that microseconds leave duckdb's 64
+    bits.
 
-    Also as an ibis expression; those of other databases are left as they are.
+    Those of other databases are left as they are.
     """
-    if engine == nw.Implementation.DUCKDB:
-        cast = [f"TRY_CAST({sql(name)} AS TIMESTAMP) AS {sql(name)}" for name in columns]
-        return relation.project(f"* REPLACE ({', '.join(cast)})")
     if relation.get_backend().name != "duckdb":
         return relation
     return relation.mutate(**{name: relation[name].try_cast("timestamp") for name in columns})
@@ -113,7 +111,7 @@ Types = Mapping[str, nw.dtypes.DType]
 
 
 def with_numbers(
-    frame: Any, attributes: Sequence[Attribute], types: Types, text: Sequence[str]
+    frame: Any, attributes: Sequence[Attribute], types: Types
 ) -> tuple[Any, list[Attribute], Types]:
     """The frame with a column of numbers beside each column of dates.
 
@@ -123,17 +121,16 @@ def with_numbers(
     dated = [attribute for attribute in attributes if is_dated(attribute.edges)]
     if not dated:
         return frame, list(attributes), types
-    engine = frame.implementation
     coarse = [a.name for a in dated if types[a.name] in (nw.Datetime("s"), nw.Datetime("ms"))]
-    if coarse and engine in (nw.Implementation.DUCKDB, nw.Implementation.IBIS):
-        frame = nw.from_native(_in_microseconds(frame.to_native(), coarse, engine))
+    if coarse and frame.implementation == nw.Implementation.IBIS:
+        frame = nw.from_native(_in_microseconds(frame.to_native(), coarse))
     taken = {name.casefold() for name in types}
     free = (f"date_{k}" for k in range(len(types) + len(dated)))
     names = dict(zip((a.name for a in dated), (f for f in free if f not in taken), strict=False))
     columns = []
     for name in names:
         column, dtype = nw.col(name), types[name]
-        words = dtype in _WORDS or name in text
+        words = dtype in _WORDS
         number = text_numbers(column.cast(nw.String)) if words else typed_numbers(column, dtype)
         columns.append(number.alias(names[name]))
     renamed = [

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ...errors import DataError, ParameterError
 from .columns import arrow_of, encoded, objects_of, untyped
-from .frames import native_frame, sql, type_name
-from .steps import is_a_number
+from .frames import native_frame, type_name
 from .values import INEXACT, Form, Key, person_of
 
 Integers = NDArray[np.int64]
@@ -172,23 +171,6 @@ def _name(person: Key | None) -> bytes:
 
 
 # Where another engine holds them.
-
-
-def duckdb_person(column: str, dtype: nw.dtypes.DType) -> str:
-    """SQL of whose row it is, as bytes: text may compare in other ways there.
-
-    Floats that are integers are called like these, as a null makes them where pandas writes
-    files.
-    """
-    name = sql(column)
-    if dtype.is_float():
-        number = f"(CAST({name} AS DOUBLE) + CAST(0 AS DOUBLE))"
-        whole = f"{number} = trunc({number}) AND abs({number}) < {INEXACT}"
-        integer = f"CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR)"
-        text = f"CASE WHEN {whole} THEN {integer} ELSE CAST({number} AS VARCHAR) END"
-        return f"CASE WHEN {is_a_number(number)} THEN encode({text}) END"
-    text = f"encode(CAST({name} AS VARCHAR))"  # compared as bytes, whatever the collation
-    return f"CASE WHEN octet_length({text}) > 0 THEN {text} END"
 
 
 def spark_person(frame: Any, dtype: nw.dtypes.DType) -> Any:

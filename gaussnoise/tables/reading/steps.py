@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
-from .csv import text_number
-from .frames import sql
 
 
 def _ends(attribute: Attribute) -> tuple[float, float, float]:
@@ -43,29 +41,6 @@ def polars_steps(attribute: Attribute) -> Any:
     t = (value.fill_null(low).clip(low, high) - low) / width
     steps = (t * float(STEPS) + 0.5).floor().cast(pl.Int32).clip(0, STEPS)
     return pl.when(value.is_not_null()).then(steps + 1).otherwise(0).cast(pl.Int32)
-
-
-def duckdb_number(name: str, text: bool) -> str:
-    """SQL of the column as a double; NULL where it is none."""
-    column = sql(name)
-    return text_number(column) if text else f"TRY_CAST({column} AS DOUBLE)"
-
-
-def duckdb_steps(value: str, attribute: Attribute) -> str:
-    """SQL of the steps of a double."""
-    low, high, width = (f"CAST('{x!r}' AS DOUBLE)" for x in _ends(attribute))
-    t = f"(least(greatest({value}, {low}), {high}) - {low}) / {width}"
-    steps = f"TRY_CAST(floor({t} * CAST('{STEPS}' AS DOUBLE) + CAST('0.5' AS DOUBLE)) AS INTEGER)"
-    inside = f"1 + least(greatest({steps}, 0), {STEPS})"
-    return f"CASE WHEN {is_a_number(value)} THEN {inside} ELSE 0 END"
-
-
-def is_a_number(value: str) -> str:
-    """SQL of whether a double is neither NULL nor NaN, whatever other rows are.
-
-    Not by duckdb's isnan: of Parquet, it believes what is said about all rows that are not NaN.
-    """
-    return f"(isfinite({value}) OR isinf({value}))"
 
 
 def with_finite(frame: nw.LazyFrame[Any], k: int) -> nw.LazyFrame[Any]:

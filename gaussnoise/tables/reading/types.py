@@ -94,6 +94,11 @@ def width_of(attribute: Attribute) -> Any:
     return nw.Int8 if codes < 2**7 else nw.Int16 if codes < 2**15 else nw.Int32
 
 
+def is_wide(dtype: nw.dtypes.DType) -> bool:
+    """Whether a type is of integers of 128 bits, which arrow has no type for."""
+    return dtype in (nw.Int128, nw.UInt128)
+
+
 def is_whole(dtype: nw.dtypes.DType) -> bool:
     """Whether a type is of decimals without places, which databases call integers."""
     return dtype == nw.Decimal and getattr(dtype, "scale", None) == 0

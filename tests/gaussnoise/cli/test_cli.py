@@ -784,7 +784,7 @@ main()
     ("place", "number", "status"),
     [
         (("solvers.points.fidelity", "Fidelity", "at"), signal.SIGTERM, 143),
-        (("tables.counting", "count", "_tally_duckdb"), signal.SIGTERM, 143),
+        (("tables.counting", "count", "_tally_arrays"), signal.SIGTERM, 143),
         (("privacy.sampler", "IntegerQuery", "draw"), signal.SIGTERM, 143),
         (("tables.release.store", "FilesWriter", "write"), signal.SIGINT, 130),
     ],

@@ -17,7 +17,7 @@ import gaussnoise as gn
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading import csv as _csv
 from gaussnoise.tables.reading import plain
-from gaussnoise.tables.reading.csv import open_csv, with_integers
+from gaussnoise.tables.reading.csv import open_csv
 
 CANARY = "CANARY-7391"
 
@@ -352,26 +352,3 @@ def test_integers_alone_in_their_file_count_by_value(tmp_path, number):
         assert counted_by_value(tmp_path / "t.csv", number, [form], []), form
     for form in others:
         assert counted_by_value(tmp_path / "t.csv", number, [], [form]), form
-
-
-def test_the_digits_of_numbers(connection):
-    texts = {
-        "1e2": "100",
-        "-120e-1": "-12",
-        ".5e1": "5",
-        "0e99999999999999999999": "0",
-        "-0.0": "0",
-        "1e18": str(10**18),
-    }
-    texts |= dict.fromkeys(
-        ["", ".", "e5", "inf", "nan", "1.5", "1e-2", "1e99999999999", "1e2147483648", "1 0", "0x1"]
-    )
-    texts |= {
-        "١": None,
-        "9007199254740993.5": None,
-        "0000000000000000009": "9",
-        "1_0000000000000000": None,
-    }
-    connection.execute("CREATE OR REPLACE TEMP TABLE numbers (t VARCHAR, x VARCHAR)")
-    connection.executemany("INSERT INTO numbers VALUES (?, ?)", [(text, text) for text in texts])
-    assert dict(with_integers(connection.table("numbers"), ["x"]).fetchall()) == texts

@@ -335,6 +335,11 @@ def test_text_is_the_nearest_double_and_the_exact_integer():
     assert integer_of_text("0e99999999999") == 0
     assert double_of_text("-1e400") == -math.inf
     assert integer_of_text("9007199254740993") == 2**53 + 1
+    assert integer_of_text("9007199254740993.5") is None
+    assert integer_of_text("0000000000000000009") == 9
+    assert integer_of_text("-120e-1") == -12
+    for text in ("inf", "nan", "1.5", "1e-2", "1e2147483648", "1 0"):
+        assert integer_of_text(text) is None, text
 
 
 class Evil:

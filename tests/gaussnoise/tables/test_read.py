@@ -30,6 +30,7 @@ import gaussnoise as gn
 from gaussnoise.tables.counting import count
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.persons import PersonLimit
+from gaussnoise.tables.reading import codes
 from gaussnoise.tables.reading.frames import guarded
 
 CANARY = "CANARY-7391"
@@ -645,7 +646,7 @@ def test_no_signal_is_lost_while_duckdb_works(form, tmp_path, monkeypatch):
     """Duckdb looks for signals by itself, and now and then drops what Python's handler raises
     inside it.
     """
-    whole = count._tally_duckdb
+    whole = count._tally_arrays
 
     def dropping(*arguments):
         with contextlib.suppress(BaseException):
@@ -653,7 +654,7 @@ def test_no_signal_is_lost_while_duckdb_works(form, tmp_path, monkeypatch):
             time.sleep(0)  # where Python handles it, if this is the main thread
         return whole(*arguments)
 
-    monkeypatch.setattr(count, "_tally_duckdb", dropping)
+    monkeypatch.setattr(count, "_tally_arrays", dropping)
     path = as_csv(pa.table({"a": ["x"]}), tmp_path)
     table = path if form == "file" else duckdb.sql("SELECT 'x' AS a")
     with pytest.raises(SystemExit, match="143"):
@@ -662,15 +663,15 @@ def test_no_signal_is_lost_while_duckdb_works(form, tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("stopping")
 def test_a_long_query_of_a_file_ends_at_a_signal(tmp_path, monkeypatch):
-    def endless(relation, *_):
+    def endless(source, *_):
         threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGTERM]).start()
-        joined = relation
+        relation = joined = source.frame.to_native()
         for k in range(6):  # 100^7 rows
-            more = relation.project(f"c0 AS d{k}").set_alias(f"t{k}")
-            joined = joined.set_alias("t").join(more, f"c0 <= d{k}")
-        return joined.aggregate("sum(hash(c0 + d1))").fetchall()
+            more = relation.project(f"a AS d{k}").set_alias(f"t{k}")
+            joined = joined.set_alias("t").join(more, f"a <= d{k}")
+        yield joined.aggregate("sum(hash(a || d1))").fetchall()
 
-    monkeypatch.setattr(count, "_tally_duckdb", endless)
+    monkeypatch.setattr(codes, "batches", endless)
     path = as_csv(pa.table({"a": ["x"] * 100}), tmp_path)
     with pytest.raises(SystemExit, match="143"):
         counted(path, gn.Attribute("a", ["x"]))
