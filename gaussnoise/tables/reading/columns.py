@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute
-from .dates import numbers_of
+from .dates import text_moments, ticks_between
 from .steps import steps_of
 from .types import NUMPY, category_type, cells_in, edges_in, width_of
 from .values import Form, Instant, finder, key_of, number_of
@@ -126,7 +126,7 @@ class Untyped:
         if self.doubles is not None:
             return _codes_of_doubles(self.doubles, attribute)
         if self.text is not None and is_dated(attribute.edges):
-            return self.of_rows(_dated(numbers_of(self.known, nw.String()), attribute), 0)
+            return self.of_rows(_dated_text(self.known, attribute), 0)
         find = finder(attribute, Form.UNTYPED)
         if self.text is None or attribute.categories is None:
             return self.of_rows(self.looked_up(find, 0, np.int32), 0)
@@ -296,7 +296,7 @@ def _codes_of_text(values: Any, attribute: Attribute) -> Codes:
         return _index_in(values.cast(pa.large_string()), cells_in(attribute, nw.String()))
     index, known = encoded(values)
     if is_dated(attribute.edges):
-        found = _dated(numbers_of(known, nw.String()), attribute)
+        found = _dated_text(known, attribute)
     else:
         find = finder(attribute, Form.TEXT)
         found = np.fromiter(map(find, objects_of(known)), np.int32, len(known))
@@ -334,11 +334,26 @@ def _index_in(values: Any, cells: dict[Any, int]) -> Codes:
     return codes[places.fill_null(len(cells)).to_numpy()]
 
 
-def _dated(moments: Any, attribute: Attribute) -> Codes:
-    """Of an arrow array of moments."""
-    present = moments.is_valid().to_numpy(zero_copy_only=False)
-    numbers = moments.fill_null(0).to_numpy()
-    return _binned(numbers, present, *edges_in(attribute.edges or (), nw.Int64()))
+def _dated_text(values: Any, attribute: Attribute) -> Codes:
+    """Of an arrow array of text."""
+    return _binned(*text_moments(values), *edges_in(attribute.edges or (), nw.Int64()))
+
+
+def _dated(values: Any, attribute: Attribute) -> Codes | None:
+    """Of an arrow array of dates, of timestamps without a time zone, or of text; None of others."""
+    import pyarrow as pa
+
+    kind = values.type
+    if _is_string(values):
+        return _dated_text(values, attribute)
+    units = {pa.date32(): "day", pa.date64(): "ms"}
+    if kind not in units and not (pa.types.is_timestamp(kind) and kind.tz is None):
+        return None
+    ticks = values.cast(pa.int32()) if kind == pa.date32() else values
+    numbers = ticks.cast(pa.int64()).fill_null(0).to_numpy()
+    present = values.is_valid().to_numpy(zero_copy_only=False)
+    unit = units[kind] if kind in units else kind.unit
+    return _binned(numbers, present, *ticks_between(attribute.edges or (), unit))
 
 
 # Where a column has a type: arrow's hash tables and numpy's binary search.
@@ -361,9 +376,7 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     if attribute.clip is not None:
         return steps_of(doubles_of(values), attribute) if dtype.is_numeric() else None
     if is_dated(attribute.edges):
-        index, known = encoded(values)
-        moments = numbers_of(known, nw.String() if _is_string(values) else dtype)
-        return None if moments is None else np.append(_dated(moments, attribute), 0)[index]
+        return _dated(values, attribute)
     if attribute.edges is not None and not dtype.is_numeric():
         return None
     if attribute.edges is not None and dtype.is_integer():

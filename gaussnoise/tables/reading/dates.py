@@ -5,15 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
 
-from ..schema.dates import ISO, is_dated
+from ..schema.dates import ISO, Edge, is_daily, is_dated, place
 from ..schema.schema import Attribute
-from .frames import is_zoned
 from .values import FIELDS, REST, ZEROS, moment, moment_of
 
 _WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
 _NOTHING = "0001-01-01"  # in the place of text that is no date, so that none of it is ever read
 _ANCHORED = rf"\A(?:{ISO})\z"
+_LONGEST = sum(REST)
 
 # the first and the last whole microsecond that 64 bits of nanoseconds hold
 _NANOSECONDS = (
@@ -61,39 +63,49 @@ def _nanoseconds(column: nw.Expr) -> nw.Expr:
     return nw.when(after).then(nw.lit(most)).otherwise(nanoseconds)
 
 
-def numbers_of(values: Any, dtype: nw.dtypes.DType) -> Any:
-    """Of an arrow array, as another; None where its type says too little."""
-    import pyarrow as pa
-
-    column = nw.col("v")
-    if dtype in _WORDS:
-        numbers = text_numbers(column)
-        values = values.cast(pa.large_string())
-    elif dtype == nw.Date or (dtype == nw.Datetime and not is_zoned(dtype)):
-        numbers = typed_numbers(column, dtype)
-        values = _in_range(values, dtype)
-    else:
-        return None
-    return nw.from_native(pa.table({"v": values})).select(v=numbers)["v"].to_native()
-
-
-def _in_range(values: Any, dtype: nw.dtypes.DType) -> Any:
-    """Nulls for moments so far away that arrow's arithmetic leaves 64 bits."""
+def text_moments(values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Moments of an arrow array of text, and where there are any."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    unit = dtype.time_unit if isinstance(dtype, nw.Datetime) else "day"
-    if unit in ("us", "ns"):
-        return values
-    size = {"day": 1, "s": 86_400, "ms": 86_400_000}[unit]
-    ticks = values.cast(pa.int32()) if unit == "day" else values
-    ticks = ticks.cast(pa.int64())
-    least, most = (
-        size * (day.toordinal() - 719_163) for day in (datetime.date.min, datetime.date.max)
-    )
-    number = ticks.fill_null(0).to_numpy()
-    near = pa.array((number >= least) & (number < most + size))
-    return pc.call_function("if_else", [near, values, pa.scalar(None, values.type)])
+    words = values.cast(pa.large_string())
+    options = pc.MatchSubstringOptions(_ANCHORED)
+    strict = pc.call_function("match_substring_regex", [words], options).fill_null(False)
+    dates = pc.call_function("ascii_rpad", [words.filter(strict)], pc.PadOptions(_LONGEST, "0"))
+    chunks = dates.chunks if isinstance(dates, pa.ChunkedArray) else [dates]
+    rows = b"".join(bytes(own.buffers()[2] or b"")[: len(own) * _LONGEST] for own in chunks)
+    digits = np.frombuffer(rows, dtype=np.uint8).reshape(-1, _LONGEST) - np.int64(ord("0"))
+    fields = [
+        digits[:, at : at + size] @ 10 ** np.arange(size)[::-1] for at, size in (*FIELDS, REST)
+    ]
+    present = strict.to_numpy(zero_copy_only=False)
+    moments = np.zeros(len(present), dtype=np.int64)
+    moments[present] = moment(fields[:3], fields[3:7], fields[7] > 0)
+    return moments, present
+
+
+# in microseconds since 1970: moments are of the years between
+_DAY = 86_400 * 10**6
+_FIRST, _AFTER = place(datetime.date(1, 1, 1)), place(datetime.date(9999, 12, 31)) + _DAY
+_TICKS = {"day": 1000 * _DAY, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # in nanoseconds
+
+
+def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
+    """When bins begin, and the last tick inside, in days or parts of a second since 1970."""
+    *starts, end = (max(_FIRST, min(place(edge), _AFTER)) for edge in edges)
+    if is_daily(edges) and end < _AFTER:
+        end += _DAY
+    inside = -_ticks(-end, unit)  # the last tick up to there
+    if is_daily(edges) or end == _AFTER:
+        inside = _ticks(end, unit) - 1
+    most = 2**63 - 1
+    begin = [max(tick, -most) for start in starts if (tick := _ticks(start, unit)) <= most]
+    return begin, max(-most, min(inside, most))
+
+
+def _ticks(micro: float, unit: str) -> int:
+    """The first tick from a microsecond on."""
+    return -(int(micro) * -1000 // _TICKS[unit])
 
 
 def _in_microseconds(relation: Any, columns: Sequence[str]) -> Any:

@@ -7,8 +7,10 @@ that have a label are that label.
 """
 
 import datetime
+import functools
 import math
 import re
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,9 @@ from .values import INEXACT
 STATISTICS = (".sav", ".zsav", ".dta", ".sas7bdat")
 OFFICE = (".xlsx", *STATISTICS)
 _ROWS = 2**16  # at once as Python's objects
+_MOST_CELLS = 2**25  # of a sheet, about a gigabyte, however few are filled
+_CELL = re.compile(rb"<(?:\w+:)?c\s[^>]*?\br=[\"']([A-Z]{1,3})[0-9]+")
+_ROW = re.compile(rb"<(?:\w+:)?row\s[^>]*?\br=[\"']([0-9]{1,7})")
 
 Rows = Iterable[Sequence[str | None]]
 
@@ -66,6 +71,7 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
         from python_calamine import CalamineWorkbook
     except ImportError:
         raise _missing("python-calamine") from None
+    _check_extent(path)
     book = CalamineWorkbook.from_path(path)
     if len(book.sheet_names) != 1:
         raise DataError(
@@ -81,6 +87,30 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
         yield from _transposed(row for row in chosen if any(x is not None for x in row))
 
     return [header[k] or "" for k in named], columns()
+
+
+def _check_extent(path: str) -> None:
+    """Refuse sheets whose cells are so far apart that their reader would take all memory.
+
+    It makes room for every cell up to the furthest one, and ends the process where there is none.
+    """
+    with zipfile.ZipFile(path) as book:
+        for name in filter(re.compile(r"xl/worksheets/[^/]*\.xml").fullmatch, book.namelist()):
+            cells, columns, rows, rest = 0, {b"A"}, 1, b""
+            with book.open(name) as sheet:
+                while piece := sheet.read(2**20):
+                    text = rest + piece
+                    whole = text.rfind(b"<")  # what follows may be a part of a tag
+                    found = _CELL.findall(text, 0, whole)
+                    rows = max(rows, *map(int, _ROW.findall(text, 0, whole)), 1)
+                    cells, columns, rest = cells + len(found), columns.union(found), text[whole:]
+            widest = max(columns, key=lambda letters: (len(letters), letters))
+            width = functools.reduce(lambda known, letter: 26 * known + letter - 64, widest, 0)
+            if width * rows > max(_MOST_CELLS, 64 * cells):
+                raise DataError(
+                    "table: expected a sheet whose cells are near each other, got one with a cell "
+                    "far away; hint: delete what stands outside the table, or save it as CSV"
+                )
 
 
 def _transposed(rows: Rows) -> Columns:

@@ -54,8 +54,9 @@ def check_engine(implementation: nw.Implementation) -> None:
 
 
 def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
-    """Refuse columns that hold more than one value a row."""
-    if dtype in (nw.List, nw.Array, nw.Struct, nw.Unknown):
+    """Refuse columns that may hold more than one value a row."""
+    single = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Binary, nw.Time, nw.Object)
+    if not (dtype.is_numeric() or dtype.is_temporal() or dtype in single):
         raise DataError(
             f"column {column!r}: expected text, integers or other single values that say whose row "
             f"it is, got {type_name(dtype)}"

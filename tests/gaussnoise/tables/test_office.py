@@ -124,6 +124,22 @@ def test_cells_of_sheets_decide_for_their_row_only(tmp_path):
         counted(tmp_path / "t.xlsx", [CODES])
 
 
+@pytest.mark.parametrize(("place", "refused"), [("XFD1048576", True), ("C1048576", False)])
+def test_a_cell_that_is_far_away_does_not_take_all_memory(tmp_path, place, refused):
+    """Its reader makes room for all cells up to it: here for 1.7e10 of them, or for 3e6."""
+    book = openpyxl.Workbook()
+    for row in (["a"], [1], [2]):
+        book.active.append(row)
+    book.active[place] = "far"
+    book.save(tmp_path / "t.xlsx")
+    attribute = gn.Attribute("a", [1], other="o")
+    if not refused:
+        assert counted(tmp_path / "t.xlsx", [attribute]) == [1, 1]
+        return
+    with pytest.raises(gn.DataError, match="far away; hint"):
+        counted(tmp_path / "t.xlsx", [attribute])
+
+
 SAS = Path(__file__).with_name("sample.sas7bdat.xz")  # of pyreadstat's tests
 
 

@@ -766,3 +766,15 @@ def test_plans_for_exchanged_persons_meet_their_targets(tmp_path):
     assert (again.plan.neighbors, again.plan.person) == ("replace", "who")
     planned.report(tmp_path / "plan.html")
     assert "public, and comes out exactly" not in (tmp_path / "plan.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("kind", [pa.map_(pa.string(), pa.string()), pa.list_(pa.int64())], ids=str)
+@pytest.mark.parametrize("build", [pa.table, duckdb.from_arrow], ids=["pyarrow", "duckdb"])
+def test_a_column_of_several_values_a_row_says_of_no_row_whose_it_is(build, kind):
+    """Two of them may be written alike."""
+    table = pa.table({"who": pa.array([None, None], kind), "a": ["x", "x"]})
+    plan = gn.plan(
+        gn.Schema([gn.Attribute("a", ["x"])]), 1, gn.zCDP(1), person="who", rows_per_person=1
+    )
+    with pytest.raises(gn.DataError, match="other single values that say whose row it is"):
+        plan.release(table if build is pa.table else build(table), on_outside="drop")
