@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..tables.reading.batches import batches
-from ..tables.reading.columns import code_column, number_column
+from ..tables.reading.codes import code_of
+from ..tables.reading.columns import number_column
 from ..tables.reading.csv import FORM
 from ..tables.reading.files import is_csv
 from ..tables.reading.frames import guarded, type_name
@@ -114,7 +115,7 @@ def _cells(
     """The group of every row, or −1."""
     cells = np.zeros(rows, dtype=np.int64)
     for attribute, own in grouped:
-        codes = code_column(own, attribute, source.form(attribute.name)).astype(np.int64)
+        codes = code_of(source, attribute, own).astype(np.int64)
         cells = np.where((cells >= 0) & (codes > 0), cells * attribute.size + codes - 1, -1)
     return cells
 

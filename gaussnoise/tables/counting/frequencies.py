@@ -17,7 +17,7 @@ from ..reading.frames import guarded, type_name
 from ..reading.opened import Opened, opened
 from ..reading.persons import People, check_person_type, people_of
 from ..reading.types import WORDS, is_wide
-from ..reading.values import Label, label_of
+from ..reading.values import Form, Label, label_of
 from .persons import PersonLimit, limited_arrays
 
 _TASK = "count the column's values"
@@ -117,14 +117,15 @@ def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Label, int]
         .head(most + 1)
         .collect()
     )
-    return dict(zip(counted["v"].to_list(), counted["n"].to_list(), strict=True))
+    pairs = zip(counted["v"].to_list(), counted["n"].to_list(), strict=True)
+    return {v: n for v, n in pairs if label_of(v, Form.TYPED) is not None}
 
 
 def _labels(source: Opened, column: str, own: nw.Series[Any]) -> tuple[list[Label], Integers]:
     """Every text or integer once, and each row's position among them; −1 for all else."""
     form = source.form(column)
     index, known = distinct(own, form)
-    if source.engine == nw.Implementation.DUCKDB and is_wide(source.types[column]):
+    if is_wide(source.types[column]):
         known = list(map(int, known))
     places: dict[Label, int] = {}
     found = [

@@ -157,7 +157,7 @@ def _duckdb(
     def coded(batch: Sequence[nw.Series[Any]]) -> list[Codes]:
         own = iter(batch[: len(numbers)]), iter(batch[len(numbers) :])
         pairs = zip(attributes, doubles, strict=True)
-        return [_code(source, a, next(own[0] if double else own[1])) for a, double in pairs]
+        return [code_of(source, a, next(own[0] if double else own[1])) for a, double in pairs]
 
     others += [] if person is None else [person]
     rows = Streamed(partial(batches, source, numbers, others))
@@ -182,7 +182,8 @@ def _is_double(source: Opened, attribute: Attribute) -> bool:
     return attribute.clip is not None
 
 
-def _code(source: Opened, attribute: Attribute, column: nw.Series[Any]) -> Codes:
+def code_of(source: Opened, attribute: Attribute, column: nw.Series[Any]) -> Codes:
+    """Codes of some rows of a column that holds an attribute, by the table's types."""
     if attribute.clip is None and is_wide(source.types[attribute.name]):
         return wide_codes(column, attribute)
     form = Form.TYPED if _is_double(source, attribute) else source.form(attribute.name)

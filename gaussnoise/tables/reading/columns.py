@@ -18,7 +18,7 @@ from ..schema.dates import is_dated
 from ..schema.schema import Attribute
 from .dates import text_moments, ticks_between
 from .steps import steps_of
-from .types import NUMPY, category_type, cells_in, edges_in, width_of
+from .types import NUMPY, category_type, cells_in, edges_in, is_wide, width_of
 from .values import Form, Instant, finder, key_of, number_of
 
 Codes = NDArray[np.signedinteger]
@@ -228,12 +228,17 @@ def _objects(values: Any) -> list[Any]:
 def arrow_of(column: nw.Series[Any]) -> Any:
     """Return a column as arrow holds its values: without a dictionary or an extension type.
 
+    Integers of 128 bits are written as text.
+
     The parts of a dictionary may together have more values than its index type counts, and a
     dictionary may hold nulls: it is decoded part by part.
     """
     import pyarrow as pa
 
     native = column.to_native()
+    polars = column.implementation == nw.Implementation.POLARS
+    if polars and is_wide(column.dtype):  # arrow has no such type
+        column = column.cast(nw.String)
     try:
         values: Any = native if isinstance(native, pa.ChunkedArray) else column.to_arrow()
     except UnicodeEncodeError:  # of Python's text in pandas
@@ -364,7 +369,8 @@ def _typed_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
     if objects or column.dtype == nw.Object:
         find = finder(attribute, Form.TYPED)
         return np.fromiter(map(find, column.to_list()), dtype=np.int32, count=len(column))
-    codes = _arrow(arrow_of(column), plain_type(column, column.dtype), attribute)
+    values, dtype = arrow_of(column), plain_type(column, column.dtype)
+    codes = _arrow(values, nw.Decimal() if _is_decimal(values) else dtype, attribute)
     return np.zeros(len(column), dtype=np.int32) if codes is None else codes
 
 
@@ -405,7 +411,7 @@ def doubles_of(values: Any) -> Doubles:
     """
     import pyarrow as pa
 
-    if pa.types.is_decimal(values.type):
+    if _is_decimal(values):
         values = values.cast(pa.string())
     return values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy()
 
@@ -424,6 +430,13 @@ def plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DTyp
     if not pa.types.is_dictionary(values.type) or _words(values):
         return dtype
     return nw.from_native(pa.chunked_array([], values.type.value_type), series_only=True).dtype
+
+
+def _is_decimal(values: Any) -> bool:
+    """Whether an arrow array is of decimals of any width: narwhals knows one."""
+    import pyarrow as pa
+
+    return pa.types.is_decimal(values.type)
 
 
 def _is_string(values: Any) -> bool:

@@ -10,6 +10,7 @@ import decimal
 import fractions
 import io
 import math
+import re
 import uuid
 import warnings
 from collections import Counter
@@ -40,6 +41,7 @@ from gaussnoise.tables.reading.values import (
     person_of,
     text_of,
 )
+from gaussnoise.tables.schema.dates import is_dated
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Dask support is moving out of Narwhals:FutureWarning"),
@@ -268,6 +270,56 @@ def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path
         assert not wrong
         read += 1
     assert read or kind in ("zoned", "zoned ns", "durations", "clock", "bytes", "json")
+
+
+def read_like_the_reference(table, values):
+    for role, attribute in ROLES.items():
+        if is_dated(attribute.edges) != isinstance(values[0], datetime.date):
+            continue
+        if attribute.categories is not None and isinstance(attribute.categories[0], str | bool):
+            continue
+        wanted = expected(attribute, Form.TYPED, values)
+        assert np.array_equal(counts(table, attribute, len(values)), wanted), role
+
+
+def of_duckdb(values):
+    rows = ", ".join(f"({k}, '{value}'::HUGEINT)" for k, value in enumerate(values))
+    return duckdb.connect().sql(f"SELECT * FROM (VALUES {rows}) AS t(row, v)")
+
+
+def of_polars(values):
+    wide = pl.Series("v", list(map(str, values))).cast(pl.Int128)
+    return pl.DataFrame({"row": range(len(values)), "v": wide})
+
+
+@pytest.mark.parametrize("build", [of_duckdb, of_polars])
+def test_integers_of_128_bits_are_read_as_the_reference_does(build):
+    if build is of_polars and not hasattr(pl, "Int128"):
+        pytest.skip("this polars has none")
+    values = [*WHOLE, 2**100, -(2**127), 2**127 - 1]
+    table = build(values)
+    read_like_the_reference(table, values)
+    numbers = read_numbers(table, ["v"], {"v": [1, 2**53 + 1]}, None)
+    assert numbers.columns["v"].tolist() == [float(value) for value in values]
+    assert np.flatnonzero(numbers.cells >= 0).tolist() == [values.index(1), values.index(2**53 + 1)]
+    for limit in (None, PersonLimit("row", 1)):  # categories are integers of 64 bits
+        assert count_values(table, "v", 100, limit) == dict.fromkeys(WHOLE, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        *((f"decimal{bits}(7, 3)", DECIMALS[:-1]) for bits in (32, 64, 256)),
+        ("date64[ms]", DAYS),
+    ],
+)
+def test_types_that_only_pandas_has_of_arrow_are_read_as_the_reference_does(kind, values):
+    name, *size = re.findall(r"\w+", kind)
+    if not hasattr(pa, name):
+        pytest.skip("this arrow has none")
+    dtype = pa.date64() if name == "date64" else getattr(pa, name)(*map(int, size))
+    held = pd.arrays.ArrowExtensionArray(pa.array(values, dtype))
+    read_like_the_reference(pd.DataFrame({"row": range(len(values)), "v": held}), values)
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES.keys() - {"dask"}))  # which cannot tell at once
