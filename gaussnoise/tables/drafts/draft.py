@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from ...errors import DataError
-from ..reading.columns import form_of
 from ..reading.csv import FORM
 from ..reading.files import dialect_of, is_csv, written_in
 from ..reading.frames import (
@@ -99,7 +98,8 @@ def draft(table: object) -> Draft:
     drafted, zoneless = Draft([], {}, {}, {}, dialect_of(table)), without_zone(table)
     columns: dict[str, Seen] = {}
     for name, dtype in types.items():
-        form = Form.TEXT if name in text else _form(frame, name)
+        form = Form.UNTYPED if is_untyped(frame) else Form.TYPED
+        form = Form.TEXT if name in text else form
         problem = _problem(frame, name, dtype, form)
         if problem is None:
             columns[name] = Seen(dtype, form, named=may_be_person(name))
@@ -126,13 +126,6 @@ def draft(table: object) -> Draft:
         else:
             drafted.left_out[name], drafted.instead[name] = role, attribute
     return drafted
-
-
-def _form(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], name: str) -> Form:
-    """Whether rows decide on a column's type."""
-    if not is_untyped(frame):
-        return Form.TYPED
-    return form_of(frame.to_native().dtypes[name], frame.implementation == nw.Implementation.DASK)
 
 
 def _problem(frame: Any, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:

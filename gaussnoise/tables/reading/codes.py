@@ -18,7 +18,7 @@ from ..schema.schema import Attribute, OnOutside
 from .batches import batches
 from .codes_lazy import coded_lazily
 from .codes_polars import coded_polars
-from .columns import Codes, code_column, form_of, plain_type, wide_codes
+from .columns import Codes, code_column, plain_type, wide_codes
 from .dates import with_numbers
 from .frames import guarded, native_frame
 from .opened import TASK, Opened, is_untyped, opened
@@ -85,16 +85,15 @@ def check_categories(table: object, attributes: Sequence[Attribute], on_outside:
 
 def _confused(frame: Any, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
     """What makes categories of an untyped frame unreachable, or a DataError."""
-    types, dask = frame.to_native().dtypes, frame.implementation == nw.Implementation.DASK
     for attribute in attributes:
         name = attribute.name
         problem, harmless = confused(attribute)
-        if problem is None or name not in frame.columns or form_of(types[name], dask) is Form.TYPED:
+        if problem is None or name not in frame.columns:
             continue
         text = (
             f"column {name!r}: expected categories that pandas can tell apart, where rows decide "
-            f"on the type of a column, got {problem}; hint: give the path of the file, or a type: "
-            'astype("string"), astype("Int64")'
+            f"on the type of a column, got {problem}; hint: give the path of the file, or a table "
+            "of polars or pyarrow"
         )
         if not (harmless and drop):
             raise DataError(text)

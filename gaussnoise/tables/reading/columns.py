@@ -25,27 +25,9 @@ Codes = NDArray[np.signedinteger]
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 # text that may be a number, a truth value, a date or an interval; all other is itself alone
 _OTHER_THAN_TEXT = r"^[\s\v\p{Zs}]*[-+.0-9iInN]|^[tTfF(\[]"
-_DECLARED = (
-    "ArrowDtype BooleanDtype Float32Dtype Float64Dtype Int8Dtype Int16Dtype Int32Dtype Int64Dtype "
-    "UInt8Dtype UInt16Dtype UInt32Dtype UInt64Dtype"
-).split()
-
-
-def form_of(dtype: Any, dask: bool = False) -> Form:
-    """Whether rows may decide on the type of a column of pandas: its user chooses extension types.
-
-    Not text that pandas 3 finds by itself, which has NaN for nulls, nor text in dask, which makes
-    such of all objects.
-    """
-    import pandas as pd
-
-    if getattr(getattr(dtype, "pyarrow_dtype", None), "extension_name", "") == "arrow.json":
-        return Form.TEXT
-    if isinstance(dtype, pd.StringDtype):
-        return Form.TYPED if dtype.na_value is pd.NA and not dask else Form.UNTYPED
-    return Form.TYPED if type(dtype).__name__ in _DECLARED else Form.UNTYPED
 
 
 def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Codes:
@@ -61,7 +43,12 @@ def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Cod
 
 def _has_moments(column: nw.Series[Any]) -> bool:
     """Whether a column of pandas is of moments, of which there may be too many for Python."""
-    return str(column.to_native().dtype).startswith("datetime64[")
+    import pandas as pd
+
+    dtype = column.to_native().dtype
+    if isinstance(dtype, pd.ArrowDtype):
+        return _is_moment(dtype.pyarrow_dtype)
+    return str(dtype).startswith("datetime64[")
 
 
 def number_column(column: nw.Series[Any], form: Form) -> Doubles:
@@ -180,7 +167,15 @@ def untyped(series: Any) -> Untyped:
     if isinstance(dtype, pd.CategoricalDtype):
         index = series.cat.codes.to_numpy(np.int64)
         return Untyped(values=(_objects(series.cat.categories), index))
+    if isinstance(dtype, pd.ArrowDtype):
+        return _untyped_arrow(arrow_of(nw.from_native(series, series_only=True)))
     kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+    if hasattr(dtype, "numpy_dtype"):  # numbers and truth values with a mask
+        truth, missing = dtype.kind == "b", series.isna().to_numpy()
+        own = series.to_numpy(np.int64 if truth else np.float64, na_value=0)
+        if truth:
+            return Untyped(values=([False, True], np.where(missing, -1, own)))
+        return Untyped(np.where(missing, np.nan, own))
     with np.errstate(all="ignore"):
         if kind in tuple("iuf") and dtype.itemsize <= 8:
             return Untyped(series.to_numpy().astype(np.float64))
@@ -202,6 +197,39 @@ def untyped(series: Any) -> Untyped:
     return Untyped(values=(_objects(series), np.arange(len(series))))
 
 
+def _untyped_arrow(values: Any) -> Untyped:
+    """Of an arrow array."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return Untyped(doubles_of(values))
+    if pa.types.is_boolean(kind):
+        index = values.cast(pa.int8()).fill_null(-1).to_numpy()
+        return Untyped(values=([False, True], index.astype(np.int64)))
+    if _is_string(values) or str(kind) == "string_view":
+        return Untyped(text=values.cast(pa.large_string()))
+    return Untyped(values=(_objects_of_arrow(values), np.arange(len(values))))
+
+
+def _objects_of_arrow(values: Any) -> list[Any]:
+    """Python objects of an arrow array, and numpy's of times, of which some have none in Python."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        ticks = values.cast(pa.int64()).to_pylist()
+        scale = _NANOSECONDS[kind.unit]
+        return [None if tick is None else Instant(tick * scale) for tick in ticks]
+    if pa.types.is_time(kind):
+        values = values.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
+        values = values.cast(pa.int64()).cast(pa.duration(kind.unit))
+    if pa.types.is_temporal(values.type) and not pa.types.is_interval(values.type):
+        chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        return [value for own in chunks for value in own.to_numpy(zero_copy_only=False)]
+    return objects_of(values)
+
+
 def _is_text(series: Any) -> bool:
     """Whether a column of objects holds text and nulls alone."""
     import pandas as pd
@@ -216,8 +244,10 @@ def _objects(values: Any) -> list[Any]:
     """Python objects of a series or an index; pandas makes none of times that are far away."""
     import pandas as pd
 
+    if isinstance(values.dtype, pd.ArrowDtype):
+        return _objects_of_arrow(arrow_of(nw.from_native(pd.Series(values), series_only=True)))
     if isinstance(values.dtype, pd.DatetimeTZDtype):
-        scale = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[values.dtype.unit]
+        scale = _NANOSECONDS[values.dtype.unit]
         moments = pd.DatetimeIndex(values)
         pairs = zip(moments.asi8.tolist(), moments.isna().tolist(), strict=True)
         return [None if missing else Instant(moment * scale) for moment, missing in pairs]
@@ -351,9 +381,9 @@ def _dated(values: Any, attribute: Attribute) -> Codes | None:
     kind = values.type
     if _is_string(values):
         return _dated_text(values, attribute)
-    units = {pa.date32(): "day", pa.date64(): "ms"}
-    if kind not in units and not (pa.types.is_timestamp(kind) and kind.tz is None):
+    if not _is_moment(kind):
         return None
+    units = {pa.date32(): "day", pa.date64(): "ms"}
     ticks = values.cast(pa.int32()) if kind == pa.date32() else values
     numbers = ticks.cast(pa.int64()).fill_null(0).to_numpy()
     present = values.is_valid().to_numpy(zero_copy_only=False)
@@ -430,6 +460,13 @@ def plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DTyp
     if not pa.types.is_dictionary(values.type) or _words(values):
         return dtype
     return nw.from_native(pa.chunked_array([], values.type.value_type), series_only=True).dtype
+
+
+def _is_moment(kind: Any) -> bool:
+    """Whether a type of arrow is of dates, or of timestamps without a time zone."""
+    import pyarrow as pa
+
+    return pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None)
 
 
 def _is_decimal(values: Any) -> bool:

@@ -9,7 +9,7 @@ import narwhals as nw
 
 from ...errors import DataError
 from ...text import near
-from .columns import arrow_of, form_of
+from .columns import arrow_of
 from .files import is_csv
 from .frames import guarded, open_table, sql, text_columns
 from .values import Form
@@ -45,9 +45,9 @@ class Opened:
 
     def form(self, column: str) -> Form:
         """What is known of the values of a column."""
-        if not self.untyped:
-            return Form.TEXT if column in self.text else Form.TYPED
-        return form_of(self.frame.to_native().dtypes[column], self.engine == nw.Implementation.DASK)
+        if self.untyped:
+            return Form.UNTYPED
+        return Form.TEXT if column in self.text else Form.TYPED
 
 
 def opened(

@@ -67,8 +67,8 @@ def no_person(column: str) -> DataError:
     """Some row does not say whose it is."""
     return DataError(
         f"column {column!r}: expected a person in every row, got a null, empty text, or in pandas "
-        'a number from 2**53 on; hint: on_outside="drop" leaves such rows out, astype("Int64") '
-        "keeps integers exact"
+        'a number from 2**53 on; hint: on_outside="drop" leaves such rows out; the path of a file, '
+        "or a table of polars or pyarrow, keeps integers exact"
     )
 
 

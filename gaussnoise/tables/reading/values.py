@@ -10,12 +10,12 @@ A column has one of three forms. Its engine and its declared type say which, nev
 
 * ``TEXT``: CSV and TSV files, names of folders. All values are text. Integer categories are
   compared by value (03 and 3.0 are 3), true and false in any case, other text by its characters.
-* ``TYPED``: polars, arrow, duckdb, Parquet, Spark, ibis, and columns of pandas that have one of its
-  extension types. Text is text, numbers are numbers.
-* ``UNTYPED``: all other columns of pandas and dask, where rows decide on a column's type: one null
-  makes floats of integers, and one word makes text of numbers. There 1, 1.0, "1" and "01" are the
-  same value; so are True and "true", and a timestamp and its ISO text. A number is a double: those
-  from 2**53 on, between which doubles leave integers out, are no category and no person.
+* ``TYPED``: polars, arrow, duckdb, Parquet, Spark, ibis. Text is text, numbers are numbers.
+* ``UNTYPED``: pandas and dask, where rows decide on a column's type: one null makes floats of
+  integers, and one word makes text of numbers; so they do on extension types, where a reader or
+  ``convert_dtypes`` chose them. There 1, 1.0, "1" and "01" are the same value; so are True and
+  "true", and a timestamp and its ISO text. A number is a double: those from 2**53 on, between which
+  doubles leave integers out, are no category and no person.
 """
 
 import bisect

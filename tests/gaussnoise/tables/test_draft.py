@@ -107,8 +107,6 @@ def test_codes_with_leading_zeros_stay_text_and_blanks_do_not_matter(tmp_path, f
 def test_declared_text_stays_text():
     for table in (pa.table({"v": ["1", "2", "N/A"]}), pl.DataFrame({"v": ["1", "2", "N/A"]})):
         assert of(table)[0].categories == ("1", "2", "N/A")
-    declared = pd.DataFrame({"v": pd.array(["1", "2", "N/A"], dtype="string")})
-    assert of(declared)[0].categories == ("1", "2", "N/A")
 
 
 def test_what_a_catch_all_is_drafted_for_is_counted_there(tmp_path):
@@ -169,9 +167,9 @@ def test_values_that_pandas_compares_as_one_are_one_category():
         {"v": pd.Series([1, "1", "01", 1.0, "a", "b", True, "true"], dtype=object)}
     )
     assert of(frame)[0].categories == ("1", "a", "b", "true")
-    long = pd.DataFrame({"v": [2**60, 2**60 + 1, 2**60]})
-    assert of(long)[0].categories is None  # floats would make one value of them
-    assert of(long.astype("Int64"))[0].categories == (2**60, 2**60 + 1)
+    for kind in ("int64", "Int64"):  # floats would make one value of them
+        long = pd.DataFrame({"v": pd.Series([2**60, 2**60 + 1, 2**60], dtype=kind)})
+        assert of(long)[0].categories is None
 
 
 # Values that are nearly the same.
