@@ -21,6 +21,7 @@ from ..tables.reading.persons import check_person_type, people_of
 from ..tables.reading.types import WORDS, check_type, own_type
 from ..tables.reading.values import Form
 from ..tables.schema.schema import Attribute
+from .samples import exact_mean
 
 Array = NDArray[np.float64]
 
@@ -162,5 +163,5 @@ def _by_person(x: Array, whose: NDArray[np.int64]) -> Array:
     if len(order):
         starts = np.flatnonzero(np.r_[True, np.diff(whose[order]) > 0])
         for rows in np.split(order, starts[1:]):
-            means[whose[rows[0]]] = x[rows].mean()
+            means[whose[rows[0]]] = exact_mean(x[rows])
     return means

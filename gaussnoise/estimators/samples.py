@@ -93,7 +93,7 @@ def by_person(
                 f"{function}: expected the records of at least one person, all with the same "
                 "columns"
             )
-        return np.array([_mean(records) for records in each])
+        return np.array([exact_mean(records) for records in each])
     rows = samples(function, data, on_nonfinite)  # pyright: ignore[reportArgumentType]
     labels = as_array(function, person)
     if labels.shape != (len(rows),) or labels.dtype.kind not in "iuUS":
@@ -104,10 +104,10 @@ def by_person(
         )
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.r_[True, labels[order][1:] != labels[order][:-1]])
-    return np.array([_mean(records) for records in np.split(rows[order], starts[1:])])
+    return np.array([exact_mean(records) for records in np.split(rows[order], starts[1:])])
 
 
-def _mean(records: Array) -> Array:
+def exact_mean(records: Array) -> Array:
     """Of one person's records alone, so that no rounding depends on others; sums are exact."""
     if not np.isfinite(records).all():
         with np.errstate(all="ignore"):

@@ -92,6 +92,12 @@ def _check_polars() -> None:
         )
 
 
+_HINTS = {
+    "ResourceInUseException": "another result of this duckdb connection is not read to its end, or "
+    "another thread uses it: fetch that result first, or open a connection of its own",
+}
+
+
 def guarded(
     task: str,
     action: Callable[[], Result],
@@ -118,6 +124,7 @@ def guarded(
     if interrupted:
         raise KeyboardInterrupt
     withheld = "the engine's message is withheld because it may quote records"
+    hint = hint or _HINTS.get(kind, "")
     raise DataError(f"table: could not {task} ({kind}); {withheld}{hint and '; hint: '}{hint}")
 
 
@@ -275,7 +282,8 @@ def _has_milliseconds(files: list[str]) -> bool:
     import pyarrow.parquet
 
     schemas = [pyarrow.parquet.read_schema(file) for file in files]
-    return pa.timestamp("ms") in schemas[0].types and all(s.equals(schemas[0]) for s in schemas)
+    coarse = any(pa.types.is_timestamp(t) and t.unit == "ms" for t in schemas[0].types)
+    return coarse and all(s.equals(schemas[0]) for s in schemas)
 
 
 def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:

@@ -131,9 +131,17 @@ def _people_of_untyped(series: Any) -> People:
         return People(column.of_rows(people.index, -1), people.names)
     import pyarrow.compute as pc
 
-    missing = column.looked_up(lambda text: person_of(text, Form.UNTYPED) is None, False, np.bool_)
-    missing |= pc.call_function("binary_length", [column.known]).to_numpy() == 0
-    places = np.where(missing, -1, np.arange(len(missing)))
+    codes: dict[Key, int] = {}
+
+    def code(text: str) -> int:
+        person = person_of(text, Form.UNTYPED)
+        return -1 if person is None else codes.setdefault(person, len(codes))
+
+    alike = column.looked_up(code, -2, np.int64)  # -2 for text that is itself alone
+    alike[pc.call_function("binary_length", [column.known]).to_numpy() == 0] = -1
+    distinct, firsts = np.unique(alike, return_index=True)
+    places = np.where(distinct < 0, -1, firsts)[np.searchsorted(distinct, alike)]
+    places = np.where(alike == -2, np.arange(len(alike)), places)
     return People(
         column.of_rows(places, -1), lambda wanted: _names(column.known, wanted, Form.UNTYPED)
     )

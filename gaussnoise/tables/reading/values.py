@@ -400,29 +400,24 @@ class Instant(NamedTuple):
 def person_of(value: object, form: Form) -> Key | None:
     """What tells persons apart; None for no person: nulls, NaN, empty text, unknown objects.
 
-    In ``UNTYPED`` columns the text "1" is the person 1, as one word among numbers makes text of
-    all; "01" and "1.0" are others. Two persons are never taken for one: numbers from 2**53 on,
-    which floats may have rounded, are no person, nor is text of such a number.
+    In ``UNTYPED`` columns persons are told apart as categories are: 1, "1" and "01" are one, as
+    one word among numbers makes text of all, and rows of one person must not become those of two
+    by what others are called. Numbers from 2**53 on, which floats may have rounded, are no person,
+    nor is text of such a number.
     """
-    if isinstance(value, str):
-        text = str.__str__(value)
-        if not text:
-            return None
-        key = key_of(text) if form is Form.UNTYPED else ("text", text)
-        return key if key is None or text_of(key) == text else ("text", text)
-    if form is Form.UNTYPED and not isinstance(value, decimal.Decimal):
-        if (key := key_of(value)) is not None:
-            return key
+    text = str.__str__(value) if isinstance(value, str) else None
+    if text == "":
+        return None
+    if form is Form.UNTYPED and (key := key_of(value)) is not None:
+        return key
+    if text is not None:
+        return None if form is Form.UNTYPED else ("text", text)
     if isinstance(value, bool | np.bool_):
         return "truth", bool(value)
     if isinstance(value, Instant):
         return "instant", value.nanoseconds
     if (number := _number(value)) is not None:
-        if form is Form.UNTYPED and not (
-            isinstance(number, decimal.Decimal) and abs(number) < INEXACT
-        ):
-            return None
-        return _exact(number)
+        return None if form is Form.UNTYPED else _exact(number)
     if isinstance(value, np.timedelta64 | datetime.timedelta):
         return "duration", _nanoseconds(value)
     if (fields := _calendar(value)) is not None:
