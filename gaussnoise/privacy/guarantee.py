@@ -1,0 +1,253 @@
+"""What a privacy guarantee says of itself: every class of one says it, and all else asks it."""
+
+import dataclasses
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from ..errors import NotAvailableError, ParameterError, PrivacyWarning
+from .lattice_bound import MIN_STEPS
+
+if TYPE_CHECKING:
+    from .definitions import zCDP
+
+
+class AbstractPrivacy:
+    """A privacy guarantee about neighbouring data sets.
+
+    All that depends on which guarantee it is stands in its class. One of your own is a frozen
+    dataclass whose fields JSON can hold. It says how much Gaussian noise keeps it,
+    :meth:`to_zcdp`, and what is known of it besides: a method that it does not override stands
+    for "nothing is known". Most follows from what it :meth:`implies`, or from its :meth:`power`.
+
+    What it says must hold for every mechanism that keeps it, and only depend on how easily a test
+    tells the outputs on two neighbours apart, so that answers computed from them keep it too.
+
+    Attributes:
+        noise: what keeps it: "gaussian" noise of :meth:`to_zcdp`, "laplace" noise of
+            :meth:`to_epsilon`, or "local" messages.
+        instead: what to use where Gaussian noise is asked for and does not keep it.
+
+    >>> from dataclasses import dataclass
+    >>> from gaussnoise.privacy import AbstractPrivacy, implied
+    >>> @dataclass(frozen=True)
+    ... class Renyi(AbstractPrivacy):
+    ...     order: float
+    ...     divergence: float
+    ...
+    ...     def to_zcdp(self, draws=1, steps=2.0**28):
+    ...         return gn.zCDP(self.divergence / self.order * (1 - 1e-15))
+    ...
+    ...     def implies(self, delta):  # divergences grow with their order; KL's is one
+    ...         return [gn.KL(self.divergence)]
+    >>> implied(Renyi(2.0, 0.5))
+    [KL(alpha=0.5), TV(alpha=0.5000000004656613)]
+    """
+
+    noise: ClassVar[Literal["gaussian", "laplace", "local"]] = "gaussian"
+    instead: ClassVar[str] = ""
+
+    # Which noise keeps it
+
+    def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
+        """The ρ to spend: Gaussians Σ with ``Δ' Σ⁺ Δ <= 2ρ`` for all differences Δ keep it.
+
+        Formal guarantees:
+            * The guarantee holds for the release of ``draws`` integers plus independent discrete
+              Gaussians of scale at least ``steps``, if the integers' change between neighbours has
+              squared length at most ``2ρ scale²``; also where they are released in steps that
+              depend on what came out before.
+            * ρ is below the mathematical value by a margin that covers the rounding of its
+              evaluation.
+
+        Args:
+            draws: how many integer noises a release draws, at least.
+            steps: lattice steps per standard deviation of each, at most; in [1, 2⁶²].
+
+        Raises:
+            ParameterError: no such ρ is known, or arguments out of range.
+        """
+        raise ParameterError(
+            f"{type(self).__name__}: no Gaussian noise is known to keep it"
+            + (f"; {self.instead}" if self.instead else "; hint: override to_zcdp")
+        )
+
+    def to_epsilon(self) -> float:
+        """An ε for which ε-differential privacy implies it: what Laplace noise may spend.
+
+        Raises:
+            NotAvailableError: none is known.
+        """
+        raise NotAvailableError(
+            f"{type(self).__name__}: no Laplace noise is known to keep it; hint: override "
+            "to_epsilon"
+        )
+
+    def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
+        """What is left for noise if an event may fail, and the δ with which: a share of its own.
+
+        A mechanism that keeps what is left, but for an event of probability at most δ, keeps the
+        whole. None where there is no δ to share.
+        """
+        return None
+
+    # Its words, its record, and how that is read back
+
+    @property
+    def words(self) -> str:
+        """The guarantee, as a text says it."""
+        return repr(self)
+
+    def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
+        """What Gaussian noise spends, in words; ``scope``: what for, if for several releases."""
+        return f"{self.words}{f', {scope}' if scope else ''}, by Gaussian noise of rho = {rho:.6g}"
+
+    def concern(self) -> str:
+        """Why its numbers protect hardly anybody; empty where they do."""
+        return ""
+
+    def arguments(self) -> dict[str, Any]:
+        """Its numbers: what its class is called with, by name.
+
+        Raises:
+            ParameterError: not a frozen dataclass.
+        """
+        if not dataclasses.is_dataclass(self) or not type(self).__dataclass_params__.frozen:  # pyright: ignore[reportAttributeAccessIssue]
+            raise ParameterError(
+                f"{type(self).__name__}: expected a frozen dataclass, whose fields say all of the "
+                "guarantee"
+            )
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
+        """Its name and numbers, and how noise follows from them; arguments as :meth:`to_zcdp`'s.
+
+        For records of releases. Its numbers come right after "definition", before any text.
+        """
+        said: dict[str, object] = {"definition": type(self).__name__}
+        # numbers first, which is where a printed guarantee looks for them
+        said |= sorted(self.arguments().items(), key=lambda of: not isinstance(of[1], int | float))
+        if self.noise == "gaussian":
+            said["rho"] = self.to_zcdp(draws, steps).rho
+        if self.noise == "laplace":
+            said |= {"method": "discrete Laplace noise", "epsilon": self.to_epsilon()}
+        return said
+
+    def stated(self) -> dict[str, Any]:
+        """The name of its class and its arguments: what :meth:`read` makes it of again.
+
+        Raises:
+            ParameterError: it would not be read back as itself.
+        """
+        record = {"definition": type(self).__name__} | self.arguments()
+        try:
+            again = AbstractPrivacy.read(json.loads(json.dumps(record)))
+        except NotAvailableError as error:
+            reason = str(error)
+        except (TypeError, ValueError) as error:
+            reason = f"got {type(error).__name__}"
+        else:
+            if again == self:
+                return record
+            reason = f"got {again!r} of {type(again).__module__}"
+        raise ParameterError(
+            f"{type(self).__name__}: expected a guarantee that is read back from its record as "
+            f"itself, {reason}; hint: fields of numbers and texts, and a class with a name of its "
+            "own"
+        )
+
+    @staticmethod
+    def read(record: Mapping[str, Any]) -> "AbstractPrivacy":
+        """The guarantee that :meth:`stated` wrote.
+
+        Raises:
+            NotAvailableError: this program has no class of that name, or several.
+            ParameterError, TypeError, LookupError: other arguments than it takes.
+        """
+        name = record["definition"]
+        classes = {
+            (cls.__module__, cls.__qualname__): cls  # the last, where one was defined again
+            for cls in _below(AbstractPrivacy)
+            if cls.__name__ == name
+        }
+        ours = [cls for cls in classes.values() if cls.__module__.startswith(f"{__package__}.")]
+        found = ours or list(classes.values())
+        if len(found) != 1:
+            raise NotAvailableError(
+                f"expected one privacy guarantee called {name!r:.100}, this program has "
+                f"{len(found)}; hint: import the module that defines it"
+            )
+        return found[0](**{key: value for key, value in record.items() if key != "definition"})
+
+    # What it says of tests between neighbours
+
+    def implies(self, delta: float) -> "list[AbstractPrivacy]":
+        """Guarantees that every mechanism with this one has; of (ε, δ) at this δ."""
+        return []
+
+    def power(self, level: float) -> float | None:
+        """Its trade-off function: the largest power of any test of this level between neighbours.
+
+        In [level, 1], concave and not decreasing in the level.
+        """
+        return None
+
+    def growth(self, chance: float) -> float | None:
+        """The most that log odds grow on an output that has at least this chance."""
+        return None
+
+    def variation(self) -> float | None:
+        """The largest total variation between the outputs on two neighbours."""
+        return None
+
+    # What no mechanism can beat under it
+
+    def chi_squared(self) -> tuple[float, str] | None:
+        """The largest χ² between the outputs on two neighbours, and why that is known, in words.
+
+        None where χ² has no bound.
+        """
+        return None
+
+    def epsilon_delta(self) -> tuple[float, float] | None:
+        """One (ε, δ) that it implies, ε = 0 included, for lower bounds where χ² has no bound."""
+        return None
+
+    def resampled(self, n: int) -> "tuple[AbstractPrivacy, str] | None":
+        """What n draws from n records keep of it, and by which rule; None where it is not known.
+
+        Raises:
+            ParameterError: nothing is left of it.
+        """
+        return None
+
+
+def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
+    """Return the guarantee; refuse anything else."""
+    if isinstance(privacy, AbstractPrivacy):
+        return privacy
+    raise _refused(function, privacy)
+
+
+def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> AbstractPrivacy:
+    """Return the guarantee if Gaussian noise keeps it; warn where it means little."""
+    privacy = check_privacy(function, privacy)
+    if privacy.noise != "gaussian":
+        raise _refused(function, privacy, privacy.instead)
+    if concern := privacy.concern():
+        warnings.warn(f"{function}: {concern}", PrivacyWarning, stacklevel=stacklevel + 1)
+    return privacy
+
+
+def _refused(function: str, privacy: object, instead: str = "") -> ParameterError:
+    return ParameterError(
+        f"{function}: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), "
+        f"got {type(privacy).__name__}{f'; {instead}' if instead else ''}"
+    )
+
+
+def _below(cls: type[AbstractPrivacy]) -> Iterator[type[AbstractPrivacy]]:
+    for inner in cls.__subclasses__():
+        yield inner
+        yield from _below(inner)
