@@ -1,4 +1,4 @@
-"""What a privacy guarantee says of itself: every class of one says it, and all else asks it."""
+"""What a privacy guarantee says of itself, how it is read back, and how arguments are checked."""
 
 import dataclasses
 import json
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 class AbstractPrivacy:
     """A privacy guarantee about neighbouring data sets.
 
-    All that depends on which guarantee it is stands in its class. One of your own is a frozen
-    dataclass whose fields JSON can hold. It says how much Gaussian noise keeps it,
-    :meth:`to_zcdp`, and what is known of it besides: a method that it does not override stands
-    for "nothing is known". Most follows from what it :meth:`implies`, or from its :meth:`power`.
+    Its class says all that depends on which guarantee it is. One of your own is a frozen dataclass
+    whose fields JSON can hold. It overrides :meth:`to_zcdp`, how much Gaussian noise keeps it, and
+    the methods of which something is known; the others say that nothing is. What tests and lower
+    bounds need follows from what it :meth:`implies`, or from its :meth:`power`.
 
-    What it says must hold for every mechanism that keeps it, and only depend on how easily a test
-    tells the outputs on two neighbours apart, so that answers computed from them keep it too.
+    What its methods say must hold for every mechanism that keeps the guarantee. The guarantee may
+    only depend on how easily a test tells the outputs on two neighbours apart, so that whatever is
+    computed from an output keeps it too.
 
     Attributes:
         noise: what keeps it: "gaussian" noise of :meth:`to_zcdp`, "laplace" noise of
@@ -85,10 +86,10 @@ class AbstractPrivacy:
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """What is left for noise if an event may fail, and the δ with which: a share of its own.
+        """Split off a share of its δ: what is left for noise, and the δ of an event that may fail.
 
-        A mechanism that keeps what is left, but for an event of probability at most δ, keeps the
-        whole. None where there is no δ to share.
+        A mechanism that keeps what is left, but for an event of at most that probability, keeps
+        the whole. None where there is no δ to share.
         """
         return None
 
@@ -96,7 +97,7 @@ class AbstractPrivacy:
 
     @property
     def words(self) -> str:
-        """The guarantee, as a text says it."""
+        """The guarantee as a sentence names it."""
         return repr(self)
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
@@ -121,12 +122,12 @@ class AbstractPrivacy:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        """Its name and numbers, and how noise follows from them; arguments as :meth:`to_zcdp`'s.
+        """Its name, its numbers and how noise follows from them, for the records of releases.
 
-        For records of releases. Its numbers come right after "definition", before any text.
+        The numbers come right after "definition", which is where printed releases look for them.
+        Arguments as of :meth:`to_zcdp`.
         """
         said: dict[str, object] = {"definition": type(self).__name__}
-        # numbers first, which is where a printed guarantee looks for them
         said |= sorted(self.arguments().items(), key=lambda of: not isinstance(of[1], int | float))
         if self.noise == "gaussian":
             said["rho"] = self.to_zcdp(draws, steps).rho
@@ -135,7 +136,7 @@ class AbstractPrivacy:
         return said
 
     def stated(self) -> dict[str, Any]:
-        """The name of its class and its arguments: what :meth:`read` makes it of again.
+        """Its class by name and its arguments, from which :meth:`read` makes it again.
 
         Raises:
             ParameterError: it would not be read back as itself.
@@ -159,7 +160,7 @@ class AbstractPrivacy:
 
     @staticmethod
     def read(record: Mapping[str, Any]) -> "AbstractPrivacy":
-        """The guarantee that :meth:`stated` wrote.
+        """Make the guarantee again that :meth:`stated` wrote.
 
         Raises:
             NotAvailableError: this program has no class of that name, or several.
@@ -167,7 +168,7 @@ class AbstractPrivacy:
         """
         name = record["definition"]
         classes = {
-            (cls.__module__, cls.__qualname__): cls  # the last, where one was defined again
+            (cls.__module__, cls.__qualname__): cls  # the last one, where a notebook ran twice
             for cls in _below(AbstractPrivacy)
             if cls.__name__ == name
         }
@@ -194,7 +195,7 @@ class AbstractPrivacy:
         return None
 
     def growth(self, chance: float) -> float | None:
-        """The most that log odds grow on an output that has at least this chance."""
+        """The most that log odds grow on an event of this probability."""
         return None
 
     def variation(self) -> float | None:

@@ -152,7 +152,7 @@ def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPriva
 
 
 def _growth(privacy: AbstractPrivacy, chance: float) -> float:
-    """The most that log odds grow on an output that has at least this chance."""
+    """The most that log odds grow on an event of this probability."""
     own = privacy.growth(chance)
     if own is not None:
         return own

@@ -3,7 +3,7 @@
 import json
 import math
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -84,6 +84,10 @@ class Curve(AbstractPrivacy):
 
     def power(self, level):
         return self.known.power(level)
+
+    def failing(self, share):
+        left = replace(self, delta=(1 - share) * self.delta)
+        return (left, share * self.delta) if self.delta else None
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,23 @@ def test_what_is_implied_speaks_of_tests():
     for chance in (1e-6, 0.1):
         sure = min(most_posterior(weaker, chance) for weaker in OWN.implies(1e-6))
         assert most_posterior(OWN, chance) == sure
+
+
+def test_a_threshold_takes_a_share_of_its_delta():
+    own = Curve("ApproxDP", 1.0, 1e-6)
+    jobs = pa.table({"job": ["nurse"] * 500 + ["juggler"]})
+    found, like = (gn.discover_categories(jobs, "job", of) for of in (own, own.known))
+    assert found.categories == like.categories == ("nurse",)
+    assert found.privacy["rho"] == pytest.approx(like.privacy["rho"], rel=1e-12)
+    assert "Curve, size = 1.0, delta = 1e-06" in str(found)
+    x = np.random.default_rng(0).normal(1e6, 1, size=20000)
+    mean = gn.estimators.gaussian_mean(x, own, sigma=1)
+    assert mean.split == gn.estimators.gaussian_mean(x, own.known, sigma=1).split
+    assert mean.split["threshold"] == "delta = 1e-07"
+    with pytest.raises(gn.ParameterError, match="expected radius="):
+        gn.estimators.gaussian_mean(x, OWN, sigma=1)
+    with pytest.raises(gn.ParameterError, match="no threshold hides a value for certain"):
+        gn.discover_categories(jobs, "job", OWN)
 
 
 CURVES = [
