@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-import numpy as np
 import scipy
 
 from ..errors import NotAvailableError, ParameterError
@@ -595,8 +594,9 @@ def dp_event(rho: float) -> "DpEvent":
 def _number(function: str, name: str, value: float) -> float:
     """A plain float, whatever kind of number was given."""
     try:
-        # float() reads texts, and takes flags for 0 and 1
-        if not isinstance(value, str | bytes) and np.asarray(value).dtype.kind != "b":
+        # float() reads texts, and takes flags, of numpy and torch too, for 0 and 1
+        flag = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+        if not flag and not isinstance(value, str | bytes):
             return float(value)
     except (TypeError, ValueError, OverflowError):
         pass

@@ -108,12 +108,7 @@ def total_variation(privacy: AbstractPrivacy) -> float:
     >>> round(total_variation(gn.PureDP(1)), 4), round(total_variation(gn.GDP(1)), 4)
     (0.4621, 0.3829)
     """
-    own = _checked("total_variation", privacy).variation()
-    if own is not None:
-        return own
-    if privacy.power(0.5) is not None:
-        return variation_of_power(lambda level: most_power(privacy, level))
-    return min(map(total_variation, _implied("total_variation", privacy)))
+    return _variation("total_variation", privacy)
 
 
 def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPrivacy]:
@@ -144,11 +139,21 @@ def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPriva
     """
     if not 0 < delta < 1:
         raise ParameterError(f"implied: expected 0 < delta < 1, got {delta!r}")
-    variation = total_variation(privacy) * SAFE_SIDE
+    variation = _variation("implied", privacy) * SAFE_SIDE
     found = privacy.implies(delta)
     if variation < 1:
         found = [*found, TV(variation)]
     return [weaker for weaker in found if type(weaker) is not type(privacy)]
+
+
+def _variation(function: str, privacy: object) -> float:
+    privacy = _checked(function, privacy)
+    own = privacy.variation()
+    if own is not None:
+        return own
+    if privacy.power(0.5) is not None:
+        return variation_of_power(lambda level: most_power(privacy, level))
+    return min(map(total_variation, _implied(function, privacy)))
 
 
 def _growth(privacy: AbstractPrivacy, chance: float) -> float:
