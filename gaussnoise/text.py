@@ -58,15 +58,13 @@ def versions(*libraries: str) -> Mapping[str, str]:
 
 
 def promise(privacy: Mapping[str, object], private: bool) -> str:
-    """The definition and its numbers, from the record of a release: ``zCDP, rho = 0.1``.
-
-    The numbers of a definition of one's own come right after its name.
-    """
+    """The definition and its numbers, from the record of a release: ``zCDP, rho = 0.1``."""
     names = list(privacy)
     after = names[names.index("definition") + 1 :] if "definition" in names else []
-    own = takewhile(lambda name: name != "rho" and isinstance(privacy[name], int | float), after)
-    known = [name for name in ("epsilon", "delta", "mu", "alpha") if name in privacy]
-    numbers = list(dict.fromkeys([*own, *known])) or [name for name in ("rho",) if name in privacy]
+    numbers = list(takewhile(lambda name: isinstance(privacy[name], int | float), after))
+    if not numbers:  # an order that is not ours
+        known = [name for name in ("epsilon", "delta", "mu", "alpha") if name in privacy]
+        numbers = known or [name for name in ("rho",) if name in privacy]
     said = [str(privacy.get("definition", "no promise on record"))]
     said += [f"{name} = {privacy[name]}" for name in numbers]
     return ("" if private else "NOT PRIVATE, a simulation of ") + ", ".join(said)

@@ -109,7 +109,7 @@ class AbstractPrivacy:
         return ""
 
     def arguments(self) -> dict[str, Any]:
-        """Its numbers: what its class is called with, by name.
+        """What its class is called with, by name: all of its fields.
 
         Raises:
             ParameterError: not a frozen dataclass.
@@ -122,18 +122,17 @@ class AbstractPrivacy:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        """Its name, its numbers and how noise follows from them, for the records of releases.
+        """Its words, and what noise spends for it, for the records of releases.
 
-        The numbers come right after "definition", which is where printed releases look for them.
-        Arguments as of :meth:`to_zcdp`.
+        All numbers right after "definition" are printed with a release. Arguments as of
+        :meth:`to_zcdp`.
         """
-        said: dict[str, object] = {"definition": type(self).__name__}
-        said |= sorted(self.arguments().items(), key=lambda of: not isinstance(of[1], int | float))
+        spent: dict[str, object] = {}
         if self.noise == "gaussian":
-            said["rho"] = self.to_zcdp(draws, steps).rho
-        if self.noise == "laplace":
-            said |= {"method": "discrete Laplace noise", "epsilon": self.to_epsilon()}
-        return said
+            spent = {"rho": self.to_zcdp(draws, steps).rho}
+        elif self.noise == "laplace":
+            spent = {"epsilon": self.to_epsilon(), "method": "discrete Laplace noise"}
+        return {"definition": self.words} | spent
 
     def stated(self) -> dict[str, Any]:
         """Its class by name and its arguments, from which :meth:`read` makes it again.
@@ -143,7 +142,7 @@ class AbstractPrivacy:
         """
         record = {"definition": type(self).__name__} | self.arguments()
         try:
-            again = AbstractPrivacy.read(json.loads(json.dumps(record)))
+            again = AbstractPrivacy.read(json.loads(json.dumps(record, allow_nan=False)))
         except NotAvailableError as error:
             reason = str(error)
         except (TypeError, ValueError) as error:
@@ -154,8 +153,8 @@ class AbstractPrivacy:
             reason = f"got {again!r} of {type(again).__module__}"
         raise ParameterError(
             f"{type(self).__name__}: expected a guarantee that is read back from its record as "
-            f"itself, {reason}; hint: fields of numbers and texts, and a class with a name of its "
-            "own"
+            f"itself, {reason}; hint: fields of finite numbers and texts, and a class with a "
+            "name of its own"
         )
 
     @staticmethod

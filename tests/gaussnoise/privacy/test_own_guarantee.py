@@ -115,14 +115,14 @@ def test_doors_of_tables_write_and_read_it(tmp_path):
     plan.release(ROWS, out=tmp_path / "out", ledger=ledger, id="one")
     assert ledger.spent == pytest.approx(0.2)
     record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
-    assert record["privacy"] == {"definition": "RenyiDP", "alpha": 2, "eps": 0.4, "rho": 0.2}
+    assert record["privacy"] == {"definition": "RenyiDP(alpha=2, eps=0.4)", "rho": 0.2}
     assert record["plan"]["privacy"] == {"definition": "RenyiDP", "alpha": 2, "eps": 0.4}
     release = gn.TableRelease.load(tmp_path / "out")
     assert release.plan.privacy == OWN
     assert str(release.plan) == str(plan)
     release.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "RenyiDP: alpha = 2, eps = 0.4, rho = 0.2" in page
+    assert "RenyiDP(alpha=2, eps=0.4): rho = 0.2" in page
     assert CliRunner().invoke(app, ["ask", str(tmp_path / "out"), "count of sex=F"]).exit_code == 0
 
 
@@ -134,22 +134,31 @@ def test_doors_of_streams_write_and_read_it(tmp_path):
     assert stream.plan.privacy == OWN
     total = stream.tick(ROWS, number=2)
     total.report(tmp_path / "page.html")
-    assert "alpha = 2, eps = 0.4" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "RenyiDP(alpha=2, eps=0.4)" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_releases_of_means_print_all_its_numbers(tmp_path):
     mechanism = gn.GaussianMechanism(gn.optimal_noise(K), OWN, 4)
     release = mechanism.release(indices=[0, 1, 2, 3])
-    assert repr(release) == "Release(4 coordinates, RenyiDP, alpha = 2, eps = 0.4)"
+    assert repr(release) == "Release(4 coordinates, RenyiDP(alpha=2, eps=0.4), rho = 0.2)"
     release.save(tmp_path / "release.json")
     again = gn.Release.load(tmp_path / "release.json", mechanism.covariance)
     assert str(again) == str(release)
-    assert "privacy  RenyiDP, alpha = 2, eps = 0.4, under replace" in str(release)
+    assert "privacy  RenyiDP(alpha=2, eps=0.4), rho = 0.2, under replace" in str(release)
     assert mechanism.bound.factor(mechanism.error) > 1
     estimate = gn.estimators.clipped_mean(np.zeros((100, 2)), OWN, radius=1)
-    assert "RenyiDP, alpha = 2, eps = 0.4" in str(estimate)
+    assert "RenyiDP(alpha=2, eps=0.4), rho = 0.2" in str(estimate)
     estimate.save(tmp_path / "mean.json")
     assert str(gn.estimators.Estimate.load(tmp_path / "mean.json")) == str(estimate)
+
+
+def test_a_record_of_ones_own_is_printed_with_all_its_numbers():
+    class Flat(RenyiDP):
+        def as_dict(self, draws=1, steps=2.0**28):
+            return {"definition": "Rényi DP", "alpha": self.alpha, "eps": self.eps}
+
+    release = gn.GaussianMechanism(gn.optimal_noise(K), Flat(2, 0.4), 4).release(indices=[0] * 4)
+    assert repr(release) == "Release(4 coordinates, Rényi DP, alpha = 2, eps = 0.4)"
 
 
 def test_laplace_noise_spends_what_implies_it():
@@ -157,7 +166,7 @@ def test_laplace_noise_spends_what_implies_it():
     mean = gn.estimators.gaussian_mean(x, BoundedRange(2.0), sigma=1, radius=1e3)
     assert mean.noise == "laplace"
     assert mean.split == {"location": "epsilon = 0.25", "mean": "epsilon = 0.75"}
-    assert "BoundedRange, eta = 2.0" in str(mean)
+    assert "BoundedRange(eta=2.0), epsilon = 1.0" in str(mean)
     assert gn.compare(K, BoundedRange(2.0), 50).ways == gn.compare(K, gn.PureDP(1.0), 50).ways
     with pytest.raises(gn.ParameterError, match="expected a privacy definition"):
         gn.plan(SCHEMA, 1, BoundedRange(2.0))
@@ -219,7 +228,7 @@ def test_a_threshold_takes_a_share_of_its_delta():
     found, like = (gn.discover_categories(jobs, "job", of) for of in (own, own.known))
     assert found.categories == like.categories == ("nurse",)
     assert found.privacy["rho"] == pytest.approx(like.privacy["rho"], rel=1e-12)
-    assert "Curve, size = 1.0, delta = 1e-06" in str(found)
+    assert "Curve(like='ApproxDP', size=1.0, delta=1e-06), rho = 0.0" in str(found)
     x = np.random.default_rng(0).normal(1e6, 1, size=20000)
     mean = gn.estimators.gaussian_mean(x, own, sigma=1)
     assert mean.split == gn.estimators.gaussian_mean(x, own.known, sigma=1).split
@@ -296,8 +305,10 @@ def test_what_is_not_read_back_as_itself_is_refused_before_data(tmp_path):
     assert another.__name__ == "OfItsOwn"
     with pytest.raises(gn.ParameterError, match=r"zCDP: .* got zCDP\(rho=0.1\) of gaussnoise"):
         gn.plan(SCHEMA, 1, made("zCDP")(0.1))
-    with pytest.raises(gn.ParameterError, match=r"OfArrays: .* got TypeError; hint: fields of num"):
+    with pytest.raises(gn.ParameterError, match=r"OfArrays: .* got TypeError; hint: fields of fin"):
         gn.plan(SCHEMA, 1, made("OfArrays")(np.array([0.1])))
+    with pytest.raises(gn.ParameterError, match=r"RenyiDP: .* got ValueError; hint: fields of fin"):
+        gn.plan(SCHEMA, 1, RenyiDP(math.inf, 0.1))
 
     class OfNoFields(AbstractPrivacy):
         def to_zcdp(self, draws=1, steps=2.0**28):
