@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +59,14 @@ def versions(*libraries: str) -> Mapping[str, str]:
 
 def promise(privacy: Mapping[str, object], private: bool) -> str:
     """The definition and its numbers, from the record of a release: ``zCDP, rho = 0.1``."""
-    numbers = [name for name in ("epsilon", "delta", "mu", "alpha") if name in privacy] or ["rho"]
+    names = list(privacy)
+    after = names[names.index("definition") + 1 :] if "definition" in names else []
+    numbers = list(takewhile(lambda name: isinstance(privacy[name], int | float), after))
+    if not numbers:  # an order that is not ours
+        known = [name for name in ("epsilon", "delta", "mu", "alpha") if name in privacy]
+        numbers = known or [name for name in ("rho",) if name in privacy]
     said = [str(privacy.get("definition", "no promise on record"))]
-    said += [f"{name} = {privacy[name]}" for name in numbers if name in privacy]
+    said += [f"{name} = {privacy[name]}" for name in numbers]
     return ("" if private else "NOT PRIVATE, a simulation of ") + ", ".join(said)
 
 

@@ -147,6 +147,33 @@ def test_domains_never_imports_gaussnoise():
     assert offenders(imports_of_gaussnoise, {"one": "def f():\n    from gaussnoise import text"})
 
 
+GUARANTEES = {"ApproxDP", "GDP", "KL", "LocalDP", "PureDP", "TV", "zCDP"}
+
+
+def asks_which_guarantee(source):
+    """Where a source asks which privacy guarantee it was given, instead of asking the guarantee."""
+    for node in ast.walk(parsed(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            asked = node.args[1]
+        elif isinstance(node, ast.MatchClass):
+            asked = node.cls
+        elif isinstance(node, ast.Compare) and ast.unparse(node.left).startswith("type("):
+            asked = node
+        else:
+            continue
+        names = {inner.id for inner in ast.walk(asked) if isinstance(inner, ast.Name)}
+        yield from sorted(GUARANTEES & names)
+
+
+def test_only_what_works_with_one_guarantee_alone_asks_which_it_is():
+    assert offenders(asks_which_guarantee, SOURCES) == {
+        "gaussnoise/mechanisms/local.py": ["LocalDP"],  # messages are drawn for an ε
+        "gaussnoise/privacy/ledger.py": ["zCDP"],  # whose ρ add up
+    }
+    asked = "match x:\n    case KL(alpha): ...\nisinstance(x, TV | PureDP) or type(x) is zCDP"
+    assert sorted(asks_which_guarantee(asked)) == ["KL", "PureDP", "TV", "zCDP"]
+
+
 def assertions(source):
     return [ast.unparse(node) for node in ast.walk(parsed(source)) if isinstance(node, ast.Assert)]
 

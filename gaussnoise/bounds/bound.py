@@ -12,17 +12,15 @@ from ..errors import ParameterError
 from ..noise.agreement import ReplaceWithin
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
-from ..privacy.definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, zCDP
-from .neighbors import TradeOff, chi_squared
+from ..privacy.guarantee import AbstractPrivacy
+from .neighbors import TradeOff, chi_squared, known_chi_squared, known_epsilon_delta
 from .one_record import one_record
 from .proof import Proof
 
 Array = NDArray[np.float64]
-Privacy = AbstractPrivacy | PureDP | LocalDP
 Unbiased = Literal["empirical", "distributional"]
 
 _MARGIN = 1e-12
-_MOST_PURE = 700.0  # e^ε must be a number
 _BELOW = 1 - 1e-9
 
 
@@ -64,8 +62,8 @@ class Bound:
     gamma_lower: float
     reachable: str
     spectrum: tuple[Array, Array]
-    privacy: Privacy
-    promise: Privacy
+    privacy: AbstractPrivacy
+    promise: AbstractPrivacy
     n: int | None
     p: float
     gap: float
@@ -77,14 +75,14 @@ class Bound:
     @property
     def at_neighbor(self) -> bool:
         """Whether ``error`` is of the data or a neighbour, not of every data set itself."""
-        return isinstance(self.privacy, ApproxDP | TV | KL)
+        return known_chi_squared(self.privacy) is None
 
     @cached_property
     def error(self) -> float:
         divisor = float(self.n or 1)
         if self.at_neighbor:
             return TradeOff.of(self.promise).worst(*self.spectrum) / divisor * (1 - _MARGIN)
-        if isinstance(self.privacy, LocalDP):
+        if self.privacy.noise == "local":
             divisor = math.sqrt(divisor)
         moves = self.gamma_lower / (math.sqrt(chi_squared(self.promise)) * divisor)
         return math.hypot(moves, self.deviation) * (1 - _MARGIN)
@@ -208,48 +206,28 @@ class Bound:
                 "P for every P, and both are polynomials of degree n in the masses of P"
             )
         elif self.unbiased == "distributional":
-            rule = "the same promise"
-            if isinstance(promise, PureDP | ApproxDP):
-                rule = f"ε' = n ln(1 + (e^ε − 1)/n) = {promise.epsilon:.6g}"
-            if isinstance(promise, ApproxDP):
-                rule += f", δ' = δ (e^ε' − 1)/(e^ε − 1) = {promise.delta:.3g}"
+            _, rule = _resampled(self.privacy, self.n or 1)
             found.append(
                 f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang 2023, "
                 "Lemma 57, Theorem 58)"
             )
-        match promise:
-            case LocalDP():
-                found.append(
-                    "messages vary independently, each by Hammersley–Chapman–Robins (Nikolov & "
-                    "Tang 2023, Lemma 54, Theorem 55)"
-                )
-            case PureDP():
-                found.append(
-                    "Hammersley–Chapman–Robins with χ² <= 4 sinh²(ε/2) (Nikolov & Tang 2023, "
-                    "Lemma 39, Theorem 42)"
-                )
-            case zCDP():
-                found.append(
-                    "Hammersley–Chapman–Robins with χ² <= e^{2ρ} − 1 (Nikolov & Tang 2023, "
-                    "Theorem 43)"
-                )
-            case GDP():
-                found.append("Hammersley–Chapman–Robins with χ² <= e^{μ²} − 1")
-            case _:
-                weak = TradeOff.of(promise)
-                if not isinstance(promise, ApproxDP):
-                    found.append(
-                        f"it implies ({weak.epsilon:g}, {weak.delta:.6g})-differential privacy"
-                    )
-                found.append(
-                    "α Var + (1 − α) Var' >= (1 − δ) β / (δ + 4 β sinh²(ε/2)) Δ², β = α(1 − α), "
-                    "where means of neighbours are Δ apart, for every direction of the certificate "
-                    "(in place of Nikolov & Tang 2023, Theorems 4, 51, 52)"
-                )
-                found.append(
-                    f"without any noise at the data, a neighbour has {self.neighbor_error(0):.6g} "
-                    "at least"
-                )
+        chi, weak = known_chi_squared(promise), known_epsilon_delta(promise)
+        if chi is not None:
+            found.append(chi[1])
+        elif weak is None:
+            found.append("nothing is known of mechanisms that keep it")
+        else:
+            known = f"({weak[0]:g}, {weak[1]:g})-differential privacy"
+            found += [] if known == promise.words else [f"it implies {known}"]
+            found.append(
+                "α Var + (1 − α) Var' >= (1 − δ) β / (δ + 4 β sinh²(ε/2)) Δ², β = α(1 − α), "
+                "where means of neighbours are Δ apart, for every direction of the certificate "
+                "(in place of Nikolov & Tang 2023, Theorems 4, 51, 52)"
+            )
+            found.append(
+                f"without any noise at the data, a neighbour has {self.neighbor_error(0):.6g} "
+                "at least"
+            )
         if self.deviation > 0:
             found.append(
                 "the mean of the draws varies by itself: (tr(W cov P)/n)^(1/2) = "
@@ -260,10 +238,10 @@ class Bound:
     @property
     def _shuffled(self) -> bool:
         """Whether the proof for a distribution's mean shuffles data rather than resamples them."""
-        return isinstance(self.promise, PureDP | zCDP | GDP) and self.promise == self.privacy
+        return not self.at_neighbor and self.promise == self.privacy
 
 
-def proven(privacy: Privacy, n: int | None, unbiased: Unbiased) -> Privacy:
+def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> AbstractPrivacy:
     r"""What the promise is of the mechanism that is unbiased for the mean of the data.
 
     For "distributional" that is another mechanism. Let M take n records and be unbiased for the
@@ -293,12 +271,12 @@ def proven(privacy: Privacy, n: int | None, unbiased: Unbiased) -> Privacy:
 
     Source: ours; it replaces Nikolov & Tang (2023), Theorems 58 and 59 with their larger ε.
     """
-    if unbiased == "empirical" or n is None or isinstance(privacy, PureDP | zCDP | GDP):
+    if unbiased == "empirical" or n is None or known_chi_squared(privacy) is not None:
         return privacy
     return resampled(privacy, n)
 
 
-def resampled(privacy: Privacy, n: int) -> Privacy:
+def resampled(privacy: AbstractPrivacy, n: int) -> AbstractPrivacy:
     r"""What a mechanism on n draws from n records promises.
 
     Exchange one draw after the other. It is of the changed record with probability 1/n, so by
@@ -309,34 +287,23 @@ def resampled(privacy: Privacy, n: int) -> Privacy:
     Raises:
         ParameterError: nothing is known, or nothing is left of it.
     """
-    match privacy:
-        case PureDP(epsilon):
-            delta = 0.0
-        case ApproxDP(epsilon, delta):
-            pass
-        case TV():
-            return privacy
-        case _:
-            raise ParameterError(
-                "lower_bound: distributionally unbiased mechanisms have a bound under PureDP, "
-                f"zCDP, GDP, ApproxDP and TV; got {privacy}"
-            )
-    epsilon = min(max(epsilon, 1e-200), _MOST_PURE)  # with more, nothing is left
-    amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)
-    if amplified <= _MOST_PURE:
-        if delta == 0:
-            return PureDP(amplified)
-        lost = delta * (math.expm1(amplified) / math.expm1(epsilon)) * (1 + _MARGIN)
-        if lost < 1:
-            return ApproxDP(amplified, lost)
-    raise ParameterError(
-        f"lower_bound: resampling {n} records leaves nothing of {privacy}; hint: a smaller epsilon"
-    )
+    return _resampled(privacy, n)[0]
+
+
+def _resampled(privacy: AbstractPrivacy, n: int) -> tuple[AbstractPrivacy, str]:
+    """The same, and by which rule."""
+    found = privacy.resampled(n)
+    if found is None:
+        raise ParameterError(
+            "lower_bound: distributionally unbiased mechanisms have a bound under PureDP, "
+            f"zCDP, GDP, ApproxDP and TV; got {privacy}"
+        )
+    return found
 
 
 def bound_of(
     noise: OptimalNoise,
-    privacy: Privacy,
+    privacy: AbstractPrivacy,
     n: int | None,
     *,
     unbiased: Unbiased = "empirical",
@@ -384,8 +351,8 @@ def bound_of(
     # the weaker definitions ask for one measure for all data; local privacy, and a mixture of data,
     # at p > 2 for the same weights, which in tables all records have
     common = noise.certificate.is_of_alike_records
-    mixed = isinstance(privacy, LocalDP) or (unbiased == "distributional" and not common)
-    weaker = isinstance(privacy, ApproxDP | TV | KL) or (mixed and noise.p > 2)
+    mixed = privacy.noise == "local" or (unbiased == "distributional" and not common)
+    weaker = known_chi_squared(privacy) is None or (mixed and noise.p > 2)
     one = None if rows > 1 or weaker else one_record(noise)
     if one is not None and one.gamma_lower > share * noise.gamma_lower:
         least = "{±(x − y)} of any one record x, where that is least"
@@ -401,7 +368,7 @@ def bound_of(
 def bound_from(
     proof: Proof,
     p: float,
-    privacy: Privacy,
+    privacy: AbstractPrivacy,
     n: int | None,
     share: float,
     reachable: str,
@@ -410,7 +377,7 @@ def bound_from(
     private: bool = False,
     least: int = 1,
     deviation: float = 0.0,
-    promise: Privacy | None = None,
+    promise: AbstractPrivacy | None = None,
 ) -> Bound:
     """A bound from the certificate of a set, a ``share`` of which neighbours reach."""
     values, counts = proof.spectrum

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from domains import AbstractDomain, AbstractFiniteDomain, Marginals, hull
 
 from ..drawing import OURS, THEIRS, new_figure
-from ..errors import ParameterError
+from ..errors import NotAvailableError, ParameterError
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.solve import gamma
 from ..numerics.norms import norm
-from ..privacy.definitions import GDP, TV, AbstractPrivacy, ApproxDP, PureDP
+from ..privacy.guarantee import AbstractPrivacy
 from ..solvers.progress import interrupts_pass
 from . import Bound, bound_of
 from .proof import noise_of
@@ -63,7 +63,7 @@ class Comparison:
 
     ways: tuple[Way, ...]
     bound: Bound | None
-    privacy: AbstractPrivacy | PureDP
+    privacy: AbstractPrivacy
     p: float
 
     def columns(self) -> dict[str, list]:
@@ -126,7 +126,7 @@ class Comparison:
 
 def compare(
     domain: AbstractDomain,
-    privacy: AbstractPrivacy | PureDP,
+    privacy: AbstractPrivacy,
     n: int | None = None,
     p: float = 2,
     *,
@@ -141,8 +141,8 @@ def compare(
     All protect the same neighbours. The Gaussians spend the same ρ; Laplace noise is ε-private with
     an ε that implies the budget: ε itself of :class:`PureDP` and :class:`ApproxDP`, √(2ρ) of zCDP
     (Bun & Steinke 2016, Proposition 3.3) and √(2α) of KL, and the largest for which randomised
-    response is private under GDP and TV: nothing that is ε-private is easier to tell apart. Errors
-    are those of continuous noise.
+    response is private under GDP and TV: nothing that is ε-private is easier to tell apart. Without
+    a known ε, under a guarantee of your own, it is left out. Errors are those of continuous noise.
 
     Args:
         domain: K.
@@ -176,7 +176,7 @@ def compare(
             "compare: expected n for means, and none for sums under add-remove; got "
             f"{neighbors!r:.50} and n={n!r}"
         )
-    if not isinstance(privacy, AbstractPrivacy | PureDP):
+    if not isinstance(privacy, AbstractPrivacy) or privacy.noise == "local":
         raise ParameterError(f"compare: expected a budget like zCDP(rho), got {privacy!r:.50}")
     with interrupts_pass():
         noise = noise_of(domain, p, neighbors, tol)
@@ -184,7 +184,8 @@ def compare(
     widths, euclidean, manhattan = _sensitivities(domain, noise.neighbors)
     ways = []
     per = math.nan
-    if isinstance(privacy, AbstractPrivacy):
+    gaussian = privacy.noise == "gaussian"
+    if gaussian:
         per = 1 / (math.sqrt(2 * privacy.to_zcdp().rho) * divisor)
         ways.append(Way(_OPTIMAL, noise.gamma * per, f"certified gap {noise.gap:.1e}"))
         ways.append(
@@ -201,7 +202,7 @@ def compare(
             ways.append(
                 Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)")
             )
-    epsilon = _pure(privacy)
+    epsilon = _epsilon(privacy)
     # alike in all coordinates, or the least ‖σ‖_p with Σ width/σ <= ε, or of how many records sit
     # at each point
     laplace = {
@@ -213,32 +214,25 @@ def compare(
     counts = _from_counts(domain, noise.neighbors, p)
     if counts is not None:
         laplace["on the counts of listed points"] = counts * (1 if sums else 2)
-        if isinstance(privacy, AbstractPrivacy):
+        if gaussian:
             histogram = counts * (1 if sums else math.sqrt(2)) * per
             ways.append(Way("Gaussian on counts", histogram, "of records at each listed point"))
-    how = min(laplace, key=laplace.__getitem__)
-    ways.append(
-        Way(
-            "Laplace",
-            math.sqrt(2) * laplace[how] / (epsilon * divisor),
-            f"{how}, ε = {epsilon:.4g}",
-        )
-    )
+    if epsilon is not None:
+        how = min(laplace, key=laplace.__getitem__)
+        error = math.sqrt(2) * laplace[how] / (epsilon * divisor)
+        ways.append(Way("Laplace", error, f"{how}, ε = {epsilon:.4g}"))
     bound = None if isinstance(noise.neighbors, PolicyGraph) else bound_of(noise, privacy, n)
     return Comparison(tuple(sorted(ways, key=lambda way: way.error)), bound, privacy, p)
 
 
-def _pure(privacy: AbstractPrivacy | PureDP) -> float:
-    """An ε for which ε-differential privacy implies the budget."""
-    match privacy:
-        case PureDP(epsilon) | ApproxDP(epsilon, _):
-            return epsilon
-        case GDP(mu):  # errors of both kinds 1/(1 + e^ε), and Φ(−μ/2)
-            return float(scipy.special.log_ndtr(mu / 2) - scipy.special.log_ndtr(-mu / 2))
-        case TV(alpha):  # tanh(ε/2)
-            return 2 * math.atanh(alpha)
-        case _:
-            return math.sqrt(2 * privacy.to_zcdp().rho)
+def _epsilon(privacy: AbstractPrivacy) -> float | None:
+    """An ε for which ε-differential privacy implies the budget, if one is known."""
+    try:
+        return privacy.to_epsilon()
+    except NotAvailableError:
+        if privacy.noise == "laplace":
+            raise
+        return None
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:

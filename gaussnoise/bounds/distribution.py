@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from domains import AbstractDomain, DomainError
 
 from ..errors import ParameterError
-from ..privacy.definitions import PureDP
 from .bound import Bound, bound_from, resampled
 from .local_design import local_proof
 from .proof import Proof
@@ -63,8 +62,8 @@ def at_distribution(
             of, p, privacy, n, share, moved, "distributional", private=True, deviation=deviation
         )
         bounds.append(bound)
-    if isinstance(privacy, PureDP) and n == counts.sum():
-        with suppress(ParameterError):  # nothing is left of a large ε
+    if n == counts.sum():
+        with suppress(ParameterError):  # it is not known, or nothing is left of a large ε
             promise, at = resampled(privacy, n), "{±(x − y)}: x in the data, y in K"
             bounds.append(
                 bound_from(

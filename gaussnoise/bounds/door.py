@@ -7,16 +7,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, DomainError
 
-from ..errors import DataError, GaussNoiseError, ParameterError
+from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterError
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.sensitivity import check_relation
 from ..noise.solve import check_problem
-from ..privacy.definitions import GDP, AbstractPrivacy, LocalDP, PureDP, zCDP
-from .bound import Bound, Privacy, Unbiased, bound_from, bound_of
+from ..privacy.guarantee import AbstractPrivacy
+from .bound import Bound, Unbiased, bound_from, bound_of
 from .distribution import at_distribution
 from .local_design import local_proof
 from .moves import moves, records_of
+from .neighbors import known_chi_squared, known_epsilon_delta
 from .proof import Proof, solved
 from .tables import proof_of
 
@@ -29,7 +30,7 @@ _MOST_RECORDS = 2**63  # n must be a number
 
 def lower_bound(
     domain: AbstractDomain,
-    privacy: Privacy,
+    privacy: AbstractPrivacy,
     n: int | None = None,
     p: float = 2,
     *,
@@ -59,7 +60,7 @@ def lower_bound(
     Args:
         domain: K.
         privacy: :class:`PureDP`, :class:`zCDP`, :class:`GDP`, :class:`ApproxDP`, :class:`TV`,
-            :class:`KL`, or :class:`LocalDP` (without interaction, means).
+            :class:`KL`, :class:`LocalDP` (without interaction, means), or one of your own.
         n: number of records, or of draws; required for means unless data tell it, forbidden for
             sums.
         p: error norm in [2, ∞].
@@ -78,6 +79,7 @@ def lower_bound(
 
     Raises:
         ParameterError: no bound is known for the combination; says why.
+        NotAvailableError: a guarantee of your own that says nothing of mechanisms that keep it.
         DataError: data that are not in the domain; shows no value.
         DomainTooLargeError: more points than can be listed, for data.
 
@@ -113,7 +115,7 @@ def lower_bound(
 
 def _at(
     domain: AbstractDomain,
-    privacy: Privacy,
+    privacy: AbstractPrivacy,
     n: int | None,
     p: float,
     relation: Relation,
@@ -128,14 +130,14 @@ def _at(
         domain, shift = domain._apart()
         rows = rows - shift
     records = int(counts.sum())
-    if unbiased == "distributional" and isinstance(privacy, PureDP | zCDP | GDP):
+    if unbiased == "distributional" and known_chi_squared(privacy) is not None:
         proof = _solved_at(domain, moves(domain, rows, relation), p, tol)
         draws = records if n is None else _check_n(n)
         free = bound_of(solved(domain, p, relation, tol), privacy, draws, unbiased=unbiased)
         return at_distribution(domain, rows, counts, proof, p, free)
     if n is not None and _check_n(n) != records:
         raise DataError(f"lower_bound: expected exactly n = {n} records, got another number")
-    if not isinstance(privacy, LocalDP):
+    if privacy.noise != "local":
         proof = _solved_at(domain, moves(domain, rows, relation), p, tol)
         at = "{±(x − y)}: x in the data, y in K" + (
             " joined to x" if isinstance(relation, PolicyGraph) else ""
@@ -166,7 +168,7 @@ def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: flo
 
 
 def _check(privacy: object, neighbors: object, unbiased: object) -> None:
-    if not isinstance(privacy, AbstractPrivacy | PureDP | LocalDP):
+    if not isinstance(privacy, AbstractPrivacy):
         raise ParameterError(
             "lower_bound: expected a privacy definition like zCDP(rho) or PureDP(epsilon), got "
             f"{privacy!r:.100}"
@@ -175,10 +177,16 @@ def _check(privacy: object, neighbors: object, unbiased: object) -> None:
         raise ParameterError(
             f"lower_bound: expected unbiased in {get_args(Unbiased)}, got {unbiased!r}"
         )
-    if isinstance(privacy, LocalDP) and (neighbors != "replace" or unbiased != "empirical"):
+    local, bounded = privacy.noise == "local", known_chi_squared(privacy) is not None
+    if local and (neighbors != "replace" or unbiased != "empirical"):
         raise ParameterError(
             'lower_bound: local privacy is for means of the data: neighbors="replace", '
             'unbiased="empirical"'
+        )
+    if not bounded and (local or known_epsilon_delta(privacy) is None):
+        raise NotAvailableError(
+            f"lower_bound: nothing is known of mechanisms that keep {privacy!r:.100}; hint: "
+            f"override {'chi_squared' if local else 'chi_squared, power'} or implies in its class"
         )
     if unbiased == "distributional" and neighbors != "replace":
         raise ParameterError('lower_bound: the mean of a distribution has neighbors="replace" only')

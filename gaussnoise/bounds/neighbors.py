@@ -16,10 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy.definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, zCDP
+from ..errors import NotAvailableError
+from ..privacy.divergences import chi_squared_of_epsilon
+from ..privacy.guarantee import AbstractPrivacy
+from ..privacy.testing import total_variation
 
 Array = NDArray[np.float64]
 
+_DELTA = 1e-6  # of an (ε, δ) that something else is concluded from
 _LEAST = 1e-200  # χ² and δ are taken to be this much at least: no number behind them may underflow
 _MARGIN = 1e-12  # relative, of every constant: what evaluating it can lose
 _MOST_OWN = 1e100  # errors relative to the spectrum; beyond, nothing is claimed of neighbours
@@ -27,7 +31,32 @@ _SHARES = np.geomspace(1e-30, 0.5, 600)  # of the neighbours' variances, 1 − �
 _CLIPS = np.geomspace(1.0, 1e9, 60)
 
 
-def chi_squared(privacy: AbstractPrivacy | PureDP | LocalDP) -> float:
+def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
+    """What a guarantee says of χ² and why, or the least that follows from what it implies."""
+    own = privacy.chi_squared()
+    if own is not None:
+        return own
+    found = [
+        (known[0], f"it implies {weaker}: {known[1]}")
+        for weaker in privacy.implies(_DELTA)
+        if (known := known_chi_squared(weaker)) is not None
+    ]
+    return min(found, default=None)
+
+
+def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
+    """What a guarantee without χ² says of (ε, δ), or its total variation as (0, δ)."""
+    own = privacy.epsilon_delta()
+    if own is not None:
+        return own
+    try:
+        distance = total_variation(privacy)
+    except NotAvailableError:
+        return None
+    return 0.0, min(distance * (1 + _MARGIN), 1.0)
+
+
+def chi_squared(privacy: AbstractPrivacy) -> float:
     """Largest χ² between neighbours' outputs; infinite where one side may do what the other cannot.
 
     Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1)
@@ -36,16 +65,8 @@ def chi_squared(privacy: AbstractPrivacy | PureDP | LocalDP) -> float:
     >>> print(f"{chi_squared(gn.PureDP(1.0)):.6f} {chi_squared(gn.zCDP(0.1)):.6f}")
     1.086161 0.221403
     """
-    match privacy:
-        case PureDP(epsilon) | LocalDP(epsilon):
-            value = _of_epsilon(epsilon)
-        case zCDP(rho):
-            value = math.expm1(min(2 * rho, 709.0)) if rho < 354 else math.inf
-        case GDP(mu):
-            value = math.expm1(mu**2) if mu < 26 else math.inf
-        case _:
-            return math.inf
-    return max(value, _LEAST) * (1 + _MARGIN)
+    known = known_chi_squared(privacy)
+    return math.inf if known is None else max(known[0], _LEAST) * (1 + _MARGIN)
 
 
 @dataclass(frozen=True)
@@ -73,18 +94,9 @@ class TradeOff:
     delta: float
 
     @staticmethod
-    def of(privacy: AbstractPrivacy | PureDP | LocalDP) -> "TradeOff":
-        """The weakest (ε, δ) that a definition without χ² implies."""
-        match privacy:
-            case ApproxDP(epsilon, delta):
-                return TradeOff(epsilon, delta)
-            case TV(alpha):
-                return TradeOff(0.0, alpha)
-            case KL(alpha):  # Pinsker; Bretagnolle & Huber (1979)
-                distance = min(math.sqrt(alpha / 2), math.sqrt(-math.expm1(-alpha)))
-                return TradeOff(0.0, min(distance * (1 + _MARGIN), 1.0))
-            case _:
-                raise TypeError(f"no trade-off for {privacy!r}")
+    def of(privacy: AbstractPrivacy) -> "TradeOff":
+        """The (ε, δ) that is known of a guarantee without χ²; (0, 1) holds of everything."""
+        return TradeOff(*(known_epsilon_delta(privacy) or (0.0, 1.0)))
 
     def kappa(self, other: Array | float) -> Array:
         """κ at ``1 − α = other``.
@@ -97,7 +109,7 @@ class TradeOff:
         return (
             (1 - self.delta)
             * beta
-            / (max(self.delta, _LEAST) + beta * _of_epsilon(self.epsilon))
+            / (max(self.delta, _LEAST) + beta * chi_squared_of_epsilon(self.epsilon))
             * (1 - _MARGIN)
         )
 
@@ -126,10 +138,6 @@ class TradeOff:
             1 + _MARGIN
         )
         return size * math.sqrt(max(float((left / (_SHARES[:, None] * squares)).max()), 0.0))
-
-
-def _of_epsilon(epsilon: float) -> float:
-    return 4 * math.sinh(epsilon / 2) ** 2 if epsilon < 700 else math.inf
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:

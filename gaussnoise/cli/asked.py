@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import OutputError, ParameterError
-from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
+from ..privacy.definitions import ApproxDP, zCDP
+from ..privacy.guarantee import AbstractPrivacy
 from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload

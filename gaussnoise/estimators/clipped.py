@@ -14,7 +14,8 @@ from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
 from ..noise.solve import optimal_noise
 from ..privacy.budget import Budget
-from ..privacy.definitions import AbstractPrivacy, PureDP, zCDP
+from ..privacy.definitions import zCDP
+from ..privacy.guarantee import AbstractPrivacy
 from ..records import map_into
 from .estimate import Estimate
 from .knowledge import check_box, digest, number, positive, vector
@@ -100,7 +101,7 @@ class _Set:
 
 def clipped_mean(
     data: ArrayLike,
-    privacy: AbstractPrivacy | PureDP,
+    privacy: AbstractPrivacy,
     *,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     center: ArrayLike | None = None,

@@ -15,7 +15,7 @@ from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
 from ..privacy.budget import Budget
-from ..privacy.definitions import AbstractPrivacy
+from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import LARGEST, SMALLEST, chance, positive, shown, vector
 from .samples import OnNonfinite, samples

@@ -17,7 +17,7 @@ from ..errors import NotAvailableError, ParameterError
 from ..files.disk import MOST_RECORD, read_json, reading, save_text
 from ..numerics.rounding import rounded_down
 from ..privacy.budget import Budget
-from ..privacy.definitions import AbstractPrivacy
+from ..privacy.guarantee import AbstractPrivacy
 from ..privacy.ledger import Ledger, ledger_and_id
 from ..text import disclaimers, promise, versions
 from .knowledge import moment_order, number, positive, shown

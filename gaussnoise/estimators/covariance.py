@@ -14,7 +14,7 @@ from domains.floats import EPS
 from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
-from ..privacy.definitions import AbstractPrivacy
+from ..privacy.guarantee import AbstractPrivacy
 from .coinpress import chosen_steps, steps_budget
 from .estimate import Estimate
 from .knowledge import chance, positive

@@ -9,7 +9,7 @@ from domains.floats import EPS
 
 from ..errors import ParameterError
 from ..privacy.budget import Budget
-from ..privacy.definitions import AbstractPrivacy, PureDP
+from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import positive
 from .samples import OnNonfinite, samples
@@ -29,7 +29,7 @@ _MOST_DIMENSIONS = 20  # that two cells each would fill
 
 def histogram_density(
     data: ArrayLike,
-    privacy: AbstractPrivacy | PureDP,
+    privacy: AbstractPrivacy,
     *,
     lipschitz: float = 1.0,
     on_nonfinite: OnNonfinite = "refuse",

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..numerics.rounding import SAFE_SIDE
 from ..privacy.budget import Budget
-from ..privacy.definitions import AbstractPrivacy, PureDP
+from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import chance, positive, vector
 from .location import Search, search
@@ -29,7 +29,7 @@ _LOCATION = 0.25
 
 def gaussian_mean(
     data: ArrayLike,
-    privacy: AbstractPrivacy | PureDP,
+    privacy: AbstractPrivacy,
     *,
     sigma: float,
     radius: float | None = None,
@@ -85,7 +85,7 @@ def gaussian_mean(
     n, deviation, beta = len(rows), positive(name, "sigma", sigma), chance(name, beta)
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, 1)
-    pure = isinstance(privacy, PureDP)
+    pure = privacy.noise == "laplace"
     probe = Search(middle, 1.0, pure, deviation, half, 0.0, beta / 2, "gaussian")
     shares = {"location": _LOCATION, "mean": 1 - _LOCATION}
     budget = Budget.of(name, privacy, shares, (probe.draws or n) + 1, thresholded=thresholded)

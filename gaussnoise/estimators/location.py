@@ -14,7 +14,7 @@ from domains.floats import EPS
 from ..errors import ParameterError
 from ..numerics.rounding import rounded_down
 from ..privacy.budget import Budget
-from ..privacy.definitions import AbstractPrivacy, ApproxDP, PureDP
+from ..privacy.guarantee import AbstractPrivacy, check_privacy
 from .estimate import Estimate
 from .knowledge import chance, positive, vector
 from .samples import OnNonfinite, samples
@@ -235,17 +235,18 @@ class Search:
 
 def search(
     function: str,
-    privacy: AbstractPrivacy | PureDP,
+    privacy: object,
     radius: float | None,
 ) -> tuple[float, float]:
     """The range's half width, infinite if there is none, and δ's share that a threshold takes.
 
     Raises:
-        ParameterError: an unbounded range under a promise without δ.
+        ParameterError: an unbounded range under a guarantee without δ; not a guarantee.
     """
+    privacy = check_privacy(function, privacy)
     if radius is not None:
         return positive(function, "radius", radius), 0.0
-    if not isinstance(privacy, ApproxDP):
+    if privacy.failing(THRESHOLDED) is None:
         raise ParameterError(
             f"{function}: expected radius=, half the range of possible means: without one only "
             f"ApproxDP can find the location, got {type(privacy).__name__}"
@@ -255,7 +256,7 @@ def search(
 
 def coarse_location(
     data: ArrayLike,
-    privacy: AbstractPrivacy | PureDP,
+    privacy: AbstractPrivacy,
     *,
     sigma: float,
     radius: float | None = None,
@@ -315,7 +316,7 @@ def coarse_location(
     deviation, beta = positive(name, "sigma", sigma), chance(name, beta)
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, rows.shape[1])
-    probe = Search(middle, 1.0, isinstance(privacy, PureDP), deviation, half, 0.0, beta, "variance")
+    probe = Search(middle, 1.0, privacy.noise == "laplace", deviation, half, 0.0, beta, "variance")
     budget = Budget.of(
         name, privacy, {"location": 1.0}, probe.draws or rows.size, thresholded=thresholded
     )

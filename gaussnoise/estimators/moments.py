@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..numerics.rounding import SAFE_SIDE
 from ..privacy.budget import Budget
-from ..privacy.definitions import AbstractPrivacy, PureDP
+from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import chance, moment_order, positive, vector
 from .location import Search, search
@@ -51,7 +51,7 @@ def best_radius(k: float, size: float, noise: float) -> float:
 
 def heavy_tailed_mean(
     data: ArrayLike,
-    privacy: AbstractPrivacy | PureDP,
+    privacy: AbstractPrivacy,
     *,
     moment: float = 1.0,
     k: float = 2.0,
@@ -119,7 +119,7 @@ def heavy_tailed_mean(
     )
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, 1)
-    probe = Search(middle, 1.0, isinstance(privacy, PureDP), size, half, 0.0, beta, "variance")
+    probe = Search(middle, 1.0, privacy.noise == "laplace", size, half, 0.0, beta, "variance")
     shares = {"location": _LOCATION, "mean": 1 - _LOCATION}
     budget = Budget.of(name, privacy, shares, (probe.draws or n) + 1, thresholded=thresholded)
     amount = budget.of_step("mean")
@@ -166,7 +166,7 @@ def heavy_tailed_mean(
 
 def truncated_mean(
     data: ArrayLike,
-    privacy: AbstractPrivacy | PureDP,
+    privacy: AbstractPrivacy,
     *,
     moment: float = 1.0,
     k: float = 2.0,

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
 from ..privacy.budget import Budget
-from ..privacy.definitions import AbstractPrivacy, PureDP
+from ..privacy.guarantee import AbstractPrivacy
 from .averages import Averages
 from .estimate import Estimate
 from .knowledge import chance, moment_order, number, positive, shown, vector
@@ -37,7 +37,7 @@ _MOST_SAMPLES = 2**40
 
 def person_level_mean(
     data: object,
-    privacy: AbstractPrivacy | PureDP,
+    privacy: AbstractPrivacy,
     *,
     person: ArrayLike | None = None,
     samples: int,
@@ -116,12 +116,12 @@ def person_level_mean(
     known = moments(name, d, samples, moment, k)
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, d)
-    if d > 1 and isinstance(privacy, PureDP):
+    if d > 1 and privacy.noise == "laplace":
         raise ParameterError(
             f"{name}: expected one coordinate under PureDP, got {d}; hint: pure_person_level_mean "
             "for a few coordinates, or zCDP or ApproxDP"
         )
-    beta, pure = chance(name, beta), isinstance(privacy, PureDP)
+    beta, pure = chance(name, beta), privacy.noise == "laplace"
     probe = Search(middle, 1.0, pure, known.deviation, half, 0.0, beta / 2, "variance")
     draws = (probe.draws or n * d) + d * (_MOST_ROUNDS + 1)
     budget = Budget.of(name, privacy, {"mean": 1.0}, draws, thresholded=thresholded)

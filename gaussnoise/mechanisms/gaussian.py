@@ -24,7 +24,8 @@ from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.stream_covariance import StreamCovariance
 from ..numerics.rounding import rounded_up
-from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
+from ..privacy.definitions import dp_event, gaussian_epsilon
+from ..privacy.guarantee import AbstractPrivacy, check_gaussian
 from ..privacy.lattice_bound import POINT_STEPS
 from ..privacy.ledger import Ledger, ledger_and_id
 from ..privacy.sampler import discrete_gaussian

@@ -526,8 +526,7 @@ class LocalMechanism:
         )
         estimate = self.noise.center + self._factor.scale * (self._factor.unit_factor @ mean)
         record: dict[str, object] = {
-            "definition": "local DP",
-            "epsilon": self.privacy.epsilon,
+            **self.privacy.as_dict(),
             "randomizer": self.randomizer,
             "candidates": code.size,
             "closest": code.closest,

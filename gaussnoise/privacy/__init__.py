@@ -4,7 +4,6 @@ from .definitions import (
     GDP,
     KL,
     TV,
-    AbstractPrivacy,
     ApproxDP,
     LocalDP,
     PureDP,
@@ -12,6 +11,7 @@ from .definitions import (
     gaussian_epsilon,
     zCDP,
 )
+from .guarantee import AbstractPrivacy
 from .testing import implied, most_posterior, most_power, total_variation
 
 __all__ = [

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ..errors import ParameterError
 from ..numerics.rounding import rounded_down, rounded_up
-from .definitions import AbstractPrivacy, ApproxDP, PureDP, check_gaussian
+from .guarantee import AbstractPrivacy, check_gaussian
 from .lattice_bound import MIN_STEPS
 
 
@@ -27,7 +27,7 @@ class Budget:
         thresholded: part of δ that is spent on a threshold instead of on noise.
     """
 
-    privacy: AbstractPrivacy | PureDP
+    privacy: AbstractPrivacy
     shares: Mapping[str, float]
     draws: int
     thresholded: float = 0.0
@@ -49,39 +49,42 @@ class Budget:
         Raises:
             ParameterError: another kind of promise.
         """
-        if isinstance(privacy, PureDP):
+        if isinstance(privacy, AbstractPrivacy) and privacy.noise == "laplace":
             if not pure:
                 raise ParameterError(
-                    f"{function}: expected zCDP(rho) or ApproxDP(epsilon, delta), got PureDP; "
-                    "hint: this estimator adds Gaussian noise"
+                    f"{function}: expected zCDP(rho) or ApproxDP(epsilon, delta), got "
+                    f"{type(privacy).__name__}; hint: this estimator adds Gaussian noise"
                 )
             return cls(privacy, dict(shares), draws)
         if not gaussian:
             raise ParameterError(
                 f"{function}: expected PureDP(epsilon), got {type(privacy).__name__}"
             )
-        check_gaussian(function, privacy, stacklevel=4)
-        return cls(privacy, dict(shares), draws, thresholded)  # pyright: ignore[reportArgumentType]
+        privacy = check_gaussian(function, privacy, stacklevel=4)
+        return cls(privacy, dict(shares), draws, thresholded)
 
     @property
     def pure(self) -> bool:
         """Whether steps spend ε, and draw Laplace noise."""
-        return isinstance(self.privacy, PureDP)
+        return self.privacy.noise == "laplace"
+
+    @cached_property
+    def _for_noise(self) -> tuple[AbstractPrivacy, float]:
+        """What is left for noise, and the δ of the threshold."""
+        split = self.privacy.failing(self.thresholded) if self.thresholded else None
+        return split or (self.privacy, 0.0)
 
     @property
     def threshold_delta(self) -> float:
         """The δ of the threshold."""
-        return self.thresholded * self.privacy.delta if isinstance(self.privacy, ApproxDP) else 0.0
+        return self._for_noise[1]
 
     @cached_property
     def whole(self) -> float:
         """ε or ρ of all steps together."""
-        if isinstance(self.privacy, PureDP):
-            return self.privacy.epsilon
-        left = self.privacy
-        if isinstance(left, ApproxDP) and self.thresholded:
-            left = ApproxDP(left.epsilon, left.delta - self.threshold_delta)
-        return left.to_zcdp(max(self.draws, 1), MIN_STEPS).rho
+        if self.pure:
+            return self.privacy.to_epsilon()
+        return self._for_noise[0].to_zcdp(max(self.draws, 1), MIN_STEPS).rho
 
     def of_step(self, step: str) -> float:
         """ε or ρ of one step; all of them add up to no more than the whole.
@@ -114,10 +117,5 @@ class Budget:
 
     def record(self) -> dict[str, object]:
         """The promise and how noise follows from it."""
-        if isinstance(self.privacy, PureDP):
-            return {
-                "definition": "pure DP",
-                "epsilon": self.privacy.epsilon,
-                "method": "discrete Laplace noise",
-            }
-        return self.privacy.as_dict(max(self.draws, 1), MIN_STEPS) | {"rho": self.whole}
+        said = self.privacy.as_dict(max(self.draws, 1), MIN_STEPS)
+        return said if self.pure else said | {"rho": self.whole}

@@ -7,55 +7,39 @@ promises, since the exact answers are integers and rounding is post-processing; 
 lies within a total variation η of that.
 """
 
-import abc
 import math
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, final
 
 import scipy
 
-from ..errors import NotAvailableError, ParameterError, PrivacyWarning
+from ..errors import NotAvailableError, ParameterError
 from ..numerics.rounding import rounded_down
+from ..text import SHOWN_DELTA
 from .analytic_gaussian import MARGIN, largest_rho, least_epsilon
+from .divergences import (
+    chi_squared_of_epsilon,
+    growth_of_approx,
+    growth_of_kl,
+    power_of_approx,
+    power_of_kl,
+    power_of_rho,
+    variation_of_kl,
+)
+from .guarantee import AbstractPrivacy
 from .lattice_bound import MIN_STEPS, lattice_distance
-from .sampler import discrete_gaussian
+from .through_zcdp import epsilon_of_zcdp, rho_through_zcdp
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 _MOST_PURE = 700.0  # e^ε must be a number
 _LARGE_DELTA = 1e-2  # publishing one record in a hundred would keep it
+_LEAST_RESAMPLED = 1e-200  # no number behind ε may underflow
+_MARGIN = 1e-12  # relative: what evaluating a resampled guarantee can lose
+_HCR = "Hammersley–Chapman–Robins"
 _MOST_OF_DELTA = 0.99  # with less left by the lattice, the conversion from zCDP is tried as well
-
-
-class AbstractPrivacy(abc.ABC):
-    """A promise about neighbouring data sets."""
-
-    @abc.abstractmethod
-    def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """The ρ to spend: Gaussians Σ with ``Δ' Σ⁺ Δ <= 2ρ`` for all differences Δ keep it.
-
-        Formal guarantees:
-            * The promise holds for the release of ``draws`` integers plus independent discrete
-              Gaussians of scale at least ``steps``, if the integers' change between neighbours has
-              squared length at most ``2ρ scale²``.
-            * ρ is below the mathematical value by a margin that covers the rounding of its
-              evaluation.
-
-        Args:
-            draws: how many integer noises a release draws, at least.
-            steps: lattice steps per standard deviation of each, at most; in [1, 2⁶²].
-
-        Raises:
-            ParameterError: no such ρ is known, or arguments out of range.
-        """
-
-    @abc.abstractmethod
-    def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        """The promise, and how ρ follows from it, for records; arguments as :meth:`to_zcdp`'s."""
 
 
 @final
@@ -90,13 +74,45 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
         2.142
         """
         _check_delta("epsilon", delta)
-        return _epsilon(self.rho, delta)
+        return epsilon_of_zcdp(self.rho, delta)
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
         return self
 
+    def to_epsilon(self) -> float:  # Bun & Steinke (2016), Proposition 3.3
+        return math.sqrt(2 * self.rho)
+
+    @property
+    def words(self) -> str:
+        return f"{self.rho:g}-zCDP"
+
+    def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
+        epsilon = gaussian_epsilon(rho, SHOWN_DELTA, draws, steps)
+        return (
+            f"{self.words}; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
+            + (f"; {scope}" if scope else "")
+        )
+
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
         return {"definition": "zCDP", "rho": self.rho}
+
+    def implies(self, delta: float) -> list[AbstractPrivacy]:
+        return [KL(self.rho), ApproxDP(self.epsilon(delta), delta)]
+
+    def power(self, level: float) -> float:
+        return power_of_rho(self.rho, level)
+
+    def growth(self, chance: float) -> float:
+        return self.rho + 2 * math.sqrt(-self.rho * math.log(chance))
+
+    def variation(self) -> float:
+        return variation_of_kl(self.rho)
+
+    def chi_squared(self) -> tuple[float, str]:
+        return (
+            math.expm1(min(2 * self.rho, 709.0)) if self.rho < 354 else math.inf,
+            f"{_HCR} with χ² <= e^{{2ρ}} − 1 (Nikolov & Tang 2023, Theorem 43)",
+        )
 
 
 @final
@@ -135,6 +151,27 @@ class ApproxDP(AbstractPrivacy):
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> zCDP:
         return self._calibrated(draws, steps)[0]
 
+    def to_epsilon(self) -> float:
+        return self.epsilon
+
+    def failing(self, share: float) -> "tuple[ApproxDP, float]":
+        failed = share * self.delta
+        return ApproxDP(self.epsilon, self.delta - failed), failed
+
+    @property
+    def words(self) -> str:
+        return f"({self.epsilon:g}, {self.delta:g})-differential privacy"
+
+    def concern(self) -> str:
+        if self.delta < _LARGE_DELTA:
+            return ""
+        swapped = f"ApproxDP(epsilon={self.delta!r}, delta={self.epsilon!r})"
+        return (
+            f"delta = {self.delta!r} allows each record to be published with that probability; "
+            "expected delta well below 1 / records, like 1e-6"
+            + (f"; hint: did you mean {swapped}?" if self.epsilon < self.delta else "")
+        )
+
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
         zcdp, analytic = self._calibrated(draws, steps)
         method: dict[str, object] = {
@@ -153,6 +190,28 @@ class ApproxDP(AbstractPrivacy):
             | {"rho": zcdp.rho}
         )
 
+    def power(self, level: float) -> float:
+        return power_of_approx(self.epsilon, self.delta, level)
+
+    def growth(self, chance: float) -> float:
+        return growth_of_approx(self.epsilon, self.delta, chance)
+
+    def variation(self) -> float:
+        return min(math.tanh(self.epsilon / 2) + 2 * self.delta / (math.exp(self.epsilon) + 1), 1.0)
+
+    def epsilon_delta(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
+
+    def resampled(self, n: int) -> "tuple[ApproxDP, str]":
+        amplified = _resampled_epsilon(self, self.epsilon, n)
+        # ε was taken to be no less and no more than this
+        epsilon = min(max(self.epsilon, _LEAST_RESAMPLED), _MOST_PURE)
+        lost = self.delta * (math.expm1(amplified) / math.expm1(epsilon)) * (1 + _MARGIN)
+        if lost >= 1:
+            raise _nothing_left(self, n)
+        of = ApproxDP(amplified, lost)
+        return of, f"{_rule(of.epsilon)}, δ' = δ (e^ε' − 1)/(e^ε − 1) = {of.delta:.3g}"
+
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
         """The zCDP to spend, and whether it is from the analytic calibration."""
         left = _drawn_delta(self.delta, self.epsilon, draws, steps)
@@ -161,7 +220,7 @@ class ApproxDP(AbstractPrivacy):
             analytic > 0 and left > _MOST_OF_DELTA * self.delta
         ):  # exact, so that no conversion can do better
             return zCDP(analytic), True
-        through_zcdp = _rho_through_zcdp(self.epsilon, self.delta)
+        through_zcdp = rho_through_zcdp(self.epsilon, self.delta)
         rho = max(analytic, through_zcdp)
         if not rho > 0:
             raise ParameterError(
@@ -216,6 +275,31 @@ class GDP(AbstractPrivacy):
         )
         return {"definition": "Gaussian DP", "mu": self.mu} | method | {"rho": self.to_zcdp().rho}
 
+    def to_epsilon(self) -> float:  # errors of both kinds 1/(1 + e^ε), and Φ(−μ/2)
+        return float(scipy.special.log_ndtr(self.mu / 2) - scipy.special.log_ndtr(-self.mu / 2))
+
+    def implies(self, delta: float) -> list[AbstractPrivacy]:
+        rho, half = self.mu**2 / 2, self.mu * self.mu / 2
+        # Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) = δ (Balle & Wang 2018, Theorem 8)
+        epsilon = least_epsilon(half, delta, zCDP(half).epsilon(delta))
+        return [zCDP(rho), KL(rho), ApproxDP(epsilon, delta)]
+
+    def power(self, level: float) -> float:
+        return float(scipy.special.ndtr(scipy.special.ndtri(level) + self.mu))
+
+    def growth(self, chance: float) -> float:
+        z = scipy.special.ndtri(chance) - self.mu
+        return math.log(chance) - float(scipy.special.log_ndtr(z))
+
+    def variation(self) -> float:
+        return float(scipy.special.ndtr(self.mu / 2) - scipy.special.ndtr(-self.mu / 2))
+
+    def chi_squared(self) -> tuple[float, str]:
+        return (
+            math.expm1(self.mu**2) if self.mu < 26 else math.inf,
+            f"{_HCR} with χ² <= e^{{μ²}} − 1",
+        )
+
 
 @final
 @dataclass(frozen=True)
@@ -251,6 +335,18 @@ class KL(AbstractPrivacy):
             "method": "rho = alpha, exact on the lattice",
             "rho": self.alpha,
         }
+
+    def to_epsilon(self) -> float:
+        return math.sqrt(2 * self.alpha)
+
+    def power(self, level: float) -> float:
+        return power_of_kl(self.alpha, level)
+
+    def growth(self, chance: float) -> float:
+        return growth_of_kl(self.alpha, chance)
+
+    def variation(self) -> float:
+        return variation_of_kl(self.alpha)
 
 
 @final
@@ -299,6 +395,24 @@ class TV(AbstractPrivacy):
             | {"rho": zcdp.rho}
         )
 
+    def to_epsilon(self) -> float:  # tanh(ε/2)
+        return 2 * math.atanh(self.alpha)
+
+    def power(self, level: float) -> float:
+        return power_of_approx(0.0, self.alpha, level)
+
+    def growth(self, chance: float) -> float:
+        return growth_of_approx(0.0, self.alpha, chance)
+
+    def variation(self) -> float:
+        return self.alpha
+
+    def epsilon_delta(self) -> tuple[float, float]:
+        return 0.0, self.alpha
+
+    def resampled(self, n: int) -> "tuple[TV, str]":
+        return self, "the same promise"
+
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
         """The zCDP to spend, and whether it is from the Gaussian's own total variation."""
         left = math.nextafter(self.alpha - 2 * lattice_distance(draws, steps), 0.0)
@@ -309,7 +423,7 @@ class TV(AbstractPrivacy):
 
 @final
 @dataclass(frozen=True)
-class PureDP:
+class PureDP(AbstractPrivacy):
     """ε-differential privacy (Dwork et al. 2006).
 
     No Gaussian noise keeps it; it is for :func:`~gaussnoise.lower_bound` and for estimators
@@ -326,15 +440,55 @@ class PureDP:
     PureDP(epsilon=1.0)
     """
 
+    noise = "laplace"
+    instead = "no Gaussian is purely ε-DP, hint: zCDP(rho) or ApproxDP(epsilon, delta)"
+
     epsilon: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _pure("PureDP", self.epsilon))
 
+    def to_epsilon(self) -> float:
+        return self.epsilon
+
+    def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
+        return {
+            "definition": "pure DP",
+            "epsilon": self.epsilon,
+            "method": "discrete Laplace noise",
+        }
+
+    def implies(self, delta: float) -> list[AbstractPrivacy]:
+        epsilon = self.epsilon
+        return [
+            zCDP(epsilon * epsilon / 2),
+            KL(epsilon * math.tanh(epsilon / 2)),
+            ApproxDP(epsilon, delta),
+        ]
+
+    def power(self, level: float) -> float:
+        return power_of_approx(self.epsilon, 0.0, level)
+
+    def growth(self, chance: float) -> float:
+        return growth_of_approx(self.epsilon, 0.0, chance)
+
+    def variation(self) -> float:
+        return math.tanh(self.epsilon / 2)
+
+    def chi_squared(self) -> tuple[float, str]:
+        return (
+            chi_squared_of_epsilon(self.epsilon),
+            f"{_HCR} with χ² <= 4 sinh²(ε/2) (Nikolov & Tang 2023, Lemma 39, Theorem 42)",
+        )
+
+    def resampled(self, n: int) -> "tuple[PureDP, str]":
+        of = PureDP(_resampled_epsilon(self, self.epsilon, n))
+        return of, _rule(of.epsilon)
+
 
 @final
 @dataclass(frozen=True)
-class LocalDP:
+class LocalDP(AbstractPrivacy):
     """ε-local differential privacy: every person's own message is ε-private, whoever reads it.
 
     For :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound`, without
@@ -351,10 +505,27 @@ class LocalDP:
     LocalDP(epsilon=1.0)
     """
 
+    noise = "local"
+    instead = "noise on an answer is not local, hint: LocalMechanism(domain, privacy)"
+
     epsilon: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _pure("LocalDP", self.epsilon))
+
+    def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
+        return {"definition": "local DP", "epsilon": self.epsilon}
+
+    def implies(self, delta: float) -> list[AbstractPrivacy]:
+        whole = PureDP(self.epsilon)  # one record changes one message
+        return [whole, *whole.implies(delta)]
+
+    def chi_squared(self) -> tuple[float, str]:
+        return (
+            chi_squared_of_epsilon(self.epsilon),
+            f"messages vary independently, each by {_HCR} (Nikolov & Tang 2023, Lemma 54, Theorem "
+            "55)",
+        )
 
 
 def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MIN_STEPS) -> float:
@@ -420,33 +591,12 @@ def dp_event(rho: float) -> "DpEvent":
     return ZCDpEvent(rho)
 
 
-def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> None:
-    """Refuse what is not a promise that Gaussian noise keeps; warn where a promise means little."""
-    if isinstance(privacy, AbstractPrivacy):
-        if isinstance(privacy, ApproxDP) and privacy.delta >= _LARGE_DELTA:
-            swapped = f"ApproxDP(epsilon={privacy.delta!r}, delta={privacy.epsilon!r})"
-            warnings.warn(
-                f"{function}: delta = {privacy.delta!r} allows each record to be published with "
-                "that probability; expected delta well below 1 / records, like 1e-6"
-                + (f"; hint: did you mean {swapped}?" if privacy.epsilon < privacy.delta else ""),
-                PrivacyWarning,
-                stacklevel=stacklevel + 1,
-            )
-        return
-    hints = {
-        PureDP: "; no Gaussian is purely ε-DP, hint: zCDP(rho) or ApproxDP(epsilon, delta)",
-        LocalDP: "; noise on an answer is not local, hint: LocalMechanism(domain, privacy)",
-    }
-    raise ParameterError(
-        f"{function}: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), "
-        f"got {type(privacy).__name__}{hints.get(type(privacy), '')}"
-    )
-
-
 def _number(function: str, name: str, value: float) -> float:
     """A plain float, whatever kind of number was given."""
     try:
-        if not isinstance(value, str | bytes):  # which float() reads
+        # float() reads texts, and takes flags, of numpy and torch too, for 0 and 1
+        flag = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+        if not flag and not isinstance(value, str | bytes):
             return float(value)
     except (TypeError, ValueError, OverflowError):
         pass
@@ -480,6 +630,25 @@ def _check_delta(function: str, delta: float) -> None:
         )
 
 
+def _resampled_epsilon(privacy: AbstractPrivacy, epsilon: float, n: int) -> float:
+    """``n ln(1 + (e^ε − 1)/n)``, from above."""
+    epsilon = min(max(epsilon, _LEAST_RESAMPLED), _MOST_PURE)  # with more, nothing is left
+    amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)
+    if amplified > _MOST_PURE:
+        raise _nothing_left(privacy, n)
+    return amplified
+
+
+def _nothing_left(privacy: AbstractPrivacy, n: int) -> ParameterError:
+    return ParameterError(
+        f"lower_bound: resampling {n} records leaves nothing of {privacy}; hint: a smaller epsilon"
+    )
+
+
+def _rule(epsilon: float) -> str:
+    return f"ε' = n ln(1 + (e^ε − 1)/n) = {epsilon:.6g}"
+
+
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:
     """What the continuous Gaussian may use of δ: the lattice takes (1 + e^ε) η of it."""
     taken = (1 + math.exp(min(epsilon, 700.0))) * lattice_distance(draws, steps)
@@ -493,37 +662,3 @@ def _lattice_method(method: str, draws: int, steps: float) -> dict[str, object]:
         "least_steps_per_standard_deviation": steps,
         "lattice_distance": lattice_distance(draws, steps),
     }
-
-
-def _rho_through_zcdp(epsilon: float, delta: float) -> float:
-    """Largest ρ found, on a bisection's private side, that implies (ε, δ) by OpenDP; or 0."""
-    log = -math.log(delta)
-    # Bun & Steinke (2016), Proposition 1.3: a valid ρ to start from
-    low = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2 * (1 - 1e-9)
-    if not (low > 0 and _epsilon(low, delta) <= epsilon):
-        return 0.0
-    high = 2 * low
-    while _epsilon(high, delta) <= epsilon:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _epsilon(middle, delta) <= epsilon else (low, middle)
-    return low
-
-
-@lru_cache(1024)  # milliseconds a time, and every release of a mechanism asks the same
-def _epsilon(rho: float, delta: float) -> float:
-    """OpenDP's conversion of ρ-zCDP to (ε, δ)."""
-    unit = discrete_gaussian(1.0)  # checks OpenDP, once
-
-    from opendp.combinators import make_zCDP_to_approxDP
-    from opendp.mod import OpenDPException
-
-    # map(d) of the unit Gaussian is d²/2; a hair more, so that rounding cannot land below rho
-    distance = math.sqrt(2 * rho) * (1 + 1e-15)
-    try:
-        return make_zCDP_to_approxDP(unit).map(distance).epsilon(delta)
-    except (
-        OpenDPException
-    ):  # overflows at ρ in the thousands; Bun & Steinke (2016), Proposition 1.3, always holds
-        return rho + 2 * math.sqrt(rho * -math.log(delta))

@@ -18,7 +18,7 @@ from ..privacy.definitions import gaussian_epsilon
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
-from ..tables.planning.again import asked_of, asked_privacy
+from ..tables.planning.again import asked_of
 from ..tables.planning.text import marginal_name
 from ..tables.release.files import contrasts_of
 from ..tables.release.store import Place, StoredTables
@@ -46,7 +46,7 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
         **_promise(plan),
         "on_outside": on_outside,
         "table_format": format,
-        "plan": asked_of(plan.tables) | {"privacy": asked_privacy(plan.privacy)},
+        "plan": asked_of(plan.tables) | {"privacy": plan.privacy.stated()},
         "noise": {
             "query": (
                 "at tick t, sum over i <= t of time_matrix[t, i] times what the table plan "

@@ -22,7 +22,8 @@ from ..noise.problem import Relation
 from ..noise.table_covariance import TableCovariance
 from ..numerics.intervals import quantile
 from ..numerics.rounding import rounded_up
-from ..privacy.definitions import AbstractPrivacy, dp_event, zCDP
+from ..privacy.definitions import dp_event, zCDP
+from ..privacy.guarantee import AbstractPrivacy
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
@@ -326,8 +327,7 @@ class StreamPlan(PickledByArguments):
                 ``path``. It needs ``format="parquet"``.
 
         Raises:
-            OutputError: the directory exists, or cannot be written; a privacy definition that a
-                file cannot hold.
+            OutputError: the directory exists, or cannot be written.
             StreamError: its folder ``private`` cannot be kept from other users.
             ParameterError: more than 1000 marginals as CSV, or any with ``executors``; ledger and
                 id not together.

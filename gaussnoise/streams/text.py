@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
-from ..tables.planning.text import budget_text, draft_text, hours_text, marginal_name
+from ..tables.planning.text import draft_text, hours_text, marginal_name
 from ..tables.release.over_time import OverTime, Promise
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def plan_text(plan: "StreamPlan") -> str:
         f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.tables.dim} cells",
         f"neighbours   {plan.neighbors} ({participation_text(plan)}; the number of rows is "
         f"{number})",
-        f"budget       {budget_text(plan.privacy, plan.rho, plan.integers, 'of all ticks')}",
+        "budget       " + plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS, "of all ticks"),
         f"noise        {plan.integers} integers in all ticks together, charged once, when the "
         "stream starts",
         *([] if plan.tables.person is None else [f"counted      {counted_text(plan)}"]),

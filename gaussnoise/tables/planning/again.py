@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from domains import Identity, Marginals
 
-from ...errors import GaussNoiseError, OutputError
+from ...errors import GaussNoiseError, NotAvailableError, OutputError
 from ...files.disk import MALFORMED, read_json
-from ...privacy.definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, zCDP
+from ...privacy.guarantee import AbstractPrivacy
 from ..schema.bases import base_value
 from ..schema.numbers import Weight
 from ..schema.schema import Schema
@@ -20,15 +20,13 @@ from .targets import Target
 if TYPE_CHECKING:
     from .plan import Plan
 
-_DEFINITIONS = {cls.__name__: cls for cls in (ApproxDP, GDP, KL, TV, zCDP)}
-
 
 def asked_of(plan: "Plan") -> dict[str, object]:
     """The arguments of :func:`plan`."""
     return {
         "schema": plan.schema.to_toml(),
         "workload": _workload(plan),
-        "privacy": asked_privacy(plan.privacy),
+        "privacy": plan.privacy.stated(),
         "neighbors": plan.neighbors,
         "p": str(plan.noise.p),  # JSON has no infinity
         "weights": None if plan.targets is not None else list(plan.domain.weights),
@@ -40,13 +38,6 @@ def asked_of(plan: "Plan") -> dict[str, object]:
         **({} if not plan.public else {"public": list(plan.public)}),
         **({} if plan.weight is None else {"weight": dataclasses.asdict(plan.weight)}),
     }
-
-
-def asked_privacy(privacy: AbstractPrivacy) -> dict[str, object]:
-    """A privacy definition, as plain data."""
-    known = isinstance(privacy, ApproxDP | GDP | KL | TV | zCDP)
-    numbers: dict[str, object] = dataclasses.asdict(privacy) if known else {}
-    return {"definition": type(privacy).__name__} | numbers
 
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
@@ -137,10 +128,10 @@ def _workload(plan: "Plan") -> int | list[list[str]] | list[dict[str, object]]:
 
 
 def _privacy(asked: Mapping[str, Any], folder: Path) -> AbstractPrivacy:
-    own = _DEFINITIONS.get(asked["definition"])
-    if own is None:
+    try:
+        return AbstractPrivacy.read(asked)
+    except NotAvailableError as error:
         raise OutputError(
-            f"load: {folder} was planned for a privacy definition of its own; hint: "
+            f"load: {folder} was planned for a privacy guarantee of its own: {error}, or "
             "load(directory, plan), planned again with the same arguments"
-        )
-    return own(**{name: value for name, value in asked.items() if name != "definition"})
+        ) from None

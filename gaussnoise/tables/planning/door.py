@@ -14,7 +14,8 @@ from ...bounds.proof import noise_of
 from ...errors import ParameterError
 from ...noise.agreement import ReplaceWithin
 from ...noise.problem import Relation
-from ...privacy.definitions import AbstractPrivacy, check_gaussian, zCDP
+from ...privacy.definitions import zCDP
+from ...privacy.guarantee import AbstractPrivacy, check_gaussian
 from ...solvers.progress import interrupts_pass
 from ..schema.entries import Entry, attribute_positions, workload_domain
 from ..schema.numbers import Weight, check_weight, unit_of
@@ -178,7 +179,7 @@ def plan(
             "hint: targets={...} finds the least budget"
         )
     if privacy is not None:
-        check_gaussian("plan", privacy, stacklevel=2)
+        check_gaussian("plan", privacy, stacklevel=2).stated()  # refused if no file can hold it
     if not isinstance(p, Real) or not p >= 2:
         raise ParameterError(
             f"plan: expected p >= 2, got {p!r}; hint: math.inf for the largest error"

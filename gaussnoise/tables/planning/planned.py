@@ -17,7 +17,7 @@ from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
 from ...noise.table_covariance import TableCovariance, covariance_of_tables
 from ...numerics.rounding import rounded_down, rounded_up
-from ...privacy.definitions import AbstractPrivacy
+from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import AbstractStrategy

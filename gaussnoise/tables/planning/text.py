@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from domains import Clipped, Moments
 
 from ...numerics.intervals import quantile
-from ...privacy.definitions import AbstractPrivacy, ApproxDP, gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS
-from ...text import SHOWN_DELTA, number_of
+from ...text import number_of
 from ..schema.bases import MIDDLES, moment_source
 from ..schema.impossible import Rule, rule_text
 from ..schema.numbers import interval_text, squared_numbers
@@ -77,7 +76,7 @@ def plan_text(plan: "Plan") -> str:
         [
             table[0],
             f"neighbours   {relation_text(plan)}",
-            f"budget       {budget_text(plan.privacy, plan.rho, plan.integers)}",
+            f"budget       {plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS)}",
             *([f"counted      {counted_text(plan)}"] if plan.person is not None else []),
             work_text(plan),
             *draft_text(plan.schema),
@@ -311,21 +310,6 @@ def _targets_text(ratio: float) -> str:
     if ratio < 1:
         return f"half-widths meet their targets: the largest is {ratio:.6g} of its target"
     return f"half-widths MISS their targets: the largest is {ratio:.6g} times its target"
-
-
-def budget_text(privacy: AbstractPrivacy, rho: float, integers: int, scope: str = "") -> str:
-    """A whole budget, in both currencies; ``scope``: what it is for, if for several releases."""
-    if isinstance(privacy, zCDP):
-        epsilon = gaussian_epsilon(rho, SHOWN_DELTA, integers, TABLE_STEPS)
-        said = (
-            f"{rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
-        )
-        return f"{said}; {scope}" if scope else said
-    if isinstance(privacy, ApproxDP):
-        promise = f"({privacy.epsilon:g}, {privacy.delta:g})-differential privacy"
-    else:
-        promise = repr(privacy)
-    return f"{promise}{f', {scope}' if scope else ''}, by Gaussian noise of rho = {rho:.6g}"
 
 
 def marginal_name(marginal: tuple[str, ...]) -> str:

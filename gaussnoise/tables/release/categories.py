@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, final
 from ...errors import ParameterError
 from ...files.disk import read_json, reading, save_text
 from ...privacy.budget import Budget
-from ...privacy.definitions import ApproxDP
+from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.ledger import Ledger, ledger_and_id
 from ...privacy.threshold import Change, ThresholdQuery
 from ...text import disclaimers, promise, versions
@@ -153,7 +153,7 @@ _FIELDS = (
 def discover_categories(
     table: object,
     column: str,
-    privacy: ApproxDP,
+    privacy: AbstractPrivacy,
     *,
     neighbors: Literal["add-remove", "replace"] = "add-remove",
     rows_per_person: int = 1,
@@ -227,7 +227,7 @@ def discover_categories(
         raise ParameterError(
             f'{_FUNCTION}: expected on_formula "show" or "drop", got {on_formula!r:.50}'
         )
-    if not isinstance(privacy, ApproxDP):
+    if not isinstance(privacy, AbstractPrivacy) or privacy.failing(_THRESHOLD) is None:
         raise ParameterError(
             f"{_FUNCTION}: expected ApproxDP(epsilon, delta), got {type(privacy).__name__}; hint: "
             "no threshold hides a value for certain, which takes a delta"

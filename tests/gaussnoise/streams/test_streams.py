@@ -9,6 +9,7 @@ import math
 import os
 import shutil
 import stat
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from scipy import stats
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.privacy import AbstractPrivacy
 from gaussnoise.privacy.sampler import noise_stream
 from gaussnoise.streams import Stream, Ticks, measure
 from gaussnoise.streams.one_machine import OneMachine
@@ -770,18 +772,19 @@ def test_the_budget_is_charged_once_at_the_start(tmp_path):
 
 
 def test_what_could_not_be_gone_on_with_is_not_charged(tmp_path):
-    class Own(gn.privacy.definitions.AbstractPrivacy):
-        """Kept nowhere but in this program."""
+    @dataclass(frozen=True)
+    class Lasting(AbstractPrivacy):
+        """Its class loses its name before the stream begins."""
+
+        rho: float
 
         def to_zcdp(self, draws=1, steps=2.0**28):
-            return gn.zCDP(0.1)
-
-        def as_dict(self, draws=1, steps=2.0**28):
-            return {"definition": "own"}
+            return gn.zCDP(self.rho)
 
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
-    plan = gn.plan(SCHEMA, 1, Own(), over=Ticks(3))
-    with pytest.raises(gn.OutputError, match="of its own"):
+    plan = gn.plan(SCHEMA, 1, Lasting(0.1), over=Ticks(3))
+    Lasting.__name__ = "zCDP"
+    with pytest.raises(gn.ParameterError, match="read back from its record as itself"):
         plan.start(tmp_path / "stream", ledger=ledger, id="weekly")
     assert ledger.spent == 0
     assert not (tmp_path / "stream").exists()

@@ -794,7 +794,10 @@ def test_folders_of_earlier_versions_need_the_plan(small):
         ),
         ({"workload": [["zz"]]}, "cannot be planned again by this version: no attribute 'zz'"),
         ({"workload": 7}, "cannot be planned again"),
-        ({"privacy": {"definition": "Mine"}}, "a privacy definition of its own; hint: load"),
+        (
+            {"privacy": {"definition": "Mine"}},
+            "called 'Mine', this program has 0; hint: imp",
+        ),
         ({"privacy": {"definition": "zCDP", "rho": 0.4}}, "another plan"),
         ({"schema": "oops"}, "not a complete release .SchemaError"),
         ({"schema": 3}, "not a complete release"),

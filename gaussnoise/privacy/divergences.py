@@ -1,0 +1,137 @@
+"""How much a bound on a divergence, or on power, lets a test between two outputs tell."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import scipy
+
+from ..numerics.rounding import SAFE_SIDE
+
+# Of Rényi divergences.
+_ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 24), np.geomspace(2.1, 1e4, 48)])
+_LEAST = 1e-300  # levels that are told from zero
+_LOOKS, _LEVELS = 14, 17  # at power, each eight times closer and at so many levels
+_LOST = 2.0**-50  # in the difference of a power and its level
+
+
+def power_of_rho(rho: float, level: float) -> float:
+    """The largest power under zCDP: of any order, and of either order of the two outcomes."""
+    return min(power_of_kl(rho, level), *(_power_of_renyi(rho, a, level) for a in _ORDERS))
+
+
+def chi_squared_of_epsilon(epsilon: float) -> float:
+    """The largest χ² under pure ε-differential privacy, ``4 sinh²(ε/2)``."""
+    return 4 * math.sinh(epsilon / 2) ** 2 if epsilon < 700 else math.inf
+
+
+def growth_of_power(power: Callable[[float], float], chance: float) -> float:
+    """The most that log odds grow on an event of so much probability, where power is so limited.
+
+    A test of a level at which power is below the chance cannot be this event: its probability
+    without the record is more than that level.
+    """
+    if power(_LEAST) >= chance:
+        return math.inf
+    low, high = math.log(_LEAST), math.log(chance)
+    while high - low > 1e-12 * -low:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if power(math.exp(middle)) < chance else (low, middle)
+    return math.log(chance) - low
+
+
+def variation_of_power(power: Callable[[float], float]) -> float:
+    """The most by which a concave power leads its level, from above.
+
+    Of three levels at equal distances, the middle one the best, all between lie below the lines
+    through the middle and the other end: a concave function is nowhere above them.
+    """
+    low, high = 0.0, 1.0
+    leads: list[float] = []
+    for _ in range(_LOOKS):
+        levels = np.linspace(low, high, _LEVELS).tolist()
+        leads = [power(level) - level for level in levels]
+        k = min(max(leads.index(max(leads)), 1), _LEVELS - 2)
+        low, high, leads = levels[k - 1], levels[k + 1], leads[k - 1 : k + 2]
+    before, middle, after = leads
+    return min(max(2 * middle - min(before, after), before, after) + _LOST, 1.0)
+
+
+def power_of_approx(epsilon: float, delta: float, level: float) -> float:
+    """The largest power under (ε, δ)-differential privacy, either of them perhaps zero."""
+    return min(math.exp(epsilon) * level + delta, 1 - math.exp(-epsilon) * (1 - delta - level), 1.0)
+
+
+def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
+    """The most that log odds grow under it on an event of so much probability."""
+    without = max(
+        (chance - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - chance)
+    )
+    return math.log(chance / without) if without > 0 else math.inf
+
+
+def variation_of_kl(divergence: float) -> float:
+    """The largest total variation under a KL divergence (Pinsker; Bretagnolle & Huber 1979)."""
+    return min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
+
+
+def power_of_kl(divergence: float, level: float) -> float:
+    """The largest q with ``kl(q ‖ level) <= divergence`` and ``kl(level ‖ q) <= divergence``."""
+    return min(
+        _largest(lambda q: _kl(q, level), divergence, level),
+        _largest(lambda q: _kl(level, q), divergence, level),
+    )
+
+
+def growth_of_kl(divergence: float, chance: float) -> float:
+    """The most that the logarithm of odds grows on an event of so much probability."""
+
+    def excess(growth: float) -> float:
+        other = chance * math.exp(-growth)
+        there = chance * growth + (1 - chance) * (math.log1p(-chance) - math.log1p(-other))
+        return min(max(there, _kl(other, chance)), 1e300) - divergence
+
+    # kl(chance ‖ q) is at least chance log(chance / q) − log 2
+    root: float = scipy.optimize.brentq(excess, 0.0, (divergence + 1) / chance, xtol=1e-14)  # pyright: ignore[reportAssignmentType]
+    return root + 1e-13
+
+
+def _power_of_renyi(rho: float, order: float, level: float) -> float:
+    return min(
+        _largest(lambda q: _renyi(order, q, level), rho * order, level),
+        _largest(lambda q: _renyi(order, level, q), rho * order, level),
+    )
+
+
+def _largest(divergence: Callable[[float], float], bound: float, level: float) -> float:
+    """The largest q in [level, 1] at which an increasing function is within the bound."""
+    if level in (0.0, 1.0):  # an event without probability has none on a neighbour either
+        return level
+    if divergence(1.0) <= bound:
+        return 1.0
+    root: float = scipy.optimize.brentq(
+        lambda q: min(divergence(q), 1e300) - bound, level, 1.0, xtol=1e-14
+    )  # pyright: ignore[reportAssignmentType]
+    return min(root * SAFE_SIDE + 1e-13, 1.0)
+
+
+def _kl(p: float, q: float) -> float:
+    return _term(p, q) + _term(1 - p, 1 - q)
+
+
+def _term(p: float, q: float) -> float:
+    if p == 0:
+        return 0.0
+    return math.inf if q == 0 else p * math.log(p / q)
+
+
+def _renyi(order: float, p: float, q: float) -> float:
+    """Of two Bernoulli variables."""
+    with np.errstate(divide="ignore"):
+        first, second = (
+            order * np.log(a) + (1 - order) * np.log(b) if a > 0 else -math.inf
+            for a, b in ((p, q), (1 - p, 1 - q))
+        )
+    return float(np.logaddexp(first, second)) / (order - 1)
