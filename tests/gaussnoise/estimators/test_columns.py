@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -136,6 +137,15 @@ def test_any_table_gives_the_same_means(form, tmp_path, heard):
     people = column_means(given, ["income"], gn.zCDP(1), person="id")
     averages = frame.group_by("id").agg(pl.col("income").mean())
     assert people.means[0].count == len(averages)
+
+
+def test_a_persons_mean_is_that_of_exact_sums():
+    """No number near the largest warns, and the order of rows changes nothing."""
+    numbers = [1.7e308, 1.7e308, 1e16, 1.0, -1e16, 0.1, 0.2, 0.3, math.nan]
+    table = pa.table({"x": numbers, "id": [0, 0, 1, 1, 1, 2, 2, 2, 3]})
+    for rows in (table, table.take(list(range(len(table)))[::-1])):
+        means = read_numbers(rows, ["x"], {}, "id").columns["x"]
+        assert sorted(means[np.isfinite(means)]) == [math.fsum([0.1, 0.2, 0.3]) / 3, 1 / 3, 1.7e308]
 
 
 def test_rows_without_a_number_or_a_group_do_not_count(tmp_path, heard):

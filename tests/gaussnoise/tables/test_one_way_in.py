@@ -88,7 +88,7 @@ DAYS = [datetime.date(1, 1, 1), datetime.date(1969, 12, 31), datetime.date(2020,
 DAYS += [datetime.date(2020, 2, 29), datetime.date(9999, 12, 31), datetime.date(2020, 7, 1)]
 MOMENTS = [datetime.datetime.combine(day, datetime.time(8, 30)) for day in DAYS[1:4]]
 MOMENTS += [datetime.datetime(2020, 1, 31), datetime.datetime(2020, 6, 30, 23, 59, 59)]
-FAR = [-(2**62), 2**62, 0, 1, -1]  # of any unit
+FAR = [-(2**62), 2**62, 0, 1, -1, 4112469163215143860, -8162225738455188236]  # of any unit
 
 # Roles: what a column is declared to hold.
 
