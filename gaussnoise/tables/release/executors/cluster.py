@@ -56,7 +56,8 @@ def check_file_system(session: Any, folder: Path, token: str) -> None:
         remove(folder)
     if len({name for name, _ in rows}) != 1 or not rows[0][0].startswith(token):
         raise OutputError(
-            f"release: executors cannot publish to {folder.parent}; expected a folder that "
+            f"release: executors cannot publish to {folder.parent}; expected this package, with "
+            "the Python of the driver, on every executor, and a folder that "
             "the driver and all executors see under this name, and write to as one user, on a "
             "file system with hard links, as local disks and NFS have them; hint: object "
             "stores have none"
