@@ -20,6 +20,7 @@ import time
 import tracemalloc
 import warnings
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import audit_kit as kit
@@ -225,15 +226,26 @@ _COLUMNS = {  # of pandas: what a column holds, and an attribute for it
     "persons": (lambda k: k % 20, None),
     "long numbers of persons": (lambda k: 2**60 + k % 20, None),
     "names of persons": (lambda k: f"p{k % 20}", None),
+    "persons written in two ways": (lambda k: f"{k % 20:0{1 + k // 20 % 2}}", None),
 }
 _ODD_ROWS = [None, "x", "1", 0.25, True, 2**60, 10**400, 1j, b"x", np.timedelta64(1, "D")]
 _ODD_ROWS += [pd.Timestamp("2020-01-01"), pd.Timestamp(0, tz="UTC"), np.datetime64("2020-01-01")]
 _ODD_ROWS += [decimal.Decimal("sNaN"), pd.Interval(0, 1), "\ud800", [1], math.nan]
 
 
-def _as_read(values):
+def _as_read(values, **options):
     """The column that pandas makes of these values in a CSV file."""
-    return pd.read_csv(io.StringIO("v,w\n" + "".join(f"{value},0\n" for value in values)))["v"]
+    text = "v,w\n" + "".join(f"{value},0\n" for value in values)
+    return pd.read_csv(io.StringIO(text), **options)["v"]
+
+
+_MAKERS = (
+    pd.Series,
+    lambda values: pd.Series(values).convert_dtypes(),
+    _as_read,
+    partial(_as_read, dtype_backend="numpy_nullable"),
+    partial(_as_read, dtype_backend="pyarrow"),
+)
 
 
 def one_row_decides(_):
@@ -254,7 +266,7 @@ def one_row_decides(_):
 
     for base, attribute in _COLUMNS.values():
         values = [base(k) for k in range(60)]
-        for make in (pd.Series, _as_read):
+        for make in _MAKERS:
             known = counts(make(values), attribute)
             for odd in _ODD_ROWS:
                 try:

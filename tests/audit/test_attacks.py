@@ -35,8 +35,8 @@ UNDONE = {
         lambda plain: csv._Checked(False, 0, 0),
     ),
     "one row decides about others in pandas": (  # as if pandas said what types columns have
-        "gaussnoise.tables.reading.opened.form_of",
-        lambda dtype, dask: Form.TYPED,
+        "gaussnoise.tables.reading.opened.Opened.form",
+        lambda source, column: Form.TYPED,
     ),
     "values in the names of types": ("gaussnoise.tables.reading.types.type_name", str),
     "altered folders read as released": (
