@@ -4,6 +4,7 @@ import contextlib
 import glob
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
@@ -168,25 +169,49 @@ def _quiet_spark() -> Iterator[None]:
                 for kind in ("SQL", "DataFrame")
             ]
     loud = [logger for logger in quiet if not logger.disabled]
-    level = None
+    restore = contextlib.ExitStack()
     if context is not None:
         with contextlib.suppress(Exception):
-            level = (
-                context._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
-                .getLevel()
-                .toString()
-            )
-            context.setLogLevel("OFF")
+            restore.callback(_quiet_jvm(context))
     for logger in loud:
         logger.disabled = True
     try:
         yield
+    except Exception as error:
+        if type(error).__module__.startswith(("pyspark", "py4j")):
+            with contextlib.suppress(Exception):
+                _await_tasks(context)
+        raise
     finally:
         for logger in loud:
             logger.disabled = False
-        if context is not None and level not in (None, "OFF"):  # another thread restores that
-            with contextlib.suppress(Exception):
-                context.setLogLevel(level)
+        with contextlib.suppress(Exception):
+            restore.close()
+
+
+def _quiet_jvm(context: Any) -> Callable[[], None]:
+    """Turn the logs of Spark's driver off; the answer turns them on again, as they were."""
+    level = str(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel())
+    # the level below which a shell's logs are hidden, which setLogLevel forgets
+    logging = getattr(getattr(context._jvm.org.apache.spark.internal, "Logging$"), "MODULE$")
+    hidden = logging.sparkShellThresholdLevel()
+    context.setLogLevel("OFF")
+
+    def restore() -> None:
+        if level != "OFF":  # another thread restores that
+            context.setLogLevel(level)
+            getattr(logging, "sparkShellThresholdLevel_$eq")(hidden)
+
+    return restore
+
+
+def _await_tasks(context: Any) -> None:
+    """Wait until no task runs: those of a failed job may log what they read when they are ended."""
+    for _ in range(100):
+        executors = context._jsc.sc().statusTracker().getExecutorInfos()
+        if not any(executor.numRunningTasks() for executor in executors):
+            return
+        time.sleep(0.1)
 
 
 def _interrupted(error: BaseException | None) -> bool:

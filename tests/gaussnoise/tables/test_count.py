@@ -775,6 +775,23 @@ def test_spark_logs_no_values(spark, capfd):
     assert CANARY not in message + captured.out + captured.err
 
 
+@pytest.mark.integration
+def test_spark_logs_afterwards_as_it_did_before(spark):
+    """A shell hides what is below a level that setLogLevel forgets."""
+    internal = spark.sparkContext._jvm.org.apache.spark.internal
+    logging = getattr(getattr(internal, "Logging$"), "MODULE$")
+    before = logging.sparkShellThresholdLevel()
+    warn = spark.sparkContext._jvm.org.apache.logging.log4j.Level.WARN
+    spark.sparkContext.setLogLevel("INFO")
+    getattr(logging, "sparkShellThresholdLevel_$eq")(warn)
+    table = spark.createDataFrame([("x",)], "a string")
+    list(count_marginals(table, [gn.Attribute("a", ["x"])], [(0,)]))
+    root = spark.sparkContext._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
+    assert (str(root.getLevel()), str(logging.sparkShellThresholdLevel())) == ("INFO", "WARN")
+    spark.sparkContext.setLogLevel("OFF")
+    getattr(logging, "sparkShellThresholdLevel_$eq")(before)
+
+
 NULLS = {
     "polars": lambda: pl.DataFrame({"x": [None, None]}),
     "lazy polars": lambda: pl.DataFrame({"x": [None, None]}).lazy(),
