@@ -269,11 +269,7 @@ def arrow_of(column: nw.Series[Any]) -> Any:
     polars = column.implementation == nw.Implementation.POLARS
     if polars and is_wide(column.dtype):  # arrow has no such type
         column = column.cast(nw.String)
-    try:
-        values: Any = native if isinstance(native, pa.ChunkedArray) else column.to_arrow()
-    except UnicodeEncodeError:  # of Python's text in pandas
-        texts = [None if _is_broken(text) else text for text in column.to_list()]
-        return pa.array(texts, type=pa.large_string(), from_pandas=True)
+    values: Any = native if isinstance(native, pa.ChunkedArray) else column.to_arrow()
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     if pa.types.is_dictionary(values.type):
         return pa.chunked_array(
@@ -282,14 +278,6 @@ def arrow_of(column: nw.Series[Any]) -> Any:
     if isinstance(values.type, pa.BaseExtensionType):
         return pa.chunked_array([chunk.storage for chunk in chunks], values.type.storage_type)
     return values
-
-
-def _is_broken(text: Any) -> bool:
-    """Whether it has no bytes in UTF-8."""
-    try:
-        return isinstance(text, str) and text.encode() is None
-    except UnicodeEncodeError:
-        return True
 
 
 def objects_of(values: Any) -> list[Any]:
@@ -395,8 +383,7 @@ def _dated(values: Any, attribute: Attribute) -> Codes | None:
 
 
 def _typed_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
-    objects = column.implementation.is_pandas_like() and column.to_native().dtype == object
-    if objects or column.dtype == nw.Object:
+    if column.dtype == nw.Object:  # of polars
         find = finder(attribute, Form.TYPED)
         return np.fromiter(map(find, column.to_list()), dtype=np.int32, count=len(column))
     values, dtype = arrow_of(column), plain_type(column, column.dtype)
