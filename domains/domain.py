@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import DimensionError, InvalidDomainError
 from .floats import EPS, power_of_two
 from .records import array_of, kind, real_array
+from .stored import Storable, is_ours
 
 if TYPE_CHECKING:
     from .oracles.image import ConvexImage
@@ -41,14 +42,16 @@ class QuadraticMax:
     upper_bound: float
 
 
-class AbstractDomain(abc.ABC):
+class AbstractDomain(Storable, abc.ABC):
     """A nonempty bounded set K in R^dim, known through its oracles.
 
     A domain of your own supplies ``dim`` and two methods, ``_support_point`` and
     ``_max_quadratic``, which receive validated arguments; the public methods validate and delegate.
     Say ``is_symmetric`` where K = −K: answers are then found faster and bracketed more tightly. For
     sets without a center, ``_difference`` may return K − K as a domain with a better oracle than
-    the general one, which is within a factor two of the truth (Jung 1901).
+    the general one, which is within a factor two of the truth (Jung 1901). Say
+    ``stored_as = "disc"`` to save what is computed of it: files then hold the arguments of its
+    constructor, each of which is an attribute of the same name: numbers, arrays, tuples and sets.
 
     >>> class Disc(AbstractDomain):
     ...     dim = 2
@@ -74,7 +77,7 @@ class AbstractDomain(abc.ABC):
     def __init_subclass__(cls) -> None:
         """Check what the oracles of other people's domains return, wherever they are called."""
         super().__init_subclass__()
-        if cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
+        if not is_ours(cls):
             for name, checked in (
                 ("_support_point", _checked_point),
                 ("_max_quadratic", _checked_bracket),

@@ -9,6 +9,10 @@ class InvalidDomainError(DomainError, ValueError):
     """The numbers given do not define a nonempty bounded set."""
 
 
+class UnknownClassError(InvalidDomainError):
+    """The description of an object whose class this process does not know."""
+
+
 class DimensionError(DomainError, ValueError):
     """An argument does not live in the space of the domain."""
 

@@ -259,7 +259,8 @@ def test_gaussnoise_passes_every_domain_name_on():
 # README.md of gaussnoise says what the rooms are for.
 
 ROOMS = """
-    1 domains.errors domains.floats domains.records domains.domain domains.checks domains.workloads
+    1 domains.errors domains.floats domains.records domains.stored domains.domain domains.checks
+    1 domains.workloads
     1 domains.oracles
     1 domains.sets
     1 domains.algebra domains.tables domains.participation

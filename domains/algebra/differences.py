@@ -9,7 +9,7 @@ import numpy as np
 
 from ..domain import AbstractDomain, Array, QuadraticMax
 from ..oracles.image import ConvexImage
-from .arguments import LISTED_ENTRIES, points_of
+from .arguments import LISTED_ENTRIES, checked_domains, points_of
 from .brackets import bracket, middle_of, seminorm
 from .hulls import Hull, hull
 from .images import LinearImage, linear_image
@@ -28,6 +28,9 @@ class DifferenceBody(AbstractDomain):
     """
 
     body: AbstractDomain
+
+    def __post_init__(self) -> None:
+        checked_domains("K - K", self.body)
 
     @property
     def dim(self) -> int:

@@ -12,7 +12,7 @@ from ..domain import AbstractDomain, Array, Map, QuadraticMax
 from ..errors import DimensionError, InvalidDomainError
 from ..oracles.image import ConvexImage
 from ..sets.polytope import Polytope
-from .arguments import finite_array, points_of, same_kind
+from .arguments import checked_domains, finite_array, points_of, same_kind
 from .brackets import bracket, reach_of, seminorm, value_at
 
 _DUST = 1e-11  # of a quadratic form: what rounding leaves of products that are zero
@@ -61,6 +61,7 @@ class LinearImage(AbstractDomain):
     body: AbstractDomain
 
     def __post_init__(self) -> None:
+        checked_domains("A @ K", self.body)
         object.__setattr__(self, "matrix", finite_array("A @ K", self.matrix))
         if self.matrix.ndim != 2 or self.matrix.shape[1] != self.body.dim:
             raise DimensionError(
@@ -172,7 +173,9 @@ class Scaled(AbstractDomain):
     factor: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.factor) and self.factor != 0):
+        checked_domains("c * K", self.body)
+        number = isinstance(self.factor, int | float) and math.isfinite(self.factor)
+        if not (number and self.factor != 0):
             raise InvalidDomainError(
                 f"c * K: expected a finite c other than zero, got {self.factor!r}"
             )
@@ -249,6 +252,7 @@ class Translate(AbstractDomain):
     shift: Array
 
     def __post_init__(self) -> None:
+        checked_domains("K + v", self.body)
         object.__setattr__(self, "shift", finite_array("K + v", self.shift))
         if self.shift.shape != (self.body.dim,):
             raise DimensionError(

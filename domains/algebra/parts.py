@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from ..domain import AbstractDomain, Array
-from ..errors import DimensionError
+from ..errors import DimensionError, InvalidDomainError
+from .arguments import checked_domains
 
 
 @dataclass(frozen=True, eq=False)
@@ -12,6 +13,11 @@ class AbstractOfParts(AbstractDomain):
     """Made of several sets, all of which are scaled where it is."""
 
     parts: tuple[AbstractDomain, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parts, tuple) or not self.parts:
+            raise InvalidDomainError(f"{type(self).__name__}: expected a tuple of domains")
+        checked_domains(type(self).__name__, *self.parts)
 
     @property
     def is_symmetric(self) -> bool:
@@ -38,6 +44,7 @@ class AbstractOfOneSpace(AbstractOfParts):
     operation: ClassVar[str]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_same_space(self.operation, self.parts)
 
     @property

@@ -263,6 +263,7 @@ class Kronecker(AbstractDomain):
     right: AbstractDomain
 
     def __post_init__(self) -> None:
+        checked_domains("kron", self.left, self.right)
         check_entries("kron", self.dim)
 
     @property

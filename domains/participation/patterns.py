@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..checks import whole
 from ..domain import Array
 from ..errors import InvalidDomainError
+from ..stored import Storable
 
 Indices = NDArray[np.intp]
 Kind = Literal["counts", "vectors"]
@@ -21,7 +22,7 @@ _KINDS = ("counts", "vectors")
 _MOST_LISTED = 2**20  # entries of all square matrices on sets together
 
 
-class AbstractPatterns(abc.ABC):
+class AbstractPatterns(Storable, abc.ABC):
     """Sets of ticks 0, …, n − 1 that one person may occupy, or leave out some of.
 
     Attributes:

@@ -5,7 +5,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import scipy
@@ -70,6 +70,9 @@ class TensorPower(AbstractDomain):
     @property
     def dim(self) -> int:
         return self.base**self.order
+
+    def _stored(self) -> dict[str, Any]:
+        return {"dim": self.base, "order": self.order}
 
     @property
     def is_symmetric(self) -> bool:

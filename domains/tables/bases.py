@@ -1,10 +1,10 @@
 """What is asked of one attribute: a matrix of queries over its categories."""
 
 import abc
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,23 +12,31 @@ from numpy.typing import ArrayLike, NDArray
 from ..domain import Array, read_only
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
 from ..floats import MOST_NUMBERS
+from ..stored import Storable, schema_name
 from ..workloads import dense
 
 _MOST_NAMED = 3  # categories in the label of a group
 
 
-class AbstractBase(abc.ABC):
+class AbstractBase(Storable, abc.ABC):
     """A workload W over the categories of one attribute, a row per query and a column per category.
 
     Bases of the same class and arguments are equal, and attributes with equal bases are solved
     once. A base of your own, a frozen dataclass, supplies ``size``, ``queries`` and ``toarray``;
-    most need no class: see :class:`Base`.
+    most need no class: see :class:`Base`. With ``stored_as = "around"`` schema files may say
+    ``base = "around"``, or ``{kind = "around", reach = 2}`` where its constructor takes more than
+    ``size``, and saved releases and noise hold it by that name; without, releases hold its matrix,
+    and its noise is not saved.
 
     Attributes:
         size: number of categories n.
+        is_ordered: whether queries take categories in their order, so that a catch-all for all
+            other values has no place among them. A class that does not say is refused where there
+            is one.
     """
 
     size: int
+    is_ordered: ClassVar[bool | None] = None
 
     @property
     @abc.abstractmethod
@@ -46,7 +54,39 @@ class AbstractBase(abc.ABC):
     @property
     def is_identity(self) -> bool:
         """Whether W is known to be the identity."""
-        return isinstance(self, Identity)
+        return False
+
+    def options(self) -> dict[str, Any]:
+        """What schema files say of it beside its name: text, numbers and lists.
+
+        >>> Bins(9, [2, (3, 6)]).options()
+        {'widths': [2, [3, 6]]}
+        """
+        own = {name: _plain(value) for name, value in self._stored().items() if name != "size"}
+        return {name: value for name, value in own.items() if value is not None}
+
+    def summary(self) -> str:
+        """A few words on what is asked.
+
+        >>> Windows(24, 3).summary()
+        'windows of 3'
+        """
+        name = schema_name(type(self))
+        if name is None:
+            return f"{self.queries} queries"
+        return ", ".join([name, *(f"{key} {value!r:.40}" for key, value in self.options().items())])
+
+    @classmethod
+    def _of_cells(
+        cls, size: int, numbers: Callable[[], Sequence[float]], options: Mapping[str, Any]
+    ) -> Self:
+        """The base that a schema file means for so many cells; ``numbers`` is what they stand for.
+
+        Raises:
+            TypeError: other options than its own.
+        """
+        own = {name: _tuples(value) for name, value in options.items()}
+        return cls(**{"size": size}, **own)  # twice a size is a TypeError
 
     def gram(self) -> Array:
         """``W' W``, shape (n, n).
@@ -110,6 +150,8 @@ class AbstractBase(abc.ABC):
 class AbstractRuns(AbstractBase):
     """Zeros and ones: every query counts a run of consecutive categories."""
 
+    is_ordered = True
+
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First and last category of every run; a last one of n or more goes on from the first."""
@@ -161,12 +203,19 @@ class Identity(AbstractBase):
 
     size: int
 
+    stored_as = "identity"
+    is_ordered = False
+
     def __post_init__(self) -> None:
         _settle_size(self)
 
     @property
     def queries(self) -> int:
         return self.size
+
+    @property
+    def is_identity(self) -> bool:
+        return True
 
     def toarray(self) -> Array:
         _check_entries(self, self.size)
@@ -198,6 +247,8 @@ class Total(AbstractRuns):
 
     size: int
 
+    is_ordered = False
+
     def __post_init__(self) -> None:
         _settle_size(self)
 
@@ -211,6 +262,9 @@ class Total(AbstractRuns):
     def gram(self) -> Array:
         _check_entries(self, self.size)
         return np.ones((self.size, self.size))
+
+    def summary(self) -> str:
+        return "total"
 
     def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
         return np.sum(table, axis=axis, keepdims=True)
@@ -231,6 +285,8 @@ class Prefix(AbstractRuns):
     """
 
     size: int
+
+    stored_as = "prefix"
 
     def __post_init__(self) -> None:
         _settle_size(self)
@@ -266,6 +322,8 @@ class Ranges(AbstractRuns):
     """
 
     size: int
+
+    stored_as = "ranges"
 
     def __post_init__(self) -> None:
         _settle_size(self)
@@ -311,6 +369,8 @@ class Bins(AbstractRuns):
     size: int
     widths: tuple[int | tuple[int, ...], ...]
 
+    stored_as = "bins"
+
     def __init__(self, size: int, widths: Iterable[int | Iterable[int]]) -> None:
         object.__setattr__(self, "size", size)
         _settle_size(self)
@@ -341,6 +401,9 @@ class Bins(AbstractRuns):
             -(-self.size // level) if isinstance(level, int) else len(level) + 1
             for level in self.widths
         )
+
+    def summary(self) -> str:
+        return f"bins of {', '.join(map(str, self.widths))}"
 
     def _starts(self, level: int | tuple[int, ...]) -> NDArray[np.int64]:
         return np.arange(0, self.size, level) if isinstance(level, int) else np.array((0, *level))
@@ -374,6 +437,8 @@ class Windows(AbstractRuns):
     size: int
     width: int
 
+    stored_as = "windows"
+
     def __post_init__(self) -> None:
         _settle_size(self)
         object.__setattr__(self, "width", _integers("Windows: expected a width", [self.width])[0])
@@ -385,6 +450,9 @@ class Windows(AbstractRuns):
     @property
     def queries(self) -> int:
         return self.size
+
+    def summary(self) -> str:
+        return f"windows of {self.width}"
 
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         first = np.arange(self.size)
@@ -415,6 +483,9 @@ class Moments(AbstractBase):
     degrees: tuple[int, ...]
     size: int = field(init=False, repr=False)
 
+    stored_as = "moments"
+    is_ordered = True
+
     def __init__(self, values: Iterable[float], degrees: Iterable[int] = (1,)) -> None:
         listed = list(_in_order("Moments", values)) if isinstance(values, Iterable) else values
         numbers = _numbers("Moments: expected one number per category", listed, ndim=1)
@@ -433,6 +504,23 @@ class Moments(AbstractBase):
     @property
     def queries(self) -> int:
         return len(self.degrees)
+
+    def options(self) -> dict[str, Any]:
+        return {"degrees": list(self.degrees), "values": list(self.values)}
+
+    def summary(self) -> str:
+        return f"moments {', '.join(map(str, self.degrees))}"
+
+    def _stored(self) -> dict[str, Any]:
+        return {"values": np.array(self.values), "degrees": self.degrees}
+
+    @classmethod
+    def _of_cells(
+        cls, size: int, numbers: Callable[[], Sequence[float]], options: Mapping[str, Any]
+    ) -> Self:
+        if not set(options) <= {"values", "degrees"}:
+            raise TypeError
+        return cls(**{"values": numbers() if "values" not in options else (), **options})
 
     def toarray(self) -> Array:
         # python's powers are exact where doubles can be; numpy's need not be
@@ -460,6 +548,8 @@ class Leading(AbstractBase):
 
     base: AbstractBase
     size: int
+
+    is_ordered = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, AbstractBase):
@@ -517,6 +607,9 @@ class Groups(AbstractBase):
     size: int
     members: tuple[tuple[int, ...], ...]
 
+    stored_as = "groups"
+    is_ordered = False
+
     def __init__(self, size: int, members: Iterable[Iterable[int]]) -> None:
         object.__setattr__(self, "size", size)
         _settle_size(self)
@@ -537,6 +630,9 @@ class Groups(AbstractBase):
     @property
     def queries(self) -> int:
         return len(self.members)
+
+    def summary(self) -> str:
+        return f"{self.queries} groups"
 
     def toarray(self) -> Array:
         _check_entries(self, self.queries)
@@ -581,6 +677,8 @@ class Base(AbstractBase):
 
     matrix: Array
 
+    is_ordered = False
+
     def __init__(self, matrix: ArrayLike) -> None:
         written = dense(matrix)
         W = _numbers("Base: expected a matrix of shape (queries, categories)", written, ndim=2)
@@ -603,6 +701,20 @@ class Base(AbstractBase):
 
     def __repr__(self) -> str:
         return f"Base({self.queries} queries of {self.size} categories)"
+
+
+def _plain(value: Any) -> Any:
+    """Lists instead of tuples and arrays, and numbers of Python."""
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)  # as TOML writes it: a plan made of the file is the same plan
+    return list(map(_plain, value)) if isinstance(value, tuple | list) else value
+
+
+def _tuples(value: Any) -> Any:
+    """Tuples instead of lists: a frozen dataclass then has a hash."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _in_order(name: str, values: Iterable[Any]) -> Iterable[Any]:

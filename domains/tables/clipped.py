@@ -55,6 +55,8 @@ class Clipped(AbstractBase):
     unit: float = 1.0
     other: bool = field(init=False, repr=False)
 
+    is_ordered = False
+
     def __init__(
         self,
         low: float,

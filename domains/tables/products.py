@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -109,6 +109,20 @@ class Products(AbstractTables):
                     f"Products: expected a base of {own[i].size} categories for attribute {i}"
                 )
         return tuple((i, chosen[i]) for i in sorted(chosen) if not isinstance(chosen[i], Total))
+
+    def _stored(self) -> dict[str, Any]:
+        # bases other than the attributes' own are spelled out
+        terms = tuple(
+            tuple(i if base == self.bases[i] else (i, base) for i, base in term)
+            for term in self.terms
+        )
+        return {"bases": self.bases, "subsets": terms, "weights": self.weights}
+
+    @classmethod
+    def _restored(cls, arguments: Mapping[str, Any]) -> Self:
+        own, terms = arguments["bases"], arguments["subsets"]
+        subsets = [dict((i, own[i]) if isinstance(i, int) else i for i in term) for term in terms]
+        return cls(own, subsets, arguments["weights"])
 
     @property
     def tables(self) -> Marginals:

@@ -260,8 +260,8 @@ class GaussianMechanism(PickledByArguments):
             DataError: records outside the domain, not finite, wrong shape or number; shows no
                 value.
             NotAvailableError: "project" or "drop" without a known map into the domain.
-            InvalidDomainError: a ledger for a domain of your own class, which has no description to
-                compare.
+            InvalidDomainError: a ledger for a domain of your own class without ``stored_as``, which
+                has no description to compare.
             ParameterError: ledger without id; "drop" for means.
             BudgetError: the ledger's budget does not allow it; nothing was drawn.
             LedgerError: another release under this id, or an unusable ledger.

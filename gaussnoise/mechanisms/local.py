@@ -201,7 +201,7 @@ class LocalMechanism:
         with these.
 
         Raises:
-            InvalidDomainError: a domain of your own class.
+            InvalidDomainError: a domain of your own class without ``stored_as``.
         """
         header, arrays = described(self.noise)
         header |= {

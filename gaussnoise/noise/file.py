@@ -8,6 +8,7 @@ import numpy as np
 
 from domains import AbstractDomain, AbstractFiniteDomain, Marginals, Products, StreamWorkload
 from domains.description import describe, rebuild
+from domains.errors import UnknownClassError
 
 from ..errors import CertificateError, OutputError
 from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
@@ -108,14 +109,15 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
     from .optimal_noise import OptimalNoise, Status
 
     _check_types(header)
-    domain = rebuild(
-        header["domain"],
-        {
-            name.removeprefix(_DOMAIN): array
-            for name, array in arrays.items()
-            if name.startswith(_DOMAIN)
-        },
-    )
+    parts = {
+        name.removeprefix(_DOMAIN): array
+        for name, array in arrays.items()
+        if name.startswith(_DOMAIN)
+    }
+    try:
+        domain = rebuild(header["domain"], parts)
+    except UnknownClassError as error:
+        raise CertificateError(str(error)) from None
     if header["neighbors"] == "policy graph":
         if not isinstance(domain, AbstractFiniteDomain):
             raise CertificateError("load: expected a policy graph on listed points")

@@ -361,5 +361,5 @@ def test_bases_of_other_peoples_are_not_described():
         def toarray(self):
             return np.eye(2)
 
-    with pytest.raises(InvalidDomainError, match="expected bases of this package, got Prefix"):
+    with pytest.raises(InvalidDomainError, match="a class that files have a name for, got Prefix"):
         describe(Products([Prefix()], [(0,)]))

@@ -72,9 +72,10 @@ def planned_from(record: Any, folder: Path) -> "Plan":
                 f"load: {folder} does not say how it was planned, as releases of earlier versions "
                 "do not; hint: load(directory, plan), planned again with the same arguments"
             )
-        targets = asked["targets"]
+        text, targets = asked["schema"], asked["targets"]
+        if not isinstance(text, str):
+            raise TypeError
         arguments: dict[str, Any] = {
-            "schema": Schema.loads(asked["schema"]),
             "workload": asked["workload"],
             "privacy": _privacy(asked["privacy"], folder),
             "neighbors": asked["neighbors"],
@@ -98,7 +99,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             f"load: {folder} is not a complete release ({type(error).__name__})"
         ) from None
     try:
-        return plan(**arguments)
+        return plan(Schema.loads(text), **arguments)
     except (GaussNoiseError, TypeError, ValueError, OverflowError) as error:
         raise OutputError(
             f"load: {folder} cannot be planned again by this version: {error}; hint: gaussnoise "

@@ -1,5 +1,6 @@
 """What a plan asks for, as plain data that names its release; nothing of the machine."""
 
+import itertools
 from typing import TYPE_CHECKING
 
 from domains import Leading
@@ -15,9 +16,12 @@ def request_of(plan: "Planned") -> dict[str, object]:
     terms, attributes = plan.domain.terms, plan.schema.attributes
     asked: dict[str, object] = {}
     if not plan.domain.is_cells:
-        asked["bases"] = [[base_value(base, attributes[i]) for i, base in term] for term in terms]
-    if any(isinstance(base, Leading) for term in terms for _, base in term):
-        asked["catch-alls"] = "in no query that takes cells in order"
+        bases = [[base_value(base, attributes[i]) for i, base in term] for term in terms]
+        asked["bases"] = bases
+        written = zip(itertools.chain(*bases), itertools.chain(*terms), strict=True)
+        # a matrix says so itself, and is planned again as such
+        if any(isinstance(b, Leading) and not isinstance(value, list) for value, (_, b) in written):
+            asked["catch-alls"] = "in no query that takes cells in order"
     if plan.weight is not None:
         asked["weight"] = [plan.weight.column, f"{plan.weight.most:.9g}"]
     if plan.person is not None:

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Bins, Clipped, Identity, Moments, Prefix, Ranges, Total, Windows
-
 from ...errors import GaussNoiseError, OutputError, ParameterError
 from ...files.disk import (
     MALFORMED,
@@ -64,16 +62,6 @@ _FORMAT = "gaussnoise.tables/3"
 _MOST_ANSWERS = 10**7  # of one entry that are written: more are read off the tables
 _BYTES_OF_PIECES = 2**9  # of a record, for every 2^20 cells: names of files and their sha256
 _CELLS_AT_ONCE = 2**22  # whose deviations are looked at
-_NAMED_BASES = (
-    Identity,
-    Total,
-    Prefix,
-    Ranges,
-    Bins,
-    Windows,
-    Moments,
-    Clipped,
-)  # all others are written as matrices
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
@@ -449,19 +437,17 @@ def _most_bytes(plan: "Plan") -> int:
         for a in plan.schema.attributes
         for label in (a.name, *a.labels, *(a.edges or ()), *group_texts(a))
     ]
-    terms = () if plan.domain.is_cells else plan.domain.terms
-    bases = [
-        *(a.base for a in plan.schema.attributes if a.base),
-        *(base for term in terms for _, base in term),
-    ]
-    matrices = sum(
-        base.size * (1 if type(base) in _NAMED_BASES else base.queries) for base in bases
-    )
+    terms, attributes = () if plan.domain.is_cells else plan.domain.terms, plan.schema.attributes
+    asked = [(a.base, a) for a in attributes if a.base]
+    asked += [(base, attributes[i]) for term in terms for i, base in term]
+    texts += [json.dumps(base_value(base, a)) for base, a in asked]
+    contrasts = sum(len(row) for rows in contrasts_of(plan).values() for row in rows)
     entries = len(terms) + min(len(plan.tables.subsets), MOST_FILES)
     names = entries * sum(len(a.name) for a in plan.schema.attributes)
     return (
         MOST_RECORD
-        + 64 * (sum(map(len, texts)) + len(texts) + matrices)
+        + 64 * (sum(map(len, texts)) + len(texts))
+        + 2 * contrasts
         + 4096 * entries
         + 8 * names
         + _BYTES_OF_PIECES * plan.tables.dim // 2**20

@@ -1,7 +1,8 @@
 """Bases of attributes as schemas and workloads write them: names, mappings, matrices."""
 
+import inspect
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from domains import (
@@ -10,17 +11,16 @@ from domains import (
     Bins,
     Clipped,
     DomainError,
-    Groups,
     Identity,
     Leading,
     Moments,
     Prefix,
     Ranges,
-    Total,
-    Windows,
 )
+from domains.stored import OWN_FIRST, is_ours, named_classes, schema_name
 
 from ...errors import SchemaError
+from ...files.disk import MALFORMED
 from ...text import near
 from .dates import AS_NUMBERS, edge_text, is_dated, is_open, place
 from .groups import level_base, level_labels, level_names, level_of
@@ -29,18 +29,6 @@ from .numbers import clipped_base, clipped_name
 if TYPE_CHECKING:
     from .schema import Attribute
 
-_NAMED: dict[str, Callable[[int], AbstractBase]] = {
-    "identity": Identity,
-    "prefix": Prefix,
-    "ranges": Ranges,
-}
-_KEYS = {
-    "groups": {"members"},
-    "bins": {"widths"},
-    "windows": {"width"},
-    "moments": {"degrees", "values"},
-}
-_ORDERED = Prefix | Ranges | Bins | Windows | Moments  # a catch-all has no place in these
 MIDDLES = "bin middles"
 EXPECTED_BASE = (
     'expected "identity", "prefix", "ranges", {kind = "bins", widths = [...]}, {kind = '
@@ -57,37 +45,86 @@ def as_base(value: Any, attribute: "Attribute") -> AbstractBase:
     if attribute.clip is not None:
         return clipped_base(value, attribute)
     try:
-        base = _resolved(value, attribute)
-        ordered = _numeric(attribute)
-        if isinstance(base, _ORDERED) and base.size == ordered < attribute.size:
-            base = Leading(base, attribute.size)
-    except (DomainError, TypeError) as error:
-        known = (*_NAMED, *_KEYS, *level_names(attribute))
-        name = value.get("kind") if isinstance(value, Mapping) else value
-        hint = near(name, known) if isinstance(name, str) and name not in known else ""
-        why = (
-            str(error)
-            if isinstance(error, DomainError)
-            else f"{EXPECTED_BASE}; got {value!r:.80}{hint}"
+        base = _meant(value, attribute)
+    except SchemaError:
+        raise
+    except (DomainError, *MALFORMED) as error:
+        why = str(error) if isinstance(error, DomainError) else _unknown(value, attribute)
+    else:
+        why = _misfit(base, attribute)
+        if why is None:
+            return base
+    raise SchemaError(f"attribute {attribute.name!r}: base: {why}")
+
+
+def _unknown(value: Any, attribute: "Attribute") -> str:
+    """What is said of a value that means no base."""
+    known = (*named_classes(AbstractBase), *level_names(attribute))
+    name = value.get("kind") if isinstance(value, Mapping) else value
+    hint = ""
+    if isinstance(name, str) and name not in known:
+        hint = near(name, known) or f"; hint: {OWN_FIRST}"
+    return f"{EXPECTED_BASE}; got {value!r:.80}{hint}"
+
+
+def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
+    """Why a base cannot be asked of an attribute, if it cannot."""
+    name, other = type(base).__name__, attribute.other
+    if base.is_ordered is None and other is not None:
+        return (
+            f"expected {name} to say whether the catch-all {other!r} has a place in it; hint: "
+            "is_ordered = True in the class where queries take cells in their order, else False"
         )
-        raise SchemaError(f"attribute {attribute.name!r}: base: {why}") from None
     if base.size != attribute.size:
-        cells = f"{attribute.size} cells" + (
-            "" if attribute.other is None else ", the catch-all included"
+        included = "" if other is None else ", the catch-all included"
+        return f"expected queries over {attribute.size} cells{included}, got {base.size}"
+    # moments of all cells were given a number for the catch-all as well
+    if base.is_ordered and other is not None and not isinstance(base, Moments):
+        ordered = _numeric(attribute)
+        more = ", ..." if len(inspect.signature(type(base)).parameters) > 1 else ""
+        return (
+            f"expected {name} of the {ordered} cells before the catch-all {other!r}, which has no "
+            f"place in their order, got {base.size}; hint: {name}({ordered}{more}), or a matrix"
         )
-        raise SchemaError(
-            f"attribute {attribute.name!r}: base: expected queries over {cells}, got {base.size}"
+    own = type(_inner(base))
+    if schema_name(own) is None or is_ours(own) or _comes_back(base, attribute):
+        return None
+    return (
+        f"expected {own.__name__} to equal what its constructor makes of the arguments that files "
+        "hold; hint: a frozen dataclass, whose arguments are size, text, numbers and tuples of "
+        "these"
+    )
+
+
+def _comes_back(base: AbstractBase, attribute: "Attribute") -> bool:
+    """Whether files give back a base that they hold by its name."""
+    try:
+        value = base_value(base, attribute)
+        options = value.values() if isinstance(value, dict) else [value]
+        return all(map(_is_plain, options)) and bool(
+            isinstance(value, list) or _meant(value, attribute) == base
         )
-    if isinstance(base, Prefix | Ranges | Bins | Windows) and attribute.other is not None:
-        name = type(base).__name__
-        raise SchemaError(
-            f"attribute {attribute.name!r}: base: expected {name} of the {ordered} cells before "
-            "the catch-all "
-            f"{attribute.other!r}, which has no place in their order, got {base.size}; "
-            f"hint: {name}({ordered}{'' if isinstance(base, Prefix | Ranges) else ', ...'}), or a "
-            "matrix"
-        )
-    return base
+    except (DomainError, *MALFORMED):
+        return False
+
+
+def _is_plain(value: object) -> bool:
+    """Whether TOML and JSON can hold a value."""
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return isinstance(value, str | int | float)
+
+
+def _inner(base: AbstractBase) -> AbstractBase:
+    """What is asked about the first cells, where no query is about the others; else the base."""
+    return base.base if isinstance(base, Leading) else base
+
+
+def _meant(value: Any, attribute: "Attribute") -> AbstractBase:
+    """The base that a value means; where it takes cells in order, of those before the catch-all."""
+    base = _resolved(value, attribute)
+    ahead = base.is_ordered and base.size == _numeric(attribute) < attribute.size
+    return Leading(base, attribute.size) if ahead else base
 
 
 def _numeric(attribute: "Attribute") -> int:
@@ -101,34 +138,21 @@ def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
     if isinstance(value, AbstractBase):
         return value
     if isinstance(value, Mapping):
-        kind, options = (
-            value.get("kind"),
-            {key: option for key, option in value.items() if key != "kind"},
-        )
-        if kind in _NAMED and not options:
-            return _named(kind, attribute)
-        if kind not in _KEYS or not set(options) <= _KEYS[kind]:
-            raise TypeError
-        if kind == "groups":
-            return Groups(attribute.size, **options)
-        if kind == "bins":
-            return Bins(_numeric(attribute), **options)
-        if kind == "windows":
-            return Windows(_numeric(attribute), **options)
-        return Moments(
-            **{"values": _numbers(attribute) if "values" not in options else (), **options}
-        )
+        options = dict(value)
+        return _named(options.pop("kind", None), options, attribute)
     if isinstance(value, str):
-        if value in level_names(attribute):
-            return level_base(attribute, value)
-        if value not in _NAMED:
-            raise TypeError
-        return _named(value, attribute)
+        levels = level_names(attribute)
+        return level_base(attribute, value) if value in levels else _named(value, {}, attribute)
     return Base(value)
 
 
-def _named(name: str, attribute: "Attribute") -> AbstractBase:
-    return Identity(attribute.size) if name == "identity" else _NAMED[name](_numeric(attribute))
+def _named(name: Any, options: Mapping[str, Any], attribute: "Attribute") -> AbstractBase:
+    """The base that a schema file calls ``name``; a TypeError if there is none."""
+    cls = named_classes(AbstractBase).get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise TypeError
+    size = _numeric(attribute) if cls.is_ordered else attribute.size
+    return cls._of_cells(size, lambda: _numbers(attribute), options)
 
 
 def _own_numbers(attribute: "Attribute") -> list[float] | None:
@@ -170,31 +194,16 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> Any:
     if isinstance(base, Clipped):
         asked = {"kind": "moments", "degrees": list(base.degrees)}
         return "sum" if base.degrees == (0, 1) else asked
-    if isinstance(base, Groups):
-        members = [list(group) for group in base.members]
-        return level_of(base, attribute) or {"kind": "groups", "members": members}
-    if isinstance(base, Leading):
-        named = isinstance(base.base, _ORDERED) and base.base.size == _numeric(attribute)
-        return _value(base.base) if named else base.toarray().tolist()
-    if attribute.other is not None and not isinstance(base, Identity | Moments):
+    level = level_of(base, attribute)
+    if level is not None:
+        return level
+    own = _inner(base)
+    name = schema_name(type(own))
+    meant = own is base or (own.is_ordered and own.size == _numeric(attribute))
+    if name is None or not meant:
         return base.toarray().tolist()
-    return _value(base)
-
-
-def _value(base: AbstractBase) -> Any:
-    for name, kind in _NAMED.items():
-        if type(base) is kind:
-            return name
-    if isinstance(base, Bins):
-        return {
-            "kind": "bins",
-            "widths": [w if isinstance(w, int) else list(w) for w in base.widths],
-        }
-    if isinstance(base, Windows):
-        return {"kind": "windows", "width": base.width}
-    if isinstance(base, Moments):
-        return {"kind": "moments", "degrees": list(base.degrees), "values": list(base.values)}
-    return base.toarray().tolist()
+    options = own.options()
+    return {"kind": name, **options} if options else name
 
 
 def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
@@ -202,9 +211,8 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
     level = level_of(base, attribute)
     if level is not None:
         return level_labels(attribute, level)
-    left_out = isinstance(base, Leading) and attribute.other is not None
-    own = base.base if isinstance(base, Leading) else base
-    without = f", without {attribute.other!r}" if left_out else ""
+    own = _inner(base)
+    without = "" if own is base or attribute.other is None else f", without {attribute.other!r}"
     if isinstance(own, Moments):
         return tuple(
             _moment(degree, moment_source(own, attribute), without) for degree in own.degrees
@@ -249,16 +257,6 @@ def base_name(base: AbstractBase, attribute: "Attribute") -> str:
     if isinstance(base, Leading):
         rest = "what follows" if attribute.other is None else repr(attribute.other)
         return f"{base_name(base.base, attribute)}, without {rest}"
-    if isinstance(base, Groups):
-        return level_of(base, attribute) or f"{base.queries} groups"
-    if isinstance(base, Bins):
-        return f"bins of {', '.join(map(str, base.widths))}"
-    if isinstance(base, Windows):
-        return f"windows of {base.width}"
     if isinstance(base, Moments):
-        return f"moments {', '.join(map(str, base.degrees))} of {moment_source(base, attribute)}"
-    if isinstance(base, Total):
-        return "total"
-    return next(
-        (name for name, kind in _NAMED.items() if type(base) is kind), f"{base.queries} queries"
-    )
+        return f"{base.summary()} of {moment_source(base, attribute)}"
+    return level_of(base, attribute) or base.summary()

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from domains import Groups
+from domains import AbstractBase, Groups
+from domains.stored import named_classes
 
 from ...errors import SchemaError
 from ...text import near
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from .schema import Attribute
 
 HIERARCHY = "hierarchy"
-_TAKEN = ("identity", "prefix", "ranges", "bins", "windows", "moments", "groups", "total")
 EXPECTED_GROUPS = (
     'expected groups = {region = {North = ["a", "b"], South = ["c"]}}: levels of named groups '
     "of categories, or of [low, high] edges"
@@ -52,7 +52,7 @@ def _members(value: object) -> tuple[Any, ...]:
 def checked(attribute: "Attribute") -> None:
     """Refuse levels and groups that are not of the attribute's cells."""
     for level, groups in attribute.groups or ():
-        if level in (*_TAKEN, HIERARCHY):
+        if level in (*named_classes(AbstractBase), "total", HIERARCHY):
             raise SchemaError(f"groups: expected a level of another name than {level!r}")
         seen: dict[int, str] = {}
         for (name, _), members in zip(groups, _level(attribute, level), strict=True):

@@ -68,9 +68,10 @@ class Attribute:
             of cells), ``{"kind": "bins", "widths": [2, 4]}``, ``{"kind": "windows", "width": 3}``,
             ``{"kind": "moments", "degrees": [0, 1]}`` (of the middles of bins, or of integer
             categories, unless ``"values"`` are given), a matrix with a row per query and a column
-            per cell, or an :class:`AbstractBase`. Kept as the latter; None for counts. The
-            catch-all is in no query that takes cells in order ("prefix", "ranges", bins, windows,
-            moments): it is the last cell of a table of counts, and the last column of a matrix.
+            per cell, or an :class:`AbstractBase`, one of your own also by its ``stored_as``. Kept
+            as a base; None for counts. The catch-all is in no query that takes cells in order
+            ("prefix", "ranges", bins, windows, moments): it is the last cell of a table of counts,
+            and the last column of a matrix.
             Sums of middles of bins are not sums of the values. Of a clipped number: "sum" (count
             and sum, the default), or ``{"kind": "moments", "degrees": [0, 1, 2]}``.
         clip: ``[low, high]`` for a number whose sums and means are asked for, instead of categories
@@ -551,12 +552,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         ) = None
         clip: list[float] | None = None
         other: str | None = None
-        base: (
-            str
-            | dict[str, str | int | list[int | list[int]] | list[float]]
-            | list[list[float]]
-            | None
-        ) = None
+        base: str | dict[str, Any] | list[list[float]] | None = None
         groups: (
             dict[
                 str,
@@ -691,5 +687,5 @@ def _toml(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key} = {_toml(entry)}' for key, entry in value.items())}}}"
+        return f"{{{', '.join(f'{_key(key)} = {_toml(entry)}' for key, entry in value.items())}}}"
     return _quoted(value) if isinstance(value, str) else str(value)

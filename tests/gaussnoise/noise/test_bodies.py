@@ -1063,11 +1063,11 @@ def test_answers_come_back_bit_for_bit(name, problem, tmp_path):
         )
 
 
-def test_your_own_domain_cannot_be_saved(tmp_path):
+def test_your_own_domain_without_a_name_cannot_be_saved(tmp_path):
     for domain in (Cap(2), ROTATION @ Cap(2) + [1.0, 2.0], gn.hull(LpBall(2, 2), Cap(2))):
         noise = solve("gamma", domain, tol=1e-2)
         with pytest.raises(
-            gn.InvalidDomainError, match="expected domains of this package, got Cap"
+            gn.InvalidDomainError, match="a class that files have a name for, got Cap"
         ):
             noise.save(tmp_path / "noise.npz")
         assert not (tmp_path / "noise.npz").exists()

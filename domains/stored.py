@@ -1,0 +1,97 @@
+"""What files hold of sets, bases and patterns: a name, and the arguments of a constructor."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self, TypeVar
+
+from .errors import InvalidDomainError
+
+_OWN_PACKAGE = __name__.partition(".")[0]
+_KNOWN: dict[str, type["Storable"]] = {}
+
+OWN_FIRST = "a class of your own is known by its stored_as once it is defined or imported"
+
+Kind = TypeVar("Kind", bound="Storable")
+
+
+class Storable:
+    """An object that files hold by the name of its class and the arguments of its constructor.
+
+    A class of your own is stored once it says ``stored_as``, and keeps every argument of its
+    constructor under the argument's name: numbers, arrays of doubles, tuples, sets and bases. Files
+    come from anyone, so its constructor must validate what it is given. No file names a module:
+    your class has to be defined, or imported, before its files are read.
+
+    Attributes:
+        stored_as: what files call the class; a name that no other class has, and that subclasses
+            do not inherit.
+
+    Raises:
+        InvalidDomainError: where a class is defined under a name that another one has, or none.
+    """
+
+    stored_as: ClassVar[str | None] = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = schema_name(cls)
+        if own is not None and not (isinstance(own, str) and own):
+            raise InvalidDomainError(
+                f"{cls.__name__}: expected stored_as to be a name, got {own!r:.60}"
+            )
+        for name in filter(None, (type_name(cls), own)):
+            taken = _KNOWN.get(name, cls)
+            # the same module may define it again: notebooks do, and dataclasses with slots
+            if (taken.__module__, taken.__name__) != (cls.__module__, cls.__name__):
+                raise InvalidDomainError(
+                    f"{cls.__name__}: expected stored_as to be a name of its own, got {name!r}, "
+                    f"which is that of {taken.__module__}.{taken.__name__}"
+                )
+            _KNOWN[name] = cls
+
+    def _stored(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        names = inspect.signature(type(self)).parameters
+        missing = [name for name in names if not hasattr(self, name)]
+        if missing:
+            raise InvalidDomainError(
+                f"{type(self).__name__}: expected every argument of the constructor under its own "
+                f"name, got no {missing[0]!r}"
+            )
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def _restored(cls, arguments: Mapping[str, Any]) -> Self:
+        """The object that :meth:`_stored` gave the arguments of."""
+        return cls(**arguments)
+
+
+def is_ours(cls: type) -> bool:
+    """Whether a class is of this package."""
+    return cls.__module__.partition(".")[0] == _OWN_PACKAGE
+
+
+def schema_name(cls: type[Storable]) -> str | None:
+    """What the class itself says that files call it."""
+    return vars(cls).get("stored_as")
+
+
+def type_name(cls: type[Storable]) -> str | None:
+    """What descriptions call a class: ours by its name, others as they say."""
+    return cls.__name__ if is_ours(cls) else schema_name(cls)
+
+
+def class_described(name: object) -> type[Storable] | None:
+    """The class that descriptions call ``name``."""
+    cls = _KNOWN.get(name) if isinstance(name, str) else None
+    known = cls is not None and type_name(cls) == name and not inspect.isabstract(cls)
+    return cls if known else None
+
+
+def named_classes(family: type[Kind]) -> dict[str, type[Kind]]:
+    """The classes of a family that say what files call them, by these names."""
+    return {
+        name: cls
+        for name, cls in _KNOWN.items()
+        if issubclass(cls, family) and schema_name(cls) == name
+    }
