@@ -173,7 +173,8 @@ class Seen:
         elif kind == "numbers" and not abs(value) < INEXACT:
             self._nulls = True  # no category: floats may have rounded it
         elif not self.words.many:  # values that are compared as one have one label
-            self.words.add(self._labels.setdefault((kind, value), text), rows)
+            own = "numbers" if kind == "truths" else kind  # True is 1
+            self.words.add(self._labels.setdefault((own, value), text), rows)
         if kind == "texts":
             self.texts.add(text, rows)
         self._name(value, rows)

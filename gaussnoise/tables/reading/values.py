@@ -13,9 +13,10 @@ A column has one of three forms. Its engine and its declared type say which, nev
 * ``TYPED``: polars, arrow, duckdb, Parquet, Spark, ibis. Text is text, numbers are numbers.
 * ``UNTYPED``: pandas and dask, where rows decide on a column's type: one null makes floats of
   integers, and one word makes text of numbers; so they do on extension types, where a reader or
-  ``convert_dtypes`` chose them. There 1, 1.0, "1" and "01" are the same value; so are True and
-  "true", and a timestamp and its ISO text. A number is a double: those from 2**53 on, between which
-  doubles leave integers out, are no category and no person.
+  ``convert_dtypes`` chose them. There 1, 1.0, "1" and "01" are the same value, and so are True and
+  "true", since one null may make 1.0 of True; so are a timestamp and its ISO text. A number is a
+  double: those from 2**53 on, between which doubles leave integers out, are no category and no
+  person.
 """
 
 import bisect
@@ -94,9 +95,14 @@ def integer_of_text(text: str) -> int | None:
     digits = (whole + part).lstrip("0")
     if not digits:
         return 0
-    if len(power) > 9:
+    if len(power.lstrip("+-0")) > 9:
         return None
-    zeros = int(power or "0") - len(part) + len(digits) - len(digits := digits.rstrip("0"))
+    zeros = (
+        int(power[:1].strip("0123456789") + (power.lstrip("+-0") or "0"))
+        - len(part)
+        + len(digits)
+        - len(digits := digits.rstrip("0"))
+    )
     if not 0 <= zeros <= MOST_DIGITS or len(digits) + zeros > MOST_DIGITS:
         return None
     return int(sign + digits + "0" * zeros)
@@ -111,6 +117,8 @@ def number_of(value: object, form: Form) -> int | float | None:
 
     Integers stay exact, where columns have types; other numbers are the nearest doubles.
     """
+    if form is Form.UNTYPED and (truth := _truth(value)) is not None:
+        return float(truth)
     if isinstance(value, str):
         number = None if form is Form.TYPED else double_of_text(str.__str__(value))
     else:
@@ -118,6 +126,13 @@ def number_of(value: object, form: Form) -> int | float | None:
     if isinstance(number, decimal.Decimal) or (number is not None and form is not Form.TYPED):
         number = _double(number)
     return number if number == number else None
+
+
+def _truth(value: object) -> bool | None:
+    """A truth value, also as text; None for all else."""
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(str.__str__(value).lower())
+    return bool(value) if isinstance(value, bool | np.bool_) else None
 
 
 def _double(number: int | float | decimal.Decimal) -> float:
@@ -217,17 +232,15 @@ def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
 @_total
 def key_of(value: object) -> Key | None:
     """What a value is in an ``UNTYPED`` column: equal keys are the same value. None for nothing."""
+    if (truth := _truth(value)) is not None:
+        return "number", int(truth)
     if isinstance(value, str):
         text = str.__str__(value)
         if (number := double_of_text(text)) is not None:
             return _key(number)
-        if text.lower() in ("true", "false"):
-            return "truth", text.lower() == "true"
         if (fields := _calendar(text)) is not None:
             return "moment", fields
         return _interval_key(text) or ("text", text)
-    if isinstance(value, bool | np.bool_):
-        return "truth", bool(value)
     if (number := _number(value)) is not None:
         double = _double(number)
         # no double equals the number: it is not to be taken for one
@@ -329,7 +342,7 @@ def _text_key(value: object, kind: type) -> object:
     text = str.__str__(value)
     if kind is int:
         return integer_of_text(text)
-    return {"true": True, "false": False}.get(text.lower()) if kind is bool else text
+    return _truth(text) if kind is bool else text
 
 
 def _typed_key(value: object, kind: type) -> object:

@@ -343,7 +343,7 @@ def test_numbers_of_any_type_are_clipped_alike():
         pd.Series([2, 30, -4, None], dtype="Int64"),
         pd.Series([2.0, 30.0, -4.0, None]),
         pd.Series([decimal.Decimal("2"), 10**400, -(10**400), "word"], dtype=object),
-        pd.Series([2, math.inf, np.float32(-4), True], dtype=object),
+        pd.Series([2, math.inf, np.float32(-4), "yes"], dtype=object),
         pd.Series([Fraction(2), 30, -4, decimal.Decimal("NaN")], dtype=object)[1:],
     ]
     for column in columns:
@@ -596,8 +596,10 @@ def number(value):
     """The real number that a value is once pandas has made a double of it, if it is finite."""
     if isinstance(value, complex) and value.imag == 0:
         value = value.real
-    if isinstance(value, bool | np.bool_ | np.timedelta64):
+    if isinstance(value, np.timedelta64):
         return None
+    if isinstance(value, bool | np.bool_ | str) and str(value).lower() in ("true", "false"):
+        return Fraction(str(value).lower() == "true")  # of which one null may make a number
     try:
         real = (
             float(value)
@@ -611,8 +613,6 @@ def number(value):
 
 def meant(value):
     """What a value is, whatever type the other rows of its column give it."""
-    if isinstance(value, bool | np.bool_ | str) and str(value).lower() in ("true", "false"):
-        return str(value).lower() == "true", "truth"
     real = number(value)
     if real is not None:
         return (real, "number") if abs(real) < 2**53 else None

@@ -9,6 +9,7 @@ import datetime
 import decimal
 import fractions
 import io
+import json
 import math
 import re
 import uuid
@@ -93,7 +94,7 @@ FAR = [-(2**62), 2**62, 0, 1, -1, 4112469163215143860, -8162225738455188236]  # 
 # Roles: what a column is declared to hold.
 
 ROLES = {
-    "text": gn.Attribute("v", ["x", "1", "1.5", "true", "é", "2020-01-31", "inf"], other="o"),
+    "text": gn.Attribute("v", ["x", "1", "1.5", "false", "é", "2020-01-31", "inf"], other="o"),
     "words": gn.Attribute("v", ["x", "X", "é", "e\u0301", "", "NA", "a,b"], other="o"),
     "integers": gn.Attribute("v", [1, 0, -1, 3, 100, 16777217, 2**53 - 1, 100000], other="o"),
     "large": gn.Attribute("v", [2**53 + 1, 2**53, 2**62, 2**64 - 1, 1], other="o"),
@@ -441,7 +442,7 @@ def test_every_object_has_an_answer_and_none_raises():
 
 
 def test_the_same_value_is_read_alike_however_pandas_holds_it():
-    """1, 1.0, "1" and "01"; true and "TRUE"; a day, a timestamp and its text."""
+    """1, 1.0, "1", "01", true and "TRUE"; a day, a timestamp and its text."""
     same = [
         [
             1,
@@ -455,8 +456,9 @@ def test_the_same_value_is_read_alike_however_pandas_holds_it():
             np.float32(1),
             decimal.Decimal(1),
             1 + 0j,
+            *(True, np.bool_(True), "true", "True", "TRUE"),
         ],
-        [True, np.bool_(True), "true", "True", "TRUE"],
+        [0, False, "false", -0.0, "0e9"],
         [
             DAYS[2],
             MOMENTS[3],
@@ -507,8 +509,8 @@ def test_two_persons_are_never_taken_for_one():
     persons = Counter(person_of(value, Form.TYPED) for value in apart)
     assert persons.pop(None) == 1  # ""
     assert set(persons.values()) == {1}
-    alike = [1, 1.0, np.int64(1), "1", "01", " 1", "1e0"], [2.5, "2.5", decimal.Decimal("2.50")]
-    alike += [True, "True", "TRUE"], ["2020-01-31", DAYS[2]], [math.inf, "inf", "1e400"]
+    alike = [1, 1.0, np.int64(1), "1", "01", " 1", "1e0", True, "TRUE"], [0, False, "false"]
+    alike += [2.5, "2.5", decimal.Decimal("2.50")], ["2020-01-31", DAYS[2]], [math.inf, "1e400"]
     alike += (["x"], ["X"], [b"1"], [pd.Timedelta(1)], [uuid.UUID(int=1)], [MOMENTS[0]], [0.1])
     alike += ([pd.Timestamp("2020-01-31 00:00:00.000000001")], ["2020-1-31"])
     keys = [{person_of(value, Form.UNTYPED) for value in values} for values in alike]
@@ -677,7 +679,20 @@ READ = {
     "nullable": lambda file: pd.read_csv(file, dtype_backend="numpy_nullable"),
     "arrow": lambda file: pd.read_csv(file, dtype_backend="pyarrow"),
     "converted": lambda file: pd.read_csv(file).convert_dtypes(),
+    "json": lambda file: pd.read_json(io.StringIO(in_json(file))),
 }
+
+
+def in_json(file):
+    """The rows of a CSV file with numbers, truth values and nulls as JSON has them."""
+    rows = []
+    for line in file.read().splitlines()[1:]:
+        cell = line.split(",")[0]
+        try:
+            rows.append({"v": json.loads(cell.lower() or "null")})
+        except json.JSONDecodeError:
+            rows.append({"v": cell})
+    return json.dumps(rows)
 
 
 @pytest.mark.filterwarnings("ignore::gaussnoise.errors.SchemaWarning")

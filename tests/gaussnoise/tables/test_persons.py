@@ -277,8 +277,8 @@ def test_objects_of_pandas_are_told_apart_by_value():
     who = [3, 3.0, decimal.Decimal(3), np.int64(3), "3", True, 1, b"3", None, math.nan, pd.NaT, ""]
     who += [pd.NA, [3], decimal.Decimal("sNaN"), 2**70, float("inf"), datetime.date(2024, 1, 1)]
     frame = pd.DataFrame({"who": pd.Series(who, dtype=object), "x": [0] * len(who)})
-    # 3, "3" and Decimal(3); True; 1; b"3"; infinity; a day
-    assert counted(frame, 1, PersonLimit("who", 1), "drop").tolist() == [6]
+    # 3, "3" and Decimal(3); True and 1; b"3"; infinity; a day
+    assert counted(frame, 1, PersonLimit("who", 1), "drop").tolist() == [5]
 
 
 ODD = ["x", 2.5, None, True, b"x", 7, 2**70, decimal.Decimal("0.1"), datetime.date(2020, 1, 1)]
