@@ -28,7 +28,7 @@ class Accuracy(Planned):
 
     @property
     def bracket(self) -> tuple[float, float]:
-        """Return a proven lower bound on γ, and the γ of this plan.
+        """A proven lower bound on γ, and the γ of this plan.
 
         γ is the least ``‖sd‖_p`` of any Gaussian noise that protects these answers, at unit
         sensitivity.
