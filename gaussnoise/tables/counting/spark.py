@@ -202,7 +202,7 @@ class SparkRecords:
         )
 
     def close(self) -> None:
-        """Free what Spark holds."""
+        """Release the records that Spark has cached."""
         if "coded" in self.__dict__:
             with contextlib.suppress(Exception):
                 self.coded.unpersist()
