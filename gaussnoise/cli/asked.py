@@ -17,7 +17,7 @@ from .patience import patience
 
 
 class Asked(NamedTuple):
-    """What a command line and a schema file ask for, and how accurate it should be."""
+    """The request of a command line and a schema file, and how accurate it should be."""
 
     schema: Schema
     workload: int | list[Entry]

@@ -49,7 +49,7 @@ class Commits:
             write(own)
             sync(own)
             target = self.folder / name
-            # do not create the folder itself: it is gone if this process comes too late
+            # not the folder itself, which is gone if this process comes too late
             for folder in reversed(Path(name).parents[:-1]):
                 (self.folder / folder).mkdir(exist_ok=True)
             with contextlib.suppress(FileExistsError):

@@ -108,7 +108,7 @@ class Budget:
 
     @property
     def split(self) -> dict[str, str]:
-        """What every step spends, in words."""
+        """The share of every step, in words."""
         name = "epsilon" if self.pure else "rho"
         said = {step: f"{name} = {self.of_step(step):.6g}" for step in self.shares}
         return said | (

@@ -206,7 +206,7 @@ class ApproxDP(AbstractPrivacy):
 
     def resampled(self, n: int) -> "tuple[ApproxDP, str]":
         amplified = _resampled_epsilon(self, self.epsilon, n)
-        # noise was calibrated for at least the first and at most the second of these bounds on ε
+        # the same range of ε as in _resampled_epsilon
         epsilon = min(max(self.epsilon, _LEAST_RESAMPLED), _MOST_PURE)
         lost = self.delta * (math.expm1(amplified) / math.expm1(epsilon)) * (1 + _MARGIN)
         if lost >= 1:

@@ -105,7 +105,7 @@ class AbstractPrivacy:
         return f"{self.words}{f', {scope}' if scope else ''}, by Gaussian noise of rho = {rho:.6g}"
 
     def concern(self) -> str:
-        """Return why numbers like these protect hardly any person; empty if they do protect."""
+        """Return a warning if its numbers give hardly any protection, otherwise an empty text."""
         return ""
 
     def arguments(self) -> dict[str, Any]:

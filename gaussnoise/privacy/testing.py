@@ -1,4 +1,4 @@
-"""What privacy guarantees mean for tests of one record, and which guarantees they imply."""
+"""The meaning of privacy guarantees for tests of one record, and the guarantees they imply."""
 
 import scipy
 

@@ -249,7 +249,7 @@ _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 @dataclass(frozen=True)
 class Placing:
-    """Where coded records, or groups of equal ones, are counted in tables.
+    """The places where coded records, or groups of equal ones, are counted in tables.
 
     Attributes:
         attributes: the attributes of the codes.

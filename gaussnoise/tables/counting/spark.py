@@ -111,6 +111,8 @@ class SparkRecords:
     def fingerprint(self) -> str:
         """A text that depends on the rows, but not on their order. It is not private.
 
+        Different rows hardly ever have the same text.
+
         Raises:
             DataError: some row has no cell.
         """

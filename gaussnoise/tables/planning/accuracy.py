@@ -1,4 +1,4 @@
-"""How accurate a plan is, and how accurate any mechanism could be: computed without data."""
+"""The accuracy of a plan, and bounds on that of any mechanism: computed without data."""
 
 import math
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ class Accuracy(Planned):
 
     @cached_property
     def public_saving(self) -> float:
-        """How many times larger the variance would be if the public tables were protected as well.
+        """The factor by which variance would be larger if public tables were protected as well.
 
         The comparison is with a proven lower bound. It is infinite if nothing else needs
         protection.
@@ -104,7 +104,7 @@ class Accuracy(Planned):
 
     @property
     def improvement(self) -> float:
-        """How many times larger the variance of independent noise on each marginal would be.
+        """The factor by which the variance of independent noise on each marginal would be larger.
 
         Both are the best possible for ``p``.
 
@@ -150,7 +150,7 @@ class Accuracy(Planned):
 
     @cached_property
     def replace_saving(self) -> float:
-        """How many times larger the variance of the paper's noise would be.
+        """The factor by which the variance of the paper's noise would be larger.
 
         The paper protects replaced rows by doubling the noise of γ_p(K).
 
@@ -164,7 +164,7 @@ class Accuracy(Planned):
 
     @cached_property
     def add_remove_saving(self) -> float:
-        """How many times larger the variance of the best add-remove noise at ``rho / 4`` would be.
+        """The factor by which the variance of the best add-remove noise at ``rho / 4`` is larger.
 
         That noise protects replaced rows too, since a replacement is two changes of one row.
 

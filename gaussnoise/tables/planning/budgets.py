@@ -1,4 +1,4 @@
-"""What privacy budgets mean: error against ρ, and what can be learnt about a person against ρ."""
+"""The meaning of privacy budgets: error, and what can be learnt about a person, against ρ."""
 
 import math
 from collections.abc import Iterable, Sequence

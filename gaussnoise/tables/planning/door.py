@@ -1,4 +1,4 @@
-"""From a schema and a workload to the plan with the least noise, before any data are seen."""
+"""The function from a schema and a workload to the plan with the least noise, without any data."""
 
 import math
 from collections.abc import Mapping, Sequence

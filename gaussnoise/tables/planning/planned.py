@@ -143,7 +143,7 @@ class Planned(PickledByArguments):
 
     @property
     def unit(self) -> int:
-        """How much one row adds to the integer counts that are measured.
+        """The amount that one row adds to the integer counts that are measured.
 
         It is more than one where rows count in parts, see :class:`Clipped` and :class:`Weight`.
         """

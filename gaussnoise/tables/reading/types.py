@@ -1,4 +1,4 @@
-"""What a column's declared type can hold of an attribute, and the width of its codes."""
+"""The types of columns that can hold an attribute, and the width of its codes."""
 
 import math
 import re

@@ -44,7 +44,7 @@ MOST_DIGITS = 2500  # of an integer in text; a category has fewer
 
 
 class Form(enum.Enum):
-    """What is known about a column's values, see the module."""
+    """The form of a column's values, see the module."""
 
     TEXT = "text"
     TYPED = "typed"
