@@ -157,7 +157,7 @@ class SparkRecords:
         return self._finished(count, cells, self.total, finish)
 
     def counted_in_pieces(self, S: Subset, starts: Sequence[int], finish: Finish) -> Any:
-        """Return the same for a table that is too large for a task, in pieces instead of groups.
+        """Return what :meth:`counted` does, for pieces of one table that no task can hold.
 
         Args:
             S: the attributes of the table.

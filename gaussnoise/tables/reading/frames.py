@@ -359,7 +359,7 @@ def _connect() -> Any:
 
 
 def type_name(dtype: nw.dtypes.DType) -> str:
-    """Return a type's name without parameters: those of enumerations and structures are values."""
+    """Return a type's name without its parameters, in which enumerations list values."""
     return dtype.base_type().__name__
 
 
