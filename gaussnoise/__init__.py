@@ -3,9 +3,9 @@
 import os as _os
 import sys as _sys
 
-# ``python -m gaussnoise`` looks for modules in the folder it stands in before all others, and would
-# run a stranger's numpy.py there. This file runs before __main__.py. While it does, Python calls
-# itself "-m", and the name of the module is what came before that module's own arguments.
+# ``python -m gaussnoise`` first looks for modules in the current folder, and would run an untrusted
+# numpy.py there. This file runs before __main__.py. At that time sys.argv[0] is "-m", and the name
+# of the module is what stands before the module's own arguments.
 if getattr(_sys, "argv", [])[:1] == ["-m"] and not _sys.flags.safe_path:
     _asked = _sys.orig_argv[-len(_sys.argv)]
     _found_here = _sys.path[0] == _os.path.dirname(_os.path.dirname(__file__))

@@ -1,4 +1,4 @@
-"""``python -m gaussnoise`` is the ``gaussnoise`` command."""
+"""The module behind ``python -m gaussnoise``, which is the ``gaussnoise`` command."""
 
 from .cli import main
 

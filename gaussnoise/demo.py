@@ -14,7 +14,7 @@ _WORK = (
     "professional",
 )
 
-# column of the source, and the meaning of its codes (from the data set's own notes)
+# the column of the source, and the meaning of its codes (from the data set's own notes)
 _LABELS: dict[str, tuple[str, dict[float, str]]] = {
     "marriage": (
         "rate_marriage",
@@ -44,15 +44,15 @@ _LABELS: dict[str, tuple[str, dict[float, str]]] = {
     "husband_occupation": ("occupation_husb", dict(zip(range(1, 7), _WORK, strict=True))),
 }
 
-# ages come as class midpoints, the classes open at both ends
+# ages are midpoints of classes, which are open at both ends
 _AGE_EDGES = (float("-inf"), 20, 25, 30, 35, 40, float("inf"))
 
 
 def load() -> tuple[Any, Schema]:
-    """The table (6366 rows, a pyarrow Table) and its schema.
+    """Return the table (6366 rows, a pyarrow Table) and its schema.
 
-    Eight columns of four to seven categories, age as numbers in bins, and whether the answer admits
-    an affair.
+    There are eight columns of four to seven categories, age as numbers in bins, and whether the
+    answer admits an affair.
 
     Raises:
         NotAvailableError: statsmodels is not installed.

@@ -1,4 +1,4 @@
-"""What pictures share: figures without a display, two colours, and labels shown as they are."""
+"""The common parts of pictures: figures without a display, two colours, and safe labels."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ OURS, THEIRS, WITNESS = "#1b6ca8", "#c0504d", "#e69f00"
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure that needs neither pyplot nor a display."""
+    """Return an empty figure that needs neither pyplot nor a display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -24,7 +24,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def label_text(label: object, length: int = 24) -> str:
-    """A label as matplotlib should show it: one short line, no formulas, never hidden."""
+    """Return a label for matplotlib: one short line, no formulas, never hidden."""
     line = " ".join(str(label).split())
     line = line if len(line) <= length else line[: length - 1] + "…"
     return (" " if line[:1] in ("", "_") else "") + line.replace("$", r"\$")
@@ -33,7 +33,7 @@ def label_text(label: object, length: int = 24) -> str:
 def dotted_rows(
     axes: "Axes", names: Sequence[object], estimate: NDArray, low: NDArray, high: NDArray
 ) -> None:
-    """A line for each number, from the top: interval, dot and name; NaN is a gap with a name."""
+    """Draw a line per number, from the top: interval, dot and name; NaN is a gap with a name."""
     rows = np.arange(len(names))
     axes.hlines(rows, low, high, color=OURS, lw=1.5)
     axes.plot(estimate, rows, "o", ms=4, color=OURS)
@@ -45,5 +45,5 @@ def dotted_rows(
 
 
 def dotted_height(rows: int) -> float:
-    """Inches that so many lines need."""
+    """Return the height in inches that this many lines need."""
     return 1.4 + 0.24 * rows

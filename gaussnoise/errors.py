@@ -1,19 +1,19 @@
-"""What can go wrong. Messages say expected, got, hint, and never show a value taken from data."""
+"""The errors and warnings. Messages say expected, got, hint, and never show a value of the data."""
 
 
 class GaussNoiseError(Exception):
-    """Root of every error raised by this package.
+    """The base class of all errors of this package.
 
-    Sets and tables that cannot be raise those of :mod:`domains`, whose root is ``gn.DomainError``.
+    Invalid sets and tables raise errors of :mod:`domains`, whose base class is ``gn.DomainError``.
     """
 
 
 class ParameterError(GaussNoiseError, ValueError):
-    """An argument that no data set could make valid."""
+    """An argument that is invalid for every data set."""
 
 
 class NotAvailableError(GaussNoiseError, NotImplementedError):
-    """A feature that is not there yet; the message names what to use instead."""
+    """A feature that does not exist or is not installed; the message says what to use instead."""
 
 
 class CovarianceError(GaussNoiseError, ValueError):
@@ -21,7 +21,7 @@ class CovarianceError(GaussNoiseError, ValueError):
 
 
 class CertificateError(GaussNoiseError, ValueError):
-    """A stored answer whose claims do not survive being recomputed."""
+    """A stored answer whose claims are not confirmed when they are computed again."""
 
 
 class SchemaError(GaussNoiseError, ValueError):
@@ -37,11 +37,11 @@ class OutputError(GaussNoiseError, OSError):
 
 
 class LedgerError(GaussNoiseError, RuntimeError):
-    """A ledger, or a result under it, that is missing, damaged, busy, or of something else."""
+    """A ledger, or a result under it, that is missing, damaged, busy, or another kind of file."""
 
 
 class BudgetError(GaussNoiseError, ValueError):
-    """A release that would cost more than what is left of a ledger's budget; nothing was drawn."""
+    """A release that would cost more than is left of a ledger's budget; nothing was drawn."""
 
 
 class StreamError(GaussNoiseError, RuntimeError):
@@ -49,11 +49,11 @@ class StreamError(GaussNoiseError, RuntimeError):
 
 
 class ConvergenceWarning(UserWarning):
-    """The certified gap is wider than asked for; the answer is still feasible, hence private."""
+    """The certified gap is wider than asked for; the noise is still feasible, hence private."""
 
 
 class LedgerWarning(UserWarning):
-    """A ledger on a disk that machines share: their locks may not see each other."""
+    """A ledger on a disk that machines share, where locks may not reach other machines."""
 
 
 class PolicyWarning(UserWarning):
@@ -61,7 +61,7 @@ class PolicyWarning(UserWarning):
 
 
 class PrivacyWarning(UserWarning):
-    """A privacy definition whose numbers protect hardly anybody."""
+    """A privacy definition whose numbers give hardly any protection."""
 
 
 class SchemaWarning(UserWarning):
@@ -69,11 +69,11 @@ class SchemaWarning(UserWarning):
 
 
 class StreamWarning(UserWarning):
-    """A file that an earlier tick of a stream counted comes in again."""
+    """A file comes in again that an earlier tick of a stream has counted."""
 
 
 def not_a_generator(got: object) -> ParameterError:
-    """What ``simulate`` says of anything but a numpy Generator."""
+    """Return the error of ``simulate`` for anything but a numpy Generator."""
     return ParameterError(
         "simulate: expected a numpy Generator, like np.random.default_rng(0), got "
         f"{type(got).__name__}"

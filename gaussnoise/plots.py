@@ -1,4 +1,4 @@
-"""Pictures of releases; noise and comparisons of mechanisms draw themselves, by methods."""
+"""Plots of releases; noise and comparisons of mechanisms have methods that plot them."""
 
 from .tables.release.plots import plot_heatmap, plot_intervals, plot_release
 

@@ -1,4 +1,4 @@
-"""Records as they are given: indices, rows, counts, rows of a body. No message shows a value."""
+"""Records as arguments: indices, rows, counts, rows of a body. No message shows a value."""
 
 from collections.abc import Callable
 
@@ -23,15 +23,15 @@ def check_given(
     *,
     listed: bool,
 ) -> None:
-    """Raise ParameterError unless records come by one of their names, without looking at them.
+    """Raise ParameterError unless records are given in exactly one form; do not look at them.
 
     Args:
-        function: named in messages.
-        data: rows without a name.
-        counts: of listed points.
+        function: the caller's name in messages.
+        data: records without a name of their form.
+        counts: the number of records at each listed point.
         rows: shape (n, d).
-        indices: shape (n,), of listed points.
-        listed: whether the domain is of listed points.
+        indices: shape (n,), positions of listed points.
+        listed: whether the domain has listed points.
     """
     given = sum(x is not None for x in (data, rows, indices, counts))
     if not listed and indices is not None:
@@ -55,7 +55,7 @@ def one_kind(
     *,
     listed: bool,
 ) -> ArrayLike | None:
-    """Rows, or row indices, by the name that was used; a list of numbers must say which it is."""
+    """Return rows or row indices, by the name that was used; refuse bare lists of numbers."""
     if indices is not None:
         if as_array(function, indices).ndim != 1:
             raise DataError(
@@ -82,7 +82,7 @@ def counts_of(
     *,
     others: bool = False,
 ) -> list[int]:
-    """How many records sit at each listed point; ``others``: rows elsewhere are left out."""
+    """Return the number of records at each listed point; ``others``: ignore rows elsewhere."""
     if (data is None) == (counts is None):
         raise ParameterError(f"{function}: expected either data or counts=")
     if counts is None:
@@ -106,7 +106,7 @@ def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[
         indices = indices_in(function, size, data, others=others)
     elif data.ndim == 2 and data.shape[1] == dim and data.dtype.kind in "biuf":
         rows = {point.tobytes(): i for i, point in reversed(list(enumerate(points + 0.0)))}
-        with np.errstate(all="ignore"):  # of numbers too large for floats
+        with np.errstate(all="ignore"):  # from numbers too large for floats
             given = np.ascontiguousarray(data, dtype=np.float64) + 0.0
         indices = np.array([rows.get(row.tobytes(), -1) for row in given], dtype=np.int64)
         if -1 in indices and not others:
@@ -123,7 +123,7 @@ def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[
 
 
 def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDArray[np.int64]:
-    """Row indices of listed points; −1 stands for any other, which is refused unless ``others``."""
+    """Return row indices of listed points; −1 for any other, which is refused unless ``others``."""
     listed = (data >= 0) & (data < size)
     if not (others or listed.all()):
         raise DataError(f"{function}: expected row indices in 0..{size - 1}, got one outside")
@@ -131,7 +131,7 @@ def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDAr
 
 
 def check_on_outside(function: str, on_outside: object) -> None:
-    """Raise ParameterError unless it says what becomes of records outside the domain."""
+    """Raise ParameterError unless it says what to do with records outside the domain."""
     if on_outside not in ("refuse", "project", "drop"):
         raise ParameterError(
             f'{function}: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
@@ -145,7 +145,7 @@ def check_finite(function: str, rows: Array) -> None:
 
 
 def real_rows(function: str, dim: int, data: ArrayLike | None) -> NDArray:
-    """Real-valued records as rows, shape (n, dim), not looked at yet."""
+    """Return real-valued records as rows, shape (n, dim), whose values are not checked yet."""
     records = as_array(function, data)
     if records.shape == (0,):
         records = np.zeros((0, dim))
@@ -158,7 +158,7 @@ def real_rows(function: str, dim: int, data: ArrayLike | None) -> NDArray:
 
 
 def as_array(function: str, values: ArrayLike | None) -> NDArray:
-    """``values`` as an array; numpy's own complaints may quote them."""
+    """Return ``values`` as an array; numpy's own errors, which may quote values, are replaced."""
     array = array_of(values)
     if isinstance(array, str):
         raise DataError(f"{function}: expected a regular array of numbers, got {array}")
@@ -166,7 +166,7 @@ def as_array(function: str, values: ArrayLike | None) -> NDArray:
 
 
 def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:
-    """The map that ``on_outside="project"`` sends records through, each by itself.
+    """Return the map that ``on_outside="project"`` applies to each record by itself.
 
     Raises:
         NotAvailableError: no such map is known.

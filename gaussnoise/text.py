@@ -1,4 +1,4 @@
-"""Released estimates, and what is said of every release."""
+"""The text of released estimates, and what is stated about every release."""
 
 import difflib
 import re
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_SHOWN = 8  # coordinates
-# What terminals obey, and what turns the order of a line around: names and labels may have it.
+_SHOWN = 8  # most coordinates that are shown
+# Characters that control a terminal or the direction of a line, which names and labels may have.
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-SHOWN_DELTA = 1e-6  # at which every budget is also said in ε
+SHOWN_DELTA = 1e-6  # the δ at which every budget is also stated as ε
 _CAVEATS = (
     "Not covered: running time; the fact of a refusal, which depends on the data; other releases "
     "of the same data.",
@@ -26,46 +26,46 @@ _CAVEATS = (
 
 
 def disclaimers(protected: str, private: bool) -> list[str]:
-    """What is promised, and what is not; who is protected, and what is taken to be public."""
+    """Return what is guaranteed and what is not: what is protected, and what is not covered."""
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
     return [f"Protected: {protected}", *_CAVEATS]
 
 
 def printable(text: str) -> str:
-    """Text with the escapes of JSON and TOML in place of what a terminal would obey."""
+    """Return text in which characters that control a terminal are escaped as in JSON and TOML."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def near(name: object, known: Iterable[object]) -> str:
-    """A hint at the known name most like another one: of another case, or nearly the same."""
+    """Return a hint at the known name that is most like another one, or an empty text."""
     names = {str(other).casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).strip().casefold(), names, n=1)
     return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
 
 
 def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:
-    """``1 marginal``, ``2 marginals``."""
+    """Return a number and its noun: ``1 marginal``, ``2 marginals``."""
     return f"{count:{form}} {one if count == 1 else many or one + 's'}"
 
 
 @cache
 def versions(*libraries: str) -> Mapping[str, str]:
-    """Of installed libraries; not cheap to find."""
+    """Return the versions of installed libraries; cached, since they are slow to find."""
     from importlib import metadata
 
     return {name: metadata.version(name) for name in libraries}
 
 
 def promise(privacy: Mapping[str, object], private: bool) -> str:
-    """The definition and its numbers, from the record of a release: ``zCDP, rho = 0.1``."""
+    """Return the guarantee and its numbers, from the record of a release: ``zCDP, rho = 0.1``."""
     names = list(privacy)
     after = names[names.index("definition") + 1 :] if "definition" in names else []
     numbers = list(takewhile(lambda name: isinstance(privacy[name], int | float), after))
-    if not numbers:  # an order that is not ours
+    if not numbers:  # a record whose keys have another order
         known = [name for name in ("epsilon", "delta", "mu", "alpha") if name in privacy]
         numbers = known or [name for name in ("rho",) if name in privacy]
-    said = [str(privacy.get("definition", "no promise on record"))]
+    said = [str(privacy.get("definition", "no privacy guarantee on record"))]
     said += [f"{name} = {privacy[name]}" for name in numbers]
     return ("" if private else "NOT PRIVATE, a simulation of ") + ", ".join(said)
 
@@ -78,9 +78,9 @@ def estimate_text(
     sd: Array | None = None,
     meaning: str | None = None,
 ) -> str:
-    """What ``print`` shows of an estimate: the first coordinates, ± known standard deviations.
+    """Return what ``print`` shows of an estimate: the first coordinates, ± standard deviations.
 
-    Or ± what ``meaning`` says in words.
+    If ``meaning`` is given, it explains what ± stands for.
     """
     neighbors = f", under {privacy['neighbors']}" if "neighbors" in privacy else ""
     lines = [

@@ -1,4 +1,4 @@
-"""The ``gaussnoise`` command: every error is one line, no data in it, and a non-zero exit."""
+"""The ``gaussnoise`` command: an error is one line without data, and gives a non-zero exit."""
 
 import signal
 import sys
@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line and exit with its status."""
     from .app import run
 
     signal.signal(signal.SIGTERM, _terminated)
@@ -15,10 +15,10 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(
             number, signal.SIG_IGN
-        )  # nothing is left to stop, and to raise in a shutdown may abort it
+        )  # there is nothing left to stop, and an exception during shutdown might abort it
     sys.exit(status)
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    """Leave as after an error, so that files of an unfinished release are removed."""
+    """Exit as after an error, so that files of an unfinished release are removed."""
     sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""The commands of ``gaussnoise``."""
+"""The application that holds all commands of ``gaussnoise``."""
 
 import importlib.metadata
 import signal
@@ -27,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings=_HELP,
     add_completion=False,
-    pretty_exceptions_enable=False,  # its tracebacks show local variables, which hold data
+    pretty_exceptions_enable=False,  # rich tracebacks show local variables, which hold data
     help="Unbiased private marginals with the least Gaussian noise, certified. "
     "--version says which; --debug, with any command, shows where an error came from, and may "
     "show data.",
@@ -69,7 +69,7 @@ _INTERRUPTED = 128 + signal.SIGINT
 
 
 def run(arguments: list[str]) -> int:
-    """Exit status of one command line."""
+    """Run one command line, and return its exit status."""
     if arguments == ["--version"]:
         say(importlib.metadata.version("gaussnoise"))
         return 0

@@ -1,4 +1,4 @@
-"""From options to what is asked for: tables, targets, a budget, a plan."""
+"""Functions from options to what is asked for: tables, targets, a budget, a plan."""
 
 import os
 import re
@@ -17,11 +17,11 @@ from .patience import patience
 
 
 class Asked(NamedTuple):
-    """What a command line and a schema file ask for, and how accurate it is to be."""
+    """The request of a command line and a schema file, and how accurate it should be."""
 
     schema: Schema
     workload: int | list[Entry]
-    targets: Any  # as plan takes them; None where nothing is said
+    targets: Any  # as plan takes them; None if none are given
 
 
 def asked_for(
@@ -31,7 +31,7 @@ def asked_for(
     target: list[str] | None = None,
     written: tuple[str | None, str | None, str | None, str | None] = (None, None, None, None),
 ) -> Asked:
-    """From a schema file and the options that say which tables, how accurate, how written."""
+    """Return what a schema file and the options for tables, accuracy and dialect ask for."""
     schema = Schema.load(path)
     schema = replace(schema, file=dialect_of(schema.file, *written))
     targets: dict[frozenset[str], Target] = dict(map(target_of, target or []))
@@ -54,7 +54,7 @@ def asked_for(
     entries = [one.entry for one in wanted]
     if within is not None or all(goal is None for goal in goals):
         return Asked(schema, entries, within if within is not None else targets or None)
-    if targets:  # those of the command line come first
+    if targets:  # targets of the command line take precedence
         own = {
             frozenset(entry): goal
             for entry, goal in zip(entries, goals, strict=True)
@@ -65,7 +65,7 @@ def asked_for(
 
 
 def target_of(text: str) -> tuple[frozenset[str], Target]:
-    """Names and what is asked of them, from ``sex,age=50`` or ``age=80@0.99``."""
+    """Return names and a target, from ``sex,age=50`` or ``age=80@0.99``."""
     names, equals, numbers = text.rpartition("=")
     rows, at, level = numbers.partition("@")
     try:
@@ -80,7 +80,7 @@ def target_of(text: str) -> tuple[frozenset[str], Target]:
 
 
 def parts_of(text: str) -> list[str]:
-    """What stands between commas; a part in "…" may have commas of its own, and "" for a quote.
+    """Return the parts between commas; a part in "…" may contain commas, and "" for a quote.
 
     >>> parts_of('age:prefix, "pay, net", "pay, gross":ranges')
     ['age:prefix', 'pay, net', 'pay, gross:ranges']
@@ -106,7 +106,7 @@ def plan_of(
     weight: str | None = None,
     public: str | None = None,
 ) -> Plan:
-    """The plan that all options together ask for."""
+    """Return the plan that all options together ask for."""
     free = asked.targets is not None and budget == (None, None, None)
     relation: Any = neighbors
     with patience(ERR, "planning"):
@@ -132,7 +132,7 @@ def budgets_of(
     rows_per_person: int,
     plot: Path | None,
 ) -> Budgets:
-    """What budgets mean before one is chosen, drawn if asked for."""
+    """Return what budgets mean before one is chosen, and save a picture if asked for."""
     if plot is not None and os.path.lexists(plot):
         raise OutputError(f"plan: {plot} exists already; hint: choose a new name")
     options: dict[str, Any] = {"neighbors": neighbors, "p": p, "rows_per_person": rows_per_person}
@@ -143,7 +143,7 @@ def budgets_of(
     if plot is not None:
         try:
             table.plot().savefig(plot)
-        except (OSError, ValueError) as error:  # a format that matplotlib does not know
+        except (OSError, ValueError) as error:  # ValueError: a format that matplotlib does not know
             raise OutputError(
                 f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
             ) from None
@@ -151,7 +151,7 @@ def budgets_of(
 
 
 def weight_of(text: str) -> Weight:
-    """A column and its largest weight, from ``COLUMN:MOST``."""
+    """Return a column and its largest weight, from ``COLUMN:MOST``."""
     column, _, most = text.rpartition(":")
     try:
         return Weight(column, float(most))
@@ -169,19 +169,19 @@ def dialect_of(
     encoding: str | None = None,
     quote: str | None = None,
 ) -> Dialect:
-    """How files are written: as options say, and else as ``base``, which a schema states."""
+    """Return the dialect ``base``, which a schema states, with the options that are given."""
     delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
     said = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "quote": quote}
     return replace(base, **{name: value for name, value in said.items() if value is not None})
 
 
 def table_of(paths: list[Path]) -> str | list[str]:
-    """One table, in one file or several."""
+    """Return one table, in one file or several."""
     return str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
 
 
 def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:
-    """Of how many attributes marginals are wanted, or the tables one by one."""
+    """Return k for all k-way marginals, or the tables one by one."""
     if len(marginals) == 1 and marginals[0].isdigit():
         return int(marginals[0])
     return [
@@ -190,7 +190,7 @@ def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entr
 
 
 def privacy_of(rho: float | None, epsilon: float | None, delta: float | None) -> AbstractPrivacy:
-    """The budget, in one of two ways."""
+    """Return the budget from one of its two forms."""
     if rho is not None and epsilon is None and delta is None:
         return zCDP(rho)
     if rho is None and epsilon is not None and delta is not None:

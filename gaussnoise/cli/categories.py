@@ -58,7 +58,8 @@ def show_categories(
     """Find the frequent values of a column, where no list of them is public: TOML for a schema."""
     if out is not None and os.path.lexists(out):
         raise OutputError(f"categories: {out} exists already; hint: choose a new name")
-    wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}  # checked there
+    # the function checks these values
+    wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}
     categories = discover_categories(
         dialect_of(Dialect(), delimiter, decimal, encoding, quote).table(table),
         column,

@@ -1,4 +1,4 @@
-"""Where commands write: text, one JSON document, or a word on standard error."""
+"""The output of commands: text, one JSON document, or progress on standard error."""
 
 import sys
 
@@ -12,10 +12,10 @@ ERR = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def show(document: Document) -> None:
-    """A document alone, without what a console would make of it."""
+    """Write a JSON document alone, without a console's formatting."""
     sys.stdout.write(written(document) + "\n")
 
 
 def say(text: str, to: Console = OUT) -> None:
-    """Lines of text, in which no name or label can command a terminal."""
+    """Print lines of text, in which no name or label can send a command to the terminal."""
     to.print(printable(text), markup=False)

@@ -1,4 +1,4 @@
-"""The command that makes a small table to try the others on."""
+"""The command that makes a small table for trying the other commands."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ def demo() -> None:
         "survey of 1974)"
     )
     say(f"wrote {folder}/schema.toml         its public schema")
-    # a virtual environment that is not activated has the command, but not on the path
+    # an environment that is not activated has the command, but not on the path
     command = "gaussnoise" if shutil.which("gaussnoise") else os.path.relpath(sys.argv[0])
     say(
         "\nTry next:\n"

@@ -1,4 +1,4 @@
-"""What commands say with ``--json``: one document each, whose keys stay."""
+"""The JSON documents of commands with ``--json``, one for each, with stable keys."""
 
 import json
 import math
@@ -25,12 +25,12 @@ Document = Mapping[str, object]
 
 
 def written(document: Document) -> str:
-    """One JSON document; numbers that JSON does not know, infinite ones and NaN, are null."""
+    """Return the text of a JSON document, with null for infinite numbers and NaN."""
     return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON knows it."""
+    """Return a value as JSON types."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -43,7 +43,7 @@ def _plain(value: Any) -> Any:
 
 
 def plan_document(plan: Plan) -> Document:
-    """``gaussnoise plan --json``: what was asked for, its accuracy, cost and proof."""
+    """Return ``gaussnoise plan --json``: the request, its accuracy, its cost and its proof."""
     z = quantile(LEVEL)
     entries = zip(
         plan.entries,
@@ -91,7 +91,7 @@ def plan_document(plan: Plan) -> Document:
 
 
 def _optimality(plan: Plan) -> Document:
-    """The proof, in numbers."""
+    """Return the proof of optimality in numbers."""
     return {
         "p": str(plan.noise.p),
         "error": plan.error,
@@ -105,7 +105,7 @@ def _optimality(plan: Plan) -> Document:
 
 
 def budgets_document(choices: Budgets) -> Document:
-    """``gaussnoise plan --json`` without a budget: what each budget would mean."""
+    """Return ``gaussnoise plan --json`` without a budget: what each budget would mean."""
     return {
         "format": "gaussnoise.budgets/1",
         "draft": choices.plan.schema.is_draft,
@@ -119,7 +119,7 @@ def budgets_document(choices: Budgets) -> Document:
 
 
 def bound_document(plan: Plan) -> Document:
-    """``gaussnoise bound --json``: what nothing can beat, why, and this plan beside it."""
+    """Return ``gaussnoise bound --json``: the lower bound, its reason, and this plan's error."""
     return {
         "format": "gaussnoise.bound/1",
         "p": str(plan.noise.p),
@@ -131,18 +131,18 @@ def bound_document(plan: Plan) -> Document:
 
 
 def release_document(folder: Path) -> Document:
-    """``gaussnoise release --json``: where it is, and its ``release.json``."""
+    """Return ``gaussnoise release --json``: the folder, and its ``release.json``."""
     record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
     return {"format": "gaussnoise.released/1", "folder": folder, "record": record}
 
 
 def means_document(means: ColumnMeans, out: Path | None) -> Document:
-    """``gaussnoise mean --json``: as in its file."""
+    """Return ``gaussnoise mean --json``, which is as in the file."""
     return {**json.loads(means.to_json()), "file": out}
 
 
 def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | None) -> Document:
-    """``gaussnoise optimize --json``: errors at unit sensitivity, and their proof."""
+    """Return ``gaussnoise optimize --json``: errors at unit sensitivity, and their proof."""
     return {
         "format": "gaussnoise.optimized/1",
         "neighbors": neighbors,
@@ -157,14 +157,14 @@ def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | No
 
 
 def written_document(file: Path, **more: object) -> Document:
-    """``--json`` of commands that only write a file."""
+    """Return the ``--json`` document of commands that only write a file."""
     return {"format": "gaussnoise.written/1", "file": file, **more}
 
 
 def draft_document(
     schema: Schema, left_out: Mapping[str, str], toml: str, file: Path | None
 ) -> Document:
-    """``gaussnoise schema --json``: the draft, which is as confidential as the table."""
+    """Return ``gaussnoise schema --json``: the draft, which is as confidential as the table."""
     return {
         "format": "gaussnoise.draft/1",
         "file": file,
@@ -175,7 +175,7 @@ def draft_document(
 
 
 def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
-    """``gaussnoise ledger show --json``: the last charges and refusals, or all, oldest first."""
+    """Return ``gaussnoise ledger show --json``: the last entries, or all, oldest first."""
     return {
         "format": "gaussnoise.ledger.shown/1",
         "rho": ledger.rho,
@@ -195,7 +195,7 @@ def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
 
 
 def stream_document(stream: Stream, folder: Path) -> Document:
-    """``gaussnoise stream show --json``: how far it is, and where its last tables are."""
+    """Return ``gaussnoise stream show --json``: how many ticks are done, and the last tables."""
     plan, done = stream.plan, len(stream)
     return {
         "format": "gaussnoise.stream.shown/1",

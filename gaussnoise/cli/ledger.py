@@ -52,7 +52,7 @@ def show_ledger(
     """
     ledger = Ledger.open(path)
     delta = max(1e-6, 2 * ledger.delta) if delta is None else delta
-    left = delta - ledger.delta  # all thresholds together never spend more
+    left = delta - ledger.delta  # all thresholds together never spend more than the ledger's delta
     if not left > 0:
         raise ParameterError(
             f"ledger: expected --delta above {ledger.delta:g}, which thresholds may spend, got "
@@ -77,7 +77,7 @@ def show_ledger(
 
 
 def _lines(entry: LedgerEntry, *, thresholds: bool) -> str:
-    """What is shown of one entry."""
+    """Return the lines that are shown for one entry."""
     delta = f"delta {entry.delta:<10.6g}  " if thresholds else ""
     digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
     return (

@@ -1,4 +1,4 @@
-"""Matrices from files: numbers with commas, numpy, Matrix Market."""
+"""The matrices in files: numbers with commas, numpy, Matrix Market."""
 
 import warnings
 from pathlib import Path
@@ -12,7 +12,7 @@ from ..files.disk import opened
 
 
 def read_matrix(path: Path) -> Any:
-    """A matrix of real numbers, dense or sparse; a ParameterError says what is wrong."""
+    """Return a matrix of real numbers, dense or sparse; raise ParameterError for other content."""
     try:
         with opened(path) as file:
             if path.suffix == ".npy":
@@ -26,7 +26,7 @@ def read_matrix(path: Path) -> Any:
                 )
             file.seek(0)
             with warnings.catch_warnings():
-                warnings.simplefilter("error")  # what it says of an empty file
+                warnings.simplefilter("error")  # numpy only warns about an empty file
                 numbers = np.loadtxt(file, delimiter=",", ndmin=2, encoding="utf-8")
     except OSError as error:
         reason = (
@@ -57,7 +57,7 @@ def read_matrix(path: Path) -> Any:
 _PLAIN = "hint: frame.to_csv(path, header=False, index=False) writes numbers alone"
 
 
-# what readers of archives and of Matrix Market files raise
+# errors that readers of archives and of Matrix Market files raise
 _UNREADABLE = (
     EOFError,
     LookupError,
@@ -70,7 +70,7 @@ _UNREADABLE = (
 
 
 def _sparse(path: Path, file: BinaryIO) -> Any:
-    """A Matrix Market file, or what scipy.sparse.save_npz or numpy.savez wrote."""
+    """Return the matrix of a Matrix Market file, or one of scipy.sparse.save_npz or numpy.savez."""
     from scipy import io, sparse
 
     expected = f"optimize: expected one matrix of real numbers in {path}"
@@ -86,6 +86,6 @@ def _sparse(path: Path, file: BinaryIO) -> Any:
             return sparse.load_npz(file)
     except OSError:
         raise
-    except _UNREADABLE as error:  # whose texts may quote the file
+    except _UNREADABLE as error:  # the messages of these errors may quote the file
         raise ParameterError(f"{expected} ({type(error).__name__})") from None
     raise ParameterError(f"{expected}; hint: scipy.sparse.save_npz, or numpy.savez of one array")

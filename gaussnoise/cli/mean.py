@@ -105,7 +105,7 @@ def release_means(
 
 
 def _grouping(entry: str, schema: Path | None) -> tuple[str, list[Any]]:
-    """A grouping column and its categories, spelled out or from a schema."""
+    """Return a grouping column and its categories, from the option or from a schema."""
     name, equals, listed = entry.partition("=")
     if equals:
         return name.strip(), parts_of(listed)

@@ -17,7 +17,8 @@ Delimiter = Annotated[
     typer.Option(
         "--delimiter",
         help="Of CSV, between fields: ';' or tab. This and the next three options come before the "
-        "schema's \\[file] table, where there is one.",  # an opening bracket alone is markup
+        # without the backslash, rich would take the bracket for markup
+        "schema's \\[file] table, where there is one.",
     ),
 ]
 Decimal = Annotated[
@@ -50,7 +51,7 @@ Marginals = Annotated[
         help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m "
         'age:prefix,sex for cumulative counts; age:ranges for all runs; names with commas in "…". '
         "Left out, the schema's "
-        "[\\[workload]] tables.",  # an opening bracket alone would be markup
+        "[\\[workload]] tables.",  # without the backslash, rich would take the bracket for markup
     ),
 ]
 Rho = Annotated[
@@ -74,7 +75,7 @@ Public = Annotated[
     typer.Option(
         "--public",
         help="Under replace: attributes whose joint table is published exactly, like sex,region; "
-        "in these nobody is protected.",
+        "their values have no protection.",
     ),
 ]
 Norm = Annotated[

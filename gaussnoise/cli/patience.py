@@ -1,4 +1,4 @@
-"""A sign of life for what takes longer than two seconds, where somebody watches."""
+"""A progress bar on a terminal for work that takes longer than two seconds."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,11 +11,11 @@ from ..solvers.progress import drawn_late, told
 
 @contextmanager
 def patience(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
-    """A bar with the time so far, from two seconds on, on a terminal; gives what changes its text.
+    """Show a bar with the elapsed time after two seconds; yield a function that sets its text.
 
     Args:
-        console: where to draw, on standard error.
-        doing: what takes so long, in one word.
+        console: where to draw, on standard error; nothing is drawn unless it is a terminal.
+        doing: the work, in one word.
     """
     if not console.is_terminal:
         with told():

@@ -1,4 +1,4 @@
-"""The commands that say what a release would be, and what none can beat."""
+"""The commands that describe a release in advance, and the lower bound for any mechanism."""
 
 from pathlib import Path
 from typing import Annotated

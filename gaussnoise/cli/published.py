@@ -1,4 +1,4 @@
-"""From a folder to the release in it: of tables, or of some ticks of a stream."""
+"""The release in a folder: of tables, or of some ticks of a stream."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from ..tables import TableRelease
 
 
 def published(folder: Path, ticks: str | None) -> TableRelease:
-    """A release as it was published; of a stream, the rows of these ticks, or of all so far."""
+    """Return a published release; for a stream, of the rows of these ticks, or of all so far."""
     if not (folder / "stream.json").is_file():
         if ticks is not None:
             raise ParameterError(f"--ticks: expected the folder of a stream, got {folder}")

@@ -33,7 +33,7 @@ from .options import (
     Within,
 )
 
-_PATIENCE = 10.0  # seconds; a longer release says so first, also where nobody watches
+_PATIENCE = 10.0  # seconds; a longer release is announced, even if there is no terminal
 
 
 def make_release(
@@ -106,10 +106,11 @@ def released(
     *,
     as_json: bool = False,
 ) -> TableRelease:
-    """Say what it takes, do it, show the summary and what was written."""
+    """Announce the work, make the release, show its summary and the files, and return it."""
     if ERR.is_terminal or planned.seconds > _PATIENCE:
         say(work_text(planned), ERR)
-    wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}  # checked there
+    # the release checks these values
+    wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}
     result = planned.release(
         table, out=out, progress=ERR.is_terminal, ledger=ledger, id=id, **wanted
     )

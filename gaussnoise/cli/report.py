@@ -18,7 +18,7 @@ def write_report(
     ticks: SomeTicks = None,
     as_json: Json = False,
 ) -> None:
-    """Write one page about a release that anybody can read, from its folder alone."""
+    """Write one page about a release, for readers of any background, from its folder alone."""
     published(folder, ticks).report(out, title=title)
     if as_json:
         return show(written_document(out))

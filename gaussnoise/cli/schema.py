@@ -45,7 +45,8 @@ def draft_schema(
     if as_json:
         show(draft_document(drafted.schema, drafted.left_out, text, out))
     elif out is None:
-        say(text.removesuffix("\n"))  # escapes as in TOML: the schema stays the same
+        # printed with TOML's escapes, so that the schema stays the same
+        say(text.removesuffix("\n"))
     else:
         say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')}")
     ERR.print(

@@ -33,7 +33,7 @@ from .options import (
 )
 from .patience import patience
 
-_FEW = 3  # tables of a stream that are shown
+_FEW = 3  # most tables of a stream that are shown
 
 
 def start_stream(
@@ -110,7 +110,7 @@ def start_stream(
             "stream: expected --reports K with --person: in how many ticks one person has rows at "
             f"most, got none; hint: --reports {ticks} is always true"
         )
-    wanted: dict[str, Any] = {"late": late, "workload": workload}  # checked there
+    wanted: dict[str, Any] = {"late": late, "workload": workload}  # the class checks these values
     over = Ticks(ticks, reports, apart, period=period, **wanted)
     relation: Any = neighbors
     loaded = Schema.load(schema)
@@ -196,7 +196,7 @@ def show_stream(
 
 @contextmanager
 def _warnings_said() -> Iterator[None]:
-    """A block whose warnings are lines on standard error, as they come."""
+    """Print stream warnings in this block as lines on standard error, as they occur."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", StreamWarning)
         warnings.showwarning = lambda message, *_: ERR.print(f"warning: {message}", markup=False)
@@ -204,7 +204,7 @@ def _warnings_said() -> Iterator[None]:
 
 
 def _next_text(stream: Stream, folder: Path) -> str:
-    """How the next tick is run."""
+    """Return a text on how the next tick is run."""
     done = len(stream)
     if done == stream.plan.over.n:
         return "all ticks are done: more of them take a new stream, on a budget of its own"

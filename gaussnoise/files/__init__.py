@@ -1,1 +1,1 @@
-"""Files: atomic writing, archives read with limits, pickles of arguments only."""
+"""Files: atomic writing, archives read with limits, and pickles that hold arguments only."""

@@ -1,4 +1,4 @@
-"""Named arrays and a JSON header in one ``.npz`` file, read without pickles and without trust."""
+"""Named arrays and a JSON header in one ``.npz`` file, read as untrusted and without pickles."""
 
 import json
 import math
@@ -19,17 +19,17 @@ from .disk import opened
 
 Arrays = dict[str, NDArray[Any]]
 
-# What is stored may be this large, besides four times the file itself: numbers that do not repeat
-# hardly shrink.
+# The content may have this size plus four times that of the file: numbers that do not repeat hardly
+# compress.
 _UNPACKED = 2**28
 _SHRINKS = 4
-_LONGEST_HEADER = 10_000  # characters that say shape and type of one array; numpy's own limit
+_LONGEST_HEADER = 10_000  # most characters of an array's header; also the limit of numpy
 _VERSIONS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 
-# whatever a damaged file can make zipfile, numpy, json or the constructors say
+# the errors that zipfile, numpy, json or constructors may raise for a damaged file
 DAMAGE = (
     ArithmeticError, AttributeError, DomainError, EOFError, GaussNoiseError, LookupError,
     MemoryError,
@@ -42,25 +42,25 @@ DAMAGE = (
 def write_arrays(
     path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Store a header and arrays, compressed unless they would then be too large to read again."""
+    """Store a header and arrays, compressed unless they would be too large to read again."""
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     small = sum(array.nbytes + _LONGEST_HEADER for array in contents.values()) <= _UNPACKED
-    with open(path, "wb") as file:  # an open file, or numpy would append .npz to the name
+    with open(path, "wb") as file:  # an open file, since numpy would append .npz to a name
         (np.savez_compressed if small else np.savez)(file, **contents)
 
 
 def read_arrays(
     path: str | os.PathLike[str], format: str, integers: tuple[str, ...]
 ) -> tuple[dict[str, Any], Arrays]:
-    """What :func:`write_arrays` stored: the header, and read-only arrays of floats.
+    """Return what :func:`write_arrays` stored: the header, and read-only arrays of floats.
 
-    Nothing is unpacked before the directory and the arrays' own headers say that it is small
-    enough: 256 MB and four times the size of the file.
+    Nothing is unpacked before the directory and the arrays' own headers show that it is small
+    enough: 256 MB plus four times the size of the file.
 
     Args:
         path: the file.
-        format: what the header calls itself.
-        integers: how the names of arrays of integers begin.
+        format: the format that the header must state.
+        integers: prefixes of the names of arrays of integers.
 
     Raises:
         OutputError: the file cannot be opened.
@@ -90,7 +90,7 @@ def read_arrays(
                 arrays[name] = np.lib.format.read_array(
                     packed, allow_pickle=False, max_header_size=_LONGEST_HEADER
                 )
-                if packed.read(1):  # reading to the end checks the sum
+                if packed.read(1):  # reading to the end also checks the checksum
                     raise CertificateError(f"load: expected no more than one array under {name}")
     header = json.loads(str(arrays.pop("header")))
     if not isinstance(header, dict) or header.get("format") != format:
@@ -101,7 +101,7 @@ def read_arrays(
 
 
 def damaged(path: str | os.PathLike[str], what: str, reason: str) -> CertificateError:
-    """What is said of a file that is not what it should be."""
+    """Return the error for a file that is not what it should be."""
     return CertificateError(f"load: {os.fspath(path)} is not an intact file of {what} ({reason})")
 
 
@@ -117,7 +117,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _check_header(packed: IO[bytes], name: str, kinds: str, size: int) -> None:
-    """Raise unless an array of one of these kinds follows, and fills the rest of ``size`` bytes."""
+    """Raise unless an array of one of these kinds follows and fills the rest of ``size`` bytes."""
     version = np.lib.format.read_magic(packed)
     if version not in _VERSIONS:
         raise CertificateError(f"load: expected {name} in version 1 or 2 of numpy's format")

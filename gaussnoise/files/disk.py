@@ -1,4 +1,4 @@
-"""Files and folders that are there as a whole or not at all; one opener, readers with a limit."""
+"""Files and folders that are written completely or not at all; readers with limits."""
 
 import contextlib
 import errno
@@ -22,13 +22,13 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-MOST_RECORD = 2**24  # bytes of a record in JSON, which takes up to 25 times as much memory
-# Linux: a path through it stays in a folder, whatever becomes of its name.
+MOST_RECORD = 2**24  # bytes of a JSON record, which takes up to 25 times as much memory
+# On Linux, a path through this stays in an open folder, even if its name is changed.
 _OPEN_FOLDERS = Path("/proc/self/fd")
-RESULT = "result"  # in a scratch folder
-# What it can raise to build something from a record that anyone may have written.
+RESULT = "result"  # the name of the result in a scratch folder
+# The errors that may be raised when an object is built from an untrusted record.
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError)
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # Windows has no files that let their opener wait
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # Windows has no files that block when they are opened
 
 
 class NotAFileError(OSError):
@@ -36,12 +36,15 @@ class NotAFileError(OSError):
 
 
 def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """A regular file to read from: all that strangers may have put there is opened by this.
+    """Open a regular file for reading; every untrusted path is opened by this function.
+
+    Returns:
+        The open file.
 
     Raises:
-        OSError: it cannot be read, or is no regular file: a pipe would be waited for without end.
+        OSError: it cannot be read, or is not a regular file: opening a pipe might wait forever.
     """
-    name = os.fspath(path)  # an integer would be a file that is open already
+    name = os.fspath(path)  # an integer would be taken for an open file
     try:
         return open(name, "rb", opener=_regular)
     except ValueError:  # a null character
@@ -49,7 +52,7 @@ def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 
 def _regular(path: str, flags: int) -> int:
-    """Open a file, and ask of what kind it is before anything else."""
+    """Open a file, and check that it is a regular one before anything is read."""
     handle = os.open(path, flags | _AT_ONCE)
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
@@ -62,7 +65,7 @@ def _regular(path: str, flags: int) -> int:
 
 @contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """A path to a folder, on Linux even if its name is moved or made a link; else its own path."""
+    """Yield a path to a folder; on Linux it stays valid if the folder is moved or replaced."""
     if not _OPEN_FOLDERS.is_dir():
         yield folder
         return
@@ -75,10 +78,10 @@ def held(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A path into a new folder that only we may enter, locked until the end.
+    """Yield a path into a new folder that only this user may enter, locked until the end.
 
-    The lock is the operating system's: whoever can have it knows that we are dead. Nobody else can
-    put links into it.
+    The lock is the operating system's: if another program gets it, this one is dead. Other users
+    cannot put links into the folder.
     """
     folder.mkdir(mode=0o700)
     if not _OPEN_FOLDERS.is_dir():
@@ -87,7 +90,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(handle).st_uid not in (os.geteuid(), folder.parent.stat().st_uid):
-            # another one was put in its place; where all files are one user's, so is the parent
+            # Another user's folder was put in its place. Where all files belong to one user, so
+            # does the parent folder.
             raise PermissionError
         _lock(handle)
         yield _OPEN_FOLDERS / str(handle)
@@ -96,7 +100,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def _lock(handle: int) -> bool:
-    """Whether a lock was free, and is ours now; False as well where there are no locks."""
+    """Return whether a lock was free and is now taken; False also if there are no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # pyright: ignore[reportOptionalMemberAccess] (Linux)
     except OSError:
@@ -106,7 +110,7 @@ def _lock(handle: int) -> bool:
 
 @contextmanager
 def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
-    """Whether no other program is in such a block with this file; ``unknown`` without locks.
+    """Yield whether no other program is in such a block with this file; ``unknown`` without locks.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -129,9 +133,9 @@ def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def aside(target: Path, who: str = "save") -> Iterator[Path]:
-    """Where to write what becomes ``target`` once it is complete, and vanishes if it never is.
+    """Yield a path whose file becomes ``target`` once it is complete, and is removed otherwise.
 
-    What programs left that were killed while they wrote the same target is taken away first.
+    Files that killed programs left while they wrote the same target are removed first.
     """
     with held(target.parent) as parent:
         _clear(parent, target.name)
@@ -146,7 +150,7 @@ def aside(target: Path, who: str = "save") -> Iterator[Path]:
 
 
 def _clear(parent: Path, name: str) -> None:
-    """Take away what :func:`aside` of dead programs left for the same name."""
+    """Remove what dead programs in :func:`aside` left for the same name."""
     if not _OPEN_FOLDERS.is_dir():
         return
     left = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.partial")
@@ -162,26 +166,30 @@ def _clear(parent: Path, name: str) -> None:
 
 
 def result_in(scratch: Path) -> Path:
-    """Where a scratch folder's result is; it may be the folder itself, as in the first ledgers."""
+    """Return the path of a scratch folder's result: the folder itself in the first ledgers."""
     inner = scratch / RESULT
     return inner if os.path.lexists(inner) else scratch
 
 
 def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger") -> None:
-    """Give a complete file or directory its name unless taken; or make a name it has last.
+    """Give a complete file or directory its name unless taken; or sync a name that it has.
 
     Args:
-        scratch: what is to be named, if it has no name yet.
+        scratch: the file or directory to name, or None if it has its name already.
         parent: the folder to put it into, :func:`held` since it was chosen.
-        place: what the name is to whoever asked.
-        who: speaks in messages.
+        place: the target as the caller named it.
+        who: the name of the caller in messages.
+
+    Raises:
+        OutputError: the name is taken, cannot be created, or its folder was moved meanwhile.
     """
     named = parent / place.name
     try:
         if scratch is None:
             pass
         elif scratch.is_dir():
-            if os.path.lexists(named):  # renaming would replace an empty directory
+            # a check is needed, since renaming replaces an empty directory
+            if os.path.lexists(named):
                 raise FileExistsError
             scratch.rename(named)
         else:
@@ -205,11 +213,11 @@ def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger"
 
 
 def sync(path: Path, deep: bool = True) -> None:
-    """Have the disk keep a file, or a directory with all in it."""
+    """Sync a file, or a directory with all its content, to the disk."""
     if path.is_dir():
         for inner in path.iterdir() if deep else ():
             sync(inner)
-        if os.name == "nt":  # has no such call for directories
+        if os.name == "nt":  # Windows cannot sync directories
             return
     handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
     try:
@@ -219,7 +227,7 @@ def sync(path: Path, deep: bool = True) -> None:
 
 
 def remove(path: Path) -> None:
-    """Take a file, a link or a directory away, if it can be."""
+    """Remove a file, a link or a directory, if possible."""
     with contextlib.suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -228,7 +236,7 @@ def remove(path: Path) -> None:
 
 
 def remove_at_once(folder: Path) -> None:
-    """The same of a folder that others still write into: from now on they find nothing there."""
+    """Remove a folder that other programs still write into; it vanishes for them at once."""
     gone = folder.with_name(f"{folder.name}.{secrets.token_hex(8)}")
     with contextlib.suppress(OSError):
         folder.rename(gone)
@@ -237,7 +245,7 @@ def remove_at_once(folder: Path) -> None:
 
 
 def check_parent(place: Path, who: str) -> None:
-    """Refuse a place that is taken, or in a folder that cannot be written."""
+    """Raise OutputError for a place that is taken, or in a folder that cannot be written."""
     try:
         taken = _exists(place)
         writable = place.parent.is_dir() and os.access(place.parent, os.W_OK | os.X_OK)
@@ -253,7 +261,7 @@ def check_parent(place: Path, who: str) -> None:
 
 
 def _exists(place: Path) -> bool:
-    """Whether anything has this name; unlike ``lexists``, other failures are raised."""
+    """Return whether any file has this name; unlike ``lexists``, raise other failures."""
     try:
         place.lstat()
     except FileNotFoundError:
@@ -262,13 +270,13 @@ def _exists(place: Path) -> bool:
 
 
 def file_digest(path: Path) -> str:
-    """sha256 of a regular file, read in pieces."""
+    """Return the sha256 of a regular file, read in pieces."""
     with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def save_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a new file: all of it or, whatever happens, nothing.
+    """Write a new file: all of it, or nothing after a failure of any kind.
 
     Raises:
         OutputError: the file exists, or cannot be written.
@@ -289,11 +297,11 @@ def save_text(path: str | os.PathLike[str], text: str) -> None:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
-    """Typed errors while a file is read that only ``writer`` writes, whatever is in it.
+    """Raise typed errors while a file of any content is read that only ``writer`` should write.
 
     Raises:
         OutputError: it cannot be read.
-        CertificateError: anything else.
+        CertificateError: any other fault.
     """
     try:
         yield
@@ -306,11 +314,11 @@ def reading(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
 
 
 def read_json(path: Path, most: int = MOST_RECORD) -> Any:
-    """The value in a JSON file of at most so many bytes.
+    """Return the value in a JSON file of at most ``most`` bytes.
 
     Raises:
         OSError: it cannot be read.
-        ValueError: anything else.
+        ValueError: any other fault.
     """
     with opened(path) as file:
         content = file.read(most + 1)
@@ -323,7 +331,7 @@ def read_json(path: Path, most: int = MOST_RECORD) -> Any:
 
 
 def files_in(folder: Path) -> Iterator[str]:
-    """Paths inside a folder, of all that is there but folders; links are not followed.
+    """Yield the paths inside a folder of all that is not a folder; links are not followed.
 
     Raises:
         OSError: it cannot be read.
@@ -340,7 +348,7 @@ def files_in(folder: Path) -> Iterator[str]:
 
 
 def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """sha256 of every file of a release, except its ``release.json``.
+    """Return the sha256 of every file of a release, except its ``release.json``.
 
     Files that are in ``known`` are not read again.
     """
@@ -353,12 +361,12 @@ def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
 
 
 def folder_fault(folder: Path, files: Mapping[str, str], every: bool) -> str | None:
-    """What is wrong with the files of a release, in words; None if they are what was released.
+    """Return what is wrong with the files of a release, in words; None if they are unchanged.
 
     Args:
-        folder: holds them.
-        files: sha256 of each, by its path inside.
-        every: whether there may be no others but ``release.json``.
+        folder: the folder of the release.
+        files: the sha256 of each file, by its path inside.
+        every: whether other files than these and ``release.json`` are a fault.
 
     Raises:
         OSError: they cannot be read.
@@ -370,7 +378,7 @@ def folder_fault(folder: Path, files: Mapping[str, str], every: bool) -> str | N
         if stat.S_ISREG(os.lstat(folder / name).st_mode):
             there.add(name)
     for name, sha256 in files.items():
-        if name not in there:  # nor what is behind a link, or outside
+        if name not in there:  # also false for files behind a link, or outside
             return f"{name!r} is missing, or no file inside the folder"
         if file_digest(folder / name) != sha256:
             return f"{name!r} is not what was released: its sha256 differs"

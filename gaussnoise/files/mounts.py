@@ -1,4 +1,4 @@
-"""What kind of disk a file is on, as Linux tells."""
+"""The kind of disk that a file is on, as Linux reports it."""
 
 import contextlib
 import os
@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TABLE = Path("/proc/self/mountinfo")
-# Several machines write to these, or may; their locks are left to servers and options that nobody
-# here can see.
+# Several machines write to these, or may. Whether locks work there depends on servers and options
+# that cannot be seen from here.
 _SHARED = {
     "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "gpfs",
     "lustre", "ncpfs", "nfs",
     "nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb2", "smb3",
     "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 }  # fmt: skip
-_LOCAL_FUSE = {"fuse.fuse-overlayfs"}  # containers without root; "fuseblk" is a local disk as well
+# used by containers without root; "fuseblk" is a local disk as well
+_LOCAL_FUSE = {"fuse.fuse-overlayfs"}
 
 
 class Mount(NamedTuple):
-    """Attributes: point: where it is; kind: of file system."""
+    """A mounted file system. Attributes: point: its folder; kind: its type."""
 
     point: str
     kind: str
@@ -33,7 +34,7 @@ class Mount(NamedTuple):
 
 
 def mount_of(path: Path, table: str | None = None) -> Mount | None:
-    """What a file or folder is on; None where this cannot be known."""
+    """Return the file system that a file or folder is on; None if this cannot be known."""
     if table is None:
         with contextlib.suppress(OSError):
             table = _TABLE.read_text(encoding="utf-8", errors="surrogateescape")
@@ -44,13 +45,13 @@ def mount_of(path: Path, table: str | None = None) -> Mount | None:
             continue
         if deepest is None or len(mount.point) >= len(
             deepest.point
-        ):  # the last one hides those before
+        ):  # a later mount hides earlier ones at the same point
             deepest = mount
     return deepest
 
 
 def _mount(line: str) -> Mount | None:
-    """One line: numbers, root, point, options, "-", kind, …; blanks in names are octal."""
+    """Return the mount of one line: numbers, root, point, options, "-", kind; blanks are octal."""
     fields, _, rest = line.partition(" - ")
     try:
         point, kind = fields.split(" ")[4], rest.split(" ")[0]

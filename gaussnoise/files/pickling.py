@@ -1,4 +1,4 @@
-"""What a pickle of our objects holds. Unpickling runs what its maker wrote: trust the maker."""
+"""The content of our pickles. Unpickling runs code of its maker, so trust the maker."""
 
 from dataclasses import fields
 from types import MappingProxyType
@@ -8,8 +8,8 @@ from typing import Any
 class PickledByArguments:
     """Dataclasses whose pickles and copies hold the constructor's arguments and nothing else.
 
-    What was derived from them is derived again, and checked again: a noise scale or a codebook that
-    somebody put in its place does not travel.
+    What is derived from the arguments is derived and checked again after unpickling. So a noise
+    scale or a codebook that was replaced in the object is not carried over.
     """
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Privacy definitions and conversions between them; the sampler and the ledger."""
+"""Privacy guarantees and conversions between them; the noise sampler and the ledger."""
 
 from .definitions import (
     GDP,

@@ -1,36 +1,36 @@
-r"""(ε, δ) of Gaussian noise, exactly: Balle & Wang (2018), Theorem 8.
+r"""The exact (ε, δ) of Gaussian noise: Balle & Wang (2018), Theorem 8.
 
 Gaussian noise of whitened sensitivity Δ is (ε, δ)-differentially private iff ``δ(ε, Δ) <= δ``,
 where
 
     δ(ε, Δ) = Φ(−a) − e^ε Φ(−b) = φ(a) (R(a) − R(b)),   a = ε/Δ − Δ/2,   b = ε/Δ + Δ/2,
 
-and R = Φ(−·)/φ is Mills' ratio: no factor overflows, and since ``e^ε φ(b) = φ(a)`` nothing large
-cancels.
+and R = Φ(−·)/φ is Mills' ratio. In this form no factor overflows, and since ``e^ε φ(b) = φ(a)``
+there is no cancellation of large terms.
 """
 
 import math
 
 import scipy
 
-# ρ is kept this much smaller, relatively, than the search finds: 100 times what an error of
-# evaluating δ(ε, Δ) did to it at worst, against 400 digits
+# Relative margin by which ρ is kept below what the search finds: 100 times the largest effect on ρ
+# of rounding in δ(ε, Δ), measured against 400 digits.
 MARGIN = 1e-9
 _MOST_EPSILON = 700.0  # e^ε overflows soon after
-_MOST_DELTA = 0.99  # of larger ones, 1 − δ would matter, and nobody wants them
+_MOST_DELTA = 0.99  # larger δ would need an accurate 1 − δ, and have no use
 _SMALL = 1e-4
 
 
 def log_delta(epsilon: float, distance: float) -> float:
-    """``log δ(ε, Δ)``, or a little more, for ``ε >= 0`` and ``Δ > 0``."""
+    """Return ``log δ(ε, Δ)``, or slightly more, for ``ε >= 0`` and ``Δ > 0``."""
     a, b = epsilon / distance - distance / 2, epsilon / distance + distance / 2
     if a < -10:
         return 0.0
-    if a > 40:  # less than any float, as δ(ε, Δ) <= Φ(−a)
+    if a > 40:  # δ(ε, Δ) <= Φ(−a) is below the least float; this bounds its logarithm
         return -a * a / 2
     if distance < _SMALL:
-        # R' = −(1 − xR) and 1 − xR = ∫ t exp(−xt − t²/2) dt is convex: the trapezoidal rule is
-        # above the integral
+        # The difference is the integral of −R' = 1 − xR over [a, b]. It is convex, since 1 − xR = ∫
+        # t exp(−xt − t²/2) dt, so that the trapezoidal rule is above the integral.
         difference = distance * ((1 - a * _mills(a)) + (1 - b * _mills(b))) / 2
     else:
         difference = _mills(a) - _mills(b)
@@ -42,12 +42,12 @@ def _mills(x: float) -> float:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Half the largest Δ² with (ε, δ)-private noise, less a margin; 0 where none is found."""
+    """Return half the largest Δ² with (ε, δ)-private noise, less a margin; 0 if none is found."""
     if not (delta > 0 and epsilon <= _MOST_EPSILON):
         return 0.0
     goal = math.log(min(delta, _MOST_DELTA))
-    # two that are private for sure: Bun & Steinke (2016), Proposition 1.3, where a = √(−2 log δ);
-    # and ε = 0
+    # Two distances that are known to be private: Bun & Steinke (2016), Proposition 1.3, where a =
+    # √(−2 log δ); and the one for ε = 0.
     low = max(
         math.sqrt(2) * epsilon / (math.sqrt(epsilon - goal) + math.sqrt(-goal)),
         math.sqrt(2 * math.pi) * math.exp(goal),
@@ -62,10 +62,11 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def least_epsilon(rho: float, delta: float, most: float) -> float:
-    """The least ε in [0, most] for which ``Δ = √(2ρ)``, with a margin, is (ε, δ)-private."""
+    """Return the least ε in [0, most] for which ``Δ = √(2ρ)``, with a margin, is (ε, δ)-private."""
     if not (0 < delta < 1 and most <= _MOST_EPSILON):
         return most
-    # a smaller margin than largest_rho's, whose answers are thus no more than what was asked for
+    # The margin is smaller than that of largest_rho, so that the ρ which that function returns for
+    # (ε, δ) has an ε of at most the one asked for.
     goal, distance = math.log(min(delta, _MOST_DELTA)), math.sqrt(2 * rho) * (1 + MARGIN / 4)
     low, high = 0.0, most
     if log_delta(low, distance) <= goal:

@@ -1,4 +1,4 @@
-"""One budget for all steps of an estimator: how it is split, what it costs, what is said of it."""
+"""The budget of an estimator's steps: how it is split, what it costs and how it is described."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from .lattice_bound import MIN_STEPS
 
 @dataclass(frozen=True)
 class Budget:
-    """A promise, and the share of it that every step may spend.
+    """A privacy guarantee, and the share of its budget that every step may spend.
 
     Under pure privacy shares of ε add up. Otherwise every step adds discrete Gaussian noise and may
-    look at what came before: shares of ρ add up, under zCDP by its composition, under the other
-    promises since adaptive Gaussian steps are together no easier to tell apart than one Gaussian of
-    the whole ρ (Dong, Roth & Su 2022, Corollary 3.3).
+    depend on earlier results, and shares of ρ add up: under zCDP by its composition theorem; under
+    the other guarantees since adaptive Gaussian steps are together no easier to tell apart than one
+    Gaussian of the whole ρ (Dong, Roth & Su 2022, Corollary 3.3).
 
     Attributes:
-        privacy: the promise.
-        shares: parts of the whole, by step; positive. They need not add up to one.
-        draws: how many integer noises all steps draw, at most.
-        thresholded: part of δ that is spent on a threshold instead of on noise.
+        privacy: the privacy guarantee.
+        shares: the positive share of every step. They need not add up to one.
+        draws: the most integer noises that all steps draw together.
+        thresholded: the part of δ that is spent on a threshold instead of on noise.
     """
 
     privacy: AbstractPrivacy
@@ -44,10 +44,10 @@ class Budget:
         gaussian: bool = True,
         thresholded: float = 0.0,
     ) -> "Budget":
-        """Of a promise that the estimator knows noise for.
+        """Return the budget of a guarantee that the estimator has noise for.
 
         Raises:
-            ParameterError: another kind of promise.
+            ParameterError: another kind of guarantee.
         """
         if isinstance(privacy, AbstractPrivacy) and privacy.noise == "laplace":
             if not pure:
@@ -70,7 +70,7 @@ class Budget:
 
     @cached_property
     def _for_noise(self) -> tuple[AbstractPrivacy, float]:
-        """What is left for noise, and the δ of the threshold."""
+        """The guarantee that is left for noise, and the δ of the threshold."""
         split = self.privacy.failing(self.thresholded) if self.thresholded else None
         return split or (self.privacy, 0.0)
 
@@ -81,16 +81,16 @@ class Budget:
 
     @cached_property
     def whole(self) -> float:
-        """ε or ρ of all steps together."""
+        """The ε or ρ of all steps together."""
         if self.pure:
             return self.privacy.to_epsilon()
         return self._for_noise[0].to_zcdp(max(self.draws, 1), MIN_STEPS).rho
 
     def of_step(self, step: str) -> float:
-        """ε or ρ of one step; all of them add up to no more than the whole.
+        """Return the ε or ρ of one step; those of all steps add up to no more than the whole.
 
         Raises:
-            ParameterError: so little that it is no number.
+            ParameterError: the share is so small that it rounds to zero.
         """
         parts = [Fraction(share) for share in self.shares.values()]
         part = rounded_down(Fraction(self.whole) * Fraction(self.shares[step]) / sum(parts))
@@ -103,12 +103,12 @@ class Budget:
 
     @property
     def rho(self) -> float:
-        """What a ledger charges: ρ, or ε²/2 if pure (Bun & Steinke 2016, Proposition 1.4)."""
+        """The ρ that a ledger charges; ε²/2 if pure (Bun & Steinke 2016, Proposition 1.4)."""
         return rounded_up(Fraction(self.whole) ** 2 / 2) if self.pure else self.whole
 
     @property
     def split(self) -> dict[str, str]:
-        """What every step spends, in words."""
+        """The share of every step, in words."""
         name = "epsilon" if self.pure else "rho"
         said = {step: f"{name} = {self.of_step(step):.6g}" for step in self.shares}
         return said | (
@@ -116,6 +116,6 @@ class Budget:
         )
 
     def record(self) -> dict[str, object]:
-        """The promise and how noise follows from it."""
+        """Return the guarantee, and how its noise is calibrated, as a record."""
         said = self.privacy.as_dict(max(self.draws, 1), MIN_STEPS)
         return said if self.pure else said | {"rho": self.whole}

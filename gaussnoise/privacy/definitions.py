@@ -1,10 +1,10 @@
-"""Privacy definitions; those that Gaussians keep say which ρ they need.
+"""Privacy definitions, with the ρ of the Gaussian noise that satisfies them.
 
-What is drawn is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it exactly. The
-other definitions are those of a continuous Gaussian, carried over by
-:func:`.lattice_bound.lattice_distance`: rounded to integers, the continuous Gaussian keeps its
-promises, since the exact answers are integers and rounding is post-processing; and what is drawn
-lies within a total variation η of that.
+The noise that is drawn is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it
+exactly. The other definitions hold for a continuous Gaussian, and are carried over by
+:func:`.lattice_bound.lattice_distance`: the continuous Gaussian keeps its guarantees when it is
+rounded to integers, since the exact answers are integers and rounding is post-processing; and
+the noise that is drawn is within a total variation distance η of the rounded one.
 """
 
 import math
@@ -34,12 +34,13 @@ from .through_zcdp import epsilon_of_zcdp, rho_through_zcdp
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
-_MOST_PURE = 700.0  # e^ε must be a number
-_LARGE_DELTA = 1e-2  # publishing one record in a hundred would keep it
-_LEAST_RESAMPLED = 1e-200  # no number behind ε may underflow
-_MARGIN = 1e-12  # relative: what evaluating a resampled guarantee can lose
+_MOST_PURE = 700.0  # e^ε must be a finite float
+_LARGE_DELTA = 1e-2  # with it, a mechanism may publish one record in a hundred
+_LEAST_RESAMPLED = 1e-200  # so that no number that is computed from ε underflows
+_MARGIN = 1e-12  # relative bound on the rounding of a resampled guarantee
 _HCR = "Hammersley–Chapman–Robins"
-_MOST_OF_DELTA = 0.99  # with less left by the lattice, the conversion from zCDP is tried as well
+# if the lattice leaves less of δ than this, the conversion from zCDP is tried as well
+_MOST_OF_DELTA = 0.99
 
 
 @final
@@ -48,7 +49,8 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
     """ρ-zero-concentrated differential privacy (Bun & Steinke 2016).
 
     Args:
-        rho: Rényi divergence of order α is at most ρα, for every α > 1; finite, positive.
+        rho: a finite, positive number: the Rényi divergence of order α between the outputs on
+            neighbouring data sets is at most ρα, for every α > 1.
 
     Raises:
         ParameterError: rho is not positive and finite.
@@ -65,10 +67,10 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
         )
 
     def epsilon(self, delta: float) -> float:
-        """The ε for which this implies (ε, δ)-differential privacy, by OpenDP's conversion.
+        """Return the ε for which this implies (ε, δ)-differential privacy, by OpenDP's conversion.
 
-        It holds for every ρ-zCDP mechanism; :func:`~gaussnoise.privacy.gaussian_epsilon` is less,
-        for Gaussians.
+        It holds for every ρ-zCDP mechanism. For Gaussian noise,
+        :func:`~gaussnoise.privacy.gaussian_epsilon` returns a smaller ε.
 
         >>> round(gn.zCDP(0.1).epsilon(1e-6), 3)
         2.142
@@ -120,14 +122,14 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
 class ApproxDP(AbstractPrivacy):
     """(ε, δ)-differential privacy, calibrated exactly (Balle & Wang 2018, Theorem 8).
 
-    What is drawn lies within a total variation η of the rounded Gaussian, so noise that is
-    ``(ε, δ − (1 + e^ε) η)``- private when continuous is (ε, δ)-private as drawn. Where that
-    correction takes most of δ, at (ε, δ) like (1, 1e-18) or (20, 1e-9), ρ is the largest that
+    The noise that is drawn is within a total variation distance η of the rounded Gaussian, so that
+    noise which is ``(ε, δ − (1 + e^ε) η)``-private when continuous is (ε, δ)-private as drawn. If
+    that correction takes most of δ, at (ε, δ) like (1, 1e-18) or (20, 1e-9), ρ is the largest that
     implies (ε, δ) through zCDP by OpenDP's conversion, which needs no correction.
 
     Args:
         epsilon: finite, positive.
-        delta: in (0, 1); well below 1 / records, or few are protected: :func:`plan` and
+        delta: in (0, 1), and well below 1 / records, or few persons are protected: :func:`plan` and
             :class:`GaussianMechanism` warn from 0.01 on (:class:`PrivacyWarning`).
 
     Raises:
@@ -136,7 +138,7 @@ class ApproxDP(AbstractPrivacy):
     >>> privacy = gn.ApproxDP(1.0, 1e-6)
     >>> print(f"{privacy.to_zcdp().rho:.6f}")  # standard deviation 1 / √(2ρ) at sensitivity 1
     0.028014
-    >>> privacy.to_zcdp().epsilon(1e-6) > 1  # through zCDP one would have to spend less
+    >>> privacy.to_zcdp().epsilon(1e-6) > 1  # calibrated through zCDP, ρ would have to be smaller
     True
     """
 
@@ -204,7 +206,7 @@ class ApproxDP(AbstractPrivacy):
 
     def resampled(self, n: int) -> "tuple[ApproxDP, str]":
         amplified = _resampled_epsilon(self, self.epsilon, n)
-        # ε was taken to be no less and no more than this
+        # the same range of ε as in _resampled_epsilon
         epsilon = min(max(self.epsilon, _LEAST_RESAMPLED), _MOST_PURE)
         lost = self.delta * (math.expm1(amplified) / math.expm1(epsilon)) * (1 + _MARGIN)
         if lost >= 1:
@@ -213,12 +215,12 @@ class ApproxDP(AbstractPrivacy):
         return of, f"{_rule(of.epsilon)}, δ' = δ (e^ε' − 1)/(e^ε − 1) = {of.delta:.3g}"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """The zCDP to spend, and whether it is from the analytic calibration."""
+        """Return the zCDP to spend, and whether it is from the analytic calibration."""
         left = _drawn_delta(self.delta, self.epsilon, draws, steps)
         analytic = largest_rho(self.epsilon, left)
         if (
             analytic > 0 and left > _MOST_OF_DELTA * self.delta
-        ):  # exact, so that no conversion can do better
+        ):  # the analytic calibration is exact, so that no conversion can be better
             return zCDP(analytic), True
         through_zcdp = rho_through_zcdp(self.epsilon, self.delta)
         rho = max(analytic, through_zcdp)
@@ -237,12 +239,12 @@ class ApproxDP(AbstractPrivacy):
 class GDP(AbstractPrivacy):
     r"""μ-Gaussian differential privacy (Dong, Roth & Su 2022).
 
-    Neighbours are no easier to tell apart than N(0, 1) and N(μ, 1).
+    The outputs on neighbouring data sets are no easier to tell apart than N(0, 1) and N(μ, 1).
 
-    A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No lattice keeps that exactly. What is drawn
-    lies within total variation η of a μ-GDP mechanism: a test between neighbours of false alarm
-    rate α has a miss rate of at least ``G_μ(α + η) − η``, with ``G_μ(α) = Φ(Φ⁻¹(1 − α) − μ)``. It
-    is μ²/2-zCDP exactly.
+    A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No noise on a lattice satisfies this exactly.
+    The noise that is drawn is within total variation distance η of a μ-GDP mechanism: a test
+    between neighbours with false positive rate α has a false negative rate of at least
+    ``G_μ(α + η) − η``, with ``G_μ(α) = Φ(Φ⁻¹(1 − α) − μ)``. It is μ²/2-zCDP exactly.
 
     Args:
         mu: in [1e-150, 1e150].
@@ -275,7 +277,8 @@ class GDP(AbstractPrivacy):
         )
         return {"definition": "Gaussian DP", "mu": self.mu} | method | {"rho": self.to_zcdp().rho}
 
-    def to_epsilon(self) -> float:  # errors of both kinds 1/(1 + e^ε), and Φ(−μ/2)
+    # both error rates of the best test equal 1/(1 + e^ε), and Φ(−μ/2)
+    def to_epsilon(self) -> float:
         return float(scipy.special.log_ndtr(self.mu / 2) - scipy.special.log_ndtr(-self.mu / 2))
 
     def implies(self, delta: float) -> list[AbstractPrivacy]:
@@ -304,11 +307,11 @@ class GDP(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class KL(AbstractPrivacy):
-    """Kullback–Leibler privacy: neighbours' outputs have divergence at most α, in either order.
+    """Kullback–Leibler privacy: outputs on neighbours have divergence at most α, in either order.
 
-    ρ = α, for a Gaussian and as drawn: with P the discrete Gaussian around 0 and P' around an
-    integer Δ, ``KL(P ‖ P') = E_P[(k − Δ)² − k²]/2s² = Δ²/2s²``, since E_P k = 0; coordinates add up
-    to half the whitened Δ².
+    The calibration is ρ = α, for a Gaussian and for the noise that is drawn: with P the discrete
+    Gaussian around 0 and P' around an integer Δ, ``KL(P ‖ P') = E_P[(k − Δ)² − k²]/2s² = Δ²/2s²``,
+    since E_P k = 0. The sum over coordinates is half the squared whitened distance.
 
     Args:
         alpha: in nats; finite, positive.
@@ -354,9 +357,12 @@ class KL(AbstractPrivacy):
 class TV(AbstractPrivacy):
     """Total variation privacy, or (0, α)-DP: no event's probability differs by more than α.
 
-    Two Gaussians at whitened distance Δ = √(2ρ) have total variation 2Φ(Δ/2) − 1. What is drawn
-    lies within η of them on either side, so that is kept at α − 2η. Where nothing is left of it, ρ
-    = 2α² by Pinsker's inequality, which holds on the lattice as :class:`KL` does.
+    Two Gaussians at whitened distance Δ = √(2ρ) have total variation distance 2Φ(Δ/2) − 1. The
+    noise
+    that is drawn is within η of each of them, so that the continuous noise is calibrated for α −
+    2η.
+    If nothing is left of α, or if it is larger, ρ = 2α² by Pinsker's inequality, which holds on the
+    lattice as :class:`KL` does.
 
     Args:
         alpha: in (0, 1).
@@ -395,7 +401,7 @@ class TV(AbstractPrivacy):
             | {"rho": zcdp.rho}
         )
 
-    def to_epsilon(self) -> float:  # tanh(ε/2)
+    def to_epsilon(self) -> float:  # TV is tanh(ε/2) under ε-DP
         return 2 * math.atanh(self.alpha)
 
     def power(self, level: float) -> float:
@@ -411,10 +417,10 @@ class TV(AbstractPrivacy):
         return 0.0, self.alpha
 
     def resampled(self, n: int) -> "tuple[TV, str]":
-        return self, "the same promise"
+        return self, "the same guarantee"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """The zCDP to spend, and whether it is from the Gaussian's own total variation."""
+        """Return the zCDP to spend, and whether it is from the Gaussian's own total variation."""
         left = math.nextafter(self.alpha - 2 * lattice_distance(draws, steps), 0.0)
         analytic = 4 * float(scipy.special.erfinv(left)) ** 2 * (1 - MARGIN) if left > 0 else 0.0
         pinsker = rounded_down(2 * Fraction(self.alpha) ** 2)
@@ -426,12 +432,12 @@ class TV(AbstractPrivacy):
 class PureDP(AbstractPrivacy):
     """ε-differential privacy (Dwork et al. 2006).
 
-    No Gaussian noise keeps it; it is for :func:`~gaussnoise.lower_bound` and for estimators
+    No Gaussian noise satisfies it. It is for :func:`~gaussnoise.lower_bound` and for estimators
     with Laplace noise.
 
     Args:
-        epsilon: no event's probability changes by more than a factor e^ε between neighbours; in (0,
-            700].
+        epsilon: in (0, 700]; no event's probability changes by more than a factor e^ε between
+            neighbours.
 
     Raises:
         ParameterError: out of range.
@@ -489,14 +495,14 @@ class PureDP(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class LocalDP(AbstractPrivacy):
-    """ε-local differential privacy: every person's own message is ε-private, whoever reads it.
+    """ε-local differential privacy: every person's own message is ε-private for all who read it.
 
-    For :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound`, without
+    It is for :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound`, without
     interaction: no message depends on another person's.
 
     Args:
-        epsilon: no message's probability changes by more than a factor e^ε between any two records;
-            in (0, 700].
+        epsilon: in (0, 700]; no message's probability changes by more than a factor e^ε between any
+            two records.
 
     Raises:
         ParameterError: out of range.
@@ -517,7 +523,8 @@ class LocalDP(AbstractPrivacy):
         return {"definition": "local DP", "epsilon": self.epsilon}
 
     def implies(self, delta: float) -> list[AbstractPrivacy]:
-        whole = PureDP(self.epsilon)  # one record changes one message
+        # one record changes one message, so that all messages together are ε-private too
+        whole = PureDP(self.epsilon)
         return [whole, *whole.implies(delta)]
 
     def chi_squared(self) -> tuple[float, str]:
@@ -529,16 +536,16 @@ class LocalDP(AbstractPrivacy):
 
 
 def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MIN_STEPS) -> float:
-    """The ε for which *Gaussian noise* that spends ρ is (ε, δ)-private, as drawn on the lattice.
+    """Return the ε for which *Gaussian noise* that spends ρ is (ε, δ)-private, as drawn.
 
-    Analytic (Balle & Wang 2018, Theorem 8), with the correction of :class:`ApproxDP`; never more
-    than what :meth:`zCDP.epsilon` says of any ρ-zCDP mechanism.
+    It is analytic (Balle & Wang 2018, Theorem 8), with the correction of :class:`ApproxDP` for the
+    lattice. It is never more than :meth:`zCDP.epsilon`, which holds for any ρ-zCDP mechanism.
 
     Args:
-        rho: what is charged, at least 0.
+        rho: the ρ that is charged, at least 0.
         delta: in (0, 1).
         draws: as for :meth:`AbstractPrivacy.to_zcdp`.
-        steps: as there.
+        steps: as for :meth:`AbstractPrivacy.to_zcdp`.
 
     Returns:
         ε >= 0.
@@ -554,19 +561,21 @@ def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MI
     if rho == 0:
         return 0.0
     most = zCDP(rho).epsilon(delta)
-    # the correction at the largest ε is enough for all smaller ones
+    # the correction grows with ε, so that the one for the largest ε is enough for all
     return least_epsilon(rho, _drawn_delta(delta, most, draws, steps), most)
 
 
 def dp_event(rho: float) -> "DpEvent":
-    """What dp-accounting composes: a ρ-zCDP event, exact on the lattice.
+    """Return a ρ-zCDP event for dp-accounting, which is exact on the lattice.
 
-    Its RDP accountant takes it, alone or with other events, and adds up ρ. Its PLD accountant,
-    which knows Gaussians but not zCDP, does not: ``GaussianDpEvent(1 / √(2ρ))`` would be the
-    continuous Gaussian, not what is drawn.
+    Its RDP accountant takes the event, alone or with other events, and adds up ρ. Its PLD
+    accountant
+    does not, since it knows Gaussians but not zCDP: ``GaussianDpEvent(1 / √(2ρ))`` would describe
+    the
+    continuous Gaussian, not the noise that is drawn.
 
     Args:
-        rho: what is charged, at least 0 and finite.
+        rho: the ρ that is charged, at least 0 and finite.
 
     Returns:
         A ``dp_accounting.ZCDpEvent``.
@@ -592,9 +601,9 @@ def dp_event(rho: float) -> "DpEvent":
 
 
 def _number(function: str, name: str, value: float) -> float:
-    """A plain float, whatever kind of number was given."""
+    """Return a number of any type as a plain float."""
     try:
-        # float() reads texts, and takes flags, of numpy and torch too, for 0 and 1
+        # float() accepts text, and takes booleans, of numpy and torch too, for 0 and 1
         flag = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
         if not flag and not isinstance(value, str | bytes):
             return float(value)
@@ -631,8 +640,9 @@ def _check_delta(function: str, delta: float) -> None:
 
 
 def _resampled_epsilon(privacy: AbstractPrivacy, epsilon: float, n: int) -> float:
-    """``n ln(1 + (e^ε − 1)/n)``, from above."""
-    epsilon = min(max(epsilon, _LEAST_RESAMPLED), _MOST_PURE)  # with more, nothing is left
+    """Return an upper bound on ``n ln(1 + (e^ε − 1)/n)``, the ε of n draws from n records."""
+    # with a larger ε, no guarantee is left
+    epsilon = min(max(epsilon, _LEAST_RESAMPLED), _MOST_PURE)
     amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)
     if amplified > _MOST_PURE:
         raise _nothing_left(privacy, n)
@@ -650,7 +660,7 @@ def _rule(epsilon: float) -> str:
 
 
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:
-    """What the continuous Gaussian may use of δ: the lattice takes (1 + e^ε) η of it."""
+    """Return the δ that is left for the continuous Gaussian: the lattice takes (1 + e^ε) η."""
     taken = (1 + math.exp(min(epsilon, 700.0))) * lattice_distance(draws, steps)
     return math.nextafter(delta - taken, -math.inf)
 

@@ -1,4 +1,4 @@
-"""How much a bound on a divergence, or on power, lets a test between two outputs tell."""
+"""Bounds on tests between two outputs that follow from a divergence or from a power function."""
 
 import math
 from collections.abc import Callable
@@ -8,28 +8,29 @@ import scipy
 
 from ..numerics.rounding import SAFE_SIDE
 
-# Of Rényi divergences.
+# orders of Rényi divergences; each gives a valid bound, and the least of them is used
 _ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 24), np.geomspace(2.1, 1e4, 48)])
-_LEAST = 1e-300  # levels that are told from zero
-_LOOKS, _LEVELS = 14, 17  # at power, each eight times closer and at so many levels
-_LOST = 2.0**-50  # in the difference of a power and its level
+_LEAST = 1e-300  # the least level that is told from zero
+# rounds of a search for the largest lead of power, each eight times finer, and levels per round
+_LOOKS, _LEVELS = 14, 17
+_LOST = 2.0**-50  # bound on the rounding of a power less its level
 
 
 def power_of_rho(rho: float, level: float) -> float:
-    """The largest power under zCDP: of any order, and of either order of the two outcomes."""
+    """Return the largest power under zCDP, by divergences of any order, in both directions."""
     return min(power_of_kl(rho, level), *(_power_of_renyi(rho, a, level) for a in _ORDERS))
 
 
 def chi_squared_of_epsilon(epsilon: float) -> float:
-    """The largest χ² under pure ε-differential privacy, ``4 sinh²(ε/2)``."""
+    """Return the largest χ² under pure ε-differential privacy, ``4 sinh²(ε/2)``."""
     return 4 * math.sinh(epsilon / 2) ** 2 if epsilon < 700 else math.inf
 
 
 def growth_of_power(power: Callable[[float], float], chance: float) -> float:
-    """The most that log odds grow on an event of so much probability, where power is so limited.
+    """Return the most that log odds grow on an event of this probability, given a power function.
 
-    A test of a level at which power is below the chance cannot be this event: its probability
-    without the record is more than that level.
+    If the power at some level is below ``chance``, no test of that level can be this event. So the
+    event's probability without the record is more than that level.
     """
     if power(_LEAST) >= chance:
         return math.inf
@@ -43,10 +44,10 @@ def growth_of_power(power: Callable[[float], float], chance: float) -> float:
 
 
 def variation_of_power(power: Callable[[float], float]) -> float:
-    """The most by which a concave power leads its level, from above.
+    """Return an upper bound on the largest difference of a concave power and its level.
 
-    Of three levels at equal distances, the middle one the best, all between lie below the lines
-    through the middle and the other end: a concave function is nowhere above them.
+    Take three levels at equal distances of which the middle one is the best. Between them a concave
+    function lies below the lines through the middle and the other end, which bounds it there.
     """
     low, high = 0.0, 1.0
     leads: list[float] = []
@@ -60,12 +61,12 @@ def variation_of_power(power: Callable[[float], float]) -> float:
 
 
 def power_of_approx(epsilon: float, delta: float, level: float) -> float:
-    """The largest power under (ε, δ)-differential privacy, either of them perhaps zero."""
+    """Return the largest power under (ε, δ)-differential privacy, where either may be zero."""
     return min(math.exp(epsilon) * level + delta, 1 - math.exp(-epsilon) * (1 - delta - level), 1.0)
 
 
 def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
-    """The most that log odds grow under it on an event of so much probability."""
+    """Return the most that log odds grow under (ε, δ) on an event of probability ``chance``."""
     without = max(
         (chance - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - chance)
     )
@@ -73,12 +74,12 @@ def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
 
 
 def variation_of_kl(divergence: float) -> float:
-    """The largest total variation under a KL divergence (Pinsker; Bretagnolle & Huber 1979)."""
+    """Return the largest TV under a KL divergence (Pinsker; Bretagnolle & Huber 1979)."""
     return min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
 
 
 def power_of_kl(divergence: float, level: float) -> float:
-    """The largest q with ``kl(q ‖ level) <= divergence`` and ``kl(level ‖ q) <= divergence``."""
+    """Return the largest q whose kl to and from ``level`` is at most ``divergence``."""
     return min(
         _largest(lambda q: _kl(q, level), divergence, level),
         _largest(lambda q: _kl(level, q), divergence, level),
@@ -86,14 +87,14 @@ def power_of_kl(divergence: float, level: float) -> float:
 
 
 def growth_of_kl(divergence: float, chance: float) -> float:
-    """The most that the logarithm of odds grows on an event of so much probability."""
+    """Return the most that log odds grow under KL on an event of probability ``chance``."""
 
     def excess(growth: float) -> float:
         other = chance * math.exp(-growth)
         there = chance * growth + (1 - chance) * (math.log1p(-chance) - math.log1p(-other))
         return min(max(there, _kl(other, chance)), 1e300) - divergence
 
-    # kl(chance ‖ q) is at least chance log(chance / q) − log 2
+    # an upper end for the root: kl(chance ‖ q) is at least chance log(chance / q) − log 2
     root: float = scipy.optimize.brentq(excess, 0.0, (divergence + 1) / chance, xtol=1e-14)  # pyright: ignore[reportAssignmentType]
     return root + 1e-13
 
@@ -106,8 +107,8 @@ def _power_of_renyi(rho: float, order: float, level: float) -> float:
 
 
 def _largest(divergence: Callable[[float], float], bound: float, level: float) -> float:
-    """The largest q in [level, 1] at which an increasing function is within the bound."""
-    if level in (0.0, 1.0):  # an event without probability has none on a neighbour either
+    """Return the largest q in [level, 1] at which an increasing function is within the bound."""
+    if level in (0.0, 1.0):  # an event of probability zero has probability zero for a neighbour too
         return level
     if divergence(1.0) <= bound:
         return 1.0
@@ -128,7 +129,7 @@ def _term(p: float, q: float) -> float:
 
 
 def _renyi(order: float, p: float, q: float) -> float:
-    """Of two Bernoulli variables."""
+    """Return the Rényi divergence of two Bernoulli variables."""
     with np.errstate(divide="ignore"):
         first, second = (
             order * np.log(a) + (1 - order) * np.log(b) if a > 0 else -math.inf

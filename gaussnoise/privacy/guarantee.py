@@ -1,4 +1,4 @@
-"""What a privacy guarantee says of itself, how it is read back, and how arguments are checked."""
+"""The base class of privacy guarantees, how one is read back, and the checks of arguments."""
 
 import dataclasses
 import json
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 class AbstractPrivacy:
     """A privacy guarantee about neighbouring data sets.
 
-    Its class says all that depends on which guarantee it is. One of your own is a frozen dataclass
-    whose fields JSON can hold. It overrides :meth:`to_zcdp`, how much Gaussian noise keeps it, and
-    the methods of which something is known; the others say that nothing is. What tests and lower
-    bounds need follows from what it :meth:`implies`, or from its :meth:`power`.
+    All that depends on the kind of guarantee is in its class. One of your own is a frozen dataclass
+    whose fields JSON can hold. It overrides :meth:`to_zcdp`, which says how much Gaussian noise
+    satisfies it, and those of the other methods for which something is known; their defaults say
+    that nothing is known. Tests and lower bounds use what it :meth:`implies`, or its :meth:`power`.
 
-    What its methods say must hold for every mechanism that keeps the guarantee. The guarantee may
-    only depend on how easily a test tells the outputs on two neighbours apart, so that whatever is
-    computed from an output keeps it too.
+    What its methods return must hold for every mechanism that has the guarantee. The guarantee may
+    only depend on how easily a test tells the outputs on two neighbours apart, so that all that is
+    computed from an output has it too.
 
     Attributes:
-        noise: what keeps it: "gaussian" noise of :meth:`to_zcdp`, "laplace" noise of
-            :meth:`to_epsilon`, or "local" messages.
-        instead: what to use where Gaussian noise is asked for and does not keep it.
+        noise: the kind of noise that satisfies it: "gaussian" noise of :meth:`to_zcdp`, "laplace"
+            noise of :meth:`to_epsilon`, or "local" messages.
+        instead: what to use if Gaussian noise is asked for and does not satisfy it.
 
     >>> from dataclasses import dataclass
     >>> from gaussnoise.privacy import AbstractPrivacy, implied
@@ -49,16 +49,16 @@ class AbstractPrivacy:
     noise: ClassVar[Literal["gaussian", "laplace", "local"]] = "gaussian"
     instead: ClassVar[str] = ""
 
-    # Which noise keeps it
+    # Which noise satisfies it
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """The ρ to spend: Gaussians Σ with ``Δ' Σ⁺ Δ <= 2ρ`` for all differences Δ keep it.
+        """Return the ρ to spend: Gaussians Σ with ``Δ' Σ⁺ Δ <= 2ρ`` for all changes Δ satisfy it.
 
         Formal guarantees:
             * The guarantee holds for the release of ``draws`` integers plus independent discrete
               Gaussians of scale at least ``steps``, if the integers' change between neighbours has
-              squared length at most ``2ρ scale²``; also where they are released in steps that
-              depend on what came out before.
+              squared length at most ``2ρ scale²``. It also holds if they are released in steps
+              that depend on earlier results.
             * ρ is below the mathematical value by a margin that covers the rounding of its
               evaluation.
 
@@ -75,10 +75,10 @@ class AbstractPrivacy:
         )
 
     def to_epsilon(self) -> float:
-        """An ε for which ε-differential privacy implies it: what Laplace noise may spend.
+        """Return an ε for which ε-differential privacy implies it, which Laplace noise may spend.
 
         Raises:
-            NotAvailableError: none is known.
+            NotAvailableError: no such ε is known.
         """
         raise NotAvailableError(
             f"{type(self).__name__}: no Laplace noise is known to keep it; hint: override "
@@ -86,30 +86,30 @@ class AbstractPrivacy:
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """Split off a share of its δ: what is left for noise, and the δ of an event that may fail.
+        """Split off a share of its δ for an event that may fail, and return the rest and that δ.
 
-        A mechanism that keeps what is left, but for an event of at most that probability, keeps
-        the whole. None where there is no δ to share.
+        A mechanism that has the guarantee that is left, except on an event of at most this
+        probability, has the whole guarantee. Return None if there is no δ to share.
         """
         return None
 
-    # Its words, its record, and how that is read back
+    # Its words, its record, and how it is read back
 
     @property
     def words(self) -> str:
-        """The guarantee as a sentence names it."""
+        """The name of the guarantee in sentences."""
         return repr(self)
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
-        """What Gaussian noise spends, in words; ``scope``: what for, if for several releases."""
+        """Return what Gaussian noise spends, in words; ``scope`` names several releases, if any."""
         return f"{self.words}{f', {scope}' if scope else ''}, by Gaussian noise of rho = {rho:.6g}"
 
     def concern(self) -> str:
-        """Why its numbers protect hardly anybody; empty where they do."""
+        """Return a warning if its numbers give hardly any protection, otherwise an empty text."""
         return ""
 
     def arguments(self) -> dict[str, Any]:
-        """What its class is called with, by name: all of its fields.
+        """Return the arguments of its class by name: all of its fields.
 
         Raises:
             ParameterError: not a frozen dataclass.
@@ -122,7 +122,7 @@ class AbstractPrivacy:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        """Its words, and what noise spends for it, for the records of releases.
+        """Return its words, and what noise spends for it, for the records of releases.
 
         All numbers right after "definition" are printed with a release. Arguments as of
         :meth:`to_zcdp`.
@@ -135,7 +135,7 @@ class AbstractPrivacy:
         return {"definition": self.words} | spent
 
     def stated(self) -> dict[str, Any]:
-        """Its class by name and its arguments, from which :meth:`read` makes it again.
+        """Return the name of its class and its arguments, from which :meth:`read` makes it again.
 
         Raises:
             ParameterError: it would not be read back as itself.
@@ -159,15 +159,16 @@ class AbstractPrivacy:
 
     @staticmethod
     def read(record: Mapping[str, Any]) -> "AbstractPrivacy":
-        """Make the guarantee again that :meth:`stated` wrote.
+        """Return the guarantee that was written by :meth:`stated`.
 
         Raises:
             NotAvailableError: this program has no class of that name, or several.
-            ParameterError, TypeError, LookupError: other arguments than it takes.
+            ParameterError, TypeError, LookupError: arguments that the class does not take.
         """
         name = record["definition"]
         classes = {
-            (cls.__module__, cls.__qualname__): cls  # the last one, where a notebook ran twice
+            # the last one, if a notebook defined the class several times
+            (cls.__module__, cls.__qualname__): cls
             for cls in _below(AbstractPrivacy)
             if cls.__name__ == name
         }
@@ -180,58 +181,59 @@ class AbstractPrivacy:
             )
         return found[0](**{key: value for key, value in record.items() if key != "definition"})
 
-    # What it says of tests between neighbours
+    # What it says about tests between neighbours
 
     def implies(self, delta: float) -> "list[AbstractPrivacy]":
-        """Guarantees that every mechanism with this one has; of (ε, δ) at this δ."""
+        """Return guarantees that every mechanism with this one has; (ε, δ) at this δ."""
         return []
 
     def power(self, level: float) -> float | None:
-        """Its trade-off function: the largest power of any test of this level between neighbours.
+        """Return the largest power of a test of this level between neighbours, or None if unknown.
 
-        In [level, 1], concave and not decreasing in the level.
+        This is the trade-off function of the guarantee. It is in [level, 1], concave and not
+        decreasing in the level.
         """
         return None
 
     def growth(self, chance: float) -> float | None:
-        """The most that log odds grow on an event of this probability."""
+        """Return the most that log odds grow on an event of this probability; None if unknown."""
         return None
 
     def variation(self) -> float | None:
-        """The largest total variation between the outputs on two neighbours."""
+        """Return the largest total variation between the outputs on neighbours; None if unknown."""
         return None
 
-    # What no mechanism can beat under it
+    # Lower bounds on the error of any mechanism that has it
 
     def chi_squared(self) -> tuple[float, str] | None:
-        """The largest χ² between the outputs on two neighbours, and why that is known, in words.
+        """Return the largest χ² between the outputs on two neighbours, and its source, in words.
 
-        None where χ² has no bound.
+        Return None if χ² has no bound.
         """
         return None
 
     def epsilon_delta(self) -> tuple[float, float] | None:
-        """One (ε, δ) that it implies, ε = 0 included, for lower bounds where χ² has no bound."""
+        """Return an (ε, δ) that it implies, or None, for lower bounds without χ²; ε may be 0."""
         return None
 
     def resampled(self, n: int) -> "tuple[AbstractPrivacy, str] | None":
-        """What n draws from n records keep of it, and by which rule; None where it is not known.
+        """Return the guarantee of n draws from n records, and the rule for it; None if unknown.
 
         Raises:
-            ParameterError: nothing is left of it.
+            ParameterError: no guarantee is left.
         """
         return None
 
 
 def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
-    """Return the guarantee; refuse anything else."""
+    """Return the guarantee; raise ParameterError for any other argument."""
     if isinstance(privacy, AbstractPrivacy):
         return privacy
     raise _refused(function, privacy)
 
 
 def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> AbstractPrivacy:
-    """Return the guarantee if Gaussian noise keeps it; warn where it means little."""
+    """Return the guarantee if Gaussian noise satisfies it; warn if it protects little."""
     privacy = check_privacy(function, privacy)
     if privacy.noise != "gaussian":
         raise _refused(function, privacy, privacy.instead)

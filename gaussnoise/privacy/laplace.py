@@ -1,4 +1,4 @@
-"""Noise of pure privacy: OpenDP's discrete Laplace on exact integers, and its noisy maximum."""
+"""Noise for pure privacy: OpenDP's discrete Laplace on exact integers, and its noisy maximum."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
 from .sampler import MAX_SCALE, discrete_gaussian
 
-_STEP = 1 + 2.0**-50  # by which a scale is raised until OpenDP charges no more than allowed
+# factor by which a scale is raised until OpenDP charges no more than the budget
+_STEP = 1 + 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class LaplaceQuery(PickledByArguments):
 
     Attributes:
         sensitivity: largest change between neighbours, summed over coordinates; an integer >= 1.
-        budget: ε it may spend at most.
+        budget: the most ε that it may spend.
     """
 
     sensitivity: int
@@ -27,36 +28,36 @@ class LaplaceQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Scale of the discrete Laplace: the least, up to rounding, that the budget pays for."""
+        """The least scale of the discrete Laplace, up to rounding, that is within the budget."""
         return _least_scale(
             self.sensitivity / self.budget, self.budget, lambda s: _laplace(s).map(self.sensitivity)
         )
 
     @cached_property
     def epsilon(self) -> float:
-        """What OpenDP's privacy map charges for the scale that is really drawn."""
+        """The ε that OpenDP's privacy map charges for the scale that is really drawn."""
         return float(_laplace(self.scale).map(self.sensitivity))
 
     @property
     def standard_deviation(self) -> float:
-        """Of each noise: ``√(2q) / (1 − q)``, q = e^{−1/scale}: √2 scale on a fine lattice."""
+        """The deviation of each noise: ``√(2q) / (1 − q)``, q = e^{−1/scale}, close to √2 scale."""
         q = math.exp(-1 / self.scale)
         return math.sqrt(2 * q) / -math.expm1(-1 / self.scale)
 
     def draw(self, count: int) -> list[int]:
-        """``count`` independent noises. No seed: OpenDP takes the operating system's randomness."""
+        """Return ``count`` independent noises, from the operating system's randomness, unseeded."""
         return _laplace(self.scale)([0] * count)
 
 
 @dataclass(frozen=True)
 class NoisyMaximum(PickledByArguments):
-    """The index of the largest of some integer scores, up to noise.
+    """A query for the index of the largest of some integer scores, up to noise.
 
-    Permute and flip (McKenna & Sheldon 2020).
+    The mechanism is permute and flip (McKenna & Sheldon 2020).
 
     Attributes:
         sensitivity: largest change of any score between neighbours, up or down; an integer >= 1.
-        budget: ε it may spend at most.
+        budget: the most ε that it may spend.
     """
 
     sensitivity: int
@@ -64,7 +65,7 @@ class NoisyMaximum(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Scale of the exponential noise on each score."""
+        """The scale of the exponential noise on each score."""
         return _least_scale(
             2 * self.sensitivity / self.budget,
             self.budget,
@@ -73,26 +74,26 @@ class NoisyMaximum(PickledByArguments):
 
     @cached_property
     def epsilon(self) -> float:
-        """What OpenDP's privacy map charges."""
+        """The ε that OpenDP's privacy map charges."""
         return float(_maximum(self.scale).map(self.sensitivity))
 
     def shortfall(self, count: int, beta: float) -> float:
-        """How far below the largest of ``count`` the chosen score is, but for a chance ``beta``.
+        """Return how far the chosen score is below the largest of ``count``, at level ``1 − beta``.
 
-        With exponential noise: ``scale · log(count / β)``, which permute and flip never exceeds in
-        distribution.
+        For exponential noise this is ``scale · log(count / β)``. The shortfall of permute and flip
+        is stochastically no larger.
         """
         return self.scale * math.log(max(count, 2) / beta)
 
     def choose(self, scores: list[int]) -> int:
-        """The index of one score."""
+        """Return the index of the chosen score."""
         return int(_maximum(self.scale)(scores))
 
 
 @lru_cache(maxsize=8)
 def _laplace(scale: float) -> Any:
-    """OpenDP's measurement that adds discrete Laplace noise to 64-bit integers."""
-    discrete_gaussian(1.0)  # checks OpenDP, once
+    """Return OpenDP's measurement that adds discrete Laplace noise to 64-bit integers."""
+    discrete_gaussian(1.0)  # checks OpenDP, once per process
 
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_laplace
@@ -103,7 +104,7 @@ def _laplace(scale: float) -> Any:
 
 @lru_cache(maxsize=8)
 def _maximum(scale: float) -> Any:
-    discrete_gaussian(1.0)  # checks OpenDP, once
+    discrete_gaussian(1.0)  # checks OpenDP, once per process
 
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_noisy_max

@@ -1,41 +1,44 @@
-"""How far the discrete Gaussian that is drawn lies from a rounded continuous one."""
+"""The distance of the discrete Gaussian that is drawn from a rounded continuous one."""
 
 import math
 
 from ..errors import ParameterError
 from ..numerics.integers import MOST_SUM
 
-# Lattice steps per standard deviation that every mechanism here guarantees: a million draws are
-# then within 10⁻¹⁵ of the continuous Gaussian's rounding, far below any δ in use.
+# The least number of lattice steps per standard deviation in every mechanism here. A million draws
+# are then within 10⁻¹⁵ of the rounded continuous Gaussian, far below any δ in use.
 MIN_STEPS = 2.0**28
-# Of tables: aimed at, and left once multipliers are rounded, with room to spare.
+# For tables: the number that is aimed at, and the least after multipliers are rounded, which leaves
+# room to spare.
 TABLE_SCALE, TABLE_STEPS = 2.0**32, 2.0**29
-# Of listed points and bodies: aimed at as a power of two, and left once the sensitivity is known.
-# Rounding a strategy to the first biases a sum of n records by n √r 2⁻⁴⁹ deviations at most.
+# For listed points and bodies: the power of two that is aimed at, and the least once the
+# sensitivity is known. Rounding a strategy to the first biases a sum of n records by n √r 2⁻⁴⁹
+# deviations at most.
 POINT_BITS, POINT_STEPS = 48, 2.0**40
-MOST_STEPS = 2.0**53  # aimed at: half of what is drawn at most
+MOST_STEPS = 2.0**53  # most steps that are aimed at: half of what the sampler can draw
 
 
 def lattice_bits(rho: float, grid: int = 0) -> int:
-    """How many binary digits beyond ``grid`` a count needs for a budget ρ.
+    """Return how many binary digits beyond ``grid`` a count needs for a budget ρ.
 
-    One row is then ``2 MIN_STEPS √ρ`` lattice steps or more, and noise on it has MIN_STEPS of
-    them.
+    One row is then ``2 MIN_STEPS √ρ`` lattice steps or more, and the noise on it has a standard
+    deviation of at least MIN_STEPS steps.
     """
     return max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))) - grid, 0)
 
 
 def lattice_distance(draws: int, steps: float) -> float:
-    r"""Upper bound ``√m / (25 s²)`` on a total variation.
+    r"""Return an upper bound ``√m / (25 s²)`` on a total variation distance.
 
     It is between m discrete Gaussians and m normals rounded to integers.
 
-    Both have scale s, the number of lattice steps per standard deviation, and any common integer
-    centres: moving by integers commutes with rounding.
+    Both have scale s, the number of lattice steps per standard deviation, and the same integer
+    centres, which may be any: a shift by integers commutes with rounding.
 
-    Proof. One coordinate, centre 0; f the density of N(0, s²), Z = Σ f(k), P(k) = f(k)/Z the
-    discrete Gaussian and Q(k) = ∫ f(k+u) du over |u| <= 1/2 the rounded normal. By symmetry,
-    ``Q(k)/f(k) = ∫ e^{−u²/2s²} cosh(ku/s²) du``; by Jensen's inequality,
+    Proof. Take one coordinate with centre 0. Let f be the density of N(0, s²), Z = Σ f(k),
+    P(k) = f(k)/Z the discrete Gaussian, and Q(k) = ∫ f(k+u) du over |u| <= 1/2 the rounded normal.
+    By
+    symmetry, ``Q(k)/f(k) = ∫ e^{−u²/2s²} cosh(ku/s²) du``. By Jensen's inequality,
     ``log cosh y >= y²/2 − y⁴/12``, ∫u² = 1/12 and ∫u⁴ = 1/80,
 
         −log Q(k)/f(k) <= 1/(24 s²) − k²/(24 s⁴) + k⁴/(960 s⁸).
@@ -49,12 +52,15 @@ def lattice_distance(draws: int, steps: float) -> float:
         q^{j²} < 1/(319 s⁴).
 
     Divergences of independent coordinates add up, and Pinsker's inequality bounds the total
-    variation of all by ``√(m/638)/s² < √m/(25 s²)``; the 1 % to spare covers rounding here. (One
-    coordinate: φ(1)/(12 s²) ≈ 0.0202/s² asymptotically.)
+    variation of all by ``√(m/638)/s² < √m/(25 s²)``. The 1 % to spare covers rounding in this
+    function. (For one coordinate the distance is asymptotically φ(1)/(12 s²) ≈ 0.0202/s².)
 
     Args:
         draws: m, integer >= 0.
         steps: s, in [1, 2⁶²].
+
+    Returns:
+        The bound.
 
     Raises:
         ParameterError: out of range.

@@ -1,4 +1,4 @@
-"""A budget on disk that several programs share: charge first, then draw; one id has one result."""
+"""A ledger: a budget on disk that programs share; a charge precedes every draw."""
 
 import json
 import os
@@ -46,45 +46,51 @@ class Ledger:
     :func:`~gaussnoise.discover_categories`: all releases together are then δ-approximate ρ-zCDP.
 
     Formal guarantees:
-        * Every draw is preceded by its own charge, on disk before any noise exists, and charges
-          never add up to more than ``rho`` (1 + 10⁻¹²): whatever the number of programs, and
-          whenever they are killed. Budgets that are chosen as results come in add up like fixed
-          ones (Feldman & Zrnic 2021; Whitehouse et al. 2023). The same holds of what thresholds
-          spend of δ: it adds up (Bun & Steinke 2016, section 8), never to more than ``delta``
-          (1 + 10⁻¹²), and is charged with ρ, in one step.
+        * Every draw is preceded by its own charge, which is on disk before any noise exists.
+        Charges
+          never add up to more than ``rho`` (1 + 10⁻¹²), with any number of programs, and at any
+          time
+          when they are killed. Budgets that are chosen as results come in add up like fixed
+          ones (Feldman & Zrnic 2021; Whitehouse et al. 2023). The same holds for the δ that
+          thresholds spend: it adds up (Bun & Steinke 2016, section 8), never to more than ``delta``
+          (1 + 10⁻¹²), and is charged together with ρ, in one step.
         * One id has one result. Once it is written, the same request under the same id reads it
-          again; nothing is drawn, nothing charged. Another request under that id is refused. The
+          again; nothing is drawn or charged. Another request under that id is refused. The
           data are not compared: an id names one release of one table.
         * A program that dies between charge and result (kill -9, SIGTERM, a power cut) loses the
-          charge, never privacy. What it drew was never published, but may have been seen: it stays
+          charge, never privacy. What it drew was never published, but may have been seen. So it
+          stays
           charged, and the next run under that id draws again and is charged again, if the budget
-          allows. So does one after an interrupted one, or one that cannot write.
-        * What a dead program left unpublished beside its target is taken away by the next program
+          allows it. The same holds if a run was interrupted, or could not write.
+        * What a dead program left unpublished next to its target is removed by the next program
           that opens this ledger, or releases under it. A result that was complete stays, and the
           next run under its id publishes it.
-        * A release that fails once its data can be looked at is recorded, whatever the class of
-          the error: as a refusal, which costs nothing, where this package raised it before anything
-          was written; else it stays charged. Of a refusal of the data (:class:`DataError`), the
-          error and the entry say that the data were refused, and nothing else about them. Whether
-          data are refused depends on them, and no budget bounds what refusals tell: count them.
-        * A ledger has one name. Hard links, files that are mounted, and copies of a ledger that is
-          still there are refused: their charges would not be seen, or be lost in a crash. Moving it
-          is fine, with its journal if a crash left one; a move that left it behind is refused.
+        * A release that fails once it can look at the data is recorded, for any class of the error.
+          If this package raised it before anything was written, it is recorded as a refusal, which
+          costs nothing; otherwise it stays charged. For a refusal of the data (:class:`DataError`),
+          the error and the entry say that the data were refused, and nothing else about them.
+          Whether data are refused depends on them, and no budget bounds what refusals tell: count
+          them.
+        * A ledger has one name. Hard links, files that are mounted, and copies of a ledger that
+          still exists are refused: charges to one of them would not be seen in the other, or would
+          be lost in a crash. A ledger may be moved, together with its journal if a crash left one;
+          a ledger that was moved without it is refused.
 
-    All releases must protect the same: charges under different relations or privacy units do not
-    add up.
+    All releases must protect the same unit: charges under different relations or privacy units do
+    not add up.
 
-    The file is an SQLite database with a rollback journal, ``<path>-journal``, which is there
+    The file is an SQLite database with a rollback journal, ``<path>-journal``, which exists
     during a charge, or after a crash in one. Locks are the operating system's and end with the
-    program that holds them, so none can be stale. They need a local disk: none is created on one
-    that Linux says is shared by machines, and opening one there warns. An older copy put back in
-    the same place forgets charges, and nothing here can notice.
+    program that holds them, so that none can be stale. They need a local disk: a ledger is not
+    created on a disk that Linux says is shared by machines, and opening one there warns. If an
+    older
+    copy is put back in the same place, its charges are forgotten, and nothing here can notice.
 
     Attributes:
-        path: of the ledger; ``<path>.releases`` is the folder for results that have no place of
-            their own.
+        path: the path of the ledger; ``<path>.releases`` is the folder for results that have no
+            place of their own.
         rho: the budget, fixed when the ledger was created.
-        delta: the most that thresholds may spend together, fixed as well; 0 refuses them.
+        delta: the most δ that thresholds may spend together, fixed as well; 0 refuses them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -99,16 +105,16 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], budget: "zCDP", delta: float = 0.0) -> "Ledger":
-        """Start a new ledger.
+        """Create a new ledger and return it.
 
         Args:
             path: a new file.
-            budget: of everything that will ever be released under it. Other promises, such as (ε,
-                δ), do not add up; they cost the ρ of their noise here, and
-                ``budget.epsilon(delta)`` is what all releases together imply; :meth:`epsilon`, what
-                those so far do.
-            delta: of all thresholds together, in [0, 1): a key that only one person has may be
-                shown with this probability. Well below 1 / records.
+            budget: the budget of everything that will ever be released under it. Other guarantees,
+                such as (ε, δ), do not add up. Here they cost the ρ of their noise, and
+                ``budget.epsilon(delta)`` is what all releases together imply; :meth:`epsilon` is
+                what the releases so far imply.
+            delta: the δ of all thresholds together, in [0, 1): a key that only one person has may
+                be shown with this probability. It should be well below 1 / records.
 
         Raises:
             ParameterError: not zCDP, not a path, or delta out of range.
@@ -152,7 +158,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Ledger":
-        """An existing ledger.
+        """Open an existing ledger and return it.
 
         Raises:
             LedgerError: missing, unreadable, damaged, of another format, or with a second name.
@@ -178,10 +184,10 @@ class Ledger:
 
     @classmethod
     def of(cls, ledger: object) -> "Ledger":
-        """A ledger, or the one at a path.
+        """Return the ledger, or open the one at a path.
 
         Raises:
-            ParameterError: neither.
+            ParameterError: neither a ledger nor a path.
         """
         if isinstance(ledger, Ledger):
             return ledger
@@ -192,7 +198,7 @@ class Ledger:
         return cls.open(ledger)
 
     def entries(self, last: int | None = None) -> tuple[LedgerEntry, ...]:
-        """All charges and refusals, oldest first; or the last so many of them.
+        """Return all charges and refusals, oldest first, or the last ``last`` of them.
 
         Raises:
             ParameterError: not a number of entries.
@@ -204,53 +210,55 @@ class Ledger:
 
     @property
     def charges(self) -> int:
-        """How many charges there are, those of lost draws included."""
+        """The number of charges, those of lost draws included."""
         with transaction(self.path) as database:
             return numbers_in(database)[0]
 
     @property
     def refusals(self) -> int:
-        """How many refusals there are: what these tell of the data is in no budget."""
+        """The number of refusals; what these tell about the data is in no budget."""
         with transaction(self.path) as database:
             return numbers_in(database)[1]
 
     @property
     def spent(self) -> float:
-        """ρ charged so far, rounded up."""
+        """The ρ that was charged so far, rounded up."""
         with transaction(self.path) as database:
             return spent_rho(database)
 
     @property
     def remaining(self) -> float:
-        """ρ that can still be charged, rounded down."""
+        """The ρ that can still be charged, rounded down."""
         with transaction(self.path) as database:
             return 0.0 + rounded_down(left_rho(database))
 
     @property
     def spent_delta(self) -> float:
-        """δ that thresholds were charged so far, rounded up."""
+        """The δ that thresholds were charged so far, rounded up."""
         with transaction(self.path) as database:
             return spent_delta(database)
 
     def epsilon(self, delta: float) -> float:
-        """The ε for which all that was charged so far, lost or not, is jointly (ε, δ)-private.
+        """Return the ε for which all that was charged so far, even if lost, is (ε, δ)-private.
 
         Formal guarantees:
             * What was asked, and in how many releases, may depend on earlier results, as long as
-              what was charged and drawn in all is no more than was settled beforehand. Where
-              results decided whether to spend more, only the budget was settled: then
+              all that was charged and drawn is no more than was fixed beforehand. If
+              results decided whether to spend more, only the budget was fixed: then
               ``gn.zCDP(ledger.rho).epsilon(delta - ledger.delta)`` holds (Whitehouse et al. 2023).
-            * Where all noise is Gaussian and the ledger knows how much was drawn, ρ is that of one
-              Gaussian. Proof: say that release i shifts continuous, rounded noise by a whitened
+            * If all noise is Gaussian and the ledger knows how much was drawn, ρ is that of one
+              Gaussian. Proof: suppose that release i shifts continuous, rounded noise by a whitened
               length μ_i <= √(2ρ_i) which the past determines. It can be made from an increment over
-              a time μ_i² of a Brownian motion, with drift 0 or 1, and independent noise. So all are
-              post-processing of a path over ``[0, 2ρ]``, whose likelihood ratio is that of its end
-              (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023). The divergences of the
-              discrete noise, which :func:`~gaussnoise.privacy.lattice_bound.lattice_distance`
-              bounds, add up by the chain rule.
-            * Otherwise through zCDP, which adds up for any noise. What thresholds spent of δ is
-              taken off first: δ'-approximate ρ-zCDP is (ε, δ' + δ'')-differentially private if ρ
-              implies (ε, δ''), as :class:`~gaussnoise.privacy.threshold.ThresholdQuery` proves.
+              a time μ_i² of a Brownian motion, with drift 0 or 1, and independent noise. So all
+              releases are post-processing of a path over ``[0, 2ρ]``, whose likelihood ratio is
+              that of its end (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023). The
+              divergences of the discrete noise from it, which
+              :func:`~gaussnoise.privacy.lattice_bound.lattice_distance` bounds, add up by the chain
+              rule.
+            * Otherwise ε is computed through zCDP, which adds up for any noise. The δ that
+              thresholds spent is subtracted first: δ'-approximate ρ-zCDP is
+              (ε, δ' + δ'')-differentially private if ρ implies (ε, δ''), as
+              :class:`~gaussnoise.privacy.threshold.ThresholdQuery` proves.
 
         Args:
             delta: in (0, 1), and more than :attr:`spent_delta`.
@@ -298,26 +306,29 @@ class Ledger:
         draws: int | None = None,
         delta: float = 0.0,
     ) -> T:
-        """The one result of ``id``: drawn under its own charge, or read again; waits for others.
+        """Return the one result of ``id``: drawn under its own charge, or read again.
+
+        Waits while another program works on the same id.
 
         Args:
             id: 1 to 200 printable characters without slashes.
-            cost: ρ that ``write`` spends, at most.
+            cost: the most ρ that ``write`` spends.
             request: all public parameters of the result, as JSON values; never anything from the
                 data.
             protects: neighbouring relation and privacy unit.
-            target: where the result belongs; None for a file in the ledger's own folder.
-            write: draws noise and writes the result to a path where nothing is yet: a file, or a
-                directory whose ``release.json`` lists the sha256 of all other files under "files".
-            read: the result from its file or directory.
-            draws: if all noise is discrete Gaussian, of at least ``MIN_STEPS`` lattice steps: of
-                how many integers, at most. None for any other noise that keeps ``cost``-zCDP.
-            delta: what ``write`` spends beside it: δ-approximate ``cost``-zCDP.
+            target: the place of the result; None for a file in the ledger's own folder.
+            write: a function that draws noise and writes the result to a path where nothing is yet:
+                a file, or a directory whose ``release.json`` lists the sha256 of all other files
+                under "files".
+            read: a function that returns the result from its file or directory.
+            draws: the most integers that are drawn, if all noise is discrete Gaussian, of at least
+                ``MIN_STEPS`` lattice steps. None for any other noise that is ``cost``-zCDP.
+            delta: the δ that ``write`` spends as well: it is then δ-approximate ``cost``-zCDP.
 
         Raises:
             ParameterError: a bad id, cost, request, text, delta, number of draws or target.
             BudgetError: the budget does not allow the cost or delta; nothing was drawn.
-            DataError: ``write`` refused the data; it is not said why.
+            DataError: ``write`` refused the data; the reason is not given.
             LedgerError: another request under this id; a result that is missing or was changed; an
                 unusable ledger.
             OutputError: the target exists already, or cannot be written.
@@ -348,7 +359,7 @@ class Ledger:
 
 
 def _absolute(who: str, path: object) -> Path:
-    """A path that the ledger can keep as text."""
+    """Return an absolute path that the ledger can keep as text; raise ParameterError otherwise."""
     try:
         absolute = os.path.abspath(os.fsdecode(path))  # pyright: ignore[reportArgumentType] (or TypeError)
         absolute.encode()
@@ -377,7 +388,7 @@ def _check_id(id: object) -> None:
 
 
 def ledger_and_id(function: str, ledger: object, id: str | None) -> tuple[Ledger, str] | None:
-    """What a release is charged to, and its id there; None where neither is given.
+    """Return the ledger that a release is charged to, and its id there; None if neither is given.
 
     Raises:
         ParameterError: one without the other, or neither a ledger nor a path.

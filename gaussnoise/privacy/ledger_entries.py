@@ -1,4 +1,4 @@
-"""What a ledger holds: its budget, charges and refusals, and what is spent."""
+"""The entries of a ledger: its budget, its charges and refusals, and what is spent."""
 
 import json
 import math
@@ -12,9 +12,9 @@ from ..errors import LedgerError
 from ..numerics.rounding import rounded_up
 from .ledger_file import DAMAGED, knows_delta, knows_draws
 
-# Costs are integers: shares of the budget, rounded up to 2⁻⁶², so that any budget will do and 64
-# bits are enough. The cap is a part in 10¹² above the budget: ten releases at 0.1 fit into 1,
-# though ten times the float 0.1 is more than 1.
+# Costs are integers: shares of the budget, rounded up to 2⁻⁶², so that 64 bits are enough for any
+# budget. The cap is a part in 10¹² above the budget, so that ten releases at 0.1 fit into 1,
+# although ten times the float 0.1 is more than 1.
 BUDGET_UNITS = 2**62
 CAP = BUDGET_UNITS + 2**22
 
@@ -22,25 +22,25 @@ CAP = BUDGET_UNITS + 2**22
 @final
 @dataclass(frozen=True, eq=False)
 class LedgerEntry:
-    """One charge, or one refusal of the data, which says no more of them than that. Public.
+    """A charge, or a refusal of the data, which says nothing else about the data. It is public.
 
     Attributes:
-        attempt: its number in the ledger: entries are in this order, whatever clocks say.
-        id: what the release is called.
-        rho: charged, rounded up; 0 for a refusal.
-        state: "reserved": being drawn, or its program died meanwhile; "written": drawn, to be put
-            into place by the next run; "sealed": published; "lost": its program died before the
+        attempt: its number in the ledger. It gives the order of entries, which clocks may not.
+        id: the name of the release.
+        rho: the ρ charged, rounded up; 0 for a refusal.
+        state: "reserved": being drawn, or its program died meanwhile; "written": drawn, and the
+            next run puts it into place; "sealed": published; "lost": its program died before the
             result was written. All these are charged. "refused": nothing was drawn, since the data
             broke the declared schema or domain, or the release failed otherwise once it could look
             at them.
-        sha256: of the result: the file, or the ``release.json`` of a directory.
+        sha256: digest of the result: the file, or the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
         request: a digest of every part of what was asked for.
-        target: where the result belongs.
+        target: the place of the result.
         begun: time of the charge or refusal by this machine's clock, UTC.
-        draws: how many discrete Gaussians it adds, at most; None where no more than rho is known of
-            the noise.
-        delta: charged beside rho, for thresholds, rounded up.
+        draws: the most discrete Gaussians that it adds; None if only rho is known about the
+            noise.
+        delta: the δ charged as well, for thresholds, rounded up.
     """
 
     attempt: int
@@ -59,7 +59,7 @@ class LedgerEntry:
 def entries_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Charges, oldest first: all of them, or those that SQL picks."""
+    """Yield charges, oldest first: all of them, or those that an SQL condition selects."""
     rho, most = Fraction(budget_of(database)), Fraction(delta_of(database))
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
     columns += ", draws" if knows_draws(database) else ", NULL"
@@ -88,7 +88,7 @@ def entries_in(
 def refusals_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Refusals of the data, oldest first: all of them, or those that SQL picks."""
+    """Yield refusals of the data, oldest first: all, or those that an SQL condition selects."""
     if not _knows_refusals(database):
         return
     columns = "attempt, id, protects, request, target, begun"
@@ -103,7 +103,7 @@ def refusals_in(
 
 
 def last_in(database: sqlite3.Connection, count: int | None) -> list[LedgerEntry]:
-    """The last so many charges and refusals, or all of them, oldest first."""
+    """Return the last ``count`` charges and refusals, or all of them, oldest first."""
     tables = ("entries", "refusals") if _knows_refusals(database) else ("entries",)
     attempts = " UNION ALL ".join(f"SELECT attempt FROM {table}" for table in tables)
     where, values = "true", []
@@ -115,7 +115,7 @@ def last_in(database: sqlite3.Connection, count: int | None) -> list[LedgerEntry
 
 
 def numbers_in(database: sqlite3.Connection) -> tuple[int, int]:
-    """How many charges there are, and how many refusals of the data."""
+    """Return the number of charges, and the number of refusals of the data."""
     ((charges,),) = database.execute("SELECT count(*) FROM entries")
     if not _knows_refusals(database):
         return charges, 0
@@ -124,7 +124,7 @@ def numbers_in(database: sqlite3.Connection) -> tuple[int, int]:
 
 
 def draws_in(database: sqlite3.Connection) -> int | None:
-    """How many discrete Gaussians all charges add together; None where other noise may be drawn."""
+    """Return how many discrete Gaussians all charges add; None if other noise may be drawn."""
     if not knows_draws(database):
         return None if numbers_in(database)[0] else 0
     draws = [count for (count,) in database.execute("SELECT draws FROM entries")]
@@ -134,18 +134,18 @@ def draws_in(database: sqlite3.Connection) -> int | None:
 
 
 def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
-    """Charges without a complete result: being drawn, or their program died."""
+    """Return charges without a complete result: being drawn, or their program died."""
     return list(entries_in(database, "state IN ('reserved', 'lost')"))
 
 
 def _knows_refusals(database: sqlite3.Connection) -> bool:
-    """Whether refusals are kept: the first ledgers had no such table."""
+    """Return whether refusals are kept, which the first ledgers had no table for."""
     query = "SELECT 1 FROM sqlite_master WHERE name = 'refusals'"
     return database.execute(query).fetchone() is not None
 
 
 def _check_text(*values: object) -> None:
-    """Raise LedgerError unless all that an entry says is text."""
+    """Raise LedgerError unless all of these values of an entry are text."""
     if not all(type(value) is str for value in values):
         raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
 
@@ -158,37 +158,37 @@ def _parsed(request: str) -> dict[str, str]:
 
 
 def spent_units(database: sqlite3.Connection) -> int:
-    """Shares of the budget that are charged."""
+    """Return how many shares of the budget are charged."""
     return sum(units for (units,) in database.execute("SELECT units FROM entries"))
 
 
 def spent_rho(database: sqlite3.Connection) -> float:
-    """ρ charged so far, rounded up."""
+    """Return the ρ charged so far, rounded up."""
     return rounded_up(Fraction(spent_units(database), BUDGET_UNITS) * Fraction(budget_of(database)))
 
 
 def left_rho(database: sqlite3.Connection) -> Fraction:
-    """ρ that can still be charged."""
+    """Return the ρ that can still be charged, exactly."""
     return Fraction(max(BUDGET_UNITS - spent_units(database), 0), BUDGET_UNITS) * Fraction(
         budget_of(database)
     )
 
 
 def spent_delta_units(database: sqlite3.Connection) -> int:
-    """Shares of the budget's δ that are charged."""
+    """Return how many shares of the budget's δ are charged."""
     if not knows_delta(database):
         return 0
     return sum(units for (units,) in database.execute("SELECT delta_units FROM entries"))
 
 
 def spent_delta(database: sqlite3.Connection) -> float:
-    """δ charged so far, rounded up."""
+    """Return the δ charged so far, rounded up."""
     units = spent_delta_units(database)
     return rounded_up(Fraction(units, BUDGET_UNITS) * Fraction(delta_of(database)))
 
 
 def delta_of(database: sqlite3.Connection) -> float:
-    """The most δ of all thresholds together, as fixed on creation; 0 where none may be spent."""
+    """Return the most δ of all thresholds together, as fixed on creation; 0 if none is allowed."""
     if not knows_delta(database):
         return 0.0
     try:
@@ -202,7 +202,7 @@ def delta_of(database: sqlite3.Connection) -> float:
 
 
 def budget_of(database: sqlite3.Connection) -> float:
-    """ρ, as fixed on creation."""
+    """Return the budget ρ, as fixed on creation."""
     try:
         ((rho,),) = database.execute("SELECT rho FROM budget")
         budget = float.fromhex(rho)
@@ -214,14 +214,14 @@ def budget_of(database: sqlite3.Connection) -> float:
 
 
 def units_of(cost: float, budget: float) -> int:
-    """What a cost takes from the budget, rounded up."""
+    """Return the shares of the budget that a cost takes, rounded up."""
     return math.ceil(Fraction(cost) / Fraction(budget) * BUDGET_UNITS)
 
 
 def result_of(
     database: sqlite3.Connection, id: str, request: Mapping[str, str]
 ) -> LedgerEntry | None:
-    """The entry that has the result of this id, or will; refuses requests other than its own."""
+    """Return the entry that has, or will have, the result of this id, or None if there is none."""
     entry = None
     for entry in entries_in(database, "id = ?", id):
         if changed := _differences(entry.request, request):
@@ -233,5 +233,5 @@ def result_of(
 
 
 def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Names of parts that are not the same."""
+    """Return the names of parts that differ."""
     return [name for name in {**first, **second} if first.get(name) != second.get(name)]

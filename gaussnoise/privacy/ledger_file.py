@@ -16,7 +16,7 @@ from ..files.mounts import mount_of
 
 _APPLICATION = 0x676E6C64  # "gnld", in the file's header
 _FORMAT = 1
-_FORMAT_DELTA = 2  # of ledgers that may spend δ, which older programs must not charge
+_FORMAT_DELTA = 2  # format of ledgers that may spend δ, which older programs must not charge
 _TABLES = """
 CREATE TABLE budget (rho TEXT NOT NULL);
 CREATE TABLE entries (
@@ -33,7 +33,7 @@ CREATE TABLE entries (
 );
 CREATE UNIQUE INDEX one_result ON entries (id) WHERE state <> 'lost';
 """
-# Added to the first ledgers when they are written to; programs of that time pass over them.
+# Added to the oldest ledgers when they are written to; programs of that time ignore them.
 _LATER_TABLES = """
 CREATE TABLE IF NOT EXISTS refusals (
     attempt INTEGER PRIMARY KEY,
@@ -50,11 +50,11 @@ ALTER TABLE budget ADD COLUMN delta TEXT;
 ALTER TABLE entries ADD COLUMN delta_units INTEGER NOT NULL DEFAULT 0
     CHECK (typeof(delta_units) = 'integer' AND delta_units >= 0);
 """
-_BUSY_SECONDS = 30.0  # of a transaction, which takes milliseconds
+_BUSY_SECONDS = 30.0  # for a transaction, which takes milliseconds
 
 
 def new_tables(scratch: Path, target: Path, rho: float, delta: float) -> None:
-    """An empty ledger in a file that is there already, and will be at ``target``."""
+    """Write an empty ledger into an existing file that will be moved to ``target``."""
     with sqlite_errors(target), closing(sqlite3.connect(scratch, isolation_level=None)) as database:
         database.execute("PRAGMA synchronous = EXTRA")
         database.executescript(_TABLES + _LATER_TABLES)
@@ -62,23 +62,23 @@ def new_tables(scratch: Path, target: Path, rho: float, delta: float) -> None:
         if delta:
             database.executescript(_DELTA_COLUMNS)
             database.execute("UPDATE budget SET delta = ?", [delta.hex()])
-        _settle_home(
-            database, Path(os.path.realpath(target))
-        )  # so that no copy passes for the first
+        # so that a copy of it is recognised
+        _settle_home(database, Path(os.path.realpath(target)))
         database.execute(f"PRAGMA application_id = {_APPLICATION}")
         database.execute(f"PRAGMA user_version = {_FORMAT_DELTA if delta else _FORMAT}")
 
 
 @contextmanager
 def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """A checked ledger, in a transaction: undone on errors, and else on disk once it ends."""
+    """Yield a checked ledger in a transaction: undone on errors, otherwise on disk when it ends."""
     _check_one_name(path)
     with sqlite_errors(path):
-        uri = f"{path.as_uri()}?mode=rw"  # never create one
+        uri = f"{path.as_uri()}?mode=rw"  # "rw" opens, and never creates, a ledger
         with closing(
             sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
         ) as database:
-            # EXTRA: a journal that came back after a power cut would undo a charge
+            # EXTRA also syncs the folder: a journal that came back after a power cut would undo a
+            # charge
             database.execute("PRAGMA synchronous = EXTRA")
             if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
                 raise LedgerError(f"ledger: {path} is a database of something else")
@@ -100,12 +100,12 @@ def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connecti
 
 
 def _check_one_name(path: Path) -> None:
-    """Refuse what is no file, or has another name: each name would have its own journal."""
+    """Raise LedgerError for a file with several names, as each would have its own journal."""
     try:
         status = os.stat(path)
         if (
             status.st_nlink > 1
-        ):  # perhaps the name under which it was created, by a program that died then
+        ):  # maybe the name under which it was created, by a program that died then
             for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
                 for file in (left, left / RESULT):
                     if os.path.lexists(file) and os.path.samestat(os.lstat(file), status):
@@ -136,9 +136,10 @@ def _check_one_name(path: Path) -> None:
 
 
 def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
-    """The first ledgers had one, which belongs to a name, not to the file: two names had two.
+    """Turn off the write-ahead log of the first ledgers.
 
-    This needs a moment without others. A transaction that only reads goes on without it.
+    The log belongs to a name, not to the file, so that two names had two logs. Turning it off
+    needs a moment without other programs. A transaction that only reads goes on without it.
     """
     end = time.monotonic() + _BUSY_SECONDS
     while database.execute("PRAGMA journal_mode").fetchone() != ("delete",):
@@ -156,7 +157,7 @@ def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> No
 
 
 def _upgrade(database: sqlite3.Connection) -> None:
-    """What the first ledgers did not have."""
+    """Add the tables and columns that the oldest ledgers lack."""
     for statement in _LATER_TABLES.split(";"):
         database.execute(statement)
     if not knows_draws(database):
@@ -164,15 +165,15 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _settle_home(database: sqlite3.Connection, here: Path) -> None:
-    """Give a ledger its identity, and say where it is."""
+    """Give a ledger its identity, and record where it is."""
     database.execute("INSERT INTO home VALUES (?, ?)", [secrets.token_hex(16), os.fsencode(here)])
 
 
 def _check_home(database: sqlite3.Connection, path: Path) -> None:
-    """Refuse a copy of a ledger that is still there, or one whose journal was left behind.
+    """Raise LedgerError for a copy of an existing ledger, or if its journal was left behind.
 
-    A ledger knows where it was charged last; a journal that is still there would undo what follows,
-    or is missing here.
+    A ledger records where it was charged last. A journal that is still there would undo later
+    charges, or is missing here.
     """
     here = Path(os.path.realpath(path))
     row = database.execute("SELECT identity, path FROM home").fetchone()
@@ -185,7 +186,7 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
     try:
         there = os.stat(home) if os.path.lexists(home) else None
         same = there is not None and os.path.samestat(there, os.stat(here))
-        # by two names of one folder, as where containers mount it, the journal is the same
+        # two names of one folder, as where containers mount it, have the same journal
         if same and not os.path.samestat(os.stat(home.parent), os.stat(here.parent)):
             raise LedgerError(f"ledger: {path} is {home} as well; hint: use that name")
         if there is not None and not same and _identity(home) == identity:
@@ -199,18 +200,18 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
                 f"ledger: {path} was moved from {home} without its journal; "
                 f"hint: move {journal} to {here}-journal, or a crash cannot be undone"
             )
-    except OSError:  # where it was cannot be seen from here
+    except OSError:  # its former place cannot be seen from here
         pass
     database.execute("UPDATE home SET path = ?", [os.fsencode(here)])
 
 
 def _journal(path: Path) -> Path:
-    """Where SQLite keeps what a transaction would undo."""
+    """Return where SQLite keeps what a transaction would undo."""
     return path.with_name(path.name + "-journal")
 
 
 def _waits(path: Path) -> bool:
-    """Whether SQLite might wait for what is there: a pipe, or anything else that is no file."""
+    """Return whether opening this path might block: it is a pipe, or another non-regular file."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -218,7 +219,7 @@ def _waits(path: Path) -> bool:
 
 
 def _identity(path: Path) -> str | None:
-    """Of the ledger at a path, if one is there."""
+    """Return the identity of the ledger at a path, or None if there is none."""
     if _waits(path) or _waits(_journal(path)):
         return None
     try:
@@ -247,7 +248,7 @@ _MEANINGS = {
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """Ours instead of SQLite's."""
+    """Raise a LedgerError instead of an SQLite error."""
     try:
         yield
     except sqlite3.Error as error:
@@ -260,27 +261,27 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         ValueError,
         ArithmeticError,
         RecursionError,
-    ):  # its tables hold something else, also what SQLite says of them
+    ):  # its tables hold other types, or SQLite's message about them does
         raise LedgerError(f"ledger: {path} is damaged; {DAMAGED}") from None
 
 
 def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code."""
+    """Return SQLite's primary result code."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
 def knows_draws(database: sqlite3.Connection) -> bool:
-    """Whether charges say how much they draw: the first ledgers had no such column."""
+    """Return whether charges record their number of draws, for which old ledgers have no column."""
     return any(column[1] == "draws" for column in database.execute("PRAGMA table_info(entries)"))
 
 
 def knows_delta(database: sqlite3.Connection) -> bool:
-    """Whether charges may spend δ: as fixed on creation."""
+    """Return whether charges may spend δ, as fixed on creation."""
     return database.execute("PRAGMA user_version").fetchone() == (_FORMAT_DELTA,)
 
 
 def locked(lock: sqlite3.Connection) -> bool:
-    """Whether the lock could be had before its time ran out."""
+    """Try to take the lock until its timeout, and return whether it was taken."""
     try:
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:

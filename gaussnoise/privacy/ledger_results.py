@@ -1,4 +1,4 @@
-"""One id, one result: charged before it is drawn, written aside, then put into place."""
+"""The results of a ledger: charged before they are drawn, written aside, then put into place."""
 
 import contextlib
 import hashlib
@@ -45,7 +45,7 @@ from .ledger_entries import (
 from .ledger_file import locked, sqlite_errors, transaction
 
 _HISTORY = ("entries", "refusals")
-OLD_TABLES = "gaussnoise.tables/2"  # of folders whose record listed tables only
+OLD_TABLES = "gaussnoise.tables/2"  # format of folders whose record listed tables only
 _REFUSED = (
     "release: the data break the declared schema or domain; under a ledger it is not said where, "
     'and the refusal is recorded; hint: with on_outside="drop" (tables, sums) or "project" '
@@ -56,10 +56,10 @@ _REFUSED = (
 @final
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What is drawn under a ledger; see :class:`Ledger` for what is promised of it.
+    """The results that are drawn under a ledger; :class:`Ledger` states their guarantees.
 
     Attributes:
-        path: of the ledger.
+        path: the path of the ledger.
     """
 
     path: Path
@@ -75,9 +75,9 @@ class Results:
         write: Callable[[Path], object],
         draws: int | None,
     ) -> Path:
-        """Where the one result of ``id`` is, drawn under a charge of its own if it was not there.
+        """Return the path of the one result of ``id``, drawn under its own charge if it is new.
 
-        Arguments as of :meth:`Ledger.once`, checked.
+        The arguments are those of :meth:`Ledger.once`, already checked.
         """
         parts = {
             name: _text_digest(json.dumps(value, sort_keys=True)) for name, value in request.items()
@@ -104,20 +104,20 @@ class Results:
 
     @property
     def folder(self) -> Path:
-        """For lock files, and for results that have no place of their own."""
+        """The folder for lock files, and for results that have no place of their own."""
         return self.path.with_name(self.path.name + ".releases")
 
     def _lock_file(self, id: str) -> Path:
-        """One for each id, whatever links lead to the ledger."""
+        """Return the lock file of an id, which is the same for all links to the ledger."""
         path = Path(os.path.realpath(self.path))
         return path.with_name(path.name + ".releases") / f"{_file_name(id)}.lock"
 
     @contextmanager
     def _alone(self, id: str) -> Iterator[None]:
-        """Waits until nobody else works on this id. The lock is a transaction on an empty file: it
-        dies with us.
+        """Wait until no other program works on this id, and hold its lock.
 
-        It saves others from drawing in vain; privacy does not rest on it, every draw has its own
+        The lock is a transaction on an empty file, which ends when this program dies. It keeps
+        others from drawing in vain. Privacy does not depend on it, since every draw has its own
         charge.
         """
         path = self._lock_file(id)
@@ -131,7 +131,7 @@ class Results:
         with sqlite_errors(path):
             lock = sqlite3.connect(
                 path, timeout=1.0, isolation_level=None
-            )  # Ctrl-C is heard once a second
+            )  # with a short timeout, Ctrl-C is noticed once a second
         with closing(lock):
             with sqlite_errors(path):
                 while not locked(lock):
@@ -139,7 +139,7 @@ class Results:
             yield
 
     def tidy(self, unfinished: list[LedgerEntry]) -> None:
-        """Take away what dead programs had not finished: those whose lock can be had, at once."""
+        """Remove what dead programs left unfinished: the entries whose lock is free right now."""
         for entry in unfinished:
             scratch, path = (
                 Path(entry.target).with_name(_scratch_name(entry)),
@@ -147,8 +147,9 @@ class Results:
             )
             if not os.path.lexists(scratch):
                 continue
-            with contextlib.suppress(sqlite3.Error, LedgerError):  # it is tried again
-                uri = f"{path.as_uri()}?mode=rw"  # without its lock file, nobody can tell
+            with contextlib.suppress(sqlite3.Error, LedgerError):  # the next program tries again
+                # without its lock file, nothing shows whether its program is alive
+                uri = f"{path.as_uri()}?mode=rw"
                 with closing(
                     sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
                 ) as lock:
@@ -168,7 +169,7 @@ class Results:
         place: Path,
         draws: int | None,
     ) -> LedgerEntry:
-        """The entry that has the result of this id, or a new charge, on disk when this returns."""
+        """Return the entry that has the result of this id, or a new charge that is on disk."""
         with transaction(self.path, "IMMEDIATE") as database:
             current = result_of(database, id, request)
             if current is not None and current.state != "reserved":
@@ -193,13 +194,13 @@ class Results:
             delta_units = _delta_units(database, delta)
             if (
                 current is not None
-            ):  # we hold its lock: whoever reserved it is dead, and may have drawn
+            ):  # this program holds the lock, so the one that reserved is dead, and may have drawn
                 database.execute(
                     "UPDATE entries SET state = 'lost' WHERE attempt = ?", [current.attempt]
                 )
             begun = datetime.now(UTC).isoformat(timespec="seconds")
-            # a number of its own for every attempt: those of refusals are no longer among the
-            # charges
+            # every attempt has its own number; refusals are no longer among the charges but keep
+            # theirs
             last = (f"(SELECT coalesce(max(attempt), 0) FROM {table})" for table in _HISTORY)
             attempt = f"1 + max({', '.join(last)})"
             database.execute(
@@ -207,7 +208,7 @@ class Results:
                 f"draws) VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
                 [id, units, protects, json.dumps(request), str(place), begun, draws],
             )
-            if delta_units:  # in the same transaction: both are charged, or nothing is
+            if delta_units:  # in the same transaction, so that both are charged or none
                 database.execute(
                     "UPDATE entries SET delta_units = ? WHERE id = ? AND state = 'reserved'",
                     [delta_units, id],
@@ -221,18 +222,20 @@ class Results:
     def _draw(
         self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]
     ) -> LedgerEntry:
-        """Write the result aside, on disk and with its digest in the ledger when this returns."""
+        """Write the result aside, onto the disk, and record its digest in the ledger."""
         written = True
         try:
             with new_folder(scratch) as folder:
                 try:
                     digest = self._written(folder / RESULT, write)
-                finally:  # seen from inside: the folder's name may have been given to another
+                # listed by the open folder, since its name may belong to another folder by now
+                finally:
                     written = any(not path.is_dir() for path in folder.rglob("*"))
         except BaseException as error:
             remove(scratch)
-            # refusals know the data only, whatever their class; a failure to write may depend on
-            # what was drawn, and stays charged, as does all that is written: it may have been seen
+            # A refusal depends on the data only, for any class of error. A failure to write may
+            # depend on what was drawn, so it stays charged. So does all that was written, since it
+            # may have been seen.
             if isinstance(error, GaussNoiseError) and not (
                 written or isinstance(error, OutputError)
             ):
@@ -245,16 +248,17 @@ class Results:
                 raise
         else:
             return self._on_disk(entry, scratch, digest)
-        raise DataError(_REFUSED)  # here, where nothing of the refusal's own words hangs on it
+        # raised outside the handler, so that the original error is not attached as its context
+        raise DataError(_REFUSED)
 
     def _refuse(self, entry: LedgerEntry) -> None:
-        """Keep a refusal instead of a charge for which nothing was drawn."""
+        """Record a refusal instead of a charge for which nothing was drawn."""
         columns = "attempt, id, protects, request, target, begun"
         mine = "WHERE attempt = ? AND state = 'reserved'"
         with (
             contextlib.suppress(LedgerError),
             transaction(self.path, "IMMEDIATE") as database,
-        ):  # or it stays charged
+        ):  # if the ledger cannot be written, it stays charged
             database.execute(
                 f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}",
                 [entry.attempt],
@@ -262,7 +266,7 @@ class Results:
             database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
 
     def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
-        """Say that a result is complete: from now on it is published, not drawn again."""
+        """Record that a result is complete; from now on it is published, not drawn again."""
         with transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
                 "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = "
@@ -278,7 +282,7 @@ class Results:
 
     @staticmethod
     def _written(scratch: Path, write: Callable[[Path], object]) -> str:
-        """Digest of a new result, once it is on disk."""
+        """Write a new result, and return its digest once it is on disk."""
         try:
             write(scratch)
             sync(scratch)
@@ -292,7 +296,7 @@ class Results:
         raise OutputError(f"ledger: could not write the result ({reason}); nothing was kept")
 
     def _settle(self, entry: LedgerEntry, scratch: Path, parent: Path, place: Path) -> LedgerEntry:
-        """Put a written result into place, whoever drew it, and seal its entry."""
+        """Put a written result into place, even if another program drew it, and seal its entry."""
         if os.path.realpath(entry.target) != os.path.realpath(place):
             raise LedgerError(
                 f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there"
@@ -312,7 +316,7 @@ class Results:
 
 
 def _delta_units(database: sqlite3.Connection, delta: float) -> int:
-    """What a δ takes from the budget's, rounded up; refuses more than is left."""
+    """Return the shares of the budget's δ that a δ takes, rounded up; refuse more than is left."""
     most = delta_of(database)
     if delta == 0:
         return 0
@@ -334,7 +338,7 @@ def _delta_units(database: sqlite3.Connection, delta: float) -> int:
 
 @contextmanager
 def _held(parent: Path) -> Iterator[Path]:
-    """The folder of a result, held; refused if it cannot be."""
+    """Yield the folder of a result, held open; raise OutputError if it cannot be."""
     with contextlib.ExitStack() as stack:
         try:
             inside = stack.enter_context(held(parent))
@@ -347,12 +351,12 @@ def _held(parent: Path) -> Iterator[Path]:
 
 
 def _file_name(id: str) -> str:
-    """Distinct also where file names ignore case."""
+    """Return a file name for an id, distinct also where file names ignore case."""
     return re.sub(r"[^a-z0-9]+", "-", id.lower())[:60] + "-" + _text_digest(id)[:20]
 
 
 def _scratch_name(entry: LedgerEntry) -> str:
-    """The folder where an attempt writes: beside its place, to be moved there in one step."""
+    """Return the folder where an attempt writes: next to its place, to be moved in one step."""
     return f".{_file_name(entry.id)}.{entry.attempt}.partial"
 
 
@@ -361,7 +365,7 @@ def _text_digest(text: str) -> str:
 
 
 def _digest(result: Path) -> str | None:
-    """sha256 of a file, or of a directory's ``release.json`` if all is there as that says."""
+    """Return the sha256 of a file, or of a directory's ``release.json`` if all its files agree."""
     try:
         if not result.is_dir():
             return file_digest(result)

@@ -1,4 +1,4 @@
-"""The only source of released noise: OpenDP's discrete Gaussian on exact integers, never seeded."""
+"""The only source of released noise: OpenDP's discrete Gaussian on integers, never seeded."""
 
 import math
 import os
@@ -21,16 +21,16 @@ from ..numerics.integers import MOST_SUM, root_above
 
 Integers = NDArray[np.int64]
 
-# OpenDP saturates silently at 64 bits; at this scale an overflow is 512 standard deviations away
+# OpenDP saturates silently at 64 bits; at this scale that is 512 standard deviations away
 MAX_SCALE = 2.0**54
-# integers of a finer lattice than 2⁻⁴⁰⁰ would no longer convert to floats
+# integers of a lattice finer than 2⁻⁴⁰⁰ could not be converted to floats
 MAX_BITS = 400
 OLDEST_OPENDP = (0, 15)  # earlier discrete Gaussians were biased (opendp#2638)
 _CHARGES = ((1.0, 3.0), (math.sqrt(2.0), 2.0**40), (2.0**20 + 1, MAX_SCALE))  # distances and scales
-_CLOSE = Fraction(1, 2**50)  # of a charge: its last digits
+_CLOSE = Fraction(1, 2**50)  # relative tolerance of a charge: its last digits
 _DRAWS = 16
 _CHUNK = 2**13  # integers drawn at once
-_CHUNKS_AHEAD = 128  # 8 MB
+_CHUNKS_AHEAD = 128  # 8 MB of integers
 _MOST_THREADS = 8
 
 
@@ -41,7 +41,7 @@ class IntegerQuery(PickledByArguments):
     Attributes:
         sensitivity_squared: largest squared change of the integer answer between neighbours, an
             integer >= 1.
-        budget: ρ it may spend at most.
+        budget: the most ρ that it may spend.
     """
 
     sensitivity_squared: int
@@ -54,7 +54,7 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The discrete Gaussian's deviation: the least, up to rounding, within budget."""
+        """The discrete Gaussian's deviation: the least, up to rounding, within the budget."""
         if not self.budget > 0:
             raise ParameterError(f"noise: expected a budget rho > 0, got {self.budget!r}")
         scale = self.distance / math.sqrt(2 * self.budget)
@@ -73,16 +73,16 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def rho(self) -> float:
-        """What OpenDP's privacy map charges for the scale that is really drawn."""
+        """The ρ that OpenDP's privacy map charges for the scale that is really drawn."""
         return discrete_gaussian(self.scale).map(self.distance)
 
     def draw(self, count: int) -> list[int]:
-        """``count`` independent noises. No seed: OpenDP takes the operating system's randomness."""
+        """Return ``count`` independent noises, from the operating system's randomness, unseeded."""
         return discrete_gaussian(self.scale)([0] * count)
 
 
 class NoiseStream:
-    """A known number of independent noises, drawn ahead in threads (OpenDP frees Python's lock)."""
+    """A known number of noises, drawn ahead in threads (OpenDP releases Python's lock)."""
 
     def __init__(
         self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor
@@ -93,7 +93,7 @@ class NoiseStream:
         self._ask()
 
     def take(self, count: int) -> Integers:
-        """The next ``count`` noises."""
+        """Return the next ``count`` noises."""
         parts = [self._here[:count]]
         self._here = self._here[count:]
         missing = count - len(parts[0])
@@ -116,7 +116,7 @@ class NoiseStream:
 
 
 def drawn(query: IntegerQuery, count: int) -> Integers:
-    """So many independent noises, in this thread."""
+    """Return ``count`` independent noises, drawn in this thread."""
     sizes = [min(_CHUNK, count - start) for start in range(0, count, _CHUNK)]
     parts = [np.asarray(query.draw(size)).astype(np.int64, casting="safe") for size in sizes]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
@@ -126,7 +126,7 @@ def drawn(query: IntegerQuery, count: int) -> Integers:
 def noise_stream(
     draw: Callable[[int], ArrayLike], count: int, threads: int
 ) -> Iterator[NoiseStream]:
-    """A stream of ``count`` noises, drawn from now on; what is not taken is thrown away."""
+    """Yield a stream of ``count`` noises, drawn from now on; those not taken are discarded."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield NoiseStream(draw, count, pool)
@@ -135,22 +135,21 @@ def noise_stream(
 
 
 def sampling_threads() -> int:
-    """How many draw noise at once."""
+    """Return the number of threads that draw noise."""
     return min(os.cpu_count() or 1, _MOST_THREADS)
 
 
 def discrete_gaussian(scale: float) -> Any:
-    """OpenDP's zCDP measurement that adds discrete Gaussians of ``scale`` to 64-bit integers."""
+    """Return OpenDP's measurement that adds discrete Gaussians of ``scale`` to 64-bit integers."""
     return _opendp()(scale)
 
 
 @cache
 def _opendp() -> Callable[[float], Any]:
-    """What makes the measurements: looked for, and looked at, once in every process.
+    """Return the function that makes measurements; OpenDP is imported and checked once per process.
 
     Raises:
-        NotAvailableError: no OpenDP, one that is too old, or one that does not do what noise rests
-            on.
+        NotAvailableError: OpenDP is missing, too old, or does not behave as the noise requires.
     """
     wanted = ".".join(map(str, OLDEST_OPENDP))
     try:
@@ -167,7 +166,7 @@ def _opendp() -> Callable[[float], Any]:
             f"noise: expected OpenDP, which draws it, got {type(error).__name__}; hint: pip "
             f'install "opendp>={wanted}"'
         ) from None
-    except Exception:  # noqa: BLE001 (the one class by which OpenDP says what is wrong with itself)
+    except Exception:  # noqa: BLE001 (the one class of error that OpenDP raises when it cannot load)
         raise NotAvailableError(
             "noise: expected OpenDP, which draws it, got a library that does not load; hint: "
             f'pip install --force-reinstall "opendp>={wanted}", and no OPENDP_LIB_DIR in the '
@@ -188,7 +187,7 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """Numbers that can only come out otherwise if privacy is lost: the odds are below 1e-13."""
+    """Raise NotAvailableError for wrong charges or draws; right ones fail with odds below 1e-13."""
     charged = all(
         abs(
             Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2
@@ -198,7 +197,7 @@ def _check(make: Callable[[float], Any], version: str) -> None:
         for distance, scale in _CHARGES
     )
     drawn = make(MAX_SCALE)([0] * _DRAWS)
-    # distinct, not zero, and within 256 standard deviations
+    # the draws must be distinct, not zero, and within 256 standard deviations
     if (
         not charged
         or len({0, *drawn}) != _DRAWS + 1

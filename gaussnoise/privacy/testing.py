@@ -1,4 +1,4 @@
-"""What a promise means to who tests whether a record was there, and which promises follow."""
+"""The meaning of privacy guarantees for tests of one record, and the guarantees they imply."""
 
 import scipy
 
@@ -8,27 +8,27 @@ from .definitions import TV
 from .divergences import growth_of_power, variation_of_power
 from .guarantee import AbstractPrivacy
 
-_DELTA = 1e-6  # of an (ε, δ) that something else is concluded from
+_DELTA = 1e-6  # δ of an (ε, δ) from which other bounds are derived
 
 
 def most_power(privacy: AbstractPrivacy, level: float) -> float:
-    r"""The largest power of any test, of this level, of whether one record is this or another.
+    r"""Return the largest power of any test, of this level, of whether a record is this or another.
 
-    Whoever sees the output and knows all other records rejects wrongly with probability ``level``,
-    and rightly with at most this. For ``PureDP``, ``ApproxDP``, ``TV`` and ``GDP`` this is the
-    definition itself, and some mechanism allows it; for ``KL`` and ``zCDP`` it follows from the
-    divergences of the test's own outcome.
+    A person who sees the output and knows all other records rejects wrongly with probability
+    ``level``, and rightly with at most this power. For ``PureDP``, ``ApproxDP``, ``TV`` and ``GDP``
+    this is the definition itself, and some mechanism attains it; for ``KL`` and ``zCDP`` it follows
+    from the divergences of the test's own outcome.
 
     Args:
-        privacy: any promise about neighbours.
-        level: chance of a false alarm, in [0, 1].
+        privacy: any privacy guarantee about neighbouring data sets.
+        level: false positive rate, in [0, 1].
 
     Returns:
         Power in [level, 1].
 
     Raises:
-        ParameterError: not a promise, or level out of range.
-        NotAvailableError: a guarantee of your own that neither says its power nor implies others.
+        ParameterError: not a privacy guarantee, or level out of range.
+        NotAvailableError: a guarantee of your own that neither gives its power nor implies others.
 
     Source: Wasserman & Zhou (2010), Theorem 2.4; Barber & Duchi (2014), Proposition 1; Dong, Roth &
     Su (2022).
@@ -48,28 +48,28 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
 
 def most_posterior(privacy: AbstractPrivacy, chance: float, prior: float = 0.5) -> float:
-    r"""How sure anybody can become that a record was there, except with probability ``chance``.
+    r"""Return the posterior belief in a record that is exceeded with at most this ``chance``.
 
-    Somebody who thinks so with probability ``prior``, and knows all other records, sees the output
-    or any part of it. If the record is there, their posterior probability exceeds this with
-    probability at most ``chance``; if it is not, with less.
+    A person who believes that the record was there with probability ``prior``, and knows all other
+    records, sees the output or any part of it. If the record is there, the posterior probability
+    exceeds the returned one with probability at most ``chance``; if it is not, with less.
 
     An event that has probability ``chance`` with the record has at least some probability q
     without it, as no test is better than :func:`most_power`: odds grow ``chance / q`` times at
     most. Larger events tell less, since power is concave. For ``PureDP``, ``ApproxDP``, ``TV`` and
-    ``GDP`` some output reaches the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``; for ``zCDP``
+    ``GDP`` some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``; for ``zCDP``
     the odds grow at most ``exp(ρ + 2 √(ρ log(1/chance)))`` times.
 
     Args:
-        privacy: any promise about neighbours.
+        privacy: any privacy guarantee about neighbouring data sets.
         chance: in (0, 1).
-        prior: probability before, in (0, 1).
+        prior: the probability before the output is seen, in (0, 1).
 
     Returns:
         A probability in [prior, 1].
 
     Raises:
-        ParameterError: not a promise, or numbers out of range.
+        ParameterError: not a privacy guarantee, or numbers out of range.
         NotAvailableError: as :func:`most_power`.
 
     Source: Dong, Roth & Su (2022), section 2; Bun & Steinke (2016), Lemma 3.5.
@@ -90,19 +90,21 @@ def most_posterior(privacy: AbstractPrivacy, chance: float, prior: float = 0.5) 
 
 
 def total_variation(privacy: AbstractPrivacy) -> float:
-    """The largest difference of an event's probabilities: one minus the least sum of error rates.
+    """Return the largest difference of an event's probabilities between neighbouring data sets.
 
-    Exact for ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP``
-    (2Φ(μ/2) − 1). For ``KL`` and ``zCDP`` the less of Pinsker's √(α/2) and Bretagnolle & Huber's
-    √(1 − e^−α).
+    It is one minus the least sum of a test's two error rates.
+
+    It is exact for ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and
+    ``GDP`` (2Φ(μ/2) − 1). For ``KL`` and ``zCDP`` it is the lesser of Pinsker's √(α/2) and
+    Bretagnolle & Huber's √(1 − e^−α).
 
     Raises:
-        ParameterError: not a promise.
+        ParameterError: not a privacy guarantee.
         NotAvailableError: as :func:`most_power`.
 
-    Source: Barber & Duchi (2014), (2) to (6). Their (3) promises a sum of errors of 2/(1+e^ε) −
-    δ/(1+e^ε), too much where δ > 0: at ε = 0 the two distributions may differ by δ, so that the sum
-    is 1 − δ, not 1 − δ/2. It is (2 − 2δ)/(1 + e^ε).
+    Source: Barber & Duchi (2014), (2) to (6). Their (3) states a sum of errors of 2/(1+e^ε) −
+    δ/(1+e^ε), which is too large if δ > 0: at ε = 0 the two distributions may differ by δ, so that
+    the sum is 1 − δ, not 1 − δ/2. It is (2 − 2δ)/(1 + e^ε).
 
     >>> from gaussnoise.privacy import total_variation
     >>> round(total_variation(gn.PureDP(1)), 4), round(total_variation(gn.GDP(1)), 4)
@@ -112,22 +114,23 @@ def total_variation(privacy: AbstractPrivacy) -> float:
 
 
 def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPrivacy]:
-    """The promises of other kinds that a mechanism with this promise keeps.
+    """Return the guarantees of other kinds that every mechanism with this guarantee has.
 
-    They are as strong as is known.
+    They are the strongest that are known.
 
     ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ; zCDP(ρ)
     implies KL(ρ), (ε(δ), δ) and total variation; GDP(μ) implies zCDP(μ²/2), and more exactly (ε, δ)
-    and total variation; (ε, δ) and KL imply total variation; TV(α) is (0, α). Nothing leads back
-    from total variation, as
+    and total variation; (ε, δ) and KL imply total variation; TV(α) is (0, α). Total variation
+    implies
+    none of the others, as
     :func:`release_one_at_random <gaussnoise.estimators.release_one_at_random>` shows.
 
     Args:
-        privacy: any promise about neighbours.
-        delta: of the (ε, δ) that is listed.
+        privacy: any privacy guarantee about neighbouring data sets.
+        delta: the δ of the (ε, δ) that is listed.
 
     Raises:
-        ParameterError: not a promise, or delta out of range.
+        ParameterError: not a privacy guarantee, or delta out of range.
         NotAvailableError: as :func:`most_power`.
 
     Source: Bun & Steinke (2016), Propositions 1.3 and 1.4; Dong, Roth & Su (2022), Corollary 2.13;
@@ -157,7 +160,7 @@ def _variation(function: str, privacy: object) -> float:
 
 
 def _growth(privacy: AbstractPrivacy, chance: float) -> float:
-    """The most that log odds grow on an event of this probability."""
+    """Return the most that log odds grow on an event of this probability."""
     own = privacy.growth(chance)
     if own is not None:
         return own
@@ -167,7 +170,7 @@ def _growth(privacy: AbstractPrivacy, chance: float) -> float:
 
 
 def _implied(function: str, privacy: AbstractPrivacy) -> list[AbstractPrivacy]:
-    """What a guarantee implies that says nothing else of tests."""
+    """Return what a guarantee implies that gives no power of its own; raise if it implies none."""
     found = privacy.implies(_DELTA)
     if not found:
         raise NotAvailableError(
@@ -181,5 +184,6 @@ def _checked(function: str, privacy: object) -> AbstractPrivacy:
     if isinstance(privacy, AbstractPrivacy):
         return privacy
     raise ParameterError(
-        f"{function}: expected a promise like PureDP(1) or zCDP(0.1), got {type(privacy).__name__}"
+        f"{function}: expected a privacy guarantee like PureDP(1) or zCDP(0.1), got "
+        f"{type(privacy).__name__}"
     )

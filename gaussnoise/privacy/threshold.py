@@ -1,4 +1,4 @@
-"""Which keys are frequent, when nobody can list them: noisy counts above a threshold, by OpenDP."""
+"""Frequent keys of an unknown set of keys: noisy counts above a threshold, by OpenDP."""
 
 import math
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from .lattice_bound import lattice_bits
 from .sampler import MAX_SCALE, discrete_gaussian
 
 _MOST_BITS = 40
-_WIDEST = 40  # standard deviations: OpenDP's chances end before
-_AT_ONCE = 2**16  # keys that OpenDP is given
+_WIDEST = 40  # standard deviations within which OpenDP's tail probabilities are positive
+_AT_ONCE = 2**16  # number of keys in one call of OpenDP
 
 
 @dataclass(frozen=True)
 class Change:
-    """How far counts of keys move between neighbours, at most.
+    """The largest change of counts of keys between neighbouring data sets.
 
     Attributes:
         keys: how many counts change, an integer >= 1.
         length_squared: squared ℓ2 length of the change, in rows; an integer >= 1.
-        most: by which one count changes, in rows; an integer >= 1.
+        most: the largest change of one count, in rows; an integer >= 1.
     """
 
     keys: int
@@ -34,45 +34,49 @@ class Change:
 
     @classmethod
     def added(cls, rows: int) -> "Change":
-        """By one person more or less, who has at most so many rows.
+        """Return the change by one person more or less, who has at most ``rows`` rows.
 
-        All counts move the same way, by integers that add up to k rows: at most k of them move,
-        none by more than k, and the length is at most that sum, which it is where all rows share a
-        key.
+        All counts move the same way, by integers that add up to at most k rows. So at most k of
+        them move, none by more than k, and the ℓ2 length is at most their sum; it is equal if all
+        rows have the same key.
         """
         return cls(rows, rows**2, rows)
 
     @classmethod
     def replaced(cls, rows: int) -> "Change":
-        """By one person exchanged for another: two persons' rows, of opposite signs.
+        """Return the change by one person exchanged for another: their rows, with opposite signs.
 
-        Of keys that both have, the difference is less; where they share none, squared lengths of
-        at most k² each add up.
+        Where both have a key, the difference is less. If they share no key, their squared lengths
+        of at most k² each add up.
         """
         return cls(2 * rows, 2 * rows**2, rows)
 
 
 @dataclass(frozen=True)
 class ThresholdQuery(PickledByArguments):
-    """Counts of unknown keys, and what may be spent on showing the frequent ones.
+    """Counts of unknown keys, and what may be spent to show the frequent ones.
 
     Formal guarantees:
-        * δ-approximate ρ-zCDP (Bun & Steinke 2016, section 8): but for events of probability δ, no
+        * δ-approximate ρ-zCDP (Bun & Steinke 2016, section 8): except for events of probability δ,
+        no
           key is shown that only one of two neighbours has (Rogers 2023, on whose argument OpenDP's
-          threshold rests). Noises are independent and one threshold is for all keys, so the rest is
-          a discrete Gaussian on the counts of common keys, of which those below are left out.
+          threshold is based). Noises are independent and all keys have the same threshold, so the
+          rest is a discrete Gaussian on the counts of common keys, of which those below the
+          threshold
+          are left out.
         * With (ε, δ') in place of ρ-zCDP for these Gaussians, all is (ε, δ' + δ)-differentially
           private. Proof: let p be the probability that common keys alone give an outcome in S, and
-          q that of the neighbour, ``p <= min(1, e^ε q + δ')``; a and b, at most δ, the chances that
-          a key of its own is shown. Then ``P(S) <= (1 − a) p + a`` and ``Q(S) >= (1 − b) q``. If
-          ``e^ε q <= 1``, then ``P(S) <= e^ε q + δ' + a (1 − e^ε q)``, which is at most
-          ``(1 − b) e^ε q + δ' + max(a, b)``; else ``(1 − b) e^ε q + b >= 1``.
+          q that of the neighbour, ``p <= min(1, e^ε q + δ')``; let a and b, at most δ, be the
+          probabilities that a data set's own key is shown. Then ``P(S) <= (1 − a) p + a`` and
+          ``Q(S) >= (1 − b) q``. If ``e^ε q <= 1``, then ``P(S) <= e^ε q + δ' + a (1 − e^ε q)``,
+          which
+          is at most ``(1 − b) e^ε q + δ' + max(a, b)``; otherwise ``(1 − b) e^ε q + b >= 1``.
         * The noise has at least ``MIN_STEPS`` lattice steps per standard deviation.
 
     Attributes:
-        change: of the counts between neighbours.
-        rho: ρ it may spend at most.
-        delta: chance that any key is shown that only one of two neighbours has.
+        change: the largest change of the counts between neighbours.
+        rho: the most ρ that it may spend.
+        delta: the probability that any key is shown that only one of two neighbours has.
     """
 
     change: Change
@@ -81,7 +85,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _bits(self) -> int:
-        """Lattice steps in a row, as a power of two."""
+        """The number of lattice steps in a row, as a power of two."""
         bits = lattice_bits(self.rho)
         if bits > _MOST_BITS:
             raise ParameterError(
@@ -92,13 +96,13 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _distances(self) -> tuple[int, float, int]:
-        """OpenDP's d_in, in lattice steps: the length rounded up to a float."""
+        """OpenDP's d_in, in lattice steps: the length is rounded up to a float."""
         squared = self.change.length_squared << (2 * self._bits)
         return self.change.keys, root_above(squared), self.change.most << self._bits
 
     @cached_property
     def _scale(self) -> float:
-        """Of the discrete Gaussian, in lattice steps."""
+        """The scale of the discrete Gaussian, in lattice steps."""
         scale = self._distances[1] / math.sqrt(2 * self.rho) * (1 + 2.0**-40)
         if not scale <= MAX_SCALE:
             raise ParameterError(
@@ -109,7 +113,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _threshold(self) -> int:
-        """The least for which OpenDP charges no more than may be spent, up to 2⁻²⁰ deviations."""
+        """The least threshold within the budget, by OpenDP's charge, up to 2⁻²⁰ deviations."""
         low = self._distances[2]
         high = low + math.ceil(_WIDEST * self._scale)
         if not self._allows(high):
@@ -127,23 +131,23 @@ class ThresholdQuery(PickledByArguments):
         return rho <= self.rho and delta <= self.delta
 
     def _charge(self, threshold: int) -> tuple[float, float]:
-        """OpenDP's ρ and δ for a threshold one step lower.
+        """Return OpenDP's ρ and δ for a threshold that is one step lower.
 
-        Its δ is the tail of a continuous Gaussian (opendp#2922). That of the discrete one, which
-        is drawn, is larger: three times on a coarse lattice. It is no larger than the continuous
-        one's from one step lower on (Canonne, Kamath & Steinke 2020, Proposition 25).
+        OpenDP's δ is the tail of a continuous Gaussian (opendp#2922). The tail of the discrete one
+        that is drawn is larger, up to three times on a coarse lattice. It is no larger than the
+        continuous tail from one step lower on (Canonne, Kamath & Steinke 2020, Proposition 25).
         """
         rho, delta = _measurement(self._scale, threshold - 1).map(self._distances)
         return float(rho), float(delta)
 
     @cached_property
     def spent(self) -> tuple[float, float]:
-        """What is charged for what is really drawn, by OpenDP's privacy map: ρ and δ."""
+        """The ρ and δ that OpenDP's privacy map charges for what is really drawn."""
         return self._charge(self._threshold)
 
     @property
     def standard_deviation(self) -> float:
-        """Of the noise on each count, in rows."""
+        """The standard deviation of the noise on each count, in rows."""
         return math.ldexp(self._scale, -self._bits)
 
     @property
@@ -152,14 +156,14 @@ class ThresholdQuery(PickledByArguments):
         return math.ldexp(self._threshold, -self._bits)
 
     def frequent(self, counts: Mapping[int, int]) -> dict[int, float]:
-        """Noisy counts, in rows, of the keys for which they are not below the threshold.
+        """Return the noisy counts, in rows, of the keys for which they reach the threshold.
 
         Args:
-            counts: of the keys that occur, each at least 1. Keys are numbers by which the caller
-                knows them; they play no part in what is drawn.
+            counts: the counts of the keys that occur, each at least 1. Keys are numbers by which
+                the caller knows them; they do not affect what is drawn.
         """
         measurement = _measurement(self._scale, self._threshold)
-        # enough for any table; cutting counts off brings those of neighbours no further apart
+        # enough for any table; capping counts does not increase the change between neighbours
         most = (MOST_SUM - 1) >> self._bits
         found: dict[int, float] = {}
         left = iter(counts.items())
@@ -172,8 +176,8 @@ class ThresholdQuery(PickledByArguments):
 
 @lru_cache(maxsize=8)
 def _measurement(scale: float, threshold: int) -> Any:
-    """OpenDP's: discrete Gaussians on counts, of which those not below the threshold are shown."""
-    discrete_gaussian(1.0)  # checks OpenDP, once
+    """Return OpenDP's measurement, which shows noisy counts that reach the threshold."""
+    discrete_gaussian(1.0)  # checks OpenDP, once per process
 
     from opendp.domains import atom_domain, map_domain
     from opendp.measurements import make_gaussian_threshold

@@ -1,4 +1,4 @@
-"""(ε, δ) by way of ρ-zCDP: OpenDP's conversion, and the ρ that it allows."""
+"""The (ε, δ) that ρ-zCDP implies by OpenDP's conversion, and the ρ for a given (ε, δ)."""
 
 import math
 from functools import lru_cache
@@ -7,9 +7,9 @@ from .sampler import discrete_gaussian
 
 
 def rho_through_zcdp(epsilon: float, delta: float) -> float:
-    """Largest ρ found, on a bisection's private side, that implies (ε, δ) by OpenDP; or 0."""
+    """Return the largest ρ found by bisection that implies (ε, δ) by OpenDP's conversion, or 0."""
     log = -math.log(delta)
-    # Bun & Steinke (2016), Proposition 1.3: a valid ρ to start from
+    # start from a ρ that is valid by Bun & Steinke (2016), Proposition 1.3
     low = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2 * (1 - 1e-9)
     if not (low > 0 and epsilon_of_zcdp(low, delta) <= epsilon):
         return 0.0
@@ -22,19 +22,18 @@ def rho_through_zcdp(epsilon: float, delta: float) -> float:
     return low
 
 
-@lru_cache(1024)  # milliseconds a time, and every release of a mechanism asks the same
+@lru_cache(1024)  # each call takes milliseconds, and every release of a mechanism asks for the same
 def epsilon_of_zcdp(rho: float, delta: float) -> float:
-    """OpenDP's conversion of ρ-zCDP to (ε, δ)."""
-    unit = discrete_gaussian(1.0)  # checks OpenDP, once
+    """Return the ε of OpenDP's conversion of ρ-zCDP to (ε, δ)."""
+    unit = discrete_gaussian(1.0)  # checks OpenDP, once per process
 
     from opendp.combinators import make_zCDP_to_approxDP
     from opendp.mod import OpenDPException
 
-    # map(d) of the unit Gaussian is d²/2; a hair more, so that rounding cannot land below rho
+    # map(d) of the unit Gaussian is d²/2; d is slightly larger, so that it is not rounded below rho
     distance = math.sqrt(2 * rho) * (1 + 1e-15)
     try:
         return make_zCDP_to_approxDP(unit).map(distance).epsilon(delta)
-    except (
-        OpenDPException
-    ):  # overflows at ρ in the thousands; Bun & Steinke (2016), Proposition 1.3, always holds
+    # OpenDP overflows at ρ in the thousands; Bun & Steinke (2016), Proposition 1.3, always holds
+    except OpenDPException:
         return rho + 2 * math.sqrt(rho * -math.log(delta))

@@ -1,4 +1,4 @@
-"""Commands that programs read: one JSON document each, help by its short name, a sign of life."""
+"""Commands for programs: one JSON document each, help by its short name, a progress bar."""
 
 import io
 import json

@@ -26,7 +26,7 @@ def attributes(*sizes):
 
 
 def drawn(figure, dpi=40):
-    """Whether a picture shows anything, coarse; warnings while rendering are errors here."""
+    """Draw a picture coarsely, and return whether it shows anything; warnings are errors here."""
     canvas, own = FigureCanvasAgg(figure), figure.dpi
     figure.set_dpi(own if dpi == "figure" else dpi)
     canvas.draw()
@@ -322,7 +322,7 @@ def test_cells_whose_interval_holds_zero_are_grey_and_no_others():
     assert 0 < grey.sum() < grey.size
     assert (table.estimate[~grey] < 0).any()
     assert "grey: not significantly different from 0 at 95 %" in figure.get_suptitle()
-    # what is masked shows the background
+    # masked cells show the background
     assert axes.get_facecolor() == to_rgba("0.87")
     assert axes.images[0].get_cmap().get_bad()[3] == 0
 
@@ -446,7 +446,7 @@ def test_odd_labels_and_names_of_one_table_are_drawn(draw, label):
     figure = draw(simulated(three, 3)[tuple(a.name for a in three)])
     assert drawn(figure)
     shown = "".join(texts(figure)).replace("\\$", "$").replace(" ", "")
-    # once at least for every attribute's name and one of its labels
+    # at least once for every attribute's name and one of its labels
     assert shown.count("".join(label.split())[:20]) >= 6
 
 

@@ -1,4 +1,4 @@
-"""Masked arrays: whatever takes records refuses them, in every wrapping."""
+"""Masked arrays: all functions that take records refuse them, in every wrapping."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def boxed(x):
 
 
 def wrapped(masked):
-    """The same numbers, their mask nearer or farther."""
+    """The same numbers, masked at different depths of wrapping."""
     return [
         masked,
         list(masked),

@@ -1,1 +1,1 @@
-"""From rows in any engine to exact counts."""
+"""The exact counting of rows, in any engine."""

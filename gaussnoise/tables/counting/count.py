@@ -1,6 +1,6 @@
-"""Records in, exact marginals out.
+"""Exact marginals of records.
 
-Records are grouped where they live, so that only counts come back.
+Records are grouped where they are held, so that only counts are transferred.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ from .records import code_table, outside_error
 
 Counts = NDArray[np.int64]
 
-# Larger groups save passes over the records and cost memory; from 2^10 to 2^20 the passes took the
-# same time.
+# Larger groups save passes over the records and cost memory; the passes took the same time with
+# 2^10 to 2^20 cells.
 _GROUP_CELLS = 2**16
 PASS_CELLS = 2**22
 _PASS_GROUPS = 64
@@ -57,44 +57,45 @@ def count_marginals(
     unit: int | None = None,
     impossible: Sequence[Excluded] = (),
 ) -> Iterator[tuple[Subset, Counts]]:
-    """Exact counts of every marginal, in an order of its own.
+    """Count every marginal exactly, and yield them in an order of this function's own.
 
-    Where a number is clipped, or rows have weights, counts are in units of a part of a record, or
-    of the largest weight, in every table: exact integers still.
+    If a number is clipped, or rows have weights, the counts of all tables are in units of a part of
+    a record, or of the largest weight. They are still exact integers.
 
-    Unions of subsets are counted, as many as fit into one pass over the records, and summed down.
-    Records already in this process (pandas, polars, pyarrow) are coded once. Files are read once a
+    Unions of subsets are counted, as many as fit into one pass over the records, and summed to the
+    subsets. Records in this process (pandas, polars, pyarrow) are coded once. Files are read once a
     pass; Spark and dask hold the coded records where they are. For files and lazy engines, memory
-    is that of a pass's counts, whatever the number of rows; with persons, of files, duckdb and
-    polars, also that of the coded records and of who they are of, some 20 bytes a row.
+    is that of a pass's counts, for any number of rows. With persons, files, duckdb and polars also
+    need memory for the coded records and their persons, some 20 bytes a row.
 
     Args:
-        table: a dataframe narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet
+        table: a dataframe that narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet
             file, a list of such paths, a pattern (``data/*.csv``) or a folder of Parquet. A row of
             a CSV file is a record as RFC 4180 parses it, so a quoted field may hold line ends; TSV
-            knows no quotes.
+            has no quotes.
         attributes: columns to read.
-        subsets: distinct sorted positions in ``attributes``; every attribute lies in at least one.
-        on_outside: what becomes of a row with a null or another value that has no cell, where the
-            attribute has no catch-all: "refuse" the table, or "drop" the row from every marginal,
-            also from the total. With "drop", rows decide nothing but the counts: columns of pandas
-            and dask may hold anything, and other engines are refused for the types they declare
-            only. What remains are bytes that are no CSV, and queries and functions of the caller's
-            own that fail on some row.
-        limit: on the rows of each person; of those that fit, where others are dropped.
-        weight: what rows count; a row without a number there is one with a value outside.
-        unit: how many parts a record has where it has any: a power of two, :func:`unit_of` if
+        subsets: distinct sorted positions in ``attributes``; every attribute is in at least one.
+        on_outside: what is done with a row that has a null or another value without a cell, in an
+            attribute without a catch-all: "refuse" the table, or "drop" the row from every
+            marginal, also from the total. With "drop", rows affect the counts only: columns of
+            pandas and dask may hold anything, and other engines are refused only for the types they
+            declare. The exceptions are bytes that are no CSV, and queries and functions of the
+            caller's own that fail on some row.
+        limit: on the rows of each person; if rows are dropped, on those that fit.
+        weight: what rows count; a row without a number there is treated as one with a value
+            outside.
+        unit: how many parts a record has, if it has any: a power of two; :func:`unit_of` if
             omitted.
-        impossible: what cannot occur in a row, by positions in ``attributes``: such a row is one
-            with a value outside.
+        impossible: what cannot occur in a row, by positions in ``attributes``: such a row is
+            treated as one with a value outside.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
 
     Raises:
         DataError: a missing column, wrong type, null, NaN or value outside the schema; names the
-            column, no value. All of these come before the first marginal. Later only: the table
-            changed between two passes.
+            column, no value. All of these come before the first marginal. Only one comes later: the
+            table changed between two passes.
     """
     sizes = [a.size for a in attributes]
     before = state_of(table)
@@ -135,12 +136,12 @@ def coded_records(
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
 ) -> Coded | nw.LazyFrame[Any]:
-    """What :func:`code_table` makes of the records that are counted.
+    """Return the codes of the records that are counted, as :func:`code_table` does.
 
-    Impossible ones are left out, or refused.
+    Impossible records are left out, or the table is refused for them.
     """
     coded = code_table(table, read, on_outside, limit, impossible)
-    if limit is not None:  # they are left out before it
+    if limit is not None:  # a limit has already left them out
         return coded
     engine = _engine(coded)
     if on_outside == "drop":
@@ -151,7 +152,7 @@ def coded_records(
 
 
 def _engine(coded: Coded | nw.LazyFrame[Any]) -> nw.Implementation | None:
-    """The library that works when the records are asked for."""
+    """Return the library that computes when the records are asked for."""
     if isinstance(coded, nw.LazyFrame):
         return coded.implementation
     return nw.Implementation.DUCKDB if isinstance(coded, Streamed) else None
@@ -164,7 +165,7 @@ CHANGED = "table: it changed while it was read; hint: work on a copy that nothin
 def grouped(
     subsets: Sequence[Subset], attributes: Sequence[Attribute], most_cells: int
 ) -> dict[Subset, list[Subset]]:
-    """Unions of subsets, none with two clipped numbers: products of those are not counted."""
+    """Return unions of subsets, none with two clipped numbers, whose products are not counted."""
     sizes = [a.size for a in attributes]
     clipped = [i for i, a in enumerate(attributes) if a.clip is not None]
     parts = [[S for S in subsets if i in S] for i in clipped] or [[]]
@@ -178,11 +179,12 @@ def grouped(
 def group_subsets(
     subsets: Iterable[Subset], sizes: Sequence[int], most_cells: int
 ) -> dict[Subset, list[Subset]]:
-    """Few unions of subsets, such that every subset is in one.
+    """Return few unions of subsets, such that every subset is contained in one.
 
     Each has at most ``most_cells`` cells, or is one subset itself.
 
-    Greedy: from the largest subset left, by whichever subset multiplies the cells least.
+    The choice is greedy: each union starts from the largest subset left, and takes in the subset
+    that multiplies the number of cells least.
     """
     logs = np.log(np.array(sizes, dtype=np.float64))
     left = sorted(subsets, key=lambda S: (-sum(logs[i] for i in S), S))
@@ -198,7 +200,7 @@ def group_subsets(
         inside: list[int] = []
         grown = (
             growth.copy()
-        )  # log of how many times more cells the group would have with each subset
+        )  # logarithm of how many times more cells the group would have with each subset
         chosen = np.array([np.argmax(waiting)])
         while len(chosen):
             for i in {i for k in chosen for i in left[k]} - group:
@@ -219,9 +221,10 @@ def group_subsets(
 def passes(
     groups: dict[Subset, list[Subset]], sizes: Sequence[int]
 ) -> Iterator[dict[Subset, list[Subset]]]:
-    """The groups in batches of bounded memory.
+    """Yield the groups in batches of bounded memory.
 
-    The first also has every attribute alone that it would lack.
+    The first batch also has one table for each attribute that is in none of its groups, so that
+    all attributes are checked in the first pass.
     """
     left = list(groups)
     lacking = set(range(len(sizes)))
@@ -240,17 +243,17 @@ def passes(
 Tally = Callable[[Sequence[Subset]], "_Tables"]
 
 
-_Summed = tuple[list[Codes], dict[str, Counts]]  # what is grouped by, and what is summed
+_Summed = tuple[list[Codes], dict[str, Counts]]  # the codes to group by, and the columns to sum
 _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 
 @dataclass(frozen=True)
 class Placing:
-    """Where coded records, or groups of equal ones, are counted.
+    """The places where coded records, or groups of equal ones, are counted in tables.
 
     Attributes:
-        attributes: whose codes they are.
-        weight: of rows.
+        attributes: the attributes of the codes.
+        weight: the weight of rows, if they have one.
         unit: how many parts a record has.
     """
 
@@ -260,13 +263,13 @@ class Placing:
 
     @cached_property
     def sums(self) -> list[str]:
-        """Columns that are summed, beside the codes."""
+        """The columns that are summed, in addition to the codes."""
         return sum_names(self.attributes, self.weight)
 
     def outside(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> set[int]:
-        """Attributes with records that have no cell; the last and one more is the weight."""
+        """Return attributes with records that have no cell; the last plus one is the weight."""
         found = {
             i
             for i, code in zip(S, codes, strict=True)
@@ -283,10 +286,10 @@ class Placing:
         counts: NDArray | int,
         sums: Mapping[str, NDArray[np.int64]],
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Flat cells of the table of S, and what is added to each; cells may come more than once.
+        """Yield flat cells of the table of S, and what is added to each; cells may repeat.
 
-        Code 0 is the catch-all's cell, the last one. Of a clipped number, the code says whether
-        there is one, and ``sums`` what it adds to which of its cells.
+        Code 0 is the cell of the catch-all, the last one. For a clipped number, the code says
+        whether there is a number, and ``sums`` what it adds to each of its cells.
         """
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, step, number = np.zeros(rows, dtype=np.int64), 1, None
@@ -308,14 +311,14 @@ class Placing:
 
 
 def _places(codes: NDArray, size: int) -> NDArray[np.int64]:
-    """Cells of one attribute; code 0 is in the last one."""
+    """Return the cells of one attribute; code 0 is in the last one."""
     places = codes.astype(np.int64) - 1
     places[places < 0] = size - 1
     return places
 
 
 class _Tables:
-    """Tables of one pass, filled by coded records or by groups of equal ones."""
+    """The tables of one pass, filled by coded records or by groups of equal ones."""
 
     def __init__(self, placing: Placing, groups: Iterable[Subset]) -> None:
         self._placing, self.sums = placing, placing.sums
@@ -330,14 +333,14 @@ class _Tables:
         counts: NDArray | int = 1,
         sums: Mapping[str, NDArray[np.int64]] = _NO_SUMS,
     ) -> None:
-        """Records with these codes, or groups of so many equal ones."""
+        """Add records with these codes, or groups of ``counts`` equal records."""
         self.outside |= self._placing.outside(S, codes, sums)
         flat = self.counts[S].reshape(-1)
         for cells, masses in self._placing.cells(S, codes, counts, sums):
             np.add.at(flat, cells, masses)
 
     def add_records(self, columns: Sequence[NDArray]) -> None:
-        """Records by the codes of all attributes, none of them clipped, without weights."""
+        """Add records by the codes of all attributes, which are not clipped and have no weights."""
         attributes, unit = self._placing.attributes, self._placing.unit
         places = {
             i: _places(columns[i], attributes[i].size) for i in {i for S in self.counts for i in S}
@@ -350,12 +353,12 @@ class _Tables:
             flat = counts.reshape(-1)
             if len(flat) > len(cells):
                 np.add.at(flat, cells, unit)
-            else:  # several times quicker
+            else:  # several times faster than add.at
                 flat += unit * np.bincount(cells, minlength=len(flat))
 
 
 def _number_of_rows(table: object, limit: PersonLimit | None, on_outside: OnOutside) -> int:
-    """How many rows are counted where nothing else is asked of them."""
+    """Return how many rows are counted, if nothing else is asked about them."""
     rows = open_table(table).lazy() if limit is None else code_table(table, (), on_outside, limit)
     if not isinstance(rows, nw.LazyFrame):
         return sum(len(columns[0]) for columns in rows)
@@ -374,7 +377,7 @@ def _tally(
     unit: int,
     stack: contextlib.ExitStack,
 ) -> Tally:
-    """How this engine counts groups of attributes; ``stack`` gives back what it holds."""
+    """Return a function that counts groups in this engine; ``stack`` frees what it holds."""
     tables = partial(_Tables, Placing(attributes, weight, unit))
     if not isinstance(coded, nw.LazyFrame):
         sums = partial(array_sums, attributes=attributes, weight=weight, unit=unit)
@@ -389,12 +392,12 @@ def _tally(
         stack.callback(native.unpersist)
     elif coded.implementation == nw.Implementation.DASK:
         native = native.persist()
-    # ibis is not held: its cache is a table in the user's database, which some versions then cannot
-    # drop
+    # ibis is not cached: its cache is a table in the user's database, which some versions then
+    # cannot drop
     return partial(_tally_lazy, nw.from_native(native), tables)
 
 
-_NewTables = Callable[[Sequence[Subset]], _Tables]  # empty ones
+_NewTables = Callable[[Sequence[Subset]], _Tables]  # returns tables of zeros
 
 
 def _tally_arrays(batches: Batches[_Summed], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
@@ -413,13 +416,13 @@ def _tally_arrays(batches: Batches[_Summed], new: _NewTables, groups: Sequence[S
 
 
 def _add_found(tables: _Tables, S: Subset, counts: Any) -> None:
-    """Groups of equal records, of any kind of columns."""
+    """Add groups of equal records, from columns of any kind."""
     sums = {name: counts[name].to_numpy() for name in tables.sums}
     tables.add(S, [counts[f"c{i}"].to_numpy() for i in S], counts["n"].to_numpy(), sums)
 
 
 def _tally_polars(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
-    """All groups at once, which reads the records once."""
+    """Return the tables of all groups, counted at once, which reads the records once."""
     import polars as pl
 
     tables = new(groups)
@@ -438,9 +441,9 @@ def _tally_lazy(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subs
 
 def _group(coded: nw.LazyFrame[Any], S: Subset, sums: Sequence[str]) -> nw.LazyFrame[Any]:
     wanted = [nw.len().alias("n"), *(nw.col(name).sum() for name in sums)]
-    # no attribute at all: one group, where a sum of no rows may be null
+    # no attribute gives one group, where a sum of no rows may be null
     counts = coded.group_by(*(f"c{i}" for i in S)).agg(*wanted) if S else coded.select(*wanted)
     if not sums:
         return counts
-    # some engines add 64-bit integers up in wider types
+    # some engines sum 64-bit integers in wider types
     return counts.with_columns(*(nw.col(name).fill_null(0).cast(nw.Int64) for name in sums))

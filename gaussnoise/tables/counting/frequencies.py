@@ -1,4 +1,4 @@
-"""How often every value of a column occurs, counted where the records live."""
+"""The frequency of every value of a column, counted where the records are held."""
 
 import hashlib
 from collections import Counter
@@ -26,20 +26,23 @@ _TASK = "count the column's values"
 def count_values(
     table: object, column: str, most: int, limit: PersonLimit | None = None
 ) -> dict[Label, int]:
-    """Rows of every text or integer of a column; nulls and all else are passed over.
+    """Return the number of rows of every text or integer of a column; all other values are ignored.
 
-    Text is the same if its bytes are: no engine's collation brings values together, since then one
-    row could decide under which name all of them are counted.
+    Texts are equal if their bytes are. No engine's collation merges values, since then one row
+    could decide under which name all of them are counted.
 
     Args:
-        table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, but for the engines
-            that are neither here nor duckdb, polars or dask.
+        table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, without engines that
+            are neither in this process nor duckdb, polars or dask.
         column: of text or of integers, in a table whose engine declares types. In pandas and dask,
-            where the type of a column may depend on its rows, it may be any: 1, 1.0 and "1" are
-            one value there, and numbers from 2**53 on none.
-        most: distinct values.
-        limit: on the rows of each person. Rows without a value, or without a person, are passed
-            over before; both columns are read into memory.
+            where the type of a column may depend on its rows, it may have any type: 1, 1.0 and "1"
+            are one value there, and numbers from 2**53 on are ignored.
+        most: the most distinct values.
+        limit: on the rows of each person. Rows without a value, or without a person, are removed
+            first; both columns are read into memory.
+
+    Returns:
+        The number of rows by value.
 
     Raises:
         DataError: no such column, another type or engine, or more distinct values.
@@ -80,7 +83,7 @@ def count_values(
 
 
 def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label, int]:
-    """Counts of all values, or of some if these are more than may be."""
+    """Return the counts of all values, or of more than ``most`` of them if there are more."""
     frame = source.frame
     if source.engine == nw.Implementation.POLARS:
         return _polars(frame.lazy().to_native(), column, words, most)
@@ -95,13 +98,14 @@ def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label,
 
 
 def _parts(source: Opened, column: str) -> Iterator[nw.Series[Any]]:
-    """A column, some rows at a time where they are not here."""
+    """Yield a column, in parts if it is not in this process."""
     if source.engine == nw.Implementation.DUCKDB:
         yield from (own for (own,) in batches(source, [], [column]))
     elif isinstance(source.frame, nw.DataFrame):
         yield source.frame[column]
     else:
-        for part in source.frame.to_native()[[column]].to_delayed():  # dask's, of pandas
+        # parts of dask are pandas dataframes
+        for part in source.frame.to_native()[[column]].to_delayed():
             yield nw.from_native(part.compute(), eager_only=True)[column]
 
 
@@ -122,7 +126,7 @@ def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Label, int]
 
 
 def _labels(source: Opened, column: str, own: nw.Series[Any]) -> tuple[list[Label], Integers]:
-    """Every text or integer once, and each row's position among them; −1 for all else."""
+    """Return the distinct texts and integers, and each row's position among them; −1 for others."""
     form = source.form(column)
     index, known = distinct(own, form)
     if is_wide(source.types[column]):
@@ -136,7 +140,7 @@ def _labels(source: Opened, column: str, own: nw.Series[Any]) -> tuple[list[Labe
 
 
 def _both(source: Opened, column: str, person: str) -> tuple[nw.Series[Any], nw.Series[Any]]:
-    """Both columns, here."""
+    """Return the columns of values and of persons, read into this process."""
     if source.engine != nw.Implementation.DUCKDB:
         both = source.frame.select(column, person)
         here = both.collect() if isinstance(both, nw.LazyFrame) else both
@@ -147,10 +151,11 @@ def _both(source: Opened, column: str, person: str) -> tuple[nw.Series[Any], nw.
 
 
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
-    """Counts of the rows that are within the limit.
+    """Return the counts of the rows that are within the limit.
 
-    Which rows of a person these are may depend on that person's rows alone: values are compared by
-    hashes of their own, since positions in a list of all values would depend on the others'.
+    Which rows of a person are counted may depend on that person's rows only. So values are
+    compared by their own hashes, since positions in a list of all values would depend on the rows
+    of others.
     """
     values, whose = _both(source, column, limit.column)
     labels, codes = _labels(source, column, values)

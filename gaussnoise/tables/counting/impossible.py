@@ -1,4 +1,4 @@
-"""Rows with a combination that the schema calls impossible: found in coded records, any engine."""
+"""Rows with a combination that the schema calls impossible, found in the codes of any engine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from ..schema.schema import Schema
 @final
 @dataclass(frozen=True)
 class Excluded:
-    """One rule, by the codes of columns.
+    """A rule about impossible combinations, in terms of the codes of columns.
 
     Attributes:
         text: the rule in words.
-        codes: of each column, by its position, the codes that cannot occur together.
+        codes: for each column, by its position, the codes that cannot occur together.
     """
 
     text: str
@@ -31,7 +31,7 @@ class Excluded:
 
 
 def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
-    """The rules whose attributes are all ``used``; columns are in the order of these."""
+    """Return the rules whose attributes are all ``used``, which gives the order of columns."""
     columns = {schema.attributes[i].name: k for k, i in enumerate(used)}
     return tuple(
         [
@@ -46,7 +46,7 @@ def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
 
 
 def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ...]:
-    """1 + the cell; the catch-all's, the last one, is 0 as well."""
+    """Return codes: 1 + the cell. The catch-all's, which is the last cell, is also code 0."""
     attribute = schema.attributes[schema.names.index(name)]
     cells = [attribute.labels.index(label) for label in labels]
     rest = [0] if attribute.other is not None and attribute.size - 1 in cells else []
@@ -54,7 +54,7 @@ def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ..
 
 
 def without(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> Any:
-    """The records that no rule excludes."""
+    """Return the records that no rule excludes."""
     if not rules:
         return coded
     if isinstance(coded, nw.LazyFrame):
@@ -68,12 +68,12 @@ def without(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> Any:
 
 
 def possible(coded: list[Codes], rules: Sequence[Excluded]) -> NDArray[np.bool_]:
-    """Of every record, whether no rule excludes it; one rule or more."""
+    """Return for every record whether no rule excludes it; expects one rule at least."""
     return ~np.any([_found(coded, rule) for rule in rules], axis=0)
 
 
 def check_possible(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> None:
-    """Raise DataError, which names the rule, if it excludes some record."""
+    """Raise a DataError that names a rule, if the rule excludes some record."""
     if not rules:
         return
     if isinstance(coded, nw.LazyFrame):
@@ -90,7 +90,7 @@ def check_possible(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) 
 
 
 def _found(coded: list[Codes], rule: Excluded) -> NDArray[np.bool_]:
-    """Of every record, whether the rule excludes it."""
+    """Return for every record whether the rule excludes it."""
     return np.all([np.isin(coded[k], codes) for k, codes in rule.codes], axis=0)
 
 

@@ -1,9 +1,9 @@
 """Sums of clipped numbers and of weights, in exact integers.
 
-A record's steps a of m, of a clipped number (:mod:`gaussnoise.tables.reading.steps`), or later of a
-coarser unit m, add ``m − a`` to the first virtual cell and ``a`` to the last; with squares,
-``m − 2a + q``, ``2(a − q)`` and ``q``, q = ⌊a²/m⌋, none of which is negative; with a weight of
-``w <= m`` steps, ``w − ⌊(w a)/m + ½⌋`` and ``⌊(w a)/m + ½⌋``.
+A clipped number is stored as steps a of m (:mod:`gaussnoise.tables.reading.steps`), where m may
+later be a coarser unit. A record adds ``m − a`` to the first virtual cell and ``a`` to the last.
+With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q``, where q = ⌊a²/m⌋; none of these is
+negative. With a weight of ``w <= m`` steps, it adds ``w − ⌊(w a)/m + ½⌋`` and ``⌊(w a)/m + ½⌋``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,23 +19,23 @@ from ..schema.numbers import STEPS, Weight
 from ..schema.schema import Attribute
 
 Integers = NDArray[np.int64]
-WEIGHT, WITHOUT = "w", "z"  # what rows weigh, and how many have no weight
+WEIGHT, WITHOUT = "w", "z"  # the sum of weights, and the number of rows without a weight
 
 
 def weight_column(weight: Weight) -> Attribute:
-    """What is read of a column of weights."""
+    """Return the attribute by which a column of weights is read."""
     return Attribute(weight.column, clip=(0.0, weight.most))
 
 
 def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[str]:
-    """Columns that are summed: a of every clipped number, q where squares are, weights."""
+    """Return the columns to sum: a of clipped numbers, q for those with squares, and weights."""
     names = [f"a{i}" for i, a in enumerate(attributes) if a.clip is not None]
     names += [f"q{i}" for i, a in enumerate(attributes) if has_squares(a)]
     return names + ([] if weight is None else [WEIGHT, WITHOUT])
 
 
 def has_squares(attribute: Attribute) -> bool:
-    """Whether an attribute has the cells that sums of squares take."""
+    """Return whether an attribute has the cells that sums of squares need."""
     return isinstance(attribute.base, Clipped) and attribute.base.squares
 
 
@@ -45,13 +45,14 @@ def summable(
     weight: Weight | None,
     unit: int = STEPS,
 ) -> dict[str, Any]:
-    """The columns of :func:`sum_names` from steps, arrays or expressions: all in integers.
+    """Return the columns of :func:`sum_names`, computed in integers from steps.
 
     Args:
-        codes: of every clipped number ``c{i}``, and of weights the last, as 64-bit integers.
+        codes: ``c{i}`` of every clipped number, and last of the weights, as 64-bit integers:
+            arrays or expressions.
         attributes: without the weights.
-        weight: of rows.
-        unit: how many steps there are to be from end to end.
+        weight: the weight of rows, or None.
+        unit: how many steps there should be between the two ends.
     """
     columns: dict[str, Any] = {}
     numbers = [i for i, a in enumerate(attributes) if a.clip is not None]
@@ -68,7 +69,7 @@ def summable(
 
 
 def _above(code: Any, unit: int) -> Any:
-    """Steps above the lower end, at most so many; 0 where there is no number."""
+    """Return steps above the lower end, at most ``unit``; 0 if there is no number."""
     steps = _when(code > 0, code - 1, 0)
     return steps if unit == STEPS else (steps * unit + STEPS // 2) // STEPS
 
@@ -83,9 +84,9 @@ def _when(condition: Any, value: Any, otherwise: int) -> Any:
 def with_sums(
     frame: nw.LazyFrame[Any], attributes: Sequence[Attribute], weight: Weight | None, unit: int
 ) -> nw.LazyFrame[Any]:
-    """Codes of records with what is summed of them.
+    """Return the codes of records together with the columns to sum.
 
-    Of a clipped number, only whether there is one remains to group by.
+    The code of a clipped number is replaced by whether there is a number, to group by.
     """
     numbers = [i for i, a in enumerate(attributes) if a.clip is not None]
     read = [*numbers, *([] if weight is None else [len(attributes)])]
@@ -108,7 +109,7 @@ def array_sums(
     weight: Weight | None,
     unit: int,
 ) -> tuple[list[NDArray[Any]], dict[str, Integers]]:
-    """The same of arrays: what is grouped by, and what is summed."""
+    """Return codes to group by and arrays to sum, as :func:`with_sums` does for frames."""
     named = {
         f"c{i}": code.astype(np.int64)
         for i, code in enumerate(codes)
@@ -122,7 +123,7 @@ def array_sums(
 
 
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:
-    """What groups of records add to the virtual cells of a clipped number, in their order."""
+    """Return what groups of records add to the virtual cells of a clipped number, in order."""
     if q is None:
         return [mass - a, a]
     return [mass - 2 * a + q, 2 * (a - q), q]

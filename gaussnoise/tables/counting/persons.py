@@ -1,22 +1,22 @@
 """At most k rows of each person, chosen at random and by that person's rows alone.
 
-Every row has a place in a random order: a keyed hash of whose row it is, of its cells, and of its
-running number among that person's rows of the same cells, which cannot be told apart. A person's
-first k rows are counted. The key is fresh for every release.
+Every row has a place in a random order: a keyed hash of its person, of its cells, and of its
+running number among that person's rows with the same cells, which cannot be told apart. A
+person's first k rows are counted. The key is new for every release.
 
 Formal guarantees:
-    * For every key, known or not, the rows counted of a person are a function of the person's own
-      rows, as a multiset: neither their order nor anybody else's rows matter, since equal places
+    * For every key, known or not, the counted rows of a person are a function of the person's own
+      rows, as a multiset: neither their order nor other persons' rows matter, since equal places
       are ordered by cells and number. So adding or removing one person, with any number of rows,
-      adds or removes at most k of the rows that are counted, and noise for k rows protects her.
-      This holds whatever the hash does: its quality decides only how even the choice is. So does
-      exchanging one person for another: at most k of the counted rows go, and at most k others
-      come (:mod:`gaussnoise.tables.planning.exchange`).
-    * Rows that do not fit, and combinations that cannot be, are left out before: by themselves
-      alone, so that what one person has changes nobody else's rows.
-    * A mixture over keys keeps the promise, since the key does not depend on the data. It is
-      neither kept nor written, as nothing needs it again: who had it could tell, of rows that are
-      known, which were left out.
+      adds or removes at most k of the rows that are counted, and noise for k rows protects this
+      person. This holds for any hash: its quality decides only how even the choice is. It also
+      holds for exchanging one person for another: at most k of the counted rows go, and at most k
+      others come (:mod:`gaussnoise.tables.planning.exchange`).
+    * Rows that do not fit, and impossible combinations, are left out first. Each is judged by
+      itself alone, so that one person's rows do not change another person's.
+    * A mixture over keys keeps the privacy guarantee, since the key does not depend on the data.
+      The key is neither kept nor written, as it is not needed again: with the key, one could tell
+      which of some known rows were left out.
     * Every set of k rows of a person is equally likely, as far as the hash is random.
 
 Source: OpenDP, ``truncate_per_group(k, keep="sample")``; Tumult Analytics, ``MaxRowsPerID``.
@@ -42,10 +42,10 @@ _KEY_BYTES = 16
 @final
 @dataclass(frozen=True)
 class PersonLimit:
-    """Count at most ``rows`` rows of each person, who is a value of ``column``.
+    """A limit of ``rows`` counted rows for each person, who is a value of ``column``.
 
-    Every instance has a key of its own from the operating system: one instance serves all passes of
-    one release.
+    Every instance has its own key from the operating system. One instance serves all passes of one
+    release.
     """
 
     column: str
@@ -54,7 +54,7 @@ class PersonLimit:
 
 
 def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimit) -> list[NDArray]:
-    """The rows that are counted, of coded columns or of one without cells; everybody has a name."""
+    """Return the rows that are counted, of coded columns; every row belongs to some person."""
     columns = columns or [np.zeros(len(people.index), dtype=np.int8)]
     if not len(people.index):
         return list(columns)
@@ -75,7 +75,8 @@ def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimi
 def _first_rows(
     index: Integers, cells: Sequence[Words], keyed: Words, rows: int
 ) -> NDArray[np.bool_]:
-    """Which rows have one of the first places among their person's."""
+    """Return which rows are among the first ``rows`` of their person, in the random order."""
+    # Number equal rows of a person, then order each person's rows by their keyed hash.
     equal = np.lexsort([*cells, index])
     changes = np.zeros(len(index), dtype=bool)
     changes[0] = True
@@ -96,20 +97,20 @@ def _first_rows(
 
 
 def _since(begins: NDArray[np.bool_]) -> Integers:
-    """How far each position is behind the last one that is marked."""
+    """Return how far each position is behind the last marked one."""
     positions = np.arange(len(begins))
     return positions - np.maximum.accumulate(np.where(begins, positions, 0))
 
 
 def _words(column: NDArray) -> Words:
-    """Values as 64 bits each, equal where they are equal."""
+    """Return values as 64 bits each, which are equal for equal values."""
     if np.issubdtype(column.dtype, np.integer):
         return column.astype(np.int64).view(np.uint64)
     return (column.astype(np.float64) + 0.0).view(np.uint64)
 
 
 def _person_words(people: People, wanted: Integers, key: bytes) -> Words:
-    """A keyed hash of each wanted person, at the person's position."""
+    """Return a keyed hash of each wanted person, at the person's position."""
     words = np.zeros(int(people.index.max()) + 1, dtype=np.uint64)
     digests = [
         hashlib.blake2b(name, digest_size=8, key=key).digest() for name in people.names(wanted)
@@ -119,8 +120,9 @@ def _person_words(people: People, wanted: Integers, key: bytes) -> Words:
 
 
 def _mixed(words: Words) -> Words:
-    """SplitMix64's finaliser (Steele, Lea & Flood 2014), a permutation of 64 bits; of its input
-    plus the golden ratio, so that zero moves.
+    """Return SplitMix64's finaliser (Steele, Lea & Flood 2014), a permutation of 64 bits.
+
+    The golden ratio is added to its input first, so that zero is not a fixed point.
     """
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -128,11 +130,11 @@ def _mixed(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-# Where another engine holds them.
+# The same choice in other engines, which hold the records.
 
 
 def limited_spark(frame: Any, limit: PersonLimit) -> Any:
-    """The rows that are counted, of a Spark dataframe of codes and whose they are."""
+    """Return the rows that are counted, of a Spark dataframe of codes and persons."""
     from pyspark.sql import Window, functions
 
     cells = [functions.col(column) for column in frame.columns if column != PERSON]
@@ -148,7 +150,7 @@ def limited_spark(frame: Any, limit: PersonLimit) -> Any:
 
 
 def limited_dask(frame: Any, limit: PersonLimit) -> Any:
-    """The same of a dask dataframe, once all rows of a person are in one partition."""
+    """Return the rows that are counted, of a dask dataframe shuffled by person."""
     own = frame.shuffle(on=PERSON)
     return own.map_partitions(_limited_partition, limit, meta=_limited_partition(own._meta, limit))
 

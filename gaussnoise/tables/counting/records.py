@@ -1,4 +1,4 @@
-"""The rows that are counted, as codes: who fits the schema, and at most k rows of each person."""
+"""The codes of the rows that are counted: those that fit the schema, at most k of each person."""
 
 import operator
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from .persons import PersonLimit, limited_arrays, limited_dask, limited_spark
 
 
 def outside_error(attribute: Attribute) -> DataError:
-    """Some record has no cell: a null, NaN, unknown, or outside the edges."""
+    """Return the error for a record without a cell: a null, NaN, unknown or outside the edges."""
     if attribute.clip is not None:
         return DataError(
             f"column {attribute.name!r}: expected only numbers, got a null, NaN or another value; "
@@ -44,22 +44,22 @@ def code_table(
     limit: PersonLimit | None = None,
     impossible: Sequence[Excluded] = (),
 ) -> Coded | nw.LazyFrame[Any]:
-    """Small integers: 1 + the cell of each value, 0 where there is none.
+    """Return small integers: 1 + the cell of each value, or 0 if there is no cell.
 
-    Batches of arrays, one a column, or columns c0, c1, … where another engine counts. Of a clipped
-    number, 1 + its steps.
+    They come as batches of arrays, one a column, or as columns c0, c1, … if another engine counts.
+    For a clipped number the code is 1 + its steps.
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`.
         attributes: at least one.
-        on_outside: "refuse" wants columns of a type that fits the attribute. "drop" takes whatever
-            a column of pandas or dask holds, since its type there depends on the rows; from other
-            engines, which declare types, it takes integer categories in columns of floats besides.
+        on_outside: "refuse" expects columns of a type that fits the attribute. "drop" takes all
+            values of a pandas or dask column, since its type depends on the rows there; from other
+            engines, which declare types, it also takes integer categories in columns of floats.
             Rows that have no cell are left out.
-        limit: on the rows of each person, of those that are not left out. With "refuse" it looks at
-            all rows first.
-        impossible: with a limit, what cannot occur in a row: such rows are as those without a cell,
-            so that they take no places among a person's.
+        limit: on the rows of each person, among those that are not left out. With "refuse" it looks
+            at all rows first.
+        impossible: with a limit, what cannot occur in a row: such rows are treated as those without
+            a cell, so that they take no place among a person's counted rows.
 
     Raises:
         DataError: a missing column or wrong type; with a limit, rows that have no cell or no
@@ -88,10 +88,10 @@ def _kept_here(
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
 ) -> list[Codes]:
-    """The rows that are counted: first those outside are dropped, then those beyond the limit.
+    """Return the rows that are counted: without those outside, then those beyond the limit.
 
-    Whether a row is outside is said by the row alone, and which rows are beyond the limit by their
-    person's that are not outside: so one person changes nobody else's.
+    Whether a row is outside depends on that row alone. Which rows are beyond the limit depends on
+    the remaining rows of the same person. So one person does not change the rows of others.
     """
     strict = [k for k, a in enumerate(attributes) if a.other is None]
     if drop and (strict or people is not None):
@@ -107,7 +107,7 @@ def _kept_here(
         people = People(people.index[inside], people.names)
     if (people.index < 0).any():
         raise no_person(limit.column)
-    for k in strict:  # before any row is left out: chance is not to decide on a refusal
+    for k in strict:  # before any row is left out, so that a refusal does not depend on chance
         if not columns[k].all():
             raise outside_error(attributes[k])
     if not drop:
@@ -122,7 +122,7 @@ def _kept(
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
 ) -> nw.LazyFrame[Any]:
-    """The same where another engine holds them."""
+    """Return the rows that are counted, as :func:`_kept_here` does, in another engine."""
     outside = {f"c{k}": nw.col(f"c{k}") == 0 for k, a in enumerate(attributes) if a.other is None}
     if limit is not None:
         outside[PERSON] = nw.col(PERSON).is_null()
@@ -132,7 +132,7 @@ def _kept(
         return coded
     if drop:
         coded = without(coded, impossible)
-    else:  # before any row is left out: chance is not to decide on a refusal
+    else:  # before any row is left out, so that a refusal does not depend on chance
         marks = [mark.fill_null(False).any().alias(name) for name, mark in outside.items()]
         row = coded.select(*marks).collect("pyarrow").to_native().to_pylist()[0]
         if row.pop(PERSON):

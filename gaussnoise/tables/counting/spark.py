@@ -1,4 +1,4 @@
-"""Counts that stay in Spark: its tasks count the groups of a plan, and no process has them all."""
+"""Counts that stay in Spark: its tasks count the groups, and no process holds all counts."""
 
 import contextlib
 import math
@@ -27,13 +27,13 @@ Parts = Iterator[tuple[int, Counts]]
 Finish = Callable[[Parts], Iterator[Any]]
 Groups = Mapping[int, Subset]
 
-_ROWS_AT_ONCE = 2**18  # of records that a task counts before it hands counts on
+_ROWS_AT_ONCE = 2**18  # records that a task counts before it hands counts on
 _COUNTED = "part int, cell long, count long"
-COMMITTED = "part int, name string, digest string"  # what tasks say of a file
+COMMITTED = "part int, name string, digest string"  # what tasks report about a file
 
 
 def check_spark(table: object) -> None:
-    """Refuse what is no Spark dataframe, or would count a row twice if it is computed again."""
+    """Raise ParameterError unless this is a Spark dataframe with the same rows at every run."""
     frame = native_frame(table)
     if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
         raise ParameterError(
@@ -56,7 +56,7 @@ def check_spark(table: object) -> None:
 
 
 def in_spark(task: str, action: Callable[[], Any]) -> Any:
-    """``action()``, whose errors say nothing of records."""
+    """Return ``action()``; its errors say nothing about records."""
     return guarded(task, action, engine=nw.Implementation.PYSPARK)
 
 
@@ -66,7 +66,7 @@ class SparkRecords:
     """Coded records in Spark, to be counted there.
 
     Attributes:
-        table: a Spark dataframe, which has the same rows whenever Spark computes it again.
+        table: a Spark dataframe, which has the same rows each time Spark computes it.
         attributes: columns to read, at least one.
         on_outside, limit, weight, unit, impossible: as for
             :func:`gaussnoise.tables.counting.count.count_marginals`.
@@ -100,7 +100,7 @@ class SparkRecords:
 
     @property
     def total(self) -> int:
-        """What every table adds up to: the number of rows, in units. It is not private.
+        """The sum of every table: the number of rows, in units. It is not private.
 
         Raises:
             DataError: some row has no cell.
@@ -109,7 +109,9 @@ class SparkRecords:
 
     @property
     def fingerprint(self) -> str:
-        """The same of the same rows in any order, and of others hardly ever. It is not private.
+        """A text that depends on the rows, but not on their order. It is not private.
+
+        Different rows hardly ever have the same text.
 
         Raises:
             DataError: some row has no cell.
@@ -118,7 +120,7 @@ class SparkRecords:
 
     @cached_property
     def _looked_at(self) -> tuple[int, int]:
-        """What every table adds up to, and the sum of all rows' hashes."""
+        """The sum of every table, and the sum of all rows' hashes."""
         from pyspark.sql import functions
 
         strict = [i for i, a in enumerate(self.attributes) if a.other is None]
@@ -140,14 +142,14 @@ class SparkRecords:
         return total, int(row["hashes"] or 0)
 
     def counted(self, groups: Groups, finish: Finish) -> Any:
-        """A Spark dataframe of what ``finish`` makes of the groups' counts, in tasks.
+        """Return a Spark dataframe of what ``finish`` makes of the groups' counts, in tasks.
 
         Args:
-            groups: of attributes, by their numbers.
-            finish: is given numbers of groups, with the counts of each: flat, in C order. It yields
-                Arrow's record batches of (part, name, digest).
+            groups: sets of attributes, by their numbers.
+            finish: a function that is given numbers of groups, with the counts of each: flat, in C
+                order. It yields Arrow's record batches of (part, name, digest).
 
-        The task fails if a group does not count as many records as there are: the table changed.
+        A task fails if a group does not count all records, since the table has then changed.
         """
         sizes = [a.size for a in self.attributes]
         cells = {part: math.prod(sizes[i] for i in S) for part, S in groups.items()}
@@ -155,13 +157,13 @@ class SparkRecords:
         return self._finished(count, cells, self.total, finish)
 
     def counted_in_pieces(self, S: Subset, starts: Sequence[int], finish: Finish) -> Any:
-        """The same of one table that no task holds: pieces of it take the place of groups.
+        """Return what :meth:`counted` does, for pieces of one table that no task can hold.
 
         Args:
-            S: its attributes.
+            S: the attributes of the table.
             starts: the first cell of each piece, flat.
-            finish: as for :meth:`counted`. Whether all pieces together count as many records as
-                there are is for the caller to see.
+            finish: as for :meth:`counted`. The caller has to check that all pieces together count
+                all records.
         """
         end = math.prod(self.attributes[i].size for i in S)
         cells = dict(enumerate(np.diff([*starts, end]).tolist()))
@@ -179,10 +181,10 @@ class SparkRecords:
         total: int | None,
         finish: Finish,
     ) -> Any:
-        """What ``finish`` makes of counts, all of each part in one task."""
+        """Return what ``finish`` makes of counts, with all counts of a part in one task."""
         session = self.coded.sparkSession
-        # A row after the last cell ends each part: one without records is measured as well, and one
-        # whose rows do not all arrive is not, as when Spark stops a task.
+        # A row after the last cell ends each part. So a part without records is measured as well,
+        # and a part whose rows do not all arrive, as when Spark stops a task, is not.
         parts, ends = (", ".join(map(str, values)) for values in (cells, cells.values()))
         nothing = (
             session.range(1)
@@ -202,7 +204,7 @@ class SparkRecords:
         )
 
     def close(self) -> None:
-        """Give back what Spark holds."""
+        """Release the records that Spark has cached."""
         if "coded" in self.__dict__:
             with contextlib.suppress(Exception):
                 self.coded.unpersist()
@@ -212,7 +214,7 @@ _TASK = "count the table's rows"
 
 
 def _counted(placing: Placing, groups: Groups, batches: Iterable[Any]) -> Iterator[Any]:
-    """Counts of some records, each cell of a group once for every block of them: a Spark task."""
+    """Yield the counts of a task's records: each cell of a group once per block of records."""
     for rows in _blocks(batches):
         for part, S in groups.items():
             cells, counts = _cells(placing, S, rows)
@@ -222,7 +224,7 @@ def _counted(placing: Placing, groups: Groups, batches: Iterable[Any]) -> Iterat
 def _counted_in_pieces(
     placing: Placing, S: Subset, starts: Counts, batches: Iterable[Any]
 ) -> Iterator[Any]:
-    """The same of pieces of one table."""
+    """Yield the counts of a task's records, by pieces of one table."""
     for rows in _blocks(batches):
         cells, counts = _cells(placing, S, rows)
         parts = np.searchsorted(starts, cells, side="right") - 1
@@ -230,7 +232,7 @@ def _counted_in_pieces(
 
 
 def _cells(placing: Placing, S: Subset, rows: Any) -> tuple[Counts, Counts]:
-    """Cells of the table of S that some records are in, and what they add to each."""
+    """Return the cells of the table of S that have records, and what they add to each."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     sums = {name: columns[name] for name in placing.sums}
     codes = [columns[f"c{i}"] for i in S]
@@ -251,7 +253,7 @@ def _counts(parts: NDArray[Any], cells: Counts, counts: Counts) -> Any:
 
 
 def _blocks(batches: Iterable[Any]) -> Iterator[Any]:
-    """Tables of many batches of rows."""
+    """Yield Arrow tables that join many batches of rows."""
     import pyarrow as pa
 
     waiting: list[Any] = []
@@ -270,12 +272,12 @@ def _finished(
     finish: Finish,
     batches: Iterable[Any],
 ) -> Iterator[Any]:
-    """What is made of the groups' counts: a Spark task."""
+    """Return what is made of the groups' counts in a Spark task."""
     return finish(_whole(_by_part(batches), cells, total))
 
 
 def _by_part(batches: Iterable[Any]) -> Iterator[tuple[int, Counts, Counts]]:
-    """Cells and counts of one group after another, in pieces; rows are sorted by group."""
+    """Yield cells and counts of one group after another, in pieces; rows are sorted by group."""
     for batch in batches:
         if not len(batch):
             continue
@@ -290,7 +292,7 @@ def _by_part(batches: Iterable[Any]) -> Iterator[tuple[int, Counts, Counts]]:
 def _whole(
     pieces: Iterable[tuple[int, Counts, Counts]], sizes: Mapping[int, int], total: int | None
 ) -> Parts:
-    """Each group once all its pieces are there, up to the row that ends it."""
+    """Yield each group once all its pieces have arrived, up to the row that ends it."""
     current, counts = -1, np.zeros(0, dtype=np.int64)
     for part, cells, masses in pieces:
         if part != current:
@@ -301,7 +303,7 @@ def _whole(
 
 
 def _checked(counts: Counts, total: int | None) -> Counts:
-    """The counts, if they are of all records where it is known how many."""
+    """Return the counts; raise DataError if their sum is not the known number of records."""
     if total is not None and int(counts.sum()) != total:
         raise DataError(CHANGED)
     return counts

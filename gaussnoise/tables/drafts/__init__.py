@@ -1,1 +1,1 @@
-"""First schemas, drafted from the data: what was seen, and what could be meant by it."""
+"""First schemas, drafted from the data: what a column holds, and what it may mean."""

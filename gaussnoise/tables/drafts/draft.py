@@ -1,4 +1,4 @@
-"""A first schema, drafted from the data.
+"""The draft of a first schema, made from the data.
 
 Every line of it must be checked against public knowledge.
 """
@@ -35,18 +35,18 @@ from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, Seen
 
 _MOST_INTEGERS = 20
-_SKEWED = 20.0  # times the median, or more, is the largest of skewed numbers
-_MOST_PAIRS = 3  # of values that are nearly the same, in a comment
+_SKEWED = 20.0  # the largest of skewed numbers is at least this many times the median
+_MOST_PAIRS = 3  # most groups of nearly equal values that a comment names
 
 
 class Draft(NamedTuple):
-    """What was decided of every column.
+    """The decision about every column of a table.
 
     Attributes:
-        attributes: of the columns that can be one.
-        left_out: why the others are none, by name.
-        reasons: why every attribute is what it is, by name; also of those in ``instead``.
-        instead: attributes that columns which were left out could be after all, by name.
+        attributes: the attributes of the columns that can be one.
+        left_out: the reason why each other column is not an attribute, by name.
+        reasons: the reason for every attribute, by name; also for those in ``instead``.
+        instead: the attribute that a column which was left out could be after all, by name.
         file: the dialect in which the table was read.
     """
 
@@ -58,11 +58,11 @@ class Draft(NamedTuple):
 
     @property
     def schema(self) -> Schema:
-        """What was drafted, which nothing is released with before a person has confirmed it."""
+        """The drafted schema; no release uses it before a person has confirmed it."""
         return Schema(self.attributes, file=self.file, is_draft=True)
 
     def to_toml(self) -> str:
-        """The schema file, with a comment for every column."""
+        """Return the schema file, with a comment for every column."""
         file = [file_toml(self.file)] if self.file.stated else []
         blocks = ["draft = true\n", *file, *map(self._block, self.attributes)]
         for name, reason in self.left_out.items():
@@ -78,12 +78,12 @@ class Draft(NamedTuple):
 
 
 def _one_line(text: str) -> str:
-    """Names of columns may hold line ends and control characters, which comments must not."""
+    """Return a text without line ends and control characters, which TOML comments must not hold."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def draft(table: object) -> Draft:
-    """One attribute per column that can be one, and why the others cannot.
+    """Draft one attribute per column that can be one, and say why the others cannot.
 
     See :meth:`Schema.draft`.
     """
@@ -129,7 +129,7 @@ def draft(table: object) -> Draft:
 
 
 def _problem(frame: Any, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:
-    """Why a column cannot be an attribute, whatever it holds."""
+    """Return why a column cannot be an attribute with any values, or None if it can."""
     if name in RESERVED_NAMES:
         return "released tables use this name themselves; hint: rename it"
     if not (isinstance(name, str) and name):
@@ -138,14 +138,14 @@ def _problem(frame: Any, name: str, dtype: nw.dtypes.DType, form: Form) -> str |
     if dtype in words or dtype.is_numeric() or (dtype == nw.Datetime and not is_zoned(dtype)):
         return None
     if dtype in (nw.Object, nw.Unknown) and form is Form.UNTYPED:
-        return None  # the values decide
+        return None  # whether it can be one depends on the values
     hint = zone_hint(frame.implementation) if is_zoned(dtype) else "drop or cast it"
     wanted = "text, integers, booleans, numbers or dates"
     return f"expected {wanted}, got {type_name(dtype)}; hint: {hint}"
 
 
 def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
-    """An attribute, and why it is that."""
+    """Return an attribute, and the reason for it."""
     if column.kind is None:
         raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
     catch_all = _catch_all(column)
@@ -176,7 +176,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
 
 
 def _catch_all(column: Seen) -> str:
-    """What a catch-all is for; empty where none is needed."""
+    """Return what a catch-all is needed for; empty if it is not needed."""
     parts = ["nulls"] if column.missing else []
     if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
         shown = ", ".join(map(_quoted, texts))
@@ -189,7 +189,7 @@ def _quoted(text: str) -> str:
 
 
 def _near(values: Iterable[str], kind: str) -> str:
-    """Which values are nearly the same."""
+    """Return a note on values that are nearly the same, or an empty text."""
     if kind != "texts":
         return ""
     said, left = "", sorted(values)
@@ -216,7 +216,7 @@ _SAME = {
 
 
 def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
-    """Bins of numbers, and why these."""
+    """Return an attribute with bins of numbers, and the reason for these bins."""
     low, high = column.low, column.high
     skewed = low >= 0 and column.mostly_below(high / _SKEWED)
     inner = log_edges(low, high) if skewed else round_edges(low, high)
@@ -236,7 +236,7 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
 
 
 def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
-    """Bins of dates, and why these; of the data only the first and the last month are looked at."""
+    """Return an attribute with bins of dates, which depend on the first and last month only."""
     inner, step, most = calendar_edges(column.first or 0, column.last or 0)
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),

@@ -1,21 +1,22 @@
-"""Edges that anybody could have chosen: round numbers, and firsts of months, quarters or years."""
+"""Edges that do not need the data: round numbers, and firsts of months, quarters or years."""
 
 import datetime
 import math
 
 _BINS = 8
 _MOST_DECADES = 6
-_FINE_DECADES = 3  # with more, powers of ten alone
-_MOST_DATES = 12  # steps of the calendar from the first month to the last
-# in months, and what they are called
+_FINE_DECADES = 3  # with at least this many decades, powers of ten alone
+_MOST_DATES = 12  # most steps of the calendar from the first month to the last
+# the steps in months, and their names
 _CALENDAR = {1: "months", 3: "quarters", 12: "years"} | {
     12 * years: f"{years} years" for years in (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 }
 
 
 def log_edges(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten, or powers alone, between the orders of magnitude of the ends
-    and of nothing else.
+    """Return 1, 2 and 5 times powers of ten, or powers of ten alone, over the range of the data.
+
+    They depend on the orders of magnitude of the two ends only.
     """
     last = math.floor(math.log10(high))
     first = math.floor(math.log10(low)) if low > 0 else last - _MOST_DECADES
@@ -27,9 +28,7 @@ def log_edges(low: float, high: float) -> list[float]:
 
 
 def round_edges(low: float, high: float) -> list[float]:
-    """At most eight or so multiples of 1, 2 or 5 times a power of ten, inside the range or at its
-    ends.
-    """
+    """Return about eight multiples or fewer of 1, 2 or 5 times a power of ten, within the range."""
     width = high / _BINS - low / _BINS  # high - low may overflow
     if not width > 0:
         return [low]
@@ -45,9 +44,9 @@ def round_edges(low: float, high: float) -> list[float]:
 
 
 def round_ends(low: float, high: float, inner: list[float], *, skewed: bool) -> list[float] | None:
-    """Between which numbers sums and means may be clipped; None where there are no such ends."""
+    """Return the ends to which sums and means may be clipped, or None if there are none."""
     first, last = 0.0 if low >= 0 else inner[0], inner[-1]
-    if skewed:  # bins may be tenfold
+    if skewed:  # the bins may grow tenfold, so look for a closer end
         decade = math.floor(math.log10(high))
         ends = [float(f"{digit}e{decade}") for digit in (1, 2, 5)]
         last = max([end for end in ends if end <= high], default=last)
@@ -55,7 +54,7 @@ def round_ends(low: float, high: float, inner: list[float], *, skewed: bool) -> 
 
 
 def calendar_edges(first: int, last: int) -> tuple[list[datetime.date], str, int]:
-    """Starts of bins, what their steps are called, and how many there may be.
+    """Return the starts of bins, the name of their steps, and how many bins there may be.
 
     Months are counted from the year 0.
     """

@@ -1,4 +1,4 @@
-"""Columns that are called like persons, or like sample weights."""
+"""The role of a column by its name: an identifier of persons, or sample weights."""
 
 import re
 import shlex
@@ -15,32 +15,32 @@ _WEIGHTS = set(
     "weight weights weighting wt wgt wts pweight fweight aweight iweight perwt hhwt pond pondera "
     "ponderacion ponderation poids gewicht peso".split()
 )
-_OF_THINGS = {"birth", "body", "net", "gross"}  # what they weigh
-_MOST_WORDS = 4  # in a name
+_OF_THINGS = {"birth", "body", "net", "gross"}  # weights of things, not of rows
+_MOST_WORDS = 4  # most words in a name
 _FEW_NAMES = 20
-_MOST_ROWS_EACH = 20  # on average, where the name says only that it is an identifier
+_MOST_ROWS_EACH = 20  # on average, if the name only says that it is an identifier
 
 
 def _words(name: str) -> list[str]:
-    """``patientID`` and ``Patient_id`` are two words each."""
+    """Return the words of a name; ``patientID`` and ``Patient_id`` have two each."""
     found = re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))
     return [word.lower() for word in found] if 0 < len(found) <= _MOST_WORDS else [""]
 
 
 def _says_person(name: str) -> bool:
-    """``patient``, ``patientid`` and ``customer no`` do, ``household income`` does not."""
+    """Return whether a name means a person: ``patientid``, but not ``household income``."""
     words = _words(name)
     telling = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
     return any({word, word.removesuffix("id")} & _PERSONS for word in telling)
 
 
 def may_be_person(name: str) -> bool:
-    """Whether a column is called like a person or an identifier."""
+    """Return whether a column has the name of a person or an identifier."""
     return _says_person(name) or bool({"id", "ids"} & {_words(name)[0], _words(name)[-1]})
 
 
 def role_of(name: str, column: Seen) -> str | None:
-    """What a column seems to be if it is no attribute, and how to state it; None if it is one."""
+    """Return what a column seems to be, and how to state it, or None if it is an attribute."""
     if _is_person(name, column):
         rows = "several rows each" if column.repeated else "one row each"
         option = f"--person {shlex.quote(name)}"
@@ -58,7 +58,7 @@ def role_of(name: str, column: Seen) -> str | None:
 
 
 def _is_person(name: str, column: Seen) -> bool:
-    """Whether values are as many as persons, and texts or integers."""
+    """Return whether a column has texts or integers, and as many values as there may be persons."""
     names, rows = column.names, column.rows
     if names is None or column.first is not None or column.kind in (None, "truths"):
         return False

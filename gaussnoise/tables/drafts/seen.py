@@ -1,4 +1,4 @@
-"""What a column was seen to hold: gathered piece by piece, in bounded memory."""
+"""The contents of a column, collected piece by piece in bounded memory."""
 
 import datetime
 import decimal
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from ..reading.values import INEXACT, Form, double_of_text, moment_of, number_of
 
 MOST_CATEGORIES = 100
-_MOST_NAMES = 2**16  # of persons that are told apart
-_FEW_TEXTS = 5  # among numbers or dates
-_RARE = 0.1  # of the rows, at most, have such texts, if they are no usual words for nothing
-_MANY = 1000  # distinct texts in a piece are read by arrow, where they are plain numbers
+_MOST_NAMES = 2**16  # most persons that are told apart
+_FEW_TEXTS = 5  # most texts among numbers or dates
+# largest share of rows with such texts, unless these are usual words for a missing value
+_RARE = 0.1
+_MANY = 1000  # if a piece has more distinct texts, plain numbers among them are read by arrow
 _NOTHING = {
     *("", "-", "--", ".", "..", "?", "*", "na", "n/a", "n.a.", "#n/a", "nan", "nil", "none"),
     *("null", "missing", "unknown", "not available", "not applicable", "not stated"),
@@ -31,7 +32,7 @@ _READ: tuple[Kind, ...] = ("truths", "numbers", "dates")
 
 
 class Few:
-    """Distinct values and their rows, forgotten where there are more than ``most`` of them."""
+    """Distinct values and their rows, which are forgotten if there are more than ``most``."""
 
     def __init__(self, most: int) -> None:
         self.rows: dict[Any, int] = {}
@@ -47,27 +48,27 @@ class Few:
         self.rows, self.many = {}, True
 
     def __len__(self) -> int:
-        """More than ``most``, where there are many."""
+        """Return the number of values; it is ``most + 1`` if they were forgotten."""
         return self.most + 1 if self.many else len(self.rows)
 
 
 class Seen:
-    """One column.
+    """The contents of one column.
 
     Attributes:
-        form: what is known of its values before.
+        form: what is known about its values in advance.
         missing: whether there are nulls, NaN or infinite numbers, or objects of other kinds.
-        rows: how many have another value.
-        numbers: finite ones, as integers where they are whole.
+        rows: how many rows have another value.
+        numbers: the finite numbers, as integers if they are whole.
         whole: whether all finite numbers are integers, exactly known.
         low: least finite number.
         high: largest finite number.
-        texts: that are neither numbers, dates nor truth values.
+        texts: the texts that are neither numbers, dates nor truth values.
         words: all values, as text.
         coded: whether numbers are written as codes are, like 007.
-        first: month of dates, counted from the year 0; None without dates.
-        last: likewise.
-        names: of persons, where the column is asked for them; else None.
+        first: first month of dates, counted from the year 0; None without dates.
+        last: last month of dates, likewise.
+        names: the names of persons, if the column may hold them; otherwise None.
         repeated: whether a name was seen twice.
     """
 
@@ -84,7 +85,7 @@ class Seen:
         self._held: Counter[Kind] = Counter()
         self._sizes: Counter[int] = Counter()  # of numbers, by their leading 16 bits
         self._labels: dict[Any, str] = {}
-        self._measured: list[tuple[float, int]] = []  # numbers and their rows, of one piece
+        self._measured: list[tuple[float, int]] = []  # numbers and their rows, in one piece
 
     @property
     def rows(self) -> int:
@@ -96,7 +97,7 @@ class Seen:
 
     @property
     def kind(self) -> Kind | None:
-        """What the column is; None if it holds nothing."""
+        """The kind of values of the column; None if it holds none."""
         held: list[Kind] = [kind for kind in _READ if self._held[kind]]
         if len(held) == 1 and not self.coded:
             if not self._held["texts"]:
@@ -107,7 +108,7 @@ class Seen:
 
     @property
     def is_integer(self) -> bool:
-        """Whether numbers are integers: declared, or whole floats that had to hold gaps."""
+        """Whether numbers are integers: declared, or whole floats in a column with nulls."""
         declared = not self._dtype.is_float() and not self._dtype.is_decimal()
         return self.whole and (declared or self._nulls)
 
@@ -117,14 +118,14 @@ class Seen:
         return len(+self._held) > 1
 
     def mostly_below(self, threshold: float) -> bool:
-        """Whether the median of numbers that are not negative is, told to a 16th of itself."""
+        """Return whether the median of non-negative numbers is below, up to a 16th of its size."""
         bound = int(_leading(np.array([threshold]))[0]) if threshold > 0 else 0
         below = sum(rows for size, rows in self._sizes.items() if size < bound)
         return below > self._held["numbers"] / 2
 
     @property
     def _is_free_text(self) -> bool:
-        """Whether it is that, whatever else comes."""
+        """Whether the column is free text, which further values cannot change."""
         return self.words.many and len(self.texts) > _FEW_TEXTS and not self._is_naming
 
     def _few_texts(self, kind: Kind) -> bool:
@@ -135,11 +136,12 @@ class Seen:
         return not odd or (more and sum(odd) <= _RARE * self.rows)
 
     def add(self, column: nw.Series[Any]) -> None:
-        """The column's values in one more piece."""
+        """Add one more piece of the column."""
         if self.form is Form.UNTYPED and self._dtype in _OF_OBJECTS:
             nulls = column.is_null().to_list()
             self._add_nulls(any(nulls))
-            if self._closed:  # a null among them would make floats of the integers of intervals
+            # read by category, since a null would turn integer ends of intervals into floats
+            if self._closed:
                 native = column.to_native()
                 used = np.unique(native.cat.codes.to_numpy())
                 return self._add_objects(native.cat.categories[used[used >= 0]].to_list())
@@ -166,13 +168,13 @@ class Seen:
         self._nulls = self._nulls or any_null
 
     def _add(self, kind: Kind, text: str, value: Any, rows: int) -> None:
-        """Rows of one value."""
+        """Add rows of one value."""
         self._held[kind] += rows
         if self.form is not Form.UNTYPED:
             self.words.add(text, rows)
         elif kind == "numbers" and not abs(value) < INEXACT:
-            self._nulls = True  # no category: floats may have rounded it
-        elif not self.words.many:  # values that are compared as one have one label
+            self._nulls = True  # it cannot be a category, since a float may have rounded it
+        elif not self.words.many:  # values that are compared as equal have one label
             own = "numbers" if kind == "truths" else kind  # True is 1
             self.words.add(self._labels.setdefault((own, value), text), rows)
         if kind == "texts":
@@ -189,14 +191,15 @@ class Seen:
             self.names.add(value, rows)
 
     def _add_texts(self, values: Any) -> None:
-        """An arrow array of text."""
+        """Add an arrow array of text."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         call = pc.call_function
         self._add_nulls(values.null_count > 0)
         values = values.drop_null()
-        if self.form is Form.TEXT:  # what other programs write for nulls; a catch-all takes it too
+        # texts that other programs write for nulls, and a catch-all would take
+        if self.form is Form.TEXT:
             words = pc.SetLookupOptions(pa.array(["", "NA"], values.type))
             nothing = call("is_in", [values], words)
             present = values.filter(call("invert", [nothing]))
@@ -221,7 +224,7 @@ class Seen:
         self._measure_all()
 
     def _read(self, text: str, rows: int = 1) -> None:
-        """Text of a column without types; what is no text in UTF-8 is no category."""
+        """Add a text of a column without types; a text that is not valid UTF-8 is no category."""
         if not text.isascii() and text.encode(errors="replace").decode() != text:
             self._nulls = True
             return
@@ -237,7 +240,7 @@ class Seen:
             if self.form is Form.TEXT:
                 self._boundless = True
                 self.words.add(text, rows)
-            else:  # NaN is no value there
+            else:  # NaN is a missing value in this form
                 self._nulls = True
         elif text.lower() in ("true", "false"):
             self._add("truths", text, text.lower() == "true", rows)
@@ -248,7 +251,7 @@ class Seen:
             self._add("texts", text, text, rows)
 
     def _add_number(self, number: int | float, text: str, rows: int) -> None:
-        """One finite number."""
+        """Add rows of one finite number."""
         self._add("numbers", text, number, rows)
         self.numbers.add(number, rows)
         self._measured.append((float(number), rows))
@@ -256,7 +259,7 @@ class Seen:
             self.whole = False
 
     def _add_objects(self, values: Iterable[Any]) -> None:
-        """Objects of Python, each by itself."""
+        """Add Python objects, each by itself."""
         texts: Counter[str] = Counter()
         for value in values:
             if isinstance(value, str):
@@ -274,7 +277,7 @@ class Seen:
                     self._nulls = True
             elif isinstance(value, datetime.date | np.datetime64):
                 self._add_day(value)
-            elif type(value).__name__ in ("Interval", "Period"):  # of pandas
+            elif type(value).__name__ in ("Interval", "Period"):  # classes of pandas
                 self._add("texts", str(value), str(value), 1)
             else:
                 self._nulls = True
@@ -286,7 +289,7 @@ class Seen:
         self._measure_all()
 
     def _add_day(self, value: Any) -> None:
-        """One date or timestamp, if it has no time zone."""
+        """Add one date or timestamp, if it has no time zone."""
         day = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
         if not isinstance(day, datetime.date) or getattr(day, "tzinfo", None) is not None:
             self._nulls = True
@@ -296,7 +299,7 @@ class Seen:
         self._add("dates", text, text, 1)
 
     def _add_numbers(self, values: Any) -> None:
-        """An arrow array of numbers without nulls."""
+        """Add an arrow array of numbers without nulls."""
         import pyarrow as pa
 
         doubles = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -318,14 +321,14 @@ class Seen:
                 return
 
     def _measure_all(self) -> None:
-        """The numbers that were found one by one."""
+        """Record the size of the numbers that were found one by one."""
         if self._measured:
             doubles, rows = zip(*self._measured, strict=True)
             self._measure(np.array(doubles), np.array(rows))
             self._measured.clear()
 
     def _measure(self, doubles: NDArray[np.float64], rows: NDArray[Any] | None = None) -> None:
-        """How large numbers are."""
+        """Record the size of numbers."""
         if not len(doubles):
             return
         self.low = min(self.low, float(doubles.min()))
@@ -336,7 +339,7 @@ class Seen:
             self._sizes.update(dict(zip(sizes.tolist(), map(int, counts), strict=True)))
 
     def _add_dates(self, values: Any) -> None:
-        """An arrow array of dates or timestamps without nulls."""
+        """Add an arrow array of dates or timestamps without nulls."""
         moments = values.to_numpy(zero_copy_only=False)
         months = moments.astype("datetime64[M]").astype(np.int64) + 1970 * 12
         usual = (months >= 12) & (months < 10_000 * 12)
@@ -354,7 +357,7 @@ _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)
 
 
 def _leading(doubles: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Exponent and four bits more, in the order of numbers that are not negative."""
+    """Return exponent and four more bits, which increase with non-negative numbers."""
     return np.abs(doubles).view(np.uint64) >> np.uint64(48)
 
 
@@ -363,5 +366,5 @@ def _counted(values: Any) -> Iterable[tuple[Any, int]]:
 
 
 def _pairs(counted: Any) -> Iterable[tuple[Any, int]]:
-    """What arrow calls value_counts, one after another."""
+    """Yield the pairs of arrow's value_counts, one after another."""
     return zip(*(counted.field(k).to_pylist() for k in (0, 1)), strict=True)

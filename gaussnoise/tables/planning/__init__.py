@@ -1,1 +1,1 @@
-"""What will be measured, how well, and at what cost: all without data."""
+"""Plans of releases: what will be measured, how accurately and at what cost, without any data."""

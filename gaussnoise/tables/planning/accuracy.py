@@ -1,4 +1,4 @@
-"""How well a plan answers, and how much better anything could be: public, computed without data."""
+"""The accuracy of a plan, and bounds on that of any mechanism: computed without data."""
 
 import math
 from dataclasses import dataclass, replace
@@ -24,13 +24,13 @@ _COMPARED = 1e-4  # tolerance of a comparison that is printed to three digits
 
 @dataclass(frozen=True, eq=False)
 class Accuracy(Planned):
-    """Standard deviations, brackets and bounds of what was planned."""
+    """The accuracy of a plan: standard deviations, intervals and lower bounds."""
 
     @property
     def bracket(self) -> tuple[float, float]:
-        """A proven lower end of γ, and γ of this plan.
+        """A proven lower bound on γ, and the γ of this plan.
 
-        γ is the least ``‖sd‖_p`` of Gaussian noise that protects these answers, at unit
+        γ is the least ``‖sd‖_p`` of any Gaussian noise that protects these answers, at unit
         sensitivity.
         """
         if not self._exchanges_persons:
@@ -40,7 +40,7 @@ class Accuracy(Planned):
 
     @property
     def gap(self) -> float:
-        """By how much :attr:`bracket` is open, relative: 0 where it is closed."""
+        """The relative width of :attr:`bracket`: 0 where its two ends are equal."""
         if not self._exchanges_persons:
             return self.noise.gap
         lower, upper = self.bracket
@@ -48,9 +48,10 @@ class Accuracy(Planned):
 
     @cached_property
     def public_saving(self) -> float:
-        """How many times less variance than with the public tables protected as well.
+        """The factor by which variance would be larger if public tables were protected as well.
 
-        The comparison is with a proven lower end; infinite where nothing is left to protect.
+        The comparison is with a proven lower bound. It is infinite if nothing else needs
+        protection.
         """
         if not self.public:
             return 1.0
@@ -61,10 +62,10 @@ class Accuracy(Planned):
 
     @property
     def target_ratio(self) -> float:
-        """Largest ratio of a half-width to its target: at most 1 where all targets are met.
+        """The largest ratio of a half-width to its target: at most 1 if all targets are met.
 
         Raises:
-            ParameterError: planned without targets.
+            ParameterError: the plan has no targets.
         """
         if self.targets is None:
             raise ParameterError(
@@ -74,17 +75,17 @@ class Accuracy(Planned):
 
     @cached_property
     def deviations(self) -> Array:
-        """Of every entry, the root mean square of its answers' standard deviations."""
+        """For each entry, the root mean square of the standard deviations of its answers."""
         return self._unit_covariance.deviations / math.sqrt(2 * self.answer_rho)
 
     def answer_deviations(self, entry: Entry) -> Array:
-        """Standard deviations of the answers about one table, whether planned for or not.
+        """Return the standard deviations of the answers about one table, planned or not.
 
         Args:
-            entry: names, or a mapping from names to bases, as in :func:`plan`.
+            entry: attribute names, or a mapping from names to bases, as in :func:`plan`.
 
         Returns:
-            An array, one axis for each name; sums of clipped numbers in their own unit.
+            An array with one axis per name; sums of clipped numbers are in their own unit.
 
         Raises:
             ParameterError: unknown attributes or bases, or no planned marginal contains them.
@@ -98,18 +99,18 @@ class Accuracy(Planned):
 
     @property
     def error(self) -> float:
-        """``‖sd‖_p`` over all (weighted) cells: at p = 2 the root of their total variance."""
+        """``‖sd‖_p`` over all (weighted) answers; at p = 2 the root of their total variance."""
         return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.answer_rho)
 
     @property
     def improvement(self) -> float:
-        """How many times less variance than independent noise on each marginal.
+        """The factor by which the variance of independent noise on each marginal would be larger.
 
-        Both are at their best for ``p``.
+        Both are the best possible for ``p``.
 
-        As drawn: least squares over all the independent tables would win back most of the
-        difference on workloads that overlap much, at the cost of exact simple standard deviations;
-        it never gets below the optimum.
+        The independent tables are taken as they are drawn. Least squares over all of them would win
+        back most of the difference on workloads that overlap much, but would lose the exact and
+        simple standard deviations. It never does better than the optimum.
         """
         weights, p = np.array(self.domain.weights), self.noise.p
         independent = group_norm(weights * self.independent_deviations, self.queries, p)
@@ -117,15 +118,15 @@ class Accuracy(Planned):
 
     @cached_property
     def independent_deviations(self) -> Array:
-        """What :attr:`deviations` would be with independent noise and the best split."""
+        """The :attr:`deviations` of independent noise with the best split of the budget."""
         return independent_deviations(self)
 
     @cached_property
     def bound(self) -> Bound:
-        """What no unbiased mechanism of this budget can beat, on any data: on ``error``, in rows.
+        """A lower bound on the ``error`` of unbiased mechanisms of this budget, on any data.
 
         Raises:
-            ParameterError: planned with public attributes, under which no bound is known.
+            ParameterError: the plan has public attributes, for which no bound is known.
 
         >>> schema = gn.Schema(
         ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
@@ -136,7 +137,8 @@ class Accuracy(Planned):
         5.2058 1.0522
         """
         noise = self.noise
-        if self._exchanges_persons and noise.gamma == 0:  # persons may also come without rows
+        # a person without any row may be exchanged too
+        if self._exchanges_persons and noise.gamma == 0:
             noise = noise_of(self.domain, noise.p, "add-remove", _COMPARED)
         bound = bound_of(noise, self.privacy, None, rows=self.rows_per_person)
         share = reached(self.domain, self.neighbors)
@@ -148,33 +150,36 @@ class Accuracy(Planned):
 
     @cached_property
     def replace_saving(self) -> float:
-        """How many times less variance than the paper's noise.
+        """The factor by which the variance of the paper's noise would be larger.
 
-        That protects replaced rows by doubling γ_p(K)'s.
+        The paper protects replaced rows by doubling the noise of γ_p(K).
 
-        ``(2 γ_p(K) / γ°_p(K − K))²``, with the proven lower end of γ_p(K); 1 where nothing needs
-        noise.
+        The number is ``(2 γ_p(K) / γ°_p(K − K))²``, with the proven lower bound on γ_p(K). It is 1
+        if no noise is needed.
 
         Raises:
-            ParameterError: planned for rows added or removed, or for more than cells.
+            ParameterError: the plan is for rows added or removed, or asks for more than cells.
         """
         return saving(self, "replace_saving", "gamma")
 
     @cached_property
     def add_remove_saving(self) -> float:
-        """How many times less variance than the best add-remove noise at ``rho / 4``.
+        """The factor by which the variance of the best add-remove noise at ``rho / 4`` is larger.
 
-        That protects replaced rows too.
+        That noise protects replaced rows too, since a replacement is two changes of one row.
 
-        Infinite where nothing needs noise.
+        The number is infinite if no noise is needed.
 
         Raises:
-            ParameterError: planned for rows added or removed, or for more than cells.
+            ParameterError: the plan is for rows added or removed, or asks for more than cells.
         """
         return saving(self, "add_remove_saving", "add-remove")
 
     def independent_standard_deviation(self, *names: str) -> float:
-        """Of every cell of a planned marginal, with independent noise and the best split."""
+        """Return the standard deviation that independent noise would give the cells of a marginal.
+
+        The budget is split among the marginals in the best way.
+        """
         S = tuple(sorted(self.subset(names)))
         if not self.domain.is_cells:
             raise ParameterError(
@@ -188,17 +193,18 @@ class Accuracy(Planned):
         return float(self.independent_deviations[self._places[S]])
 
     def standard_deviation(self, *names: str) -> float:
-        """Of every cell of the table of these attributes: a planned marginal, or a part of one.
+        """Return the standard deviation of each cell of the table of these attributes.
 
-        Where more than cells is planned for, cells differ, and this is their root mean square.
+        The table is a planned marginal or a part of one. If the plan asks for more than cells, the
+        cells differ, and this is their root mean square.
 
         Raises:
-            ParameterError: no planned marginal contains them.
+            ParameterError: no planned marginal contains these attributes.
         """
         S = tuple(sorted(self.subset(names)))
         self.check_released(S)
         return math.sqrt(self._unit_covariance.mean_variance(S) / (2 * self.answer_rho))
 
     def half_width(self, *names: str, level: float = 0.95) -> float:
-        """Half the length of a cell's confidence interval."""
+        """Return half the length of a cell's confidence interval, in rows."""
         return quantile(level) * self.standard_deviation(*names)

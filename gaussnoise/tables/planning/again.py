@@ -1,4 +1,4 @@
-"""What a plan was made from, as plain data: a release on disk can be planned again."""
+"""The arguments of a plan as plain data, from which a release on disk can be planned again."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def asked_of(plan: "Plan") -> dict[str, object]:
-    """The arguments of :func:`plan`."""
+    """Return the arguments of :func:`plan` as plain data."""
     return {
         "schema": plan.schema.to_toml(),
         "workload": _workload(plan),
@@ -41,7 +41,7 @@ def asked_of(plan: "Plan") -> dict[str, object]:
 
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
-    """The plan of a release on disk, from its record; whether it is the same is not checked."""
+    """Return the plan of a release on disk, made from its record; no equality is checked."""
     folder = Path(directory)
     try:
         record = read_json(folder / "release.json")
@@ -53,7 +53,7 @@ def planned_again(directory: str | os.PathLike[str]) -> "Plan":
 
 
 def _hint(folder: Path) -> str:
-    """What a folder without a release may be."""
+    """Return a hint about what a folder without a release may be."""
     if (folder / "stream.json").exists():
         return f"; hint: it is a stream: gaussnoise report {folder}, or gn.streams.Stream.open"
     if not folder.exists():
@@ -62,7 +62,7 @@ def _hint(folder: Path) -> str:
 
 
 def planned_from(record: Any, folder: Path) -> "Plan":
-    """The plan that a record read from a folder says."""
+    """Return the plan that a record from this folder describes."""
     from .door import plan
 
     try:
@@ -80,7 +80,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             "privacy": _privacy(asked["privacy"], folder),
             "neighbors": asked["neighbors"],
             "rows_per_person": asked["rows_per_person"],
-            "person": asked.get("person"),  # earlier versions had none
+            "person": asked.get("person"),  # releases of earlier versions do not have it
         }
         if asked.get("public"):
             arguments["public"] = asked["public"]
@@ -108,7 +108,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
 
 
 def _workload(plan: "Plan") -> int | list[list[str]] | list[dict[str, object]]:
-    """k, names, or names with the bases that are not the attributes' own."""
+    """Return k, attribute names, or maps of names to bases other than the attributes' own."""
     attributes, domain = plan.schema.attributes, plan.domain
     if all(attribute.base is None for attribute in attributes) and domain.is_cells:
         k = len(domain.subsets[0])

@@ -1,7 +1,4 @@
-"""What a budget means before one is chosen.
-
-Error against ρ, and ρ against what can be learnt of a person.
-"""
+"""The meaning of privacy budgets: error, and what can be learnt about a person, against ρ."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -31,20 +28,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RHOS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-FALSE_ALARMS = 0.05  # of the test that is spoken of
-LEVEL = 0.95  # of the intervals
-_MOST_KINDS = 24  # lines of tables
+FALSE_ALARMS = 0.05  # false positive rate of the test that the sentences describe
+LEVEL = 0.95  # confidence level of the intervals
+_MOST_KINDS = 24  # most lines of tables that are shown
 _LONGEST_NAME = 40
 
 
 @final
 @dataclass(frozen=True)
 class Kind:
-    """Tables of as many answers and of the same error.
+    """Tables that have the same number of answers and the same error.
 
     Attributes:
-        names: what the workload called them.
-        answers: in each of them.
+        names: the workload's names of these tables.
+        answers: the number of answers in each table.
         deviation: root mean square of the standard deviations of their answers at ρ = 1, in rows.
     """
 
@@ -54,7 +51,7 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """The first of them, and how many more there are."""
+        """The name of the first table, and how many more there are."""
         more = len(self.names) - 1
         return self.names[0] if not more else f"{self.names[0]} and {more} more"
 
@@ -62,16 +59,16 @@ class Kind:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Budgets:
-    """Error against budget: what :func:`budgets` found.
+    """Error against budget, as found by :func:`budgets`.
 
-    One optimum serves all budgets; deviations fall as 1/√ρ.
+    One optimum serves all budgets, since standard deviations are proportional to 1/√ρ.
 
     Attributes:
         plan: the optimum, at ρ = 1.
         rhos: the budgets to show.
-        delta: at which ε is said, and the chance up to which nobody is surer.
-        least: ρ with which every answer is within one row at 95 %: with which all are within w
-            rows, ``least / w²``; 0 where no noise is needed.
+        delta: the δ of every (ε, δ), and the probability with which a belief may be exceeded.
+        least: the ρ at which every answer is within one row at 95 %. Within w rows, it takes
+            ``least / w²``. It is 0 if no noise is needed.
     """
 
     plan: Plan
@@ -81,7 +78,7 @@ class Budgets:
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
-        """Entries of the workload, those that look alike together, in the workload's order."""
+        """Entries of the workload in its order; those of equal size and error form one kind."""
         groups: dict[tuple[int, str], list[int]] = {}
         planned = self.plan
         for k, (answers, deviation) in enumerate(
@@ -95,32 +92,35 @@ class Budgets:
         )
 
     def deviation(self, kind: Kind, rho: float) -> float:
-        """Standard deviation of an answer, in rows, at a budget."""
+        """Return the standard deviation of an answer, in rows, at this ρ."""
         return kind.deviation / math.sqrt(rho)
 
     def half_width(self, kind: Kind, rho: float) -> float:
-        """Half the length of an answer's 95 % interval, in rows."""
+        """Return half the length of an answer's 95 % interval, in rows, at this ρ."""
         return quantile(LEVEL) * self.deviation(kind, rho)
 
     def epsilon(self, rho: float) -> float:
-        """The ε at :attr:`delta` that a release of these tables keeps with this ρ."""
+        """Return the ε at :attr:`delta` that a release of these tables guarantees with this ρ."""
         return gaussian_epsilon(rho, self.delta, self.plan.integers, TABLE_STEPS)
 
     def power(self, rho: float) -> float:
-        """The best chance to tell whether one row (or person) was there.
+        """Return the most power of a test of whether one row (or person) was in the data.
 
-        By a test that is wrong once in twenty times where it was not.
+        The test has a false positive rate of 5 %.
 
-        For what is drawn, whose distance from the rounded Gaussian is added.
+        The value holds for the noise that is really drawn: its total variation distance from the
+        rounded Gaussian is added.
         """
         far = self._distance
         gaussian = float(most_power(zCDP(rho), FALSE_ALARMS))
+        # The noise is within total variation ``far`` of the rounded Gaussian, which changes level
+        # and power by at most ``far``; the bound for any ρ-zCDP mechanism holds as well.
         return min(gaussian, _gaussian_power(rho, FALSE_ALARMS + far) + far)
 
     def posterior(self, rho: float) -> float:
-        """How sure of one row (or person) anybody can be who was 50 % sure before.
+        """Return the most belief that one row (or person) was in the data, from a belief of 50 %.
 
-        Except with probability :attr:`delta`; see
+        It is exceeded with probability :attr:`delta` at most; see
         :func:`gaussnoise.privacy.most_posterior`.
         """
         far, any_zcdp = self._distance, most_posterior(zCDP(rho), self.delta)
@@ -134,12 +134,12 @@ class Budgets:
         return min(any_zcdp, float(scipy.special.expit(growth)))
 
     def rho_within(self, rows: float) -> float:
-        """The least ρ with which every answer is within so many rows at 95 %.
+        """Return the least ρ with which every answer is within this many rows at 95 %.
 
-        ``plan(..., targets=rows)`` finds the same.
+        ``plan(..., targets=rows)`` finds the same ρ.
 
         Raises:
-            ParameterError: not a positive number.
+            ParameterError: ``rows`` is not a positive, finite number.
         """
         if not (isinstance(rows, int | float) and 0 < rows < math.inf):
             raise ParameterError(
@@ -149,12 +149,12 @@ class Budgets:
 
     @cached_property
     def _distance(self) -> float:
-        """Between what a release draws and a rounded Gaussian, in total variation."""
+        """Total variation distance between the noise of a release and a rounded Gaussian."""
         return lattice_distance(int(self.plan.integers), TABLE_STEPS)
 
     @cached_property
     def _shown(self) -> tuple[Kind, ...]:
-        """Few kinds, from the least error to the largest where there are many."""
+        """At most 24 kinds, evenly chosen from the least error to the largest."""
         if len(self.kinds) <= _MOST_KINDS:
             return self.kinds
         order = sorted(self.kinds, key=lambda kind: kind.deviation)
@@ -162,7 +162,7 @@ class Budgets:
         return tuple(order[round(k * step)] for k in range(_MOST_KINDS))
 
     def to_frame(self, backend: str = "pyarrow") -> Any:
-        """One row for every kind of table and every ρ, as a dataframe.
+        """Return one row for every kind of table and every ρ, as a dataframe.
 
         Args:
             backend: "pyarrow", "pandas" or "polars".
@@ -177,7 +177,7 @@ class Budgets:
             "rho": [rho for _, rho in pairs],
             "standard_deviation": [self.deviation(*pair) for pair in pairs],
             "half_width": [self.half_width(*pair) for pair in pairs],
-            # of a budget, whatever the table
+            # these depend on the budget alone, not on the table
             "epsilon": [self.epsilon(rho) for rho in self.rhos] * len(self.kinds),
             "power": [self.power(rho) for rho in self.rhos] * len(self.kinds),
             "posterior": [self.posterior(rho) for rho in self.rhos] * len(self.kinds),
@@ -186,7 +186,7 @@ class Budgets:
         return nw.from_arrow(pa.table(columns), backend=frame).to_native()
 
     def plot(self) -> "Figure":
-        """Error against budget, beside what can be learnt of one row (or person).
+        """Plot error against budget, next to what can be learnt about one row (or person).
 
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.
@@ -196,7 +196,7 @@ class Budgets:
         return plot_budgets(self, self._shown)
 
     def _blocks(self) -> tuple[list[str], list[list[str]], list[list[str]]]:
-        """The budgets; what each means for one row; the half-widths of every kind."""
+        """Return the budgets, what each means for one row, and the half-widths of every kind."""
         means = [
             [f"epsilon, at delta = {self.delta:g}", *(f"{self.epsilon(r):.4g}" for r in self.rhos)],
             ["surest of one row, from 50 %", *(_percent(self.posterior(r)) for r in self.rhos)],
@@ -214,7 +214,7 @@ class Budgets:
         return [f"{rho:g}" for rho in self.rhos], means, errors
 
     def _in_words(self) -> list[str]:
-        """The middle budget, and what targets cost."""
+        """Return sentences about the budget nearest to 0.1, and about what targets cost."""
         rho = min(self.rhos, key=lambda r: abs(math.log(r / 0.1)))
         there = (
             "a row was exchanged for another"
@@ -328,24 +328,25 @@ def budgets(
     weights: Sequence[float] | None = None,
     rows_per_person: int = 1,
 ) -> Budgets:
-    """What every budget means for a workload, before one is chosen and before any data are seen.
+    """Show what every budget means for a workload, before one is chosen and without any data.
 
-    For every ρ: how far the tables are from the truth, which ε it implies, how sure anybody can
-    become that one row (or person) was there, and how well the best test does. What a target of
-    accuracy costs.
+    For every ρ: how far the tables are from the truth, which ε it implies, how sure an attacker
+    can become that one row (or person) was in the data, and the power of the best test of it. Also
+    what a target of accuracy costs.
 
     Args:
         schema: the public attributes.
         workload: as in :func:`plan`.
         rhos: the budgets to show, increasing; 0.001 to 1 if omitted.
-        delta: of the (ε, δ) each implies, and the chance up to which nobody is surer.
+        delta: the δ of the (ε, δ) that each ρ implies, and the probability with which an attacker's
+            belief may be larger than shown.
         neighbors: as in :func:`plan`.
         p: as in :func:`plan`.
         weights: as in :func:`plan`.
         rows_per_person: as in :func:`plan`.
 
     Returns:
-        A :class:`Budgets`: print it, ``plot()``, ``to_frame()``.
+        A :class:`Budgets`: print it, or call its ``plot()`` or ``to_frame()``.
 
     Raises:
         ParameterError: as :func:`plan`; budgets that are not increasing positive numbers; a δ
@@ -401,7 +402,7 @@ def _gaussian_power(rho: float, level: float) -> float:
 
 
 def _percent(probability: float) -> str:
-    """Never rounded down, nor to certainty."""
+    """Return a probability as a percentage, never rounded down nor rounded up to certainty."""
     percent, digits = 100 * probability, 1
     while digits < 12 and percent < 100 and math.ceil(percent * 10**digits) >= 10 ** (digits + 2):
         digits += 1

@@ -1,4 +1,4 @@
-"""From a schema and a workload to the plan with the least noise, before any data are seen."""
+"""The function from a schema and a workload to the plan with the least noise, without any data."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 _MOST_CELLS = 10**11
 _MOST_ROWS_PER_PERSON = 10**9
-_TOLERANCE = 1e-6  # of the noise
-_ROUGHLY = 1e-3  # of the noise that is left for tables without a target
-_ROUNDING = 1e-9  # budgets for targets are this much larger, so that rounding cannot miss them
+_TOLERANCE = 1e-6  # relative tolerance of the optimal noise
+_ROUGHLY = 1e-3  # the same, where the noise only sets the share of tables without a target
+# budgets for targets are this much larger, so that rounding does not miss a target
+_ROUNDING = 1e-9
 
 
 @overload
@@ -94,52 +95,57 @@ def plan(
     public: str | Sequence[str] = (),
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
-    """The least noise for marginal tables, or queries about them, before any data are seen.
+    """Return the plan with the least noise for marginal tables, or for queries about them.
+
+    No data are needed.
 
     Args:
         schema: the public attributes.
         workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the
-            total. A mapping like ``{"age": "prefix", "sex": "identity"}`` says what is asked about
-            the cells, as ``base`` does in an :class:`Attribute`, whose own it overrides. Tables of
-            cells are released all the same, with the least noise in the answers.
-        privacy: :class:`zCDP`, :class:`ApproxDP` or another definition, for the whole release; with
-            ``targets`` it may be left out, for the least ρ that meets them.
-        neighbors: "add-remove", one row more or less; the number of rows is private. "replace", one
-            row exchanged for another; the number of rows is public.
+            total. A mapping like ``{"age": "prefix", "sex": "identity"}`` says which queries are
+            asked about the cells. It overrides the ``base`` of an :class:`Attribute`. Tables of
+            cells are still released, with the least noise in the answers to these queries.
+        privacy: :class:`zCDP`, :class:`ApproxDP` or another definition, for the whole release. With
+            ``targets`` it may be omitted: the plan then takes the least ρ that meets them.
+        neighbors: "add-remove" for one row more or less; the number of rows is private. "replace"
+            for one row exchanged for another; the number of rows is public.
         p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the
-            largest. Queries other than counts enter with the root mean square of their entry.
-        weights: one positive number per marginal: its cells' standard deviations count that much.
-            Error priority only; released tables are plain counts.
+            largest variance. Queries other than counts enter with the root mean square of their
+            entry.
+        weights: one positive number per marginal, by which its cells' standard deviations are
+            multiplied in the error. It sets priorities only; released tables are plain counts.
         targets: for marginals of the workload, within how many rows their cells (or all answers
-            about them) are to lie at 95 %: a number, or a :class:`Target` for another level; by
-            names, or a list in the workload's order. They replace ``p`` and ``weights``: the
-            largest ratio of standard deviation to target is made least, see
-            :attr:`Plan.target_ratio`. Marginals that are not named (None in a list) take what is
-            left: at most about 1 % of the budget goes to them, and the largest of their standard
-            deviations is no more than 1 % would give them alone. It can be large: they set no
-            budget.
-        rows_per_person: the most rows that one person can have, when persons are to be protected
-            instead of rows. Standard deviations grow by this factor. Without ``person`` it is a
-            promise of yours: nothing in the table is checked.
-        weight: a :class:`Weight`: rows count as much as this column says, up to a largest weight,
-            by which standard deviations grow. Under "add-remove" only.
-        person: the column that says whose row it is. At most ``rows_per_person`` rows of each
-            person are counted then, drawn at random, for each release anew, from those of hers that
-            fit the schema; the others are left out. So counts of rows are too small where persons
-            have more, and what a person is is what has one value in this column: in CSV compared
-            byte by byte, and empty text is nobody. Rows of nobody are outside the schema: see
-            ``on_outside`` of :meth:`Plan.release`. With "replace" one person is exchanged for
-            another, who may have more of these rows or fewer: their number is private there too.
-        public: attributes whose joint table is to be published exactly, under replacement, of
-            counts and of what is asked about them, but not of clipped numbers: what is protected is
-            a row exchanged for another that agrees with it on these. So which combination of them a
-            row has gets NO protection: only for what may be known to everybody, like totals that
-            the law fixes. Their tables have no noise, and the others less. Whatever marginal of the
-            workload has some of them, releases its own.
+            about them) should lie at 95 %: a number, or a :class:`Target` for another level. Give
+            one for all, a mapping by names, or a list in the workload's order. Targets replace
+            ``p`` and ``weights``: the plan minimises the largest ratio of standard deviation to
+            target, see :attr:`Plan.target_ratio`. Marginals without a target (None in a list) get
+            at most about 1 % of the budget, and the largest of their standard deviations is no
+            more than 1 % of the budget would give them alone. It can be large, since they do not
+            increase the budget.
+        rows_per_person: the most rows that one person can have, if persons instead of rows are to
+            be protected. Standard deviations grow by this factor. Without ``person`` it is an
+            assumption that you make: the table is not checked for it.
+        weight: a :class:`Weight`: each row counts as much as this column says, up to a largest
+            weight, by which standard deviations grow. Under "add-remove" only.
+        person: the column that says which person a row belongs to. For each release anew, at most
+            ``rows_per_person`` rows of each person are drawn at random among the person's rows that
+            fit the schema; only these are counted. So counts of rows are too small where persons
+            have more. Equal values in this column are the same person. In CSV they are compared
+            byte by byte, and empty text means that a row belongs to no person. Such rows are
+            outside the schema: see ``on_outside`` of :meth:`Plan.release`. With "replace" one
+            person is exchanged for another, who may have more or fewer of these rows: the number of
+            rows is private there too.
+        public: attributes whose joint table is to be published exactly, under replacement, for
+            counts and queries about them, but not for clipped numbers. The guarantee is then for a
+            row exchanged for another with the same values of these attributes. So which combination
+            of these values a row has gets NO protection: use it only for what may be known to
+            all, like totals that the law fixes. Tables of these attributes have no noise, and the
+            others have less. Each marginal of the workload that has some of these attributes
+            publishes the exact table of those that it has.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
-            of new rows comes in, and the tables of its rows and of all so far go out, on one
-            budget. ``rows_per_person`` is then per tick, and so is ``person``; in how many ticks a
-            person has rows, ``Ticks(reports=)``, stays a promise.
+            of new rows comes in, and the tables of its rows and of all rows so far go out, on one
+            budget. ``rows_per_person`` and ``person`` are then per tick. In how many ticks a person
+            has rows, ``Ticks(reports=)``, remains an assumption that is not checked.
 
     Returns:
         A :class:`Plan`; with ``over``, a :class:`~gaussnoise.streams.StreamPlan`.
@@ -179,7 +185,7 @@ def plan(
             "hint: targets={...} finds the least budget"
         )
     if privacy is not None:
-        check_gaussian("plan", privacy, stacklevel=2).stated()  # refused if no file can hold it
+        check_gaussian("plan", privacy, stacklevel=2).stated()  # raises if no file can hold it
     if not isinstance(p, Real) or not p >= 2:
         raise ParameterError(
             f"plan: expected p >= 2, got {p!r}; hint: math.inf for the largest error"
@@ -254,8 +260,10 @@ def plan(
             raise ParameterError(
                 "plan: these tables need no noise, hence no budget; hint: give any, it is not spent"
             )
-        # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries,
-        # the worst counts
+        # The weights are 1 / target, so weighted deviations at unit sensitivity are ratios to the
+        # targets. Where an entry asks for more than cells, its worst query decides. Gaussian noise
+        # at unit sensitivity is 1/2-zCDP (Bun & Steinke 2016, Proposition 1.6), and ρ grows with
+        # the square of the ratio that noise is divided by.
         whole = domain.is_cells and None not in (goals or ()) and covariance is noise.covariance
         ratio = noise.gamma if whole else largest_ratio(covariance, goals or ())
         most = 1.0 if weight is None else weight.most
@@ -268,7 +276,7 @@ def plan(
         )
     if over is None:
         return result
-    from ...streams.plan import continual  # a plan and what goes on with it meet here
+    from ...streams.plan import continual  # imported here, since streams import plans
 
     return continual(result, over)
 
@@ -281,7 +289,7 @@ def _relation(
     *,
     continual: bool,
 ) -> Relation:
-    """What is protected, once the public attributes are known to be possible ones."""
+    """Return the neighbouring relation, once the public attributes are known to be possible."""
     names = [public] if isinstance(public, str) else public
     if not isinstance(names, list | tuple):
         raise ParameterError(
@@ -312,7 +320,7 @@ def _relation(
 
 
 def _check_cells(domain: AbstractTables) -> None:
-    """Refuse what is too large before anything is solved for."""
+    """Raise DomainTooLargeError for too many cells, before any optimum is computed."""
     cells = domain.tables.dim
     if cells > _MOST_CELLS:
         raise DomainTooLargeError(

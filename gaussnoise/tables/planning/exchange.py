@@ -1,18 +1,19 @@
-"""Persons who are exchanged, each with at most k rows that are counted.
+"""Noise for persons who are exchanged, each with at most k rows that are counted.
 
 The number of rows is private as well.
 
 Formal guarantees:
-    * A person's rows are a multiset of at most k records, before and after, of any two sizes. So
-      the tables move by a member of ``k (C − C)``, C the convex hull of the records and zero: no
-      more and no less, since k copies of one record are such rows, and so are none. A convex
-      length is largest at corners: k copies of a record against k of another, or against none.
-    * Hence the exact sensitivity, squared, is ``k² max(max ‖x‖², max ‖x − y‖²)``, of what is
+    * A person's rows are a multiset of at most k records, before and after the exchange, and the
+      two sizes may differ. So the tables move by a member of ``k (C − C)``, where C is the convex
+      hull of the records and zero. The set is exact, since k copies of one record are possible
+      rows, and so are no rows. A convex length is largest at corners: k copies of one record
+      against k copies of another, or against none.
+    * Hence the exact squared sensitivity is ``k² max(max ‖x‖², max ‖x − y‖²)``, over what is
       measured of records x and y: :func:`.measure.squared_sensitivity` under "replace-persons".
-    * The noise of exchanged rows, which leaves their number alone, becomes noise for all of this
-      by the least noise on the number of rows that the second maximum leaves room for. What is
-      best for exchanged rows, and what any noise on their number needs, together bound what is
-      best from below.
+    * The noise for exchanged rows leaves the number of rows without noise. It becomes noise for
+      all of this by adding the least noise on the number of rows that the second maximum leaves
+      room for. The optimum for exchanged rows, and the noise that the number of rows needs in any
+      case, together bound the optimum from below.
 """
 
 import dataclasses
@@ -30,13 +31,14 @@ _MARGIN = 1e-12
 
 
 def with_number(noise: OptimalNoise) -> TableCovariance:
-    """Noise at unit sensitivity for exchanged persons of at most one row.
+    """Return noise at unit sensitivity for exchanged persons of at most one row.
 
-    It is made from the best for exchanged rows.
+    It is made from the optimal noise for exchanged rows.
 
-    A person who comes or goes moves residuals by s squared, and the number of rows by one: so it
-    has variance ``1/(1 − s)``. Above one half, s is scaled to it, as exchanges of rows of the same
-    total length would be there.
+    A person who comes or goes moves the residuals by a squared length s, and the number of rows by
+    one. Noise of variance ``1/(1 − s)`` on the number brings the sum to one. If s is above one
+    half, the residuals' noise is first scaled up so that s is one half: two rows whose residuals
+    are orthogonal are then at squared distance one.
     """
     covariance = covariance_of_tables(noise.covariance)
     known = by_type_of(covariance.strategies, covariance.variances)
@@ -55,13 +57,14 @@ def with_number(noise: OptimalNoise) -> TableCovariance:
 
 
 def least_error(noise: OptimalNoise, covariance: TableCovariance) -> float:
-    """What no Gaussian noise for exchanged persons can be better than, at unit sensitivity.
+    """Return a lower bound on the error of any Gaussian noise for exchanged persons.
 
-    It protects exchanged rows, and one row more or less. Of counts, symmetry makes residuals and
-    the number of rows independent: at p = 2 their variances add up.
+    It is at unit sensitivity. Such noise protects exchanged rows, and one row more or less. For
+    counts, symmetry makes the residuals and the number of rows independent, so that at p = 2 their
+    variances add up.
     """
     if not noise.gamma:
-        return covariance.error(noise.p)  # the number of rows, and nothing else, is asked about
+        return covariance.error(noise.p)  # only the number of rows is asked about
     if not covariance.domain.is_cells:
         return noise.gamma_lower
     number = _with_variances(covariance, {(): 1.0}).error(noise.p)

@@ -1,4 +1,4 @@
-"""What a plan saves: beside independent noise, and beside the calibrations of others."""
+"""Comparisons of a plan with independent noise, and with noise that is calibrated in other ways."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -25,27 +25,30 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_TOLERANCE = 1e-4  # of a comparison that is printed to three digits
+_TOLERANCE = 1e-4  # of a comparison that is printed with three digits
 
 
 def independent_deviations(plan: "Planned") -> Array:
-    """What :attr:`Plan.deviations` would be with independent noise at its best split."""
+    """Return :attr:`Plan.deviations` for independent noise with the best split of the budget."""
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
     if plan.domain.is_cells:
-        # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum
-        # of its cells, and of those of each public combination
+        # The least variance for one marginal alone at unit sensitivity. Replacing a row keeps the
+        # sum of its cells, and the sums over each public combination, which lowers it from 2.
         public = plan.noise.problem.public
         known = [plan.domain.cells([i for i in S if i in public]) for S in plan.domain.subsets]
         free = cells / np.array(known, dtype=np.float64)
         alone = np.ones_like(cells) if plan.neighbors == "add-remove" else 2 * (1 - 1 / free)
         if plan.neighbors == "replace" and plan.person is not None:
-            alone = 2 * (1 - 1 / (cells + 1))  # of persons who may also come without rows
+            alone = 2 * (1 - 1 / (cells + 1))  # a person without any row may be exchanged too
     else:
         terms, known = plan.domain.terms, set(plan.noise.problem.public)
         alone = np.array([_alone(term, plan.neighbors, known) for term in terms]) / cells
-        if plan.neighbors == "replace" and plan.person is not None:  # a little less than needed
+        # a lower bound: the larger of an exchange and an added row
+        if plan.neighbors == "replace" and plan.person is not None:
             rows = np.array([_alone(term, "add-remove", known) for term in terms]) / cells
             alone = np.maximum(alone, rows)
+    # The split minimises Σ cells · (weight² · alone / share)^(p/2) over shares that sum to one, by
+    # Lagrange multipliers; at p = ∞, the largest term.
     outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))
     shares = ((weights / weights.max()) ** 2 * alone) ** outer * cells**inner
     variances = np.divide(alone, shares, out=np.zeros_like(cells), where=alone > 0)
@@ -53,7 +56,7 @@ def independent_deviations(plan: "Planned") -> Array:
 
 
 def saving(plan: "Planned", name: str, protected: Protected) -> float:
-    """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ."""
+    """Return ``(2 γ / γ°_p(K − K))²``, with the proven lower bound on another optimum γ."""
     if plan.neighbors != "replace":
         raise ParameterError(
             f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}'
@@ -87,11 +90,11 @@ def saving(plan: "Planned", name: str, protected: Protected) -> float:
 def _alone(
     term: Sequence[tuple[int, AbstractBase]], neighbors: Relation, public: Collection[int]
 ) -> float:
-    """Least total variance of one entry's answers at unit sensitivity, by noise of its own."""
+    """Return the least total variance of one entry's answers alone, at unit sensitivity."""
     single = math.prod(float(base.gram()[0, 0]) for _, base in term if base.size == 1)
     several = [(i, base) for i, base in term if base.size > 1]
     bases = [base for _, base in several]
-    if neighbors == "add-remove":  # of a product, the product
+    if neighbors == "add-remove":  # the optimum of a product is the product of optima
         return single * math.prod(_least_variance((base,), neighbors) for base in bases)
     known = tuple([k for k, (i, _) in enumerate(several) if i in public])
     if len(known) == len(bases):

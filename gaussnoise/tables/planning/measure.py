@@ -1,4 +1,4 @@
-"""Exact integers from counts to noisy answers; from then on floats: nothing private is left."""
+"""Exact integers from counts to noisy answers; floats after that, when nothing is private."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,34 +27,36 @@ from ...solvers.tables.worst_pattern import least_sum
 Counts = NDArray[np.int64]
 Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
 Array = NDArray[np.float64]
-# "replace-persons": one person of any number of rows, at most so many, exchanged for another
+# "replace-persons": a person with at most a fixed number of rows exchanged for another one
 Moves = Relation | Literal["replace-persons"]
 
-# Multipliers of at least 2²⁰ follow the wanted standard deviations to one in a million.
+# Multipliers of at least 2²⁰ give the wanted standard deviations with relative error 10⁻⁶.
 _LEAST_MULTIPLIER = 2.0**20
 _COARSEST_MULTIPLIER = 2**6
-# Where rows count in parts, their units take their share of these bits: as fine as leaves
-# multipliers of 2¹⁰, but no coarser than 2⁻¹⁰ of a row.
+# Where rows count in parts, the unit of a row takes some of these bits: as many as leave
+# multipliers of 2¹⁰, but at least 10 bits (a part is at most 2⁻¹⁰ of a row).
 _FINE, _COARSEST_UNIT = 2.0**10, 2**10
 
-_EXACT_PATTERNS = 2**14  # of differing attributes, summed in Python integers
-_ROUNDING = 1e-9  # what sums of floats over more patterns may lack, relative to all they add up
+# most patterns of differing attributes that are summed exactly, in Python integers
+_EXACT_PATTERNS = 2**14
+# bound on the rounding of float sums over more patterns, relative to the sum of all terms
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualQuery(PickledByArguments):
     """The integer query ``s_T ⊗_{i∈T} C_i`` on every marginal T, stacked.
 
-    It asks what each T adds to its own margins.
+    It asks for the residual of each T: what T adds to its own margins.
 
     Attributes:
-        strategies: of all attributes.
+        strategies: one strategy for each attribute.
         multipliers: s_T, positive integers.
-        query: what one row can change in all answers together; None when there is nothing to
+        query: the sensitivity of all answers together to one row; None if there is nothing to
             measure.
-        unit: how much one row adds to the integer counts that are answered about, all its cells
-            together: more than one where rows count in parts.
-        most: what that much stands for, in counts that are released: 1, or the largest weight.
+        unit: how much one row adds to the integer counts, over all its cells together: more than
+            one where rows count in parts.
+        most: what ``unit`` stands for in the released counts: 1, or the largest weight.
         public: attributes whose joint counts are released exactly.
     """
 
@@ -75,11 +77,16 @@ class ResidualQuery(PickledByArguments):
         unit: int = 1,
         most: float = 1.0,
     ) -> "ResidualQuery":
-        """For noises ``N(0, variances[T] ⊗ E_i)`` at unit sensitivity, scaled to spend ``rho``.
+        """Return the query for noise ``N(0, variances[T] ⊗ E_i)``, scaled to spend ``rho``.
 
-        The answer on counts is multiplied by ``unit``, and so is what a row can change in it: a row
-        adds a convex combination of cells, ``unit`` in all, and lengths are convex. Where noise is
-        large, a coarser unit is chosen.
+        The variances are at unit sensitivity. The answers on counts are multiplied by ``unit``, and
+        so is their sensitivity: a row adds a convex combination of cells, ``unit`` in all, and a
+        norm is convex, so that a whole row in one cell is the worst case. Where the noise is large,
+        a coarser unit is chosen.
+
+        Raises:
+            CovarianceError: the noise does not fit these neighbours.
+            ParameterError: noise of this size cannot be drawn.
         """
         moves_number = neighbors in ("add-remove", "replace-persons")
         if moves_number and () not in variances:
@@ -92,7 +99,7 @@ class ResidualQuery(PickledByArguments):
             by_type.orbits,
             [strategies[members[0]] for members in by_type.orbits.classes],
         )
-        # what is charged for one of a class is charged for all
+        # the sensitivity is computed for one attribute of a class and holds for all of its class
         if any(
             strategies[i] != own for own, c in zip(of_class, orbits.classes, strict=True) for i in c
         ):
@@ -106,12 +113,12 @@ class ResidualQuery(PickledByArguments):
             / math.sqrt(rho)
             * math.sqrt(math.prod(of_class[k].stretch for k in kind))
             for kind, variance in by_type.values_by_type.items()
-            if kind or moves_number  # replacing rows leaves the total alone
+            if kind or moves_number  # replacing rows does not change the total
         }
         if not wanted:
             return cls(strategies, ByType(orbits, {}), None, unit, most, public)
         while unit > _COARSEST_UNIT and MOST_STEPS / unit < _FINE * max(wanted.values()):
-            unit //= 2  # beside so much noise, what rounding to a coarser unit moves is little
+            unit //= 2  # with this much noise, rounding to a coarser unit adds little
         scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), TABLE_SCALE), MOST_STEPS / unit)
         multipliers = {kind: round(scale / deviation) for kind, deviation in wanted.items()}
         if (
@@ -131,7 +138,7 @@ class ResidualQuery(PickledByArguments):
         return cls(strategies, ByType(orbits, multipliers), query, unit, most, public)
 
     def with_multipliers(self, known: Mapping[Type, int], neighbors: Moves) -> "ResidualQuery":
-        """The same with multipliers that were fixed before, whose sensitivity is computed anew.
+        """Return this query with stored multipliers; the sensitivity is computed again from them.
 
         Raises:
             ParameterError: other residuals, or not positive integers.
@@ -156,16 +163,16 @@ class ResidualQuery(PickledByArguments):
 
     @property
     def count(self) -> int:
-        """How many integers are measured."""
+        """The number of integers that are measured."""
         return measured_integers(self.strategies, self.multipliers)
 
     def rows(self, T: Subset) -> int:
-        """How many integers are measured on marginal T."""
+        """Return the number of integers that are measured on marginal T."""
         return math.prod(self.strategies[i].rows for i in T)
 
     @cached_property
     def variances(self) -> ByType:
-        """σ_T², as really drawn: the decoded noise has covariance ``σ_T² ⊗_{i∈T} E_i``."""
+        """The variances σ_T² really drawn: decoded noise has covariance ``σ_T² ⊗_{i∈T} E_i``."""
         orbits = self.multipliers.orbits
         scale = self.query.scale / self.unit * self.most if self.query is not None else 0.0
         stretch = [self.strategies[members[0]].stretch for members in orbits.classes]
@@ -178,35 +185,36 @@ class ResidualQuery(PickledByArguments):
         )
 
     def answer(self, T: Subset, marginal: Counts) -> Integers:
-        """The exact answer on marginal T's counts, or on integer combinations of them, flat."""
+        """Return the exact, flat answer on T's counts, or on integer combinations of them."""
         bound = max(int(np.sum(np.abs(marginal))), 1)
         return self.multiplied(T, *self.contrasted(T, marginal, bound))
 
     def contrasted(
         self, attributes: Subset, values: Integers, bound: int, first: int = 0
     ) -> tuple[Integers, int]:
-        """``⊗ C_i`` along axes from ``first`` on, exactly, and what bounds its numbers.
+        """Return ``⊗ C_i`` along the axes from ``first`` on, exactly, and a bound on its numbers.
 
-        ``bound``: of the sums of sizes of ``values`` along those axes.
+        ``bound``: a bound on the sum of ``|values|`` along those axes.
         """
         for axis, i in enumerate(attributes, first):
-            bound *= self.strategies[i].growth  # of all intermediates
+            # a bound on every intermediate sum, so that 64 bits are used only where they suffice
+            bound *= self.strategies[i].growth
             values = self.strategies[i].contrast(values.astype(exact_type(bound)), axis)
         return values, bound
 
     def multiplied(self, T: Subset, values: Integers, bound: int) -> Integers:
-        """``s_T`` times integers of at most ``bound``, flat."""
+        """Return ``s_T`` times integers of at most ``bound``, as a flat array."""
         s = int(self.multipliers[T])
-        # flat before it is multiplied: numpy turns 0-d arrays of Python integers into bare ones,
-        # and those into 64 bits
+        # Flatten before multiplying: numpy turns 0-d arrays of Python integers into scalars, and
+        # those into 64 bits, which could overflow.
         return values.astype(exact_type(bound * s)).reshape(-1) * s
 
     def noisy(self, T: Subset, marginal: Counts, noise: Counts) -> Integers:
-        """The answer plus noise, exactly."""
+        """Return the exact answer on T's counts plus noise, in exact integers."""
         return self.added(self.answer(T, marginal), noise)
 
     def added(self, answer: Integers, noise: Counts) -> Integers:
-        """An answer, or a part of it, plus noise, exactly."""
+        """Return an answer, or a part of it, plus noise, in exact integers."""
         if answer.dtype not in (np.int64, object) or noise.dtype != np.int64:
             raise GaussNoiseError(
                 f"release: expected exact integers, got {answer.dtype} and {noise.dtype}"
@@ -216,43 +224,46 @@ class ResidualQuery(PickledByArguments):
         return answer.astype(object) + noise.astype(object)
 
     def decode(self, T: Subset, noisy: Integers, unit: int = 1) -> Array:
-        """What T alone adds to marginal T, from its noisy answer.
+        """Return the residual of T, what T adds to its own margins, from its noisy answer.
 
-        Shape (sizes of T...); it sums to zero along every axis.
+        The shape is that of T's table; the sum along every axis is zero.
 
-        ``unit``: what the answer was multiplied by, beside the query's own.
+        ``unit``: a factor of the answer in addition to the query's own unit.
         """
         return self.decoded(T, self.divided(T, noisy, unit))
 
     def divided(self, T: Subset, noisy: Integers, unit: int = 1) -> Array:
-        """A noisy answer, or a part of it, less what it was multiplied by."""
+        """Return a noisy answer, or a part of it, divided by multiplier and units, as floats."""
         s = int(self.multipliers[T]) * self.unit * unit
-        if s >= 2**53:  # the same rounding whatever the type, which depends on the exact answer
+        # the dtype depends on private counts, so both dtypes must round in the same way
+        if s >= 2**53:
             noisy = noisy.astype(object)
+        # Quotient and remainder are rounded apart, so that large integers lose no more than floats
+        # must.
         values = (noisy // s).astype(np.float64) + (noisy % s / s).astype(np.float64)
         return values * self.most if self.most != 1 else values
 
     def decoded(self, T: Subset, values: Array) -> Array:
-        """What T alone adds to marginal T, from all that :meth:`divided` makes of its answer."""
+        """Return the residual of T from the answers that :meth:`divided` returns."""
         return self.decoded_along(T, values.reshape([self.strategies[i].rows for i in T]))
 
     def decoded_along(self, attributes: Subset, values: Array, first: int = 0) -> Array:
-        """``⊗ C_i⁺`` along axes from ``first`` on."""
+        """Return ``⊗ C_i⁺`` along the axes from ``first`` on."""
         for axis, i in enumerate(attributes, first):
             values = self.strategies[i].decode(values, axis)
         return values
 
     def spread(self, values: Array, T: Subset, S: Subset, box: Box | None = None) -> Array:
-        """``values ⊗_{i∈S∖T} v_i``: what is known of T, laid over the cells of S ⊇ T.
+        """Return ``values ⊗_{i∈S∖T} v_i``: the residual of T spread over the cells of S ⊇ T.
 
-        Over those in a box alone, if there is one, from values in that of T.
+        If a box of S is given, only its cells are returned, from the values in the box of T.
         """
         rest = [i for i in S if i not in T]
         box = box or tuple([slice(0, self.strategies[i].size) for i in S])
         shape = shape_of(box)
         table = values.reshape([n if i in T else 1 for i, n in zip(S, shape, strict=True)])
-        # over all even attributes at once, which rounds once; a public total by dividing, which
-        # keeps it exact
+        # Divide once for all attributes that are spread evenly: a single rounding. A public total
+        # is divided instead of multiplied by a reciprocal, which keeps it exact.
         table = (
             table * (1 / self._even(rest))
             if () in self.multipliers or T
@@ -266,7 +277,7 @@ class ResidualQuery(PickledByArguments):
         return np.broadcast_to(table, shape)
 
     def gather(self, weights: Array, S: Subset, T: Subset) -> Array:
-        """Weights on S's cells as weights on what is known of T ⊆ S: transposes :meth:`spread`."""
+        """Return weights on S's cells as weights on T's residual: transposes :meth:`spread`."""
         rest = [i for i in S if i not in T]
         kept = list(S)
         for i in rest:
@@ -279,14 +290,14 @@ class ResidualQuery(PickledByArguments):
         return isinstance(self.strategies[i], IdentityStrategy)
 
     def _even(self, attributes: Sequence[int]) -> float:
-        """Over how many cells the attributes spread evenly: dividing once rounds once."""
+        """Return over how many cells these attributes spread evenly; one division rounds once."""
         return float(math.prod(self.strategies[i].size for i in attributes if self._is_even(i)))
 
 
 def measured_integers(
     strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]
 ) -> int:
-    """How many integers are measured on the subsets that have a value, together."""
+    """Return the number of integers measured on all subsets that have a value."""
     by_type = by_type_of(strategies, values)
     rows = [strategies[members[0]].rows for members in by_type.orbits.classes]
     return sum(
@@ -298,7 +309,7 @@ def measured_integers(
 def by_type_of(
     strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float], public: Subset = ()
 ) -> ByType:
-    """The values, the same for subsets that can be exchanged."""
+    """Return the values by type: subsets that can be exchanged for each other share one value."""
     if isinstance(values, ByType):
         return values
     kinds = [(own, i in public) for i, own in enumerate(strategies)]
@@ -312,18 +323,21 @@ def squared_sensitivity(
     squares: Mapping[Type, int],
     neighbors: Moves,
 ) -> int:
-    """Largest squared change of all answers.
+    """Return the largest squared change of all answers between neighbouring data sets.
 
-    One row more or less, or one exchanged for another; of "replace-persons", either.
+    Neighbours differ by one row more or less, or by one row exchanged for another; for
+    "replace-persons", by either.
 
-    A row adds at most ``s_T² Π c_i`` to the squared length of answer T, c_i the longest column's.
-    The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``, each m_i between ℓ_i, the least
-    of all, and c_i; the sum over T is affine in every m_i, so that it is least at ends: ℓ_i on some
-    set D of attributes, c_i on the others. Of more sets D than can be looked at, a search proves a
-    bound. Attained where all columns of an attribute are of one
-    length, and all pairs of them at one angle; a bound otherwise. Rows that are exchanged agree on
-    public attributes: there m_i = c_i, which is a bound too where columns differ in length, since
-    what is left of an answer is a squared length, times at most the longest of these.
+    A row adds at most ``s_T² Π c_i`` to the squared length of answer T, where c_i is the squared
+    length of the longest column. The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``,
+    where each m_i is between ℓ_i, the least inner product of two columns, and c_i. The sum over T
+    is affine in every m_i, so that it is least at ends of the intervals: ℓ_i on some set D of
+    attributes, c_i on the others. If there are too many sets D to look at, a search proves a bound.
+
+    The value is attained if all columns of an attribute have the same length and all pairs of
+    them the same angle; otherwise it is an upper bound. Rows that are exchanged agree on public
+    attributes, where m_i = c_i. This is an upper bound too if columns differ in length, since the
+    rest of the answer is a squared length, times at most the longest of these columns.
     """
     public = set(public_of(neighbors))
     if any(0 < len(public.intersection(members)) < len(members) for members in orbits.classes):

@@ -1,4 +1,4 @@
-"""A plan, and what can be done with it."""
+"""The plan of a release, and what can be done with it."""
 
 import os
 from dataclasses import dataclass
@@ -24,38 +24,39 @@ if TYPE_CHECKING:
     from ..release.release import TableRelease
     from ..release.store import FileFormat
 
-SECONDS_PER_INTEGER = 12e-6  # of one thread: OpenDP's draw and its conversion
-MOST_HERE = 2 * 10**8  # integers, or cells, that one machine releases
-_SECONDS_PER_CELL = 2e-6  # exact integers, reconstruction, writing
+SECONDS_PER_INTEGER = 12e-6  # on one thread: a draw by OpenDP and its conversion
+MOST_HERE = 2 * 10**8  # most integers, or cells, that one machine releases
+_SECONDS_PER_CELL = 2e-6  # for exact integers, reconstruction and writing
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Plan(Accuracy):
-    """What a release will look like: a public document, computed without data.
+    """The plan of a release: a public document, computed without data.
 
     Attributes:
         schema: the public attributes.
-        domain: the :class:`Marginals` of the workload, or the :class:`Products` where more than
-            cells is asked for.
-        noise: the certified optimal covariance at unit sensitivity. Where persons are exchanged,
-            it is for their rows; :attr:`bracket` is about all noise.
+        domain: the :class:`Marginals` of the workload, or the :class:`Products` if the plan asks
+            for more than cells.
+        noise: the certified optimal covariance at unit sensitivity. If persons are exchanged, it is
+            for their rows; :attr:`bracket` is about all noise.
         privacy: the budget of the whole release, for one person.
-        rows_per_person: the most rows that one person is taken to have.
-        targets: what was asked of every entry of the workload (None where nothing was), or None.
-        weight: the column of sample weights, or None where every row counts as one.
-        person: the column that says whose row it is, where at most ``rows_per_person`` rows of each
-            person are counted; None where nobody counts them, and their number is a promise.
+        rows_per_person: the most rows that one person is assumed to have.
+        targets: the target of every entry of the workload (None for an entry without one), or None.
+        weight: the column of sample weights, or None if every row counts as one.
+        person: the column that says which person a row belongs to, if at most ``rows_per_person``
+            rows of each person are counted; None if rows are not limited, and their number per
+            person is an assumption.
     """
 
     @cached_property
     def _cells(self) -> Array:
-        """Cells of every released table."""
+        """The number of cells of every released table."""
         return np.array([float(self.tables.cells(S)) for S in self.tables.subsets])
 
     @property
     def seconds(self) -> float:
-        """Roughly what a release takes, besides counting."""
+        """A rough estimate of the seconds that a release takes, besides counting."""
         return (
             self.integers * SECONDS_PER_INTEGER / sampling_threads()
             + float(self._cells.sum()) * _SECONDS_PER_CELL
@@ -63,16 +64,15 @@ class Plan(Accuracy):
 
     @property
     def needs_executors(self) -> bool:
-        """Whether a release is more than one machine can do: ``release(…, executors=True)``."""
+        """Whether a release is too large for one machine: ``release(…, executors=True)``."""
         return max(self.integers, self.tables.dim) > MOST_HERE
 
     @property
     def core_hours(self) -> dict[tuple[str, ...], float]:
-        """Roughly how long each table takes one core of an executor, besides counting.
+        """A rough estimate of the core hours of executors for each table, besides counting.
 
-        By names of attributes.
-
-        Noise that several tables share is with the first of them.
+        The keys are attribute names. Noise that several tables share is counted for the first of
+        them.
         """
         drawn: set[Subset] = set()
         hours = {}
@@ -86,7 +86,7 @@ class Plan(Accuracy):
 
     @property
     def peak_bytes(self) -> float:
-        """Roughly the memory of a release that is not written to files, besides the records'."""
+        """A rough estimate of a release's memory in bytes, without files and the records."""
         from ..counting.count import PASS_CELLS
 
         cells = self._cells
@@ -104,20 +104,21 @@ class Plan(Accuracy):
         id: str | None = None,
         executors: bool = False,
     ) -> "TableRelease":
-        """Count, add noise, reconstruct: spends the whole budget once.
+        """Count, add noise, reconstruct and return a release; spends the whole budget once.
 
         Formal guarantees:
-            * ρ-zCDP for rows added, removed or replaced (see ``neighbors``), ρ at most :attr:`rho`,
-              as charged by OpenDP's map for one integer query of exactly known sensitivity; for a
-              person's rows together, as long as nobody has more than ``rows_per_person``; planned
-              with ``person``, however many they are (:mod:`gaussnoise.tables.counting.persons`),
-              where a person is whoever has one value in that column. Refusals
-              depend on the data and are not covered, unless ``on_outside`` is "drop": then a row
-              that does not fit is as one that is not there. Timing is not covered. Under
+            * ρ-zCDP for rows added, removed or replaced (see ``neighbors``), with ρ at most
+              :attr:`rho`, as charged by OpenDP's map for one integer query of exactly known
+              sensitivity. It holds for all rows of a person together, if no person has more than
+              ``rows_per_person``. Planned with ``person``, it holds for any number of rows
+              (:mod:`gaussnoise.tables.counting.persons`); a person is then a value of that column.
+              Refusals depend on the data and are not covered, unless ``on_outside`` is "drop": then
+              a
+              row that does not fit is treated as if it were absent. Timing is not covered. Under
               replacement the number of rows is public and comes out exactly.
             * Every table is unbiased with the stated standard deviation, and tables agree on shared
-              margins. Planned with ``person``, they are so for the rows that are counted: where
-              persons have more, counts of all rows are larger, by how much is private.
+              margins. Planned with ``person``, this holds for the rows that are counted: if persons
+              have more rows, counts of all rows are larger, by an amount that is private.
             * All that a release says about itself is computed before its budget is charged: after
               that, it only counts, draws, decodes and writes.
 
@@ -126,46 +127,50 @@ class Plan(Accuracy):
                 list of such paths, a pattern like ``data/*.csv``, all with the same columns; or a
                 folder of Parquet, in which names of folders like ``year=2024`` are columns too. CSV
                 is read in the schema's dialect, or in that of :meth:`Dialect.table`.
-            out: a new directory for the files of :meth:`TableRelease.save`; checked before noise is
-                drawn. Tables are written one at a time and read back when asked for, so memory
-                follows the largest of them.
-            format: of those files, "csv" or "parquet".
-            on_outside: what becomes of a row that has a null, or a value outside the schema, in an
-                attribute without a catch-all, or an impossible combination: "refuse" the whole
-                release, or "drop" the row, so that it counts in no table. Whether a release is
-                refused tells something about its rows, and a schema can be made to ask for it; with
-                "drop" no value decides. A table that is malformed as a whole is refused all the
-                same, whatever the schema asks: CSV with fields missing, quotes out of place or
-                bytes that are no text, and a column whose declared type cannot hold the attribute
-                (in pandas and dask, where types depend on rows, values have no cell instead); and
-                persons that pandas holds as floats from 2^53 on, which may be several.
-                How many rows are dropped is private: give attributes a catch-all to count them with
-                noise. Under replacement every attribute needs one, and nothing may be impossible,
-                unless planned with ``person``: rows of nobody are dropped then too, and no dropped
-                row takes a place among a person's.
+            out: a new directory for the files of :meth:`TableRelease.save`, which is checked before
+                noise is drawn. Tables are written one at a time and read back when asked for, so
+                that memory depends on the largest table alone.
+            format: the format of those files, "csv" or "parquet".
+            on_outside: what is done with a row that has a null, or a value outside the schema, in
+                an
+                attribute without a catch-all, or an impossible combination: "refuse" refuses the
+                whole release; "drop" leaves out the row, so that it counts in no table. A refusal
+                tells something about the rows, and a schema can be written to ask for it; with
+                "drop" the outcome does not depend on a value. A table that is malformed as a whole
+                is
+                refused in both cases, with any schema: CSV with fields missing, quotes out of place
+                or bytes that are no text; a column whose declared type cannot hold the attribute
+                (in pandas and dask, where types depend on rows, such values have no cell instead);
+                and persons that pandas holds as floats from 2^53 on, where one value may be several
+                persons. How many rows are dropped is private: give attributes a catch-all to count
+                them with noise. Under replacement every attribute needs a catch-all, and no
+                combination may be impossible, unless planned with ``person``: rows of no person are
+                dropped then too, and no dropped row takes a place among a person's counted rows.
             progress: True for a bar of released cells, or a callable that is given their number and
                 the total; False for silence. By default a bar is drawn after two seconds, on a
                 terminal.
-            ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn
-                once, and written to ``out``; run again with the same arguments, it is read from
-                there, whatever interrupted the first.
-            id: what the ledger is to call this release.
+            ledger: a :class:`Ledger` or its path: the release is first charged to its budget, drawn
+                once, and written to ``out``. Called again with the same arguments, the release is
+                read from there, even if the first call was interrupted.
+            id: the name of this release in the ledger.
             executors: for a Spark dataframe, whether its executors draw, decode and write as well,
                 so that neither driver nor executor holds all tables. They need this package, and
                 ``out`` on a file system that all of them share and that has hard links: a local
                 disk for Spark on one machine, NFS or the like for several; object stores have
-                none. The dataframe must have the same rows whenever Spark computes it again. Every
-                residual, or piece of a large one, is drawn once: whoever is first commits it, and
-                tables are made of what was committed, whichever tasks are tried again, run twice or
-                are killed. Under a ledger, run it again after the driver was killed: it goes on,
-                and is charged once. The format is "parquet": a dataset in ``out/tables``, a folder
-                for each number of attributes.
+                no hard links. The dataframe must have the same rows each time Spark computes it.
+                Every residual, or piece of a large one, is drawn once: the first task that finishes
+                commits it, and tables are made of what was committed, even if tasks are tried
+                again,
+                run twice or are killed. Under a ledger, call it again after the driver was killed:
+                it
+                goes on, and is charged once. The format is "parquet": a dataset in ``out/tables``
+                with a folder for each number of attributes.
 
         Returns:
             A :class:`TableRelease`.
 
         Raises:
-            DomainTooLargeError: more than one machine can do, without ``executors``; with it, a
+            DomainTooLargeError: too large for one machine, without ``executors``; with it, a
                 table that cannot be cut into pieces of 2^26 numbers.
             DataError: the table breaks the schema; names column and rule, never a value.
             OutputError: ``out`` exists or cannot be written.
@@ -175,7 +180,7 @@ class Plan(Accuracy):
             LedgerError: another release under this id, or an unusable ledger.
             SchemaError: the schema is a draft, which no person has confirmed.
         """
-        from ..release.publish import published  # a plan and what is done with it meet here
+        from ..release.publish import published  # imported here, since releases import plans
 
         return published(
             self,
@@ -190,7 +195,7 @@ class Plan(Accuracy):
         )
 
     def dp_event(self) -> "DpEvent":
-        """What a release costs, for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""
+        """Return the cost for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""
         return dp_event(self.rho_charged)
 
     def simulate(
@@ -201,7 +206,7 @@ class Plan(Accuracy):
         on_outside: OnOutside = "refuse",
         progress: bool | Counted | None = None,
     ) -> "TableRelease":
-        """The same tables with floating-point noise from ``rng``: for studies, NOT private.
+        """Return the same tables with floating-point noise from ``rng``: for studies, NOT private.
 
         Args:
             table: as in :meth:`release`.
@@ -209,8 +214,11 @@ class Plan(Accuracy):
             on_outside: as in :meth:`release`.
             progress: as in :meth:`release`.
 
+        Returns:
+            A :class:`TableRelease`, which says that it is a simulation.
+
         Raises:
-            ParameterError: not a Generator.
+            ParameterError: ``rng`` is not a Generator.
             DataError: as :meth:`release`.
         """
         from ..release.publish import simulated
@@ -225,9 +233,9 @@ class Plan(Accuracy):
         return simulated(self, table, draw, on_outside=on_outside, progress=progress)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write one HTML page that says what would be released.
+        """Write one HTML page that describes what would be released.
 
-        What is asked for, how accurate it is, what it costs in privacy, how close to
+        It says what is asked for, how accurate it is, what it costs in privacy, and how close to
         optimal it is. It needs no data, no other file and no network.
 
         Args:
@@ -237,9 +245,10 @@ class Plan(Accuracy):
         Raises:
             OutputError: the file exists, or cannot be written.
             ParameterError: the title is no text.
-            SchemaError: a draft, whose categories the page would show.
+            SchemaError: the schema is a draft, and the page would show its categories.
         """
-        from ..release.report.pages import save_report  # a plan and its page meet here
+        # imported here, since the page imports plans
+        from ..release.report.pages import save_report
 
         self.schema.check_confirmed("report")
         save_report(self, path, title)

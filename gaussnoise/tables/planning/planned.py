@@ -1,4 +1,4 @@
-"""What was planned, and how it will be measured: public, computed without data."""
+"""The data of a plan, and how it will be measured: public, computed without any private data."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ from .targets import Target
 
 
 def unit_text(rows: int, person: str | None) -> str:
-    """Whom a budget protects: one row, or one person of at most so many, who may be known."""
+    """Return what a budget protects, in words: one row, or one person of limited rows."""
     if person is not None:
         counted = "1 row is" if rows == 1 else f"{rows} rows are"
         return f"one person (column {person!r}), of whom at most {counted} counted"
@@ -41,7 +41,7 @@ def unit_text(rows: int, person: str | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Planned(PickledByArguments):
-    """The data of a :class:`Plan`, which says what they are."""
+    """The data of a :class:`Plan`, where the attributes are described."""
 
     schema: Schema
     domain: AbstractTables
@@ -85,17 +85,17 @@ class Planned(PickledByArguments):
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """What the workload asked for, in words: like ``age (prefix) × sex``."""
+        """The entries of the workload in words, like ``age (prefix) × sex``."""
         return tuple([term_name(self.schema, term) for term in self.domain.terms])
 
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
-        """How each attribute is measured."""
+        """The strategy that measures each attribute."""
         return self._unit_covariance.strategies
 
     @property
     def neighbors(self) -> Relation:
-        """The neighbouring relation; with :attr:`public` attributes "replace", less."""
+        """The neighbouring relation; "replace" also where rows agree on :attr:`public`."""
         return "replace" if self.noise.problem.public else self.noise.neighbors
 
     @property
@@ -105,17 +105,17 @@ class Planned(PickledByArguments):
 
     @property
     def _exchanges_persons(self) -> bool:
-        """Whether persons are exchanged, whose numbers of rows differ."""
+        """Whether persons are exchanged, who may have different numbers of rows."""
         return self.neighbors == "replace" and self.person is not None
 
     @property
     def public(self) -> tuple[str, ...]:
-        """Attributes whose joint table is released exactly, and in which nobody is protected."""
+        """Attributes whose joint table is exact and whose values have no protection."""
         return tuple([self.schema.names[i] for i in self.noise.problem.public])
 
     @property
     def exact(self) -> tuple[tuple[str, ...], ...]:
-        """The largest tables that come out without noise, of public attributes.
+        """The largest tables that come out without noise, as names of public attributes.
 
         ``()`` is the number of rows.
         """
@@ -128,67 +128,67 @@ class Planned(PickledByArguments):
 
     @cached_property
     def rho(self) -> float:
-        """ρ of zero-concentrated differential privacy, for the whole release."""
+        """The ρ of zero-concentrated differential privacy for the whole release."""
         return self.privacy.to_zcdp(self.integers, TABLE_STEPS).rho
 
     @cached_property
     def row_rho(self) -> float:
-        """ρ spent on one row: k rows of one person cost k² times as much."""
+        """The ρ spent on one row; k rows of one person cost k² times as much."""
         return rounded_down(Fraction(self.rho) / self.rows_per_person**2)
 
     @property
     def answer_rho(self) -> float:
-        """ρ spent on one row that counts as one: rows of weight B cost B² times as much."""
+        """The ρ spent on one row of weight one; rows of weight B cost B² times as much."""
         return self.row_rho if self.weight is None else self.row_rho / self.weight.most**2
 
     @property
     def unit(self) -> int:
-        """How much one row adds to the integer counts that are measured.
+        """The amount that one row adds to the integer counts that are measured.
 
-        More than one where rows count in parts, see :class:`Clipped` and :class:`Weight`.
+        It is more than one where rows count in parts, see :class:`Clipped` and :class:`Weight`.
         """
         return self.query.unit
 
     @property
     def privacy_unit(self) -> str:
-        """Whom the budget protects."""
+        """The unit that the budget protects, in words."""
         return unit_text(self.rows_per_person, self.person)
 
     @cached_property
     def request(self) -> dict[str, object]:
-        """Every part of what was asked for, as plain data: the same on any machine."""
+        """All that was asked for, as plain data that is the same on any machine."""
         return request_of(self)
 
     @cached_property
     def request_sha256(self) -> str:
-        """What was asked for, in one number: the same for equal arguments, on any machine."""
+        """The SHA-256 of :attr:`request`: the same for equal arguments, on any machine."""
         return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
 
     @property
     def queries(self) -> Array:
-        """How many answers each entry of the workload has."""
+        """The number of answers of each entry of the workload."""
         return self._unit_covariance.queries
 
     @cached_property
     def _unit_covariance(self) -> TableCovariance:
-        """Of all answers, at unit sensitivity."""
+        """The covariance of all answers at unit sensitivity."""
         if self._exchanges_persons:
             return with_number(self.noise)
         return covariance_of_tables(self.noise.covariance)
 
     @cached_property
     def workload(self) -> Workload:
-        """The tables up to exchange of attributes that they cannot tell apart."""
+        """The tables, with attributes that can be exchanged for each other treated as one class."""
         return Workload.of(self.domain, total=True)
 
     @cached_property
     def _places(self) -> dict[Subset, int]:
-        """Where each planned marginal stands in the list of all."""
+        """The position of each planned marginal in the list of all."""
         return {S: place for place, S in enumerate(self.tables.subsets)}
 
     @cached_property
     def _having(self) -> list[set[int]]:
-        """Which planned marginals have each attribute."""
+        """For each attribute, the positions of the planned marginals that contain it."""
         having: list[set[int]] = [set() for _ in self.schema.names]
         for S, place in self._places.items():
             for i in S:
@@ -200,7 +200,7 @@ class Planned(PickledByArguments):
         return {name: i for i, name in enumerate(self.schema.names)}
 
     def subset(self, names: Sequence[str]) -> Subset:
-        """Positions of attributes in the schema, in the order given.
+        """Return the positions of attributes in the schema, in the order given.
 
         Raises:
             ParameterError: unknown or repeated names.
@@ -219,7 +219,7 @@ class Planned(PickledByArguments):
 
     @property
     def integers(self) -> int:
-        """Noisy integers a release draws."""
+        """The number of noisy integers that a release draws."""
         return measured_integers(self.strategies, self._unit_covariance.variances)
 
     @cached_property
@@ -237,13 +237,13 @@ class Planned(PickledByArguments):
 
     @cached_property
     def covariance(self) -> TableCovariance:
-        """Covariance of a release's noise, over the (unweighted) cells of all planned tables."""
+        """The covariance of a release's noise over the (unweighted) cells of all tables."""
         tables = Marginals(self.domain.sizes, self.tables.subsets)
         return covariance_of_cells(tables, self.strategies, self.query.variances)
 
     @property
     def rho_charged(self) -> float:
-        """What OpenDP's map charges for all noise of a release, for all rows of one person."""
+        """The ρ that OpenDP's map charges for a release's noise, for all rows of one person."""
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
             raise GaussNoiseError(

@@ -1,4 +1,4 @@
-"""What a plan asks for, as plain data that names its release; nothing of the machine."""
+"""The request of a plan as plain data, which identifies its release and is machine-independent."""
 
 import itertools
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def request_of(plan: "Planned") -> dict[str, object]:
-    """Schema, workload, norm, relation and budget; numbers to nine digits."""
+    """Return schema, workload, norm, relation and budget; numbers are rounded to nine digits."""
     terms, attributes = plan.domain.terms, plan.schema.attributes
     asked: dict[str, object] = {}
     if not plan.domain.is_cells:

@@ -1,4 +1,4 @@
-"""How accurate a marginal is to be."""
+"""Targets: how accurate the cells of a marginal should be."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +15,18 @@ from ...noise.table_covariance import covariance_of_tables
 from ...numerics.intervals import quantile
 from ...text import near
 
-SHARE = 0.01  # of the targets' budget, at most, for tables without one
+SHARE = 0.01  # most of the targets' budget that tables without a target get
 
 
 @final
 @dataclass(frozen=True)
 class Target:
-    """Every cell of a marginal within ± so much.
+    """A target of accuracy: every cell of a marginal within this many rows of the truth.
 
     Args:
         within: half the length of a cell's confidence interval, in rows.
-        level: of the interval.
-        simultaneous: whether all cells of the marginal are to lie in their intervals together
+        level: the level of the interval.
+        simultaneous: whether all cells of the marginal should lie in their intervals together
             (Šidák 1967).
 
     Raises:
@@ -52,12 +52,12 @@ class Target:
         quantile(self.level)
 
     def standard_deviation(self, cells: int) -> float:
-        """The largest that meets the target, for a marginal of so many cells."""
+        """Return the largest standard deviation that meets the target, of this many cells."""
         return self.within / quantile(self.level, cells if self.simultaneous else 1)
 
 
 def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target | None]:
-    """One target per marginal, or None, from a mapping by names, an ordered list, or one number."""
+    """Return a target or None per marginal, from a mapping by names, a list, or one number."""
     if isinstance(targets, Target | int | float):
         return [_target(targets)] * len(marginals)
     if isinstance(targets, list | tuple):
@@ -116,16 +116,17 @@ def target_weights(
     goals: Sequence[Target | None],
     least: Callable[[AbstractTables], float],
 ) -> list[float]:
-    """Factors of every term's standard deviations, the largest of which is then made least.
+    """Return one weight per term; targets are met best if the largest weighted deviation is least.
 
-    Those without a target get one of their own: what :data:`SHARE` of the budget of the targets
-    would give them alone. Budgets of separate measurements add up, and the optimum needs no more.
+    Terms without a target get a common deviation: the one that :data:`SHARE` of the targets' budget
+    would give them alone. Budgets of separate measurements add up, and the joint optimum needs no
+    more than their sum.
 
     Args:
         domain: the workload.
-        goals: of every term.
-        least: the least that the largest weighted deviation of a domain can be, at unit
-            sensitivity.
+        goals: the target of every term, or None.
+        least: a function that returns the least possible largest weighted deviation of a domain, at
+            unit sensitivity.
     """
     answers = [math.prod([base.queries for _, base in term]) for term in domain.terms]
     allowed = [
@@ -143,7 +144,7 @@ def target_weights(
             "plan: the marginals with targets need no noise, hence set no budget; hint: targets "
             "for others"
         )
-    # rounded, so that every machine finds the same; what needs no noise may have any
+    # Rounded, so that every machine finds the same weights. Noise-free tables accept any target.
     common = float(f"{alone / ratio / math.sqrt(SHARE):.3g}") or 1 / min(named)
     return [1 / (common if deviation is None else deviation) for deviation in allowed]
 
@@ -151,7 +152,7 @@ def target_weights(
 def _part(
     domain: AbstractTables, places: Sequence[int], weights: Sequence[float] | None
 ) -> AbstractTables:
-    """Some terms of a workload."""
+    """Return the domain of some terms of a workload."""
     if isinstance(domain, Products):
         return Products(domain.bases, [dict(domain.terms[k]) for k in places], weights)
     return Marginals(domain.sizes, [domain.subsets[k] for k in places], weights)
@@ -163,9 +164,9 @@ def _deviation(goal: Target, answers: int) -> float:
 
 
 def largest_ratio(covariance: Covariance, goals: Sequence[Target | None]) -> float:
-    """Largest ratio of an answer's standard deviation to what its target allows.
+    """Return the largest ratio of an answer's standard deviation to the one its target allows.
 
-    At unit sensitivity.
+    Deviations are at unit sensitivity.
     """
     tables = covariance_of_tables(covariance)
     kinds = set(

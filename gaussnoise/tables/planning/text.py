@@ -1,4 +1,4 @@
-"""Plans, said in words."""
+"""The text of plans."""
 
 import math
 from collections.abc import Mapping
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 _MOST_LINES = 1000
-_MOST_HOURS = 3  # tables
+_MOST_HOURS = 3  # most tables whose hours are named
 
-_MOST_SUMS = 50  # lines
+_MOST_SUMS = 50  # most lines of sums
 _MOST_RULES = 20
-_MOST_SUMMED = 10**6  # answers of an entry whose deviations are looked at for such a line
+_MOST_SUMMED = 10**6  # an entry with more answers gets no line of deviations, which would take long
 
-_CLOSED = 1e-3  # of a certified gap: not worth saying as a share
+_CLOSED = 1e-3  # a certified gap below this is said to be closed
 
 
 def relation_text(plan: "Plan") -> str:
-    """Who is protected."""
+    """Return the neighbouring relation in words: what is protected."""
     k = plan.rows_per_person
     if plan.person is not None and plan.neighbors == "replace":
         return (
@@ -56,7 +56,7 @@ def relation_text(plan: "Plan") -> str:
 
 
 def counted_text(plan: "Plan") -> str:
-    """Which rows the tables count."""
+    """Return in words which rows the tables count."""
     if plan.person is None:
         return "every row"
     rows = "one row" if plan.rows_per_person == 1 else f"{plan.rows_per_person} rows"
@@ -67,7 +67,7 @@ def counted_text(plan: "Plan") -> str:
 
 
 def plan_text(plan: "Plan") -> str:
-    """What ``print(plan)`` shows."""
+    """Return the text that ``print(plan)`` shows."""
     table, count = (
         _cells_text(plan) if plan.domain.is_cells else _answers_text(plan),
         len(plan.entries),
@@ -94,7 +94,7 @@ def plan_text(plan: "Plan") -> str:
 
 
 def draft_text(schema: Schema) -> list[str]:
-    """That the schema is a draft, if it is one."""
+    """Return a line that says that the schema is a draft, or no line."""
     if not schema.is_draft:
         return []
     return [
@@ -104,7 +104,7 @@ def draft_text(schema: Schema) -> list[str]:
 
 
 def _cells_text(plan: "Plan") -> list[str]:
-    """What is planned, and how well, marginal by marginal."""
+    """Return lines that say what is planned and how accurate it is, one line per marginal."""
     marginals = plan.marginals
     names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
     width = max(len("marginal"), *map(len, names))
@@ -123,7 +123,7 @@ def _cells_text(plan: "Plan") -> list[str]:
 
 
 def _answers_text(plan: "Plan") -> list[str]:
-    """The same, where more than cells is asked for."""
+    """Return the lines of :func:`_cells_text` for a plan that asks for more than cells."""
     names = plan.entries[:_MOST_LINES]
     width = max(len("entry"), *map(len, names))
     lines = [
@@ -139,7 +139,7 @@ def _answers_text(plan: "Plan") -> list[str]:
 
 
 def _middles_text(plan: "Plan") -> list[str]:
-    """What moments of bins are, where some are asked for."""
+    """Return a line that explains moments of bins, if the plan asks for them."""
     asked = {(i, getattr(base, "base", base)) for term in plan.domain.terms for i, base in term}
     attributes = plan.schema.attributes
     if not any(
@@ -154,7 +154,7 @@ def _middles_text(plan: "Plan") -> list[str]:
 
 
 def numbers_text(plan: "Plan") -> list[str]:
-    """How well sums of clipped numbers are known, and what weights mean."""
+    """Return lines on the accuracy of sums of clipped numbers, and on the meaning of weights."""
     lines: list[str] = []
     attributes, units = plan.schema.attributes, dict[str, str]()
     if plan.weight is not None:
@@ -187,13 +187,13 @@ def numbers_text(plan: "Plan") -> list[str]:
 
 
 def impossible_rules(plan: "Plan") -> list[Rule]:
-    """The rules about attributes that are in some table."""
+    """Return the rules of the schema whose attributes are all in some table."""
     used = {name for marginal in plan.marginals for name in marginal}
     return [r for r in plan.schema.impossible if all(name in used for name, _ in r)]
 
 
 def _impossible_text(plan: "Plan") -> list[str]:
-    """What becomes of combinations that cannot occur."""
+    """Return lines that say what is done with impossible combinations."""
     rules = impossible_rules(plan)
     if not rules:
         return []
@@ -208,7 +208,7 @@ def _impossible_text(plan: "Plan") -> list[str]:
 
 
 def public_text(plan: "Plan") -> list[str]:
-    """What exact tables cost, and what they save."""
+    """Return lines that say what exact tables cost in privacy, and what variance they save."""
     if not plan.public:
         return []
     joint = marginal_name(plan.public)
@@ -229,13 +229,13 @@ def public_text(plan: "Plan") -> list[str]:
 
 
 def _span(values: NDArray[np.float64]) -> str:
-    """One number, or from where to where."""
+    """Return the range of the values as text: one number, or the least and the largest."""
     low, high = f"{values.min():.4g}", f"{values.max():.4g}"
     return low if low == high else f"{low} to {high}"
 
 
 def hours_text(core_hours: Mapping[tuple[str, ...], float]) -> str:
-    """What executors take, and for which tables the most."""
+    """Return the core hours of executors in words, and the tables that take the most."""
     hours = sorted(core_hours.items(), key=lambda item: -item[1])
     most = ", ".join(f"{marginal_name(m)} {hour:.3g}" for m, hour in hours[:_MOST_HOURS])
     return (
@@ -245,7 +245,7 @@ def hours_text(core_hours: Mapping[tuple[str, ...], float]) -> str:
 
 
 def work_text(plan: "Plan") -> str:
-    """What a release draws, and what that takes on one machine, or of executors."""
+    """Return a line on what a release draws, and the time and memory it takes."""
     if plan.needs_executors:
         return f"release      {plan.integers} noisy integers: {hours_text(plan.core_hours)}"
     seconds, size = plan.seconds, plan.peak_bytes / 1e6
@@ -260,7 +260,7 @@ def work_text(plan: "Plan") -> str:
 
 
 def verdict(plan: "Plan") -> list[str]:
-    """How good the plan is, and how that is known."""
+    """Return lines that say how good the plan is, and how this is known."""
     kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
         plan.noise.p, f"variance (at p = {plan.noise.p:g})"
     )
@@ -304,7 +304,7 @@ def verdict(plan: "Plan") -> list[str]:
 
 
 def _targets_text(ratio: float) -> str:
-    """Whether targets are met, from the largest ratio of a half-width to its target."""
+    """Return whether targets are met, given the largest ratio of a half-width to its target."""
     if abs(ratio - 1) < 1e-6:
         return "half-widths meet their targets, the closest exactly"
     if ratio < 1:
@@ -313,5 +313,5 @@ def _targets_text(ratio: float) -> str:
 
 
 def marginal_name(marginal: tuple[str, ...]) -> str:
-    """How a marginal is written."""
+    """Return the name of a marginal."""
     return " × ".join(marginal) or "total"

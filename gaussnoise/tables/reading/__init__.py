@@ -1,1 +1,1 @@
-"""Opening a table in any engine, and CSV files exactly as they are written."""
+"""Opening tables in any engine, and reading CSV files exactly as they are written."""

@@ -1,6 +1,6 @@
-"""Rows of duckdb, a batch at a time as arrow: of files, and of its own tables.
+"""Rows of duckdb, from files or from its own tables, in batches as arrow columns.
 
-They are read as columns of arrow are. Little SQL is needed, and memory is that of a batch.
+They are read as other arrow columns are. So little SQL is needed, and memory is that of a batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ _PLAIN = (nw.Boolean, nw.Date, nw.Datetime, nw.Binary, *WORDS)
 def batches(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterator[list[nw.Series[Any]]]:
-    """Yield columns of a duckdb relation, in order, of some rows at a time; once at least.
+    """Yield columns of a duckdb relation in order, some rows at a time; at least one batch.
 
-    ``numbers`` that are text come as doubles, and so do integers that arrow has no type for, which
-    are text among the ``others``. What duckdb alone has types for is text.
+    Those of ``numbers`` that are text come as doubles. So do 128-bit integers, for which arrow has
+    no type; among the ``others`` these come as text. Types that only duckdb has come as text.
     """
     import pyarrow as pa
 
@@ -32,7 +32,7 @@ def batches(
     rows = source.frame.to_native().project(
         ", ".join(f"{value} AS x{k}" for k, value in enumerate(written))
     )
-    # older versions have the other name only
+    # older versions have only the other name
     reader = (getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader)(_ROWS)
     some = False
     for batch in reader:
@@ -48,7 +48,7 @@ def _series(table: Any) -> list[nw.Series[Any]]:
 
 
 def _written(source: Opened, column: str, number: bool) -> str:
-    """SQL of a column's values."""
+    """Return the SQL expression of a column's values."""
     name, dtype = sql(column), source.types[column]
     if number and (column in source.text or dtype == nw.String):
         return text_number(name)

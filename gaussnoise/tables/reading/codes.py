@@ -1,6 +1,6 @@
-"""The cell of every value of some columns, found where the table is.
+"""The cell of every value of some columns, found where the table is held.
 
-By one look-up a value, however many cells there are.
+Each value takes one look-up, for any number of cells.
 """
 
 import warnings
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 def open_for(
     table: object, attributes: Sequence[Attribute], person: str | None, drop: bool
 ) -> Opened:
-    """Open a table whose columns hold attributes, and say whose rows they are.
+    """Open a table whose columns hold attributes, and maybe the person of each row.
 
     Raises:
         DataError: a column that is missing, or of a type that does not fit.
@@ -62,7 +62,7 @@ def open_for(
 
 
 def _is_missing(source: Opened, column: str) -> bool:
-    """Whether a column of pandas holds nulls alone, which are of no wrong type."""
+    """Return whether a pandas column holds only nulls, for which no type is wrong."""
     if not (source.untyped and isinstance(source.frame, nw.DataFrame)):
         return False
     own = source.frame.to_native()[column]
@@ -72,10 +72,10 @@ def _is_missing(source: Opened, column: str) -> bool:
 def check_categories(table: object, attributes: Sequence[Attribute], on_outside: OnOutside) -> None:
     """Refuse categories that pandas cannot tell apart, by the schema and the columns' types alone.
 
-    With "drop", a category that no row can be in is a warning.
+    With "drop", a category that no row can be in gives a warning only.
 
     Raises:
-        DataError: categories that are one value where rows decide on the type of a column.
+        DataError: categories that are equal in a column whose type depends on its rows.
     """
     frame = native_frame(table)
     if isinstance(frame, nw.DataFrame | nw.LazyFrame) and is_untyped(frame):
@@ -84,7 +84,7 @@ def check_categories(table: object, attributes: Sequence[Attribute], on_outside:
 
 
 def _confused(frame: Any, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
-    """What makes categories of an untyped frame unreachable, or a DataError."""
+    """Yield what makes categories of an untyped frame unreachable, or raise a DataError."""
     for attribute in attributes:
         name = attribute.name
         problem, harmless = confused(attribute)
@@ -103,7 +103,7 @@ def _confused(frame: Any, attributes: Sequence[Attribute], drop: bool) -> Iterat
 @final
 @dataclass(frozen=True, eq=False)
 class Streamed(Generic[Batch]):
-    """Rows, a batch at a time, that are read anew whenever they are asked for."""
+    """Rows in batches, which are read again each time they are iterated over."""
 
     read: Callable[[], Iterator[Batch]]
 
@@ -112,11 +112,11 @@ class Streamed(Generic[Batch]):
 
 
 Batches = list[Batch] | Streamed[Batch]
-Coded = Batches[list[Codes]]  # a column for every attribute
+Coded = Batches[list[Codes]]  # each batch has a column for every attribute
 
 
 def each(change: Callable[[Batch], Result], rows: Batches[Batch]) -> Batches[Result]:
-    """What every batch becomes."""
+    """Return the batches with ``change`` applied to each."""
     return (
         list(map(change, rows)) if isinstance(rows, list) else Streamed(lambda: map(change, rows))
     )
@@ -125,11 +125,11 @@ def each(change: Callable[[Batch], Result], rows: Batches[Batch]) -> Batches[Res
 def code_rows(
     source: Opened, attributes: Sequence[Attribute], person: str | None
 ) -> tuple[Coded, People | None] | nw.LazyFrame[Any]:
-    """Codes of all rows, and the person of each.
+    """Return the codes of all rows, and the person of each row.
 
-    Small integers: 1 + the cell of each value, 0 where there is none; of a clipped number, 1 + its
-    steps. Batches of a column for every attribute, with a person one batch; or columns c0, c1, …
-    and :data:`PERSON` where another engine holds the rows.
+    Codes are small integers: 1 + the cell of each value, or 0 if there is no cell; for a clipped
+    number, 1 + its steps. They come as batches of a column for every attribute, with a person as
+    one batch; or as columns c0, c1, … and :data:`PERSON` if another engine holds the rows.
     """
     frame, types = source.frame, source.types
     if source.engine == nw.Implementation.POLARS:
@@ -148,7 +148,10 @@ def code_rows(
 def _duckdb(
     source: Opened, attributes: Sequence[Attribute], person: str | None
 ) -> tuple[Coded, People | None]:
-    """A person's rows may be in several batches, so with persons all codes are held."""
+    """Return the codes and persons of a duckdb table.
+
+    With persons all codes are held, since a person's rows may be in several batches.
+    """
     doubles = [_is_double(source, a) for a in attributes]
     numbers = [a.name for a, double in zip(attributes, doubles, strict=True) if double]
     others = [a.name for a, double in zip(attributes, doubles, strict=True) if not double]
@@ -175,14 +178,14 @@ def _duckdb(
 
 
 def _is_double(source: Opened, attribute: Attribute) -> bool:
-    """Whether its numbers come as doubles from duckdb, though the column has none."""
+    """Return whether duckdb gives its numbers as doubles, although the column has another type."""
     if attribute.name in source.text:
         return is_number(attribute) and not is_dated(attribute.edges)
     return attribute.clip is not None
 
 
 def code_of(source: Opened, attribute: Attribute, column: nw.Series[Any]) -> Codes:
-    """Codes of some rows of a column that holds an attribute, by the table's types."""
+    """Return the codes of some rows of a column that holds an attribute, by the table's types."""
     if attribute.clip is None and is_wide(source.types[attribute.name]):
         return wide_codes(column, attribute)
     form = Form.TYPED if _is_double(source, attribute) else source.form(attribute.name)
@@ -190,7 +193,7 @@ def code_of(source: Opened, attribute: Attribute, column: nw.Series[Any]) -> Cod
 
 
 def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> nw.LazyFrame[Any]:
-    # attributes without what is asked about them, which a worker has no use for
+    # attributes without their bases, which a worker does not need
     plain = [Attribute(a.name, a.categories, a.edges, a.other, clip=a.clip) for a in attributes]
     needed = [*(a.name for a in attributes), *([person] if person else [])]
     forms = {name: source.form(name) for name in needed}
@@ -202,7 +205,7 @@ def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -
 def _partition(
     frame: Any, attributes: Sequence[Attribute], person: str | None, forms: Mapping[str, Form]
 ) -> Any:
-    """A partition's codes, with its index, by which dask brings columns together."""
+    """Return a partition's codes, with its index, by which dask aligns columns."""
     import pandas as pd
 
     wrapped = nw.from_native(frame, eager_only=True)

@@ -13,7 +13,7 @@ from .persons import PERSON, spark_person
 from .steps import narwhals_steps, with_finite
 from .types import WORDS, cells_in, edges_in, width_of
 
-# an expression, up to here, needs no table in somebody's database
+# up to this number, an expression is used, which needs no table in the user's database
 _MOST_COMPARISONS = 100
 
 
@@ -23,8 +23,9 @@ def coded_lazily(
     types: Mapping[str, nw.dtypes.DType],
     person: str | None,
 ) -> nw.LazyFrame[Any]:
-    """Spark, ibis and whatever narwhals adds: expressions for few cells, joins with small tables
-    for many.
+    """Return the codes in Spark, ibis and any other lazy engine of narwhals.
+
+    Few cells are found by expressions, many by joins with small tables.
     """
     whose = [] if person is None else [nw.col(person).alias(PERSON)]
     frame = frame.select(*(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)), *whose)
@@ -45,7 +46,7 @@ def coded_lazily(
                 cells = {str(c).encode().hex().upper(): cell for c, cell in cells.items()}
             elif dtype in (nw.Categorical, nw.Enum, nw.Decimal):
                 frame = frame.with_columns(column.cast(nw.String))
-            elif dtype.is_float():  # narrow ones would round the categories
+            elif dtype.is_float():  # narrow floats would round the categories
                 frame = frame.with_columns(column.cast(nw.Float64))
             many = len(cells) > _MOST_COMPARISONS
             keyed = (
@@ -63,13 +64,13 @@ def coded_lazily(
 
 
 def _in_hex(frame: nw.LazyFrame[Any]) -> bool:
-    """Whether text is compared as the hexadecimal digits of its bytes."""
+    """Return whether text is compared as the hexadecimal digits of its bytes."""
     native = frame.to_native()
     return frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb"
 
 
 def _as_bytes(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
-    """The frame with text that is compared by its bytes, whatever the collation of a column."""
+    """Return the frame with text that is compared by its bytes, for any collation of a column."""
     native: Any = frame.to_native()
     if _in_hex(frame):
         import ibis
@@ -89,8 +90,9 @@ def _as_bytes(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[
 def _joined_bins(
     frame: nw.LazyFrame[Any], attribute: Attribute, dtype: nw.dtypes.DType, k: int
 ) -> tuple[nw.LazyFrame[Any], nw.Expr]:
-    """Codes of numbers: first the block of bins, then the bin among the block's, whose edges are
-    joined.
+    """Return the codes of numbers, and the frame with the columns that this needs.
+
+    With many bins, the first search finds a block of bins, whose edges are then joined.
     """
     begin, last = edges_in(attribute.edges or (), dtype)
     value = nw.col(f"r{k}") if dtype.is_integer() else nw.col(f"r{k}").cast(nw.Float64)
@@ -99,7 +101,7 @@ def _joined_bins(
     present = ~value.is_null() if dtype.is_integer() else nw.col(f"f{k}")
 
     def search(bounds: Sequence[Any], least: int, most: int) -> nw.Expr:
-        """How many bounds the value reaches, known to be one of these numbers and all between."""
+        """Return how many bounds the value reaches, from ``least`` to ``most``, by bisection."""
         if least == most:
             return nw.lit(least)
         middle = (least + most + 1) // 2
@@ -132,7 +134,7 @@ def _joined_bins(
 def _small_table(
     frame: nw.LazyFrame[Any], columns: dict[str, list[Any]]
 ) -> nw.LazyFrame[Any] | None:
-    """A table of the frame's engine; None for engines that we cannot give one."""
+    """Return a table in the frame's engine, or None for an engine that cannot be given one."""
     if frame.implementation == nw.Implementation.IBIS:
         import ibis
         import pyarrow as pa
@@ -151,13 +153,14 @@ def _small_table(
 
 
 def _literal(value: Any, dtype: nw.dtypes.DType) -> Any:
-    """A number to compare with; ibis takes integers for signed ones."""
+    """Return a number to compare with; ibis takes plain integers for signed ones."""
     return nw.lit(value, dtype) if dtype == nw.UInt64 else value
 
 
 def _compare(column: nw.Expr, cells: dict[Any, int], dtype: nw.dtypes.DType) -> nw.Expr:
-    """Codes by one comparison a category."""
-    nothing = column.is_null().cast(nw.Int32) * 0  # one per row, even if no category is possible
+    """Return the codes, by one comparison for each category."""
+    # one value per row, even if no category is possible
+    nothing = column.is_null().cast(nw.Int32) * 0
     return _sum(
         [
             nothing,
@@ -174,7 +177,7 @@ def _sum(terms: list[nw.Expr]) -> nw.Expr:
 
 
 def balanced(combine: Callable[[nw.Expr, nw.Expr], nw.Expr], terms: list[nw.Expr]) -> nw.Expr:
-    """Combine as a balanced tree: hundreds in a row would exceed the engines' depth of nesting."""
+    """Combine terms as a balanced tree, as a long chain exceeds the engines' nesting depth."""
     while len(terms) > 1:
         terms = [functools.reduce(combine, terms[k : k + 2]) for k in range(0, len(terms), 2)]
     return terms[0]

@@ -24,7 +24,11 @@ def coded_polars(
     types: Mapping[str, nw.dtypes.DType],
     person: str | None,
 ) -> tuple[list[list[Codes]], People | None] | nw.LazyFrame[Any]:
-    """Windows over persons would hold all rows there too, so with persons the codes come here."""
+    """Return the codes and persons of a polars frame.
+
+    With persons the codes are computed here: windows over persons in polars would hold all rows
+    too.
+    """
     import polars as pl
 
     read, own, types = with_numbers(frame.lazy(), attributes, types)
@@ -60,11 +64,11 @@ def _codes(attribute: Attribute, dtype: nw.dtypes.DType) -> Any:
         )
     cells = cells_in(attribute, dtype)
     if not cells:
-        return (column.is_null().cast(width) * 0).fill_null(0)  # one per row
-    if category_type(attribute) is str or dtype == nw.Decimal:  # a third quicker than a join
+        return (column.is_null().cast(width) * 0).fill_null(0)  # one value per row
+    if category_type(attribute) is str or dtype == nw.Decimal:  # a third faster than a join
         words = column.cast(pl.String).cast(pl.Enum(list(cells)), strict=False)
         return (words.to_physical().cast(width) + 1).fill_null(0)
     own = pl.Float64 if dtype.is_float() else getattr(pl, type_name(dtype))
-    column = column.cast(own)  # narrow floats as doubles: categories are not to be rounded
+    column = column.cast(own)  # narrow floats as doubles, so that categories are not rounded
     keys, codes = pl.Series(list(cells), dtype=own), pl.Series(list(cells.values()), dtype=width)
     return column.replace_strict(keys, codes, default=0, return_dtype=width)

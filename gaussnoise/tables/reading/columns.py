@@ -1,7 +1,7 @@
-"""Columns that are in this process: of pandas, where rows may decide on a type, and of arrow.
+"""Columns in this process: of pandas, where rows may decide on a type, and of arrow.
 
-A column of the first kind becomes doubles, text, or values with their places; cells, numbers and
-persons are asked of these. Columns that have a type go by arrow.
+A pandas column becomes doubles, text, or values with their positions; cells, numbers and persons
+are found from these. Columns that have a type are read through arrow.
 """
 
 import math
@@ -26,12 +26,12 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-# text that may be a number, a truth value, a date or an interval; all other is itself alone
+# text that may be a number, a truth value, a date or an interval; other text equals only itself
 _OTHER_THAN_TEXT = r"^[\s\v\p{Zs}]*[-+.0-9iInN]|^[tTfF(\[]"
 
 
 def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Codes:
-    """Codes of a column of any type; what does not fit the attribute has none."""
+    """Return the codes of a column of any type; values that do not fit have code 0."""
     if form is Form.TEXT:
         codes = _codes_of_text(arrow_of(column), attribute)
     elif form is Form.UNTYPED and not (is_dated(attribute.edges) and _has_moments(column)):
@@ -42,7 +42,7 @@ def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Cod
 
 
 def _has_moments(column: nw.Series[Any]) -> bool:
-    """Whether a column of pandas is of moments, of which there may be too many for Python."""
+    """Return whether a pandas column has timestamps, for which Python may have no objects."""
     import pandas as pd
 
     dtype = column.to_native().dtype
@@ -52,7 +52,7 @@ def _has_moments(column: nw.Series[Any]) -> bool:
 
 
 def number_column(column: nw.Series[Any], form: Form) -> Doubles:
-    """Doubles of a column of any type; NaN for what is no number."""
+    """Return the doubles of a column of any type, with NaN for values that are no number."""
     if form is Form.UNTYPED:
         return untyped(column.to_native()).numbers()
     if column.dtype.is_numeric():
@@ -63,7 +63,7 @@ def number_column(column: nw.Series[Any], form: Form) -> Doubles:
 
 
 def distinct(column: nw.Series[Any], form: Form) -> tuple[Integers, list[Any]]:
-    """Where each row's value is in a list of Python objects; −1 for nulls."""
+    """Return the distinct Python objects of a column, and each row's position; −1 for nulls."""
     if form is not Form.UNTYPED:
         index, known = encoded(arrow_of(column))
         return index, objects_of(known)
@@ -77,18 +77,18 @@ def distinct(column: nw.Series[Any], form: Form) -> tuple[Integers, list[Any]]:
     return own.of_rows(np.arange(len(known)), -1), known
 
 
-# Where rows decide on the type.
+# Columns whose type depends on their rows.
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Untyped:
-    """A column as doubles, as text, or as values and the place of every row's; one of these.
+    """A column as doubles, as text, or as values with the position of every row.
 
     Attributes:
         doubles: shape (rows,), NaN where there is no number.
         text: an arrow array, shape (rows,).
-        values: Python objects, and the position of each row's, −1 for nulls, shape (rows,).
+        values: Python objects, and each row's position among them, −1 for nulls, shape (rows,).
     """
 
     doubles: Doubles | None = None
@@ -97,7 +97,7 @@ class Untyped:
 
     @cached_property
     def _distinct(self) -> tuple[Any, Integers]:
-        """Values, of text an arrow array of distinct ones, and the position of each row's."""
+        """The values (for text, a distinct arrow array), and each row's position among them."""
         if self.values is not None:
             return self.values
         index, known = encoded(self.text)
@@ -109,7 +109,7 @@ class Untyped:
         return self._distinct[0]
 
     def codes(self, attribute: Attribute) -> Codes:
-        """Codes of the rows."""
+        """Return the codes of the rows."""
         if self.doubles is not None:
             return _codes_of_doubles(self.doubles, attribute)
         if self.text is not None and is_dated(attribute.edges):
@@ -117,7 +117,7 @@ class Untyped:
         find = finder(attribute, Form.UNTYPED)
         if self.text is None or attribute.categories is None:
             return self.of_rows(self.looked_up(find, 0, np.int32), 0)
-        # a category that is text alone is found by its characters
+        # a category that can only be text is found by its characters
         texts = {
             category: k
             for k, category in enumerate(attribute.categories, 1)
@@ -129,7 +129,7 @@ class Untyped:
         return np.maximum(codes, self.of_rows(self.looked_up(find, 0, np.int32), 0))
 
     def numbers(self) -> Doubles:
-        """Doubles of the rows, NaN where there is no number."""
+        """Return the doubles of the rows, with NaN where there is no number."""
         if self.doubles is not None:
             return self.doubles
 
@@ -140,7 +140,7 @@ class Untyped:
         return self.of_rows(self.looked_up(number, math.nan, np.float64), math.nan)
 
     def looked_up(self, find: Callable[[Any], Any], missing: Any, dtype: Any) -> NDArray[Any]:
-        """What is found for each known value; of text, only where it may be more than text."""
+        """Return ``find`` of each known value; text is skipped if it can be nothing but text."""
         if self.text is None:
             return np.fromiter(map(find, self.known), dtype=dtype, count=len(self.known))
         import pyarrow.compute as pc
@@ -155,12 +155,12 @@ class Untyped:
         return found
 
     def of_rows(self, known: NDArray[Any], missing: Any) -> NDArray[Any]:
-        """What is known of each value, for every row."""
+        """Return for every row what is known about its value."""
         return np.append(known, np.array([missing], dtype=known.dtype))[self._distinct[1]]
 
 
 def untyped(series: Any) -> Untyped:
-    """Bring a column of pandas whose type says nothing into one of these shapes."""
+    """Return a pandas column whose type depends on rows in one of these forms."""
     import pandas as pd
 
     dtype = series.dtype
@@ -190,15 +190,15 @@ def untyped(series: Any) -> Untyped:
     if isinstance(dtype, pd.StringDtype) or (kind == "O" and _is_text(series)):
         import pyarrow as pa
 
-        try:  # a type is given, since arrow is not to look for one
+        try:  # with a type given, arrow does not infer one from the values
             return Untyped(text=pa.array(series, type=pa.large_string(), from_pandas=True))
-        except Exception:  # noqa: BLE001 (text that has no bytes in UTF-8)
+        except Exception:  # noqa: BLE001 (text that is not valid UTF-8)
             pass
     return Untyped(values=(_objects(series), np.arange(len(series))))
 
 
 def _untyped_arrow(values: Any) -> Untyped:
-    """Of an arrow array."""
+    """Return an arrow array in one of these forms."""
     import pyarrow as pa
 
     kind = values.type
@@ -213,7 +213,7 @@ def _untyped_arrow(values: Any) -> Untyped:
 
 
 def _objects_of_arrow(values: Any) -> list[Any]:
-    """Python objects of an arrow array, and numpy's of times, of which some have none in Python."""
+    """Return Python objects of an arrow array, but numpy's for times, which Python may not have."""
     import pyarrow as pa
 
     kind = values.type
@@ -231,7 +231,7 @@ def _objects_of_arrow(values: Any) -> list[Any]:
 
 
 def _is_text(series: Any) -> bool:
-    """Whether a column of objects holds text and nulls alone."""
+    """Return whether a column of objects holds text and nulls alone."""
     import pandas as pd
 
     try:
@@ -241,7 +241,7 @@ def _is_text(series: Any) -> bool:
 
 
 def _objects(values: Any) -> list[Any]:
-    """Python objects of a series or an index; pandas makes none of times that are far away."""
+    """Return the objects of a series or an index; pandas has none for times that are far away."""
     import pandas as pd
 
     if isinstance(values.dtype, pd.ArrowDtype):
@@ -256,18 +256,18 @@ def _objects(values: Any) -> list[Any]:
 
 
 def arrow_of(column: nw.Series[Any]) -> Any:
-    """Return a column as arrow holds its values: without a dictionary or an extension type.
+    """Return the values of a column as arrow, without a dictionary or an extension type.
 
     Integers of 128 bits are written as text.
 
-    The parts of a dictionary may together have more values than its index type counts, and a
-    dictionary may hold nulls: it is decoded part by part.
+    A dictionary is decoded part by part, since its parts may together have more values than its
+    index type counts, and it may hold nulls.
     """
     import pyarrow as pa
 
     native = column.to_native()
     polars = column.implementation == nw.Implementation.POLARS
-    if polars and is_wide(column.dtype):  # arrow has no such type
+    if polars and is_wide(column.dtype):  # arrow has no type for 128-bit integers
         column = column.cast(nw.String)
     values: Any = native if isinstance(native, pa.ChunkedArray) else column.to_arrow()
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -281,7 +281,7 @@ def arrow_of(column: nw.Series[Any]) -> Any:
 
 
 def objects_of(values: Any) -> list[Any]:
-    """Return Python objects of an arrow array; text that is no UTF-8 equals no category."""
+    """Return the Python objects of an arrow array; text that is no UTF-8 equals no category."""
     import pyarrow as pa
 
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
@@ -291,7 +291,7 @@ def objects_of(values: Any) -> list[Any]:
 
 
 def encoded(values: Any) -> tuple[Integers, Any]:
-    """Where each value of an arrow array is in another that has all of them once; −1 for nulls."""
+    """Return each value's position among the distinct values, −1 for nulls, and the latter."""
     import pyarrow as pa
 
     coded = values.dictionary_encode()
@@ -304,7 +304,7 @@ def encoded(values: Any) -> tuple[Integers, Any]:
 
 
 def wide_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
-    """Codes of integers that are written as text, since arrow has no type for them."""
+    """Return the codes of integers that are written as text, as arrow has no type for them."""
     index, known = encoded(arrow_of(column))
     find = finder(attribute, Form.TYPED)
     found = [find(int(text)) for text in known.to_pylist()]
@@ -312,7 +312,7 @@ def wide_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
 
 
 def _codes_of_text(values: Any, attribute: Attribute) -> Codes:
-    """Of an array of text that may say a number, a date or a truth value."""
+    """Return the codes of text that may state a number, a date or a truth value."""
     if attribute.categories is not None and category_type(attribute) is str:
         import pyarrow as pa
 
@@ -327,7 +327,7 @@ def _codes_of_text(values: Any, attribute: Attribute) -> Codes:
 
 
 def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
-    """Of an array with NaN for what is no number."""
+    """Return the codes of doubles, where NaN means no number."""
     if attribute.clip is not None:
         return steps_of(numbers, attribute)
     if is_dated(attribute.edges):
@@ -338,7 +338,7 @@ def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
 
     keys = {key_of(category): k for k, category in enumerate(attribute.categories or (), 1)}
     cells = {float(key[1]): k for key, k in keys.items() if key and key[0] == "number"}  # pyright: ignore[reportArgumentType]
-    return _index_in(pa.array(numbers + 0.0), cells)  # -0.0 becomes 0.0
+    return _index_in(pa.array(numbers + 0.0), cells)  # -0.0 becomes 0.0, which it equals
 
 
 def _binned(numbers: NDArray[Any], present: NDArray[np.bool_], begin: Any, last: Any) -> Codes:
@@ -347,7 +347,7 @@ def _binned(numbers: NDArray[Any], present: NDArray[np.bool_], begin: Any, last:
 
 
 def _index_in(values: Any, cells: dict[Any, int]) -> Codes:
-    """The code of every value of an arrow array, 0 where it has none."""
+    """Return the code of every value of an arrow array, 0 where it has none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -358,12 +358,12 @@ def _index_in(values: Any, cells: dict[Any, int]) -> Codes:
 
 
 def _dated_text(values: Any, attribute: Attribute) -> Codes:
-    """Of an arrow array of text."""
+    """Return the codes of an arrow array of text that states dates."""
     return _binned(*text_moments(values), *edges_in(attribute.edges or (), nw.Int64()))
 
 
 def _dated(values: Any, attribute: Attribute) -> Codes | None:
-    """Of an arrow array of dates, of timestamps without a time zone, or of text; None of others."""
+    """Return the codes of an arrow array of dates, timestamps without zone or text; else None."""
     import pyarrow as pa
 
     kind = values.type
@@ -379,7 +379,7 @@ def _dated(values: Any, attribute: Attribute) -> Codes | None:
     return _binned(numbers, present, *ticks_between(attribute.edges or (), unit))
 
 
-# Where a column has a type: arrow's hash tables and numpy's binary search.
+# Columns that have a type: arrow's hash tables and numpy's binary search.
 
 
 def _typed_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
@@ -392,7 +392,7 @@ def _typed_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
 
 
 def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
-    """By the column's type; None if it holds nothing of the attribute."""
+    """Return the codes by the column's type; None if no value of this type fits the attribute."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -415,16 +415,17 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
         places = pc.ReplaceSubstringOptions(r"[.]0+$", "")
         values = pc.call_function("replace_substring_regex", [values.cast(pa.string())], places)
     elif kind is int and dtype.is_float():
-        values = pa.array(doubles_of(values) + 0.0)  # -0.0 becomes 0.0
+        values = pa.array(doubles_of(values) + 0.0)  # -0.0 becomes 0.0, which it equals
     elif not ((kind is bool and dtype == nw.Boolean) or (kind is int and dtype.is_integer())):
         return None
     return _index_in(values, cells_in(attribute, dtype))
 
 
 def doubles_of(values: Any) -> Doubles:
-    """Numbers of arrow as the nearest doubles; NaN for nulls.
+    """Return arrow's numbers as the nearest doubles, with NaN for nulls.
 
-    Decimals by way of text: arrow rounds them otherwise, by how many digits the column has.
+    Decimals are converted through text, since arrow's own rounding depends on the number of digits
+    that the column has.
     """
     import pyarrow as pa
 
@@ -434,7 +435,7 @@ def doubles_of(values: Any) -> Doubles:
 
 
 def plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DType:
-    """The type of a column's values, where these are numbered categories that are no text."""
+    """Return the type of a column's values, if it has numbered categories that are no text."""
     if dtype not in (nw.Categorical, nw.Enum):
         return dtype
     if column.implementation.is_pandas_like() and hasattr(column.to_native(), "cat"):
@@ -450,14 +451,14 @@ def plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DTyp
 
 
 def _is_moment(kind: Any) -> bool:
-    """Whether a type of arrow is of dates, or of timestamps without a time zone."""
+    """Return whether an arrow type has dates, or timestamps without a time zone."""
     import pyarrow as pa
 
     return pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None)
 
 
 def _is_decimal(values: Any) -> bool:
-    """Whether an arrow array is of decimals of any width: narwhals knows one."""
+    """Return whether an arrow array has decimals of any width, of which narwhals knows one."""
     import pyarrow as pa
 
     return pa.types.is_decimal(values.type)
@@ -470,7 +471,7 @@ def _is_string(values: Any) -> bool:
 
 
 def _words(values: Any) -> bool:
-    """Whether an arrow array is a dictionary of text."""
+    """Return whether an arrow array is a dictionary of text."""
     import pyarrow as pa
 
     kind = getattr(values.type, "value_type", None)

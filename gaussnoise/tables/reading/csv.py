@@ -1,15 +1,14 @@
-r"""CSV and TSV files as tables of text, one row a record, with nothing guessed.
+r"""CSV and TSV files as tables of text, one row a record, without guessing.
 
 CSV is read by RFC 4180: a quote opens a field, closes it, or is doubled inside a quoted field, and
-nowhere else may one stand. Readers that forgive more let one row swallow those after it, up to the
-next quote, so that one person would change more than one row. TSV is read by IANA's
-text/tab-separated-values, which knows no quotes and no escapes. A :class:`.Dialect` may state
+may occur nowhere else. More tolerant readers let one row swallow those after it, up to the next
+quote, so that one person would change more than one row. TSV is read by IANA's
+text/tab-separated-values, which has no quotes and no escapes. A :class:`.Dialect` may state
 another delimiter, quote, encoding or decimal mark; the rules are the same.
-
-A row is a record as parsed: a quoted field may hold line ends. What is read: Excel's and pandas'
-CSV, R's with ``row.names = FALSE``, PostgreSQL's ``COPY … CSV``. What is refused: blanks beside
-quotes, ``\"`` for a quote (MySQL), UTF-16, no column names. Text is taken as it stands: ``NA``,
-``\N`` and ``NULL`` are text.
+A row is a record as parsed: a quoted field may hold line ends. The reader takes the CSV of Excel
+and pandas, R's with ``row.names = FALSE``, and PostgreSQL's ``COPY … CSV``. It refuses blanks
+beside quotes, ``\"`` for a quote (MySQL), UTF-16, and files without column names. Text is taken as
+it stands: ``NA``, ``\N`` and ``NULL`` are text.
 """
 
 import csv
@@ -29,14 +28,14 @@ FORM = (
     "fields in every record as in the first line"
 )
 _PIECE = 2**19
-_USUAL_LINE = 2_000_000  # duckdb's own limit
+_USUAL_LINE = 2_000_000  # the default limit of duckdb
 
 
 def open_csv(paths: Sequence[str], connection: Any, dialect: Dialect = USUAL) -> Any:
-    """A duckdb relation of text columns; each file is checked by itself.
+    """Return a duckdb relation of text columns; each file is checked by itself.
 
     Raises:
-        DataError: a quote where none may stand, or no first line of column names, or several
+        DataError: a quote where none is allowed, or no first line of column names, or several
             files that differ in these or in kind.
     """
     files = [Plain(path, dialect) for path in paths]
@@ -70,35 +69,35 @@ def open_csv(paths: Sequence[str], connection: Any, dialect: Dialect = USUAL) ->
         null_padding=False,
         allow_quoted_nulls=False,
         hive_partitioning=False,
-        # where one thread's piece of the file begins inside a quoted field, several threads can
-        # fail
+        # if one thread's piece of the file begins inside a quoted field, several threads can fail
         parallel=usual and not several_lines,
         **({} if longest < _USUAL_LINE else {"max_line_size": longest}),
     )
 
 
 def check_quotes(path: str, dialect: Dialect) -> None:
-    """Refuse quotes where none may stand.
+    """Raise DataError for a quote where none is allowed.
 
     Raises:
-        DataError: there is one.
+        DataError: there is such a quote.
     """
     _check_bytes(Plain(path, dialect))
 
 
 def text_number(column: str) -> str:
-    """SQL of a column of text as a double; NULL where it is none.
+    """Return the SQL of a text column as a double, which is NULL if the text is no number.
 
-    duckdb takes 1_0 for ten, and +-1 for minus one. What stands around the column keeps it from
-    moving the cast into its CSV reader, where it fails instead of giving NULL.
+    Without the condition, duckdb takes 1_0 for ten, and +-1 for minus one. The CASE around the
+    column keeps duckdb from moving the cast into its CSV reader, where it fails instead of giving
+    NULL.
     """
     strange = f"contains({column}, '_') OR contains({column}, '+-')"
     return f"TRY_CAST(CASE WHEN NOT ({strange}) THEN trim({column}) END AS DOUBLE)"
 
 
 def _header(plain: Plain, dialect: Dialect) -> list[str]:
-    # bytes of rows that are no text are the engine's to refuse: here the first few would answer for
-    # all
+    # Bytes of rows that are no text are refused by the engine: an error here would depend on the
+    # first rows of the file only.
     with (
         plain.open() as file,
         io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="") as text,
@@ -156,7 +155,7 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
 
 
 def _other_delimiter(plain: Plain) -> str | None:
-    """What the first line, which is public, seems to have between its names."""
+    """Return another delimiter that the first line, which is public, seems to use, or None."""
     with plain.open() as file:
         line = file.readline(_PIECE).decode("utf-8", "replace")
     for mark in filter(lambda mark: mark != plain.delimiter, ";\t|,"):
@@ -178,12 +177,12 @@ _QUOTES = (
 
 
 class _Checked(NamedTuple):
-    """What a file's bytes say.
+    """Facts about the bytes of a file.
 
     Attributes:
         several_lines: whether quoted fields hold line ends.
-        longest: more than the longest record's bytes.
-        length: all bytes.
+        longest: an upper bound on the bytes of a record.
+        length: the number of all bytes.
     """
 
     several_lines: bool
@@ -192,9 +191,9 @@ class _Checked(NamedTuple):
 
 
 def _check_bytes(plain: Plain) -> _Checked:
-    """What the bytes of a file say.
+    """Check the bytes of a file, and return facts about them.
 
-    Quotes alternate: a doubled one closes its field and opens it again at once.
+    Opening and closing quotes alternate: a doubled quote closes its field and opens it again.
 
     Raises:
         DataError: a quote beside which no field begins or ends, or line ends of several kinds.
@@ -215,7 +214,7 @@ def _check_bytes(plain: Plain) -> _Checked:
                 quotes = own == ord(quote)
                 within = ((np.cumsum(quotes, dtype=np.uint8) + np.uint8(inside)) & 1).view(
                     bool
-                )  # after each byte
+                )  # whether a field is open after each byte
                 beside = (
                     (around == ord("\n"))
                     | (around == ord("\r"))
@@ -248,7 +247,7 @@ def _check_bytes(plain: Plain) -> _Checked:
 
 
 def _pieces(plain: Plain) -> Iterator[tuple[bytes, bytes]]:
-    """The text's bytes, each piece with the byte that follows; a delimiter follows the last."""
+    """Yield the text's bytes in pieces, each with the byte that follows, last a delimiter."""
     with plain.open() as file:
         piece = file.read(_PIECE)
         while piece:

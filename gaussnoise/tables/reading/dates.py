@@ -13,11 +13,11 @@ from ..schema.schema import Attribute
 from .values import FIELDS, REST, ZEROS, moment, moment_of
 
 _WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
-_NOTHING = "0001-01-01"  # in the place of text that is no date, so that none of it is ever read
+_NOTHING = "0001-01-01"  # replaces text that is no date, so that such text is never parsed
 _ANCHORED = rf"\A(?:{ISO})\z"
 _LONGEST = sum(REST)
 
-# the first and the last whole microsecond that 64 bits of nanoseconds hold
+# the first and the last whole microsecond that 64-bit nanoseconds can hold
 _NANOSECONDS = (
     datetime.datetime(1677, 9, 21, 0, 12, 43, 145225),
     datetime.datetime(2262, 4, 11, 23, 47, 16, 854775),
@@ -25,7 +25,7 @@ _NANOSECONDS = (
 
 
 def text_numbers(column: nw.Expr) -> nw.Expr:
-    """Of a column of text."""
+    """Return the moments of a column of text."""
     strict = column.str.contains(_ANCHORED)
     digits = nw.concat_str(nw.when(strict).then(column).otherwise(nw.lit(_NOTHING)), nw.lit(ZEROS))
     fields = [digits.str.slice(at, size).cast(nw.Int64) for at, size in (*FIELDS, REST)]
@@ -34,25 +34,28 @@ def text_numbers(column: nw.Expr) -> nw.Expr:
 
 
 def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
-    """Of a column of dates or of timestamps without time zone."""
+    """Return the moments of a column of dates or of timestamps without time zone."""
     if isinstance(dtype, nw.Datetime) and dtype.time_unit == "ns":
         return _nanoseconds(column)
     own = column.dt
     year, month, day = (part.cast(nw.Int64) for part in (own.year(), own.month(), own.day()))
-    year = nw.when(year >= 1, year <= 9999).then(year)  # of others products could leave 64 bits
+    # for other years, products could overflow 64 bits
+    year = nw.when(year >= 1, year <= 9999).then(year)
     if not isinstance(dtype, nw.Datetime):
         return moment((year, month, day), (0, 0, 0, 0))
     clock = [part.cast(nw.Int64) for part in (own.hour(), own.minute(), own.second())]
     micro = own.microsecond().cast(nw.Int64)
-    micro = nw.when(micro < 0).then(micro + 1_000_000).otherwise(micro)  # Spark's before 1970
+    # Spark's microseconds are negative before 1970
+    micro = nw.when(micro < 0).then(micro + 1_000_000).otherwise(micro)
     return moment((year, month, day), (*clock, micro))
 
 
 def _nanoseconds(column: nw.Expr) -> nw.Expr:
-    """Of a column of them: duckdb rounds to the nearest microsecond, others down."""
+    """Return the moments of nanoseconds: duckdb rounds to the nearest microsecond, others down."""
     early, late = (nw.lit(end) for end in _NANOSECONDS)
     before, after = column < early, column > late
-    column = nw.when(~before, ~after).then(column)  # rounded, others would leave their range
+    # other values would leave their range when rounded
+    column = nw.when(~before, ~after).then(column)
     micro = column.dt.truncate("1us")
     aside = nw.when(column > micro).then(nw.lit(1)).otherwise(nw.lit(0))
     aside = nw.when(column < micro).then(nw.lit(-1)).otherwise(aside)
@@ -64,7 +67,7 @@ def _nanoseconds(column: nw.Expr) -> nw.Expr:
 
 
 def text_moments(values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Moments of an arrow array of text, and where there are any."""
+    """Return the moments of an arrow array of text, and where there are any."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -84,18 +87,18 @@ def text_moments(values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     return moments, present
 
 
-# in microseconds since 1970: moments are of the years between
+# in microseconds since 1970; moments are of the years between these
 _DAY = 86_400 * 10**6
 _FIRST, _AFTER = place(datetime.date(1, 1, 1)), place(datetime.date(9999, 12, 31)) + _DAY
 _TICKS = {"day": 1000 * _DAY, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # in nanoseconds
 
 
 def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
-    """When bins begin, and the last tick inside, in days or parts of a second since 1970."""
+    """Return when bins begin, and the last tick inside, in days or parts of a second since 1970."""
     *starts, end = (max(_FIRST, min(place(edge), _AFTER)) for edge in edges)
     if is_daily(edges) and end < _AFTER:
         end += _DAY
-    inside = -_ticks(-end, unit)  # the last tick up to there
+    inside = -_ticks(-end, unit)  # the last tick up to and including the end
     if is_daily(edges) or end == _AFTER:
         inside = _ticks(end, unit) - 1
     most = 2**63 - 1
@@ -104,15 +107,14 @@ def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
 
 
 def _ticks(micro: float, unit: str) -> int:
-    """The first tick from a microsecond on."""
+    """Return the first tick at or after a microsecond."""
     return -(int(micro) * -1000 // _TICKS[unit])
 
 
 def _in_microseconds(relation: Any, columns: Sequence[str]) -> Any:
-    """An ibis expression with nulls for seconds so far away that microseconds leave duckdb's 64
-    bits.
+    """Return an ibis expression with nulls for timestamps that microseconds cannot hold in duckdb.
 
-    Those of other databases are left as they are.
+    Tables of other databases are left as they are.
     """
     if relation.get_backend().name != "duckdb":
         return relation
@@ -125,10 +127,9 @@ Types = Mapping[str, nw.dtypes.DType]
 def with_numbers(
     frame: Any, attributes: Sequence[Attribute], types: Types
 ) -> tuple[Any, list[Attribute], Types]:
-    """The frame with a column of numbers beside each column of dates.
+    """Return the frame with a column of numbers for each column of dates.
 
-    With it the attributes with the names of the columns that are to be read, and the types of
-    all.
+    Return also the attributes with the names of the columns to read, and the types of all columns.
     """
     dated = [attribute for attribute in attributes if is_dated(attribute.edges)]
     if not dated:

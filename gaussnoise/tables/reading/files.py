@@ -1,4 +1,4 @@
-"""Which files a table is: one file, several, all that a pattern finds, or a folder of Parquet."""
+"""The files of a table: one file, several, those of a pattern, or a folder of Parquet."""
 
 import glob
 import os
@@ -14,17 +14,17 @@ _PARQUET = (".parquet", ".pq")
 
 
 def written_in(table: object, dialect: Dialect) -> object:
-    """The table; files of which nothing is said are in this dialect."""
+    """Return the table; its files get this dialect unless they have one."""
     return table if isinstance(table, Files) or not is_path(table) else Files(table, dialect)
 
 
 def dialect_of(table: object) -> Dialect:
-    """How a table's files are written."""
+    """Return the dialect of a table's files."""
     return table.dialect if isinstance(table, Files) else USUAL
 
 
 def is_path(table: object) -> bool:
-    """Whether a table is given by where its files are."""
+    """Return whether a table is given by the paths of its files."""
     table = _paths(table)
     if isinstance(table, list | tuple):
         return bool(table) and all(isinstance(path, str | os.PathLike) for path in table)
@@ -32,14 +32,15 @@ def is_path(table: object) -> bool:
 
 
 def is_csv(table: Any) -> bool:
-    """Whether the names of a table's files say that all columns are read as text: CSV or TSV,
-    perhaps compressed, or what :mod:`.office` reads.
+    """Return whether the names of a table's files say that all columns are read as text.
+
+    These are CSV or TSV, maybe compressed, or the files that :mod:`.office` reads.
     """
     if not is_path(table):
         return False
     try:
         names: list[Any] = table_files(table)
-    except DataError:  # whoever opens them says so
+    except DataError:  # the function that opens them raises the error
         paths = _paths(table)
         names = list(paths) if isinstance(paths, list | tuple) else [paths]
     return all(_is_text(os.fspath(name).lower()) for name in names)
@@ -55,15 +56,16 @@ def _is_text(name: str) -> bool:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file's name says Parquet."""
+    """Return whether a file's name says that it is Parquet."""
     return path.lower().endswith(_PARQUET)
 
 
 def table_files(table: Any) -> list[str]:
-    """The files of a table, each once, sorted within a pattern or a folder.
+    """Return the files of a table, each once, sorted within a pattern or a folder.
 
-    A name of a file is that file, whatever characters it has. Of a folder, these are the Parquet
-    files in it and below, but for names that begin with a dot or an underscore.
+    The name of an existing file is that file, even if it has characters of a pattern. Of a folder,
+    these are all Parquet files in it and below, without names that begin with a dot or an
+    underscore.
 
     Raises:
         DataError: there are none, or one of them twice.
@@ -71,10 +73,10 @@ def table_files(table: Any) -> list[str]:
     table = _paths(table)
     several = isinstance(table, list | tuple)
     paths = [os.fspath(path) for path in (table if several else [table])]
-    # a list that was meant as data is not to be quoted
+    # a list that was meant as data must not be quoted
     said = [f"entry {k} of the list" for k in range(1, len(paths) + 1)] if several else paths
     files = [file for path, name in zip(paths, said, strict=True) for file in _files_of(path, name)]
-    # duckdb takes ~ for the home directory
+    # duckdb expands ~ to the home directory
     files = [os.path.join(os.curdir, file) if file.startswith("~") else file for file in files]
     if len({os.path.realpath(file) for file in files}) < len(files):
         raise DataError("table: expected distinct files, got one twice: its rows would count twice")
@@ -93,7 +95,7 @@ def _files_of(path: str, name: str) -> list[str]:
                 f"table: no Parquet files in {name}; hint: for CSV files a pattern: folder/*.csv"
             )
         return sorted(files)
-    if os.path.exists(path):  # a pipe, a socket or a device would be waited for without end
+    if os.path.exists(path):  # opening a pipe, a socket or a device might wait forever
         raise DataError(f"table: {name} is not a regular file; hint: copy what it gives to a file")
     files = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
     if not files:
@@ -106,12 +108,12 @@ def _hidden(path: str) -> bool:
 
 
 def partition_columns(table: object, files: list[str]) -> list[str]:
-    """Columns that the names of folders tell, as in ``sales/year=2024/part-0.parquet`` (Hive).
+    """Return the columns in folder names, as in ``sales/year=2024/part-0.parquet`` (Hive).
 
-    Of a folder, those below it; of patterns and lists, those that all files have.
+    For a folder, these are the names below it; for patterns and lists, those that all files have.
 
     Raises:
-        DataError: not the same ones for every file of a folder.
+        DataError: they differ between files of a folder.
     """
     place: Any = _paths(table)
     folder = isinstance(place, str | os.PathLike) and os.path.isdir(place)
@@ -128,16 +130,16 @@ def partition_columns(table: object, files: list[str]) -> list[str]:
 
 
 def keys_of(path: str) -> tuple[str, ...]:
-    """What the folders of a path tell: year of ``year=2024``."""
+    """Return the keys in the folder names of a path: ``year`` for ``year=2024``."""
     return tuple(p.partition("=")[0] for p in path.split(os.sep)[:-1] if "=" in p)
 
 
 def state_of(table: object) -> object:
-    """Names, sizes and modification times of a table's files; None for what is in no file."""
+    """Return names, sizes and modification times of a table's files; None if it is in no file."""
     if not is_path(table):
         return None
     try:
         stats = [(file, os.stat(file)) for file in table_files(table)]
     except (OSError, DataError):
-        return None  # whoever opens them says so
+        return None  # the function that opens them raises the error
     return [(file, status.st_size, status.st_mtime_ns) for file, status in stats]

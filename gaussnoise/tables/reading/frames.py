@@ -1,4 +1,4 @@
-"""Opening a table in whatever engine holds it, and keeping what engines say about it."""
+"""Opening a table in any engine, without showing the engine's messages, which may quote records."""
 
 import contextlib
 import glob
@@ -19,16 +19,16 @@ from .office import is_office, open_office
 
 Result = TypeVar("Result")
 
-_POLARS = (1, 2)  # the oldest version that counts nanoseconds right
+_POLARS = (1, 2)  # the oldest version that counts nanoseconds correctly
 _ASIDE = "gaussnoise-reader"  # the name of a thread that the main thread waits for
 _opened: weakref.WeakSet[Any] = weakref.WeakSet()  # connections of such threads
 
 
 def open_table(table: object, numbers: Sequence[str] = ()) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
-    """The table as a frame; CSV comes as text.
+    """Return the table as a frame, in which CSV columns are text.
 
-    ``numbers`` are the columns that are read as numbers: of files with another decimal mark, these
-    come with a point.
+    ``numbers`` are the columns that are read as numbers: in files with another decimal mark, their
+    mark is replaced by a point.
     """
     if is_path(table):
         return nw.from_native(
@@ -49,13 +49,13 @@ def open_table(table: object, numbers: Sequence[str] = ()) -> nw.DataFrame[Any] 
 
 
 def frame_backend(table: object) -> Any:
-    """The dataframe library results come back in: the caller's own if it is eager, else pyarrow."""
+    """Return the library that results come back in: the caller's if it is eager, else pyarrow."""
     if is_path(table):
         return "pyarrow"
     frame = native_frame(table)
     implementation = (
         frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
-    )  # refused later
+    )  # other objects are refused later
     eager = implementation in (
         nw.Implementation.PANDAS,
         nw.Implementation.POLARS,
@@ -65,7 +65,7 @@ def frame_backend(table: object) -> Any:
 
 
 def native_frame(table: object) -> object:
-    """A frame; what is none, as it is."""
+    """Return a narwhals frame; other objects are returned unchanged."""
 
     def opened() -> object:
         try:
@@ -106,11 +106,13 @@ def guarded(
     *,
     engine: nw.Implementation | None = None,
 ) -> Result:
-    """``action()``; an engine's own error is replaced, since it may quote records.
+    """Return ``action()``; an engine's own error is replaced, since it may quote records.
 
-    Spark's logs quote them as well and are kept quiet meanwhile: those of its driver, not those of
-    executors elsewhere. ``engine`` is whose work the action is, where that is known: duckdb's is
-    done aside.
+    Spark's logs quote them as well, and are turned off meanwhile: those of its driver, but not
+    those
+    of executors elsewhere. ``engine`` is the library that does the work, if it is known: duckdb's
+    is
+    done in another thread.
     """
     try:
         with _quiet_spark():
@@ -119,7 +121,7 @@ def guarded(
         raise
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 (every engine has its own errors; polars panics with no Exception)
+    except BaseException as error:  # noqa: BLE001 (engines raise any error; a panic of polars is no Exception)
         kind, interrupted = type(error).__name__, _interrupted(error)
     # raised outside the handler, so that not even __context__ leads to the original
     if interrupted:
@@ -130,9 +132,9 @@ def guarded(
 
 
 def _aside(action: Callable[[], Result]) -> Result:
-    """``action()`` in another thread, for which the main thread waits where Python heeds signals.
+    """Return ``action()``, run in another thread while the main thread waits for signals.
 
-    A signal that Python handles while duckdb works in the main thread may be lost in there, or end
+    A signal that Python handles while duckdb works in the main thread may be lost there, or end
     the process.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -142,13 +144,13 @@ def _aside(action: Callable[[], Result]) -> Result:
         try:
             while not futures.wait(
                 [done], timeout=1
-            ).done:  # the system may hand a signal to any thread
+            ).done:  # with a timeout, since the system may deliver a signal to any thread
                 pass
             return done.result()
         finally:
             while (
                 not done.done()
-            ):  # more than once: between two queries there is nothing to interrupt
+            ):  # repeated, since between two queries there is nothing to interrupt
                 for connection in list(_opened):
                     connection.interrupt()
                 futures.wait([done], timeout=0.1)
@@ -156,12 +158,12 @@ def _aside(action: Callable[[], Result]) -> Result:
 
 @contextlib.contextmanager
 def _quiet_spark() -> Iterator[None]:
-    """No logs of a Spark session in this process, where there is one."""
+    """Turn off the logs of a Spark session in this process, if there is one."""
     core = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
     context = getattr(getattr(core, "SparkContext", None), "_active_spark_context", None)
     quiet = []
     if "pyspark" in sys.modules:
-        with contextlib.suppress(ImportError):  # before version 4 nothing is logged there
+        with contextlib.suppress(ImportError):  # before version 4 Spark has no such logs
             from pyspark.logger import PySparkLogger
 
             quiet = [
@@ -215,8 +217,9 @@ def _await_tasks(context: Any) -> None:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether an engine's error stands for Ctrl-C: duckdb and arrow have their own, others wrap
-    Python's.
+    """Return whether an engine's error stands for Ctrl-C.
+
+    The engines duckdb and arrow have errors of their own for it, others wrap Python's.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -254,9 +257,9 @@ def _open_files(table: object, numbers: Sequence[str]) -> Any:
 
 
 def _with_points(text: Any, numbers: Sequence[str]) -> Any:
-    """The relation, in which comma and point change places in these columns.
+    """Return the relation with comma and point exchanged in these columns.
 
-    So a text with the other mark is no number, and texts that differ still do.
+    So a text with the other mark is not a number, and texts that differ still differ.
     """
     columns = (
         f"translate({sql(name)}, ',.', '.,') AS {sql(name)}" if name in numbers else sql(name)
@@ -266,7 +269,7 @@ def _with_points(text: Any, numbers: Sequence[str]) -> Any:
 
 
 def _open_parquet(files: list[str], partitions: list[str]) -> Any:
-    """A duckdb relation; partitions come as text."""
+    """Return a duckdb relation of Parquet files; partition columns are text."""
     connection = _connect()
     parts = [connection.read_parquet(glob.escape(f), hive_partitioning=False) for f in files]
     if any((one.columns, one.types) != (parts[0].columns, parts[0].types) for one in parts[1:]):
@@ -286,7 +289,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Any:
             if len(files) == 1
             else connection.read_parquet([glob.escape(f) for f in files], hive_partitioning=False)
         )
-    # duckdb takes the folders' word, also above the table, for that of the files
+    # where folders and files both have a column, also above the table, duckdb takes the folders'
     others = [key for key in keys_of(files[0]) if key not in partitions]
     if len(others) > len(_told_by_folders(others, columns)):
         raise DataError(
@@ -302,7 +305,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Any:
 
 
 def _has_milliseconds(files: list[str]) -> bool:
-    """Whether timestamps are in milliseconds: duckdb fails at far ones while it reads a file."""
+    """Return whether timestamps are in milliseconds, of which duckdb fails to read far ones."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -312,15 +315,15 @@ def _has_milliseconds(files: list[str]) -> bool:
 
 
 def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Partitions that are no columns of the files as well; such columns are as the files say."""
+    """Return the partitions that are no columns of the files, which take precedence."""
     inside = {column.lower() for column in columns}
     return [name for name in partitions if name.lower() not in inside]
 
 
 def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
-    """Columns that are text because nothing says what type they have.
+    """Return the columns that are text because nothing declares their type.
 
-    Those of CSV, and partitions of folders.
+    These are the columns of CSV, and the partitions of folders.
     """
     if not is_path(table):
         return ()
@@ -339,9 +342,9 @@ def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
 
 
 def without_zone(table: object) -> tuple[str, ...]:
-    """Columns of Parquet's INT96, Spark's usual timestamps, of which no file says the time zone.
+    """Return columns of INT96, Spark's usual timestamps, whose time zone no Parquet file states.
 
-    None where files cannot be read: opening them says so.
+    Return none if files cannot be read, since opening them raises an error.
     """
     from pyarrow import parquet
 
@@ -355,16 +358,17 @@ def without_zone(table: object) -> tuple[str, ...]:
 
 
 def literal(text: str) -> str:
-    """A quoted text."""
+    """Return a text quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _connect() -> Any:
-    """An engine in memory that never writes: by default duckdb spills into ``.tmp`` of the current
-    directory.
+    """Return a connection to an engine in memory that never writes to disk.
 
-    It takes what Parquet says about a block of rows for true of each, also of NaN, which is left
-    out there: what becomes of one row would depend on others.
+    By default duckdb writes to ``.tmp`` in the current directory when memory is short.
+
+    One optimizer is disabled: it takes the statistics of a block of Parquet rows to hold for each
+    row, also for NaN, which they leave out. What is done with one row would depend on other rows.
     """
     import duckdb
 
@@ -379,22 +383,22 @@ def _connect() -> Any:
 
 
 def type_name(dtype: nw.dtypes.DType) -> str:
-    """A type without what it holds: those of enumerations and structures write out values."""
+    """Return a type's name without its parameters, in which enumerations list values."""
     return dtype.base_type().__name__
 
 
 def is_zoned(dtype: nw.dtypes.DType) -> bool:
-    """Whether a column is of timestamps with a time zone."""
+    """Return whether a column has timestamps with a time zone."""
     return isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
 
 
 def sql(name: str) -> str:
-    """A quoted identifier."""
+    """Return an identifier quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def zone_hint(engine: nw.Implementation) -> str:
-    """How to make local times of timestamps with a time zone, where the records live."""
+    """Return how to make local times of timestamps with a time zone, in this engine."""
     named = {
         nw.Implementation.POLARS: "column.dt.replace_time_zone(None) in polars",
         nw.Implementation.PYARROW: "pyarrow.compute.local_timestamp(column) in pyarrow",

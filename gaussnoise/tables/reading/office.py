@@ -1,9 +1,9 @@
 """Workbooks of Excel and files of SPSS, Stata and SAS, as the text that CSV would hold.
 
-A cell becomes text by itself, and what else is known of a column is what the file declares: dates
-by the column's format, missing values by the user's list of them, labels of values. Where a schema
-reads a column as a number (edges, clip, integer categories), values are codes; elsewhere those
-that have a label are that label.
+A cell becomes text by itself. Everything else about a column is what the file declares: dates by
+the column's format, missing values by the user's list of them, and labels of values. If a schema
+reads a column as a number (edges, clip, integer categories), its values are codes; otherwise values
+that have a label are replaced by it.
 """
 
 import datetime
@@ -20,8 +20,8 @@ from .values import INEXACT
 
 STATISTICS = (".sav", ".zsav", ".dta", ".sas7bdat")
 OFFICE = (".xlsx", *STATISTICS)
-_ROWS = 2**16  # at once as Python's objects
-_MOST_CELLS = 2**25  # of a sheet, about a gigabyte, however few are filled
+_ROWS = 2**16  # rows that are Python objects at one time
+_MOST_CELLS = 2**25  # in a sheet, filled or not; they take about a gigabyte
 _CELL = re.compile(rb"<(?:\w+:)?c\s[^>]*?\br=[\"']([A-Z]{1,3})[0-9]+")
 _ROW = re.compile(rb"<(?:\w+:)?row\s[^>]*?\br=[\"']([0-9]{1,7})")
 
@@ -29,17 +29,17 @@ Rows = Iterable[Sequence[str | None]]
 
 
 def is_office(path: str) -> bool:
-    """Whether a file's name says one of these."""
+    """Return whether a file's name says that it is one of these."""
     return path.lower().endswith(OFFICE)
 
 
 def open_office(paths: Sequence[str], connection: Any, numbers: Sequence[str] = ()) -> Any:
-    """A duckdb relation of text columns, in this machine's memory.
+    """Return a duckdb relation of text columns, in this machine's memory.
 
     Args:
-        paths: of the files.
-        connection: of duckdb.
-        numbers: columns in which a value is its code, also where it has a label.
+        paths: the files.
+        connection: a connection of duckdb.
+        numbers: columns in which a value is its code, even if it has a label.
 
     Raises:
         DataError: no reader is installed, no first row of distinct names, several sheets, or files
@@ -66,7 +66,7 @@ Columns = Iterator[Sequence[Sequence[str | None]]]  # the text of every column, 
 
 
 def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
-    """Names and text of the columns that have a name in the first row of the only sheet."""
+    """Return names and text of the columns that have a name in the first row of the only sheet."""
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:
@@ -92,7 +92,7 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
 def _check_extent(path: str) -> None:
     """Refuse sheets whose cells are so far apart that their reader would take all memory.
 
-    It makes room for every cell up to the furthest one, and ends the process where there is none.
+    The reader allocates every cell up to the furthest one, and ends the process if it cannot.
     """
     with zipfile.ZipFile(path) as book:
         for name in filter(re.compile(r"xl/worksheets/[^/]*\.xml").fullmatch, book.namelist()):
@@ -100,7 +100,8 @@ def _check_extent(path: str) -> None:
             with book.open(name) as sheet:
                 while piece := sheet.read(2**20):
                     text = rest + piece
-                    whole = text.rfind(b"<")  # what follows may be a part of a tag
+                    # the text after the last tag's beginning may be a part of a tag
+                    whole = text.rfind(b"<")
                     found = _CELL.findall(text, 0, whole)
                     rows = max(rows, *map(int, _ROW.findall(text, 0, whole)), 1)
                     cells, columns, rest = cells + len(found), columns.union(found), text[whole:]
@@ -125,7 +126,7 @@ def _transposed(rows: Rows) -> Columns:
 
 
 def cell_text(value: object) -> str | None:
-    """What CSV would hold for a cell; None for an empty one."""
+    """Return the text that CSV would hold for a cell, or None for an empty one."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):
@@ -142,14 +143,14 @@ _READERS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
 
 
 def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
-    """Names and text of the columns of SPSS, Stata or SAS."""
+    """Return names and text of the columns of an SPSS, Stata or SAS file."""
     try:
         import pyreadstat
     except ImportError:
         raise _missing("pyreadstat") from None
     end = Path(path).suffix.lower()
     read = getattr(pyreadstat, _READERS.get(end, "read_sas7bdat"))
-    # dates beyond Python's would fail, and a value is missing if the file's list of them says so
+    # dates beyond Python's calendar would fail; a value is missing if the file's list says so
     options = {"disable_datetime_conversion": True, "output_format": "dict", "user_missing": False}
     _, said = read(path, metadataonly=True, disable_datetime_conversion=True)
     names = list(said.column_names)
@@ -175,7 +176,7 @@ def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
 
 
 def _text_of(format: str, labels: Mapping[Any, str], end: str) -> Callable[[Any], str | None]:
-    """From a value of a column to its text, by what the file declares of the column."""
+    """Return a function from a column's values to text, by what the file declares about it."""
     date = _as_date(format or "", end)
 
     def text(value: Any) -> str | None:
@@ -197,9 +198,9 @@ _SAS_TIMES = re.compile(r"(DATETIME|DATEAMPM|MDYAMPM|(IS|E|B)8601D[TN])[0-9.]*")
 
 
 def _as_date(format: str, end: str) -> Callable[[float], str | None] | None:
-    """How a column of this format becomes dates, or dates with times; None where it is neither."""
+    """Return a function from values of this format to dates or times; None for other formats."""
     day, time, origin, seconds = False, False, _SAS_AND_STATA, 1.0
-    if end == ".dta":  # days, or milliseconds; %tC counts leap seconds and stays a number
+    if end == ".dta":  # days or milliseconds; %tC counts leap seconds and is left as a number
         day, time = format.startswith(("%td", "%d")), format.startswith("%tc")
         seconds = 86400.0 if day else 1e-3
     elif end == ".sas7bdat":
@@ -217,7 +218,7 @@ def _as_date(format: str, end: str) -> Callable[[float], str | None] | None:
         try:
             moment = origin + datetime.timedelta(seconds=value * seconds)
         except OverflowError:
-            return cell_text(value)  # in no calendar of Python's
+            return cell_text(value)  # it is outside of Python's calendar
         return moment.date().isoformat() if day else moment.isoformat(" ")
 
     return date

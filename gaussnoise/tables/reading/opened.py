@@ -1,4 +1,4 @@
-"""A table whose columns can be read: what each of them is, by its declaration and never by rows."""
+"""An opened table, and the declared types of its columns, which do not depend on its rows."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ from .frames import guarded, open_table, sql, text_columns
 from .values import Form
 
 TASK = "read the table's columns"
-_NO_VALUES = ("null", "void")  # types of columns that hold nothing but nulls
-_OF_ANY_VALUE = ("variant", "json")  # types that say nothing of a value
+_NO_VALUES = ("null", "void")  # types of columns that hold only nulls
+_OF_ANY_VALUE = ("variant", "json")  # types that tell nothing about a value
 
 
 @final
@@ -25,11 +25,11 @@ class Opened:
     """An open table.
 
     Attributes:
-        frame: of narwhals.
-        names: of all columns.
-        types: of the columns that were asked for.
-        text: those of them that are text because nothing says what type they have.
-        untyped: whether rows may decide on the types of columns.
+        frame: a narwhals frame.
+        names: the names of all columns.
+        types: the types of the columns that were asked for.
+        text: those of them that are text because nothing declares their type.
+        untyped: whether the types of columns may depend on rows.
     """
 
     frame: Any
@@ -40,11 +40,11 @@ class Opened:
 
     @property
     def engine(self) -> nw.Implementation:
-        """Which library holds the table."""
+        """The library that holds the table."""
         return self.frame.implementation
 
     def form(self, column: str) -> Form:
-        """What is known of the values of a column."""
+        """Return what is known about the values of a column."""
         if self.untyped:
             return Form.UNTYPED
         return Form.TEXT if column in self.text else Form.TYPED
@@ -57,10 +57,10 @@ def opened(
 
     Args:
         table: as for :func:`gaussnoise.tables.reading.frames.open_table`.
-        wanted: names of columns, with types for those that have none, since all is null in them.
-            Text of those of numbers is read as numbers: with the file's decimal mark, and as codes
+        wanted: names of columns, with a type for those that hold only nulls and have none. In
+            columns of numbers, text is read as numbers: with the file's decimal mark, and as codes
             where values have labels.
-        person: which of them says whose row it is.
+        person: the one of them that says which person a row belongs to.
 
     Raises:
         DataError: a column that is missing, or of a type that is not read.
@@ -92,16 +92,16 @@ def opened(
 
 
 def is_untyped(frame: Any) -> bool:
-    """Whether rows may decide on the types of a frame's columns."""
+    """Return whether the types of a frame's columns may depend on rows."""
     engine = frame.implementation
     return engine.is_pandas_like() or engine == nw.Implementation.DASK
 
 
 def _type_in_pandas(frame: Any, name: str) -> nw.dtypes.DType:
-    """Narwhals looks at objects for what they are, and some raise when they are looked at."""
+    """Return the type of a pandas column; Object if narwhals fails to inspect its objects."""
     try:
         return frame.select(name).collect_schema()[name]
-    except Exception:  # noqa: BLE001 (objects of any kind raise anything)
+    except Exception:  # noqa: BLE001 (objects of any kind may raise any error)
         return nw.Object()
 
 
@@ -112,14 +112,17 @@ def _declared(
     wanted: Mapping[str, nw.dtypes.DType],
     person: str | None,
 ) -> tuple[Any, Mapping[str, nw.dtypes.DType], Sequence[str]]:
-    """The frame with a type for columns of nulls alone, and text in place of values of any type."""
+    """Return the frame with a type for columns of nulls, and text for columns of any type of value.
+
+    Return also the types, and the columns that are text.
+    """
     kinds = {name: _kind(frame, name) for name, t in types.items() if t == nw.Unknown}
-    if frame.implementation == nw.Implementation.DUCKDB:  # whose JSON is text to narwhals
+    if frame.implementation == nw.Implementation.DUCKDB:  # narwhals takes duckdb's JSON for text
         native = frame.to_native()
         pairs = zip(native.columns, native.types, strict=True)
         kinds |= {name: "json" for name, kind in pairs if name in types and str(kind) == "JSON"}
     for name, kind in kinds.items():
-        # values of any type may be written alike, and persons must not
+        # different values may be written in the same way, which must not merge persons
         if kind not in (*_NO_VALUES, *_OF_ANY_VALUE, "uuid") or (name, kind) == (person, "variant"):
             zoned = "tz" in kind or "zone" in kind
             hint = "local times without a time zone" if zoned else "text or numbers"
@@ -139,7 +142,7 @@ def _declared(
 
 
 def _kind(frame: Any, name: str) -> str:
-    """What the engine itself calls the type of a column, without what the type holds."""
+    """Return the engine's own name of a column's type, without its parameters."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.DUCKDB:
         kind = native.types[native.columns.index(name)]
@@ -158,7 +161,7 @@ def _kind(frame: Any, name: str) -> str:
 
 
 def _as_text(frame: Any, name: str) -> Any:
-    """The frame with a column as the text that its values are written as."""
+    """Return the frame with a column's values written as text."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.DUCKDB:
         return nw.from_native(

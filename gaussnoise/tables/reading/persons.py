@@ -1,6 +1,6 @@
 """The person that each row belongs to, in any engine.
 
-Every way here tells persons apart as :func:`gaussnoise.tables.reading.values.person_of` does.
+Every function here tells persons apart as :func:`gaussnoise.tables.reading.values.person_of` does.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,11 +19,11 @@ from .values import INEXACT, Form, Key, person_of
 
 Integers = NDArray[np.int64]
 
-PERSON = "person"  # what the column is called beside the codes c0, c1, …
+PERSON = "person"  # the name of the column of persons, next to the codes c0, c1, …
 
 
 def check_table(table: object) -> None:
-    """As :func:`check_engine`; what is no table is refused later."""
+    """Check the engine as :func:`check_engine` does; other objects are refused later."""
     frame = native_frame(table)
     if isinstance(frame, nw.DataFrame | nw.LazyFrame):
         check_engine(frame.implementation)
@@ -54,7 +54,7 @@ def check_engine(implementation: nw.Implementation) -> None:
 
 
 def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
-    """Refuse columns that may hold more than one value a row."""
+    """Raise DataError for a column that may hold more than one value a row."""
     single = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Binary, nw.Time, nw.Object)
     if not (dtype.is_numeric() or dtype.is_temporal() or dtype in single):
         raise DataError(
@@ -64,7 +64,7 @@ def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
 
 
 def no_person(column: str) -> DataError:
-    """Some row does not say whose it is."""
+    """Return the error for a row that belongs to no person."""
     return DataError(
         f"column {column!r}: expected a person in every row, got a null, empty text, or in pandas "
         'a number from 2**53 on; hint: on_outside="drop" leaves such rows out; the path of a file, '
@@ -72,7 +72,7 @@ def no_person(column: str) -> DataError:
     )
 
 
-# Where the records are here.
+# Tables in this process.
 
 
 @final
@@ -82,7 +82,7 @@ class People:
 
     Attributes:
         index: positions in ``names``, −1 for no person; shape (rows,).
-        names: every person once, as bytes that tell persons apart, made when asked for.
+        names: a function that returns distinct bytes for the persons at given positions.
     """
 
     index: Integers
@@ -90,7 +90,7 @@ class People:
 
 
 def people_of(column: nw.Series[Any], form: Form) -> People:
-    """Persons of a column of any type that is here."""
+    """Return the persons of a column of any type in this process."""
     if form is Form.UNTYPED:
         return _people_of_untyped(column.to_native())
     if column.dtype == nw.Object:
@@ -99,9 +99,10 @@ def people_of(column: nw.Series[Any], form: Form) -> People:
 
     values = arrow_of(column)
     if pa.types.is_floating(values.type):
-        numbers = values.cast(pa.float64()).fill_null(np.nan).to_numpy() + 0.0  # no -0.0
+        numbers = values.cast(pa.float64()).fill_null(np.nan).to_numpy() + 0.0  # -0.0 becomes 0.0
         values = pa.array(numbers, mask=np.isnan(numbers))
-    elif pa.types.is_temporal(values.type):  # their integers: some have no Python object
+    # times as their integers, since some have no Python object
+    elif pa.types.is_temporal(values.type):
         kind = pa.int64() if values.type.bit_width == 64 else pa.int32()
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         values = pa.chunked_array([chunk.view(kind) for chunk in chunks], kind)
@@ -117,7 +118,7 @@ def people_of(column: nw.Series[Any], form: Form) -> People:
 
 
 def _people_of_untyped(series: Any) -> People:
-    """Where rows decide on the type: by doubles, or by values."""
+    """Return the persons of a column whose type depends on rows, by doubles or by values."""
     column = untyped(series)
     if column.doubles is not None:
         import pyarrow as pa
@@ -137,7 +138,7 @@ def _people_of_untyped(series: Any) -> People:
         person = person_of(text, Form.UNTYPED)
         return -1 if person is None else codes.setdefault(person, len(codes))
 
-    alike = column.looked_up(code, -2, np.int64)  # -2 for text that is itself alone
+    alike = column.looked_up(code, -2, np.int64)  # -2 means text that equals only itself
     alike[pc.call_function("binary_length", [column.known]).to_numpy() == 0] = -1
     distinct, firsts = np.unique(alike, return_index=True)
     places = np.where(distinct < 0, -1, firsts)[np.searchsorted(distinct, alike)]
@@ -164,26 +165,26 @@ def _people_by_value(values: Sequence[object], form: Form) -> People:
 
 
 def _names(known: Any, wanted: Integers, form: Form) -> list[bytes]:
-    """What some persons of an arrow array are called."""
+    """Return bytes for some of the persons in an arrow array."""
     import pyarrow as pa
 
     return [_name(person_of(value, form)) for value in objects_of(known.take(pa.array(wanted)))]
 
 
 def _name(person: Key | None) -> bytes:
-    """What a person is called, in bytes that tell persons apart."""
+    """Return bytes for a person, which are different for different persons."""
     kind, value = person or ("", "")
-    # Python writes no very long integers in decimal digits
+    # in hexadecimal, since Python refuses to write very long integers in decimal digits
     if isinstance(value, int | Fraction):
         value = f"{value.numerator:x}/{value.denominator:x}"
     return f"{kind} {value}".encode(errors="surrogatepass")
 
 
-# Where another engine holds them.
+# Tables in another engine.
 
 
 def spark_person(frame: Any, dtype: nw.dtypes.DType) -> Any:
-    """The frame with whose row it is as bytes, since text may compare in other ways."""
+    """Return the frame with persons as bytes, since text may be compared in other ways."""
     from pyspark.sql import functions
 
     person = functions.col(PERSON)
@@ -193,14 +194,16 @@ def spark_person(frame: Any, dtype: nw.dtypes.DType) -> Any:
         integer = person.cast("long").cast("string")
         person = functions.when(whole, integer).otherwise(person.cast("string"))
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
-        person = functions.unix_micros(person)  # in summer time's last hour text says two of them
+        # text cannot tell the two passes of the hour when summer time ends
+        person = functions.unix_micros(person)
     if dtype != nw.Binary:
-        person = person.cast("string").cast("binary")  # as it is, also if it is no UTF-8
+        # the bytes as they are, even if they are no UTF-8
+        person = person.cast("string").cast("binary")
     return frame.withColumn(PERSON, functions.when(functions.octet_length(person) > 0, person))
 
 
 def dask_person(column: Any, form: Form) -> list[str | None]:
-    """The persons of a partition's rows, by value: as text, None for no person."""
+    """Return the persons of a partition's rows as text, None for no person, by their values."""
     people = people_of(nw.from_native(column, series_only=True), form)
     known = np.unique(people.index[people.index >= 0])
     named = dict(zip(known.tolist(), people.names(known), strict=True))

@@ -1,4 +1,4 @@
-"""A table in pieces of bounded size, whatever engine holds it."""
+"""A table in pieces of bounded size, in any engine."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -6,16 +6,16 @@ from typing import Any
 
 import narwhals as nw
 
-_CELLS = 2**20  # of a piece
+_CELLS = 2**20  # in a piece
 _FEWEST_ROWS = 64
 
 
 def pieces(
     frame: nw.DataFrame[Any] | nw.LazyFrame[Any], names: Sequence[str]
 ) -> Iterator[nw.DataFrame[Any]]:
-    """These columns of all rows, in one pass.
+    """Yield these columns of all rows in pieces, in one pass.
 
-    Spark's rows come to the driver one by one; engines that give no pieces come as a whole.
+    Spark's rows come to the driver one by one; engines that cannot give pieces give one piece.
     """
     rows = max(_FEWEST_ROWS, _CELLS // max(1, len(names)))
     chosen = frame.select(*names)
@@ -25,11 +25,11 @@ def pieces(
 
 
 def _parts(frame: nw.LazyFrame[Any], rows: int) -> Iterator[nw.DataFrame[Any]]:
-    """What an engine computes at a time."""
+    """Yield the parts that an engine computes one at a time."""
     engine, native = frame.implementation, frame.to_native()
     parts: Any = None
     if engine == nw.Implementation.DUCKDB:
-        # older versions have the other name only
+        # older versions have only the other name
         parts = (getattr(native, "to_arrow_reader", None) or native.fetch_arrow_reader)(rows)
     elif engine.is_spark_like() and hasattr(native, "toLocalIterator"):
         parts = _of_rows(native.toLocalIterator(), frame.collect_schema().names(), rows)
@@ -48,7 +48,7 @@ def _parts(frame: nw.LazyFrame[Any], rows: int) -> Iterator[nw.DataFrame[Any]]:
 
 
 def _of_rows(found: Iterator[Any], names: Sequence[str], rows: int) -> Iterator[Any]:
-    """Tables of arrow from rows of values."""
+    """Yield arrow tables made from rows of values."""
     import pyarrow as pa
 
     while some := list(itertools.islice(found, rows)):

@@ -1,6 +1,6 @@
-"""The text of a CSV file in UTF-8, out of what packs it and of the encoding it is written in.
+"""The text of a CSV file in UTF-8, unpacked and converted from its encoding.
 
-It is unpacked and written anew piece by piece whenever it is read: nothing of it is kept in memory
+It is unpacked and converted piece by piece each time it is read: nothing of it is kept in memory
 or in another file.
 """
 
@@ -24,7 +24,7 @@ _protocols = itertools.count()
 
 
 def name_of(path: str) -> str:
-    """The name of the text that a file holds: without what packs it; in an archive, its own."""
+    """Return the name of the text in a file, without a packing suffix; of an archive's member."""
     if path.lower().endswith(".zip"):
         with _archive(path) as archive:
             return _member(archive)
@@ -35,13 +35,14 @@ class Plain:
     """A text file, and where its text begins: after a byte order mark, or a line ``sep=;``.
 
     Attributes:
-        path: of the file.
-        delimiter: between fields.
-        quote: around fields, or none.
-        is_usual: whether duckdb reads the file as it is.
+        path: the path of the file.
+        delimiter: the character between fields.
+        quote: the character around fields, or an empty text.
+        is_usual: whether duckdb can read the file as it is.
 
     Raises:
-        DataError: UTF-16, another mark or ``sep=`` than the dialect says, an archive of several.
+        DataError: UTF-16; a mark or ``sep=`` that contradicts the dialect; an archive of several
+            files.
     """
 
     def __init__(self, path: str, dialect: Dialect) -> None:
@@ -72,18 +73,18 @@ class Plain:
         self.is_usual = bare and usual and self.characters is None
 
     def open(self) -> Any:
-        """The text in UTF-8, without a mark."""
+        """Return a stream of the text in UTF-8, without a byte order mark."""
         return self.begin() if self.is_usual else io.BufferedReader(_Text(self), _PIECE)
 
     def begin(self) -> Any:
-        """The text as it is written."""
+        """Return a stream of the text in its own encoding."""
         file = unpacked(self.path)
         file.read(self.start)
         return file
 
 
 class _Text(io.RawIOBase):
-    """Bytes of UTF-8; going back begins anew."""
+    """A stream of UTF-8 bytes; seeking back reads the file again from its beginning."""
 
     def __init__(self, plain: Plain) -> None:
         self._plain = plain
@@ -99,7 +100,7 @@ class _Text(io.RawIOBase):
         if not self._left:
             piece = self._file.read(_PIECE)
             if self._plain.characters is not None:
-                # a string maps bytes to its characters, which the stubs of types do not know
+                # the table of characters is a string, which the type stubs do not allow
                 text, _ = codecs.charmap_decode(piece, "strict", self._plain.characters)  # pyright: ignore[reportArgumentType]
                 piece = text.encode()
             self._left = piece
@@ -129,7 +130,7 @@ class _Text(io.RawIOBase):
 
 
 def unpacked(path: str) -> Any:
-    """The bytes of a file, or of what it packs."""
+    """Return a stream of the bytes of a file, unpacked."""
     end = os.path.splitext(path)[1].lower()
     if end == ".gz":
         return gzip.open(path, "rb")
@@ -154,7 +155,7 @@ def _archive(path: str) -> Any:
 
 
 def _member(archive: Any) -> str:
-    """The only file of an archive, but for what macOS adds."""
+    """Return the only file of an archive, apart from those that macOS adds."""
     found = [
         one
         for one in archive.infolist()
@@ -169,7 +170,7 @@ def _member(archive: Any) -> str:
 
 
 def served(files: Mapping[Plain, int], connection: Any) -> list[str]:
-    """Names under which duckdb reads these texts, of so many bytes each."""
+    """Return names under which duckdb reads these texts; the values are their lengths in bytes."""
     import datetime
 
     import fsspec

@@ -1,6 +1,6 @@
-"""Which dialect files seem to be written in: for drafts, which look at rows, and for nothing else.
+"""The dialect that files seem to be written in: only for drafts, which look at rows.
 
-What is released is read as its owner states, who checks a draft by hand.
+A release reads a table in the dialect that its owner states, who checks a draft by hand.
 """
 
 import codecs
@@ -22,14 +22,15 @@ from .plain import name_of, unpacked
 
 _SAMPLE = 2**20
 _MOST_RECORDS = 200
-# with three digits the comma may stand between thousands
+# a comma before three digits may separate thousands
 _COMMA = re.compile(r"\s*[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})\s*")
 _POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+\s*")
 
 
 def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
-    """The dialect in which the first file of a table seems to be written, where it is not stated;
-    the usual one for what is no CSV.
+    """Return the dialect in which the first file of a table seems to be written.
+
+    What is stated is kept. If the table is no CSV, the stated dialect is returned.
     """
     path = next(iter(table_files(table) if is_csv(table) else ()), None)
     if path is None or is_office(path):
@@ -53,11 +54,11 @@ def _fits(path: str, dialect: Dialect) -> bool:
 
 
 def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
-    """A dialect, its quote as stated, and whether fields begin with the usual one."""
+    """Return a dialect with the stated quote, and whether fields begin with the usual quote."""
     encoding = _encoding(path) if stated.encoding == USUAL.encoding else stated.encoding
     with unpacked(path) as file:
         sample = file.read(_SAMPLE).decode(encoding, "replace").removeprefix("\ufeff")
-    # the last line of a longer file may be cut
+    # the last line of a longer file may be cut off
     lines = list(io.StringIO(sample, newline=""))[: None if len(sample) < _SAMPLE else -1]
     first = lines[0].strip('\r\n"') if lines else ""
     delimiter, quote = stated.delimiter, stated.quote or '"'
@@ -78,7 +79,7 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
 
 
 def _encoding(path: str) -> str:
-    """UTF-8 where all of a file is, else that of Windows in Western Europe."""
+    """Return UTF-8 if all of the file is valid, otherwise the encoding of Western Windows."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with unpacked(path) as file:
         try:
@@ -99,14 +100,13 @@ def _records(lines: Sequence[str], delimiter: str, quote: str) -> list[list[str]
 
 
 def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, int]:
-    """Whether all records have as many fields as the first, and how many."""
+    """Return whether all records have the same number of fields, and the largest number."""
     lengths = Counter(map(len, _records(lines, delimiter, quote)))
     return len(lengths) == 1, max(lengths, default=0)
 
 
 def decimal_columns(table: object) -> list[str]:
-    """Columns of CSV with decimal commas that hold numbers mostly, and no other mark beside
-    them.
+    """Return CSV columns with decimal commas where most values, and all with marks, are numbers.
 
     A draft reads them as numbers.
     """

@@ -1,9 +1,9 @@
-"""Clipped numbers as steps: how far a number lies above the lower end of its interval.
+"""Clipped numbers as steps: how far a number is above the lower end of its interval.
 
-A record's number becomes ``1 + floor(t m + ½)``, ``t = (x − low) / (high − low)`` after clipping,
-in :data:`STEPS` m; 0 where there is none. Every engine computes it in doubles by the same
-operations, and holds it between 1 and ``m + 1`` as an integer, so that privacy rests on no rounding
-of any engine.
+A record's number becomes ``1 + floor(t m + ½)``, with ``t = (x − low) / (high − low)`` after
+clipping and m = :data:`STEPS`; 0 if there is no number. Every engine computes it in doubles by the
+same operations, and restricts it to 1 to ``m + 1`` as an integer, so that privacy does not depend
+on an engine's rounding.
 """
 
 import math
@@ -18,13 +18,13 @@ from ..schema.schema import Attribute
 
 
 def _ends(attribute: Attribute) -> tuple[float, float, float]:
-    """Both ends of the interval, and its length."""
+    """Return both ends of the interval, and its length."""
     low, high = attribute.clip or (0.0, 1.0)
     return low, high, high - low
 
 
 def steps_of(numbers: NDArray[np.float64], attribute: Attribute) -> NDArray[np.int32]:
-    """Of an array; NaN has none."""
+    """Return the steps of an array, which are 0 for NaN."""
     low, high, width = _ends(attribute)
     present = ~np.isnan(numbers)
     t = (np.clip(np.where(present, numbers, low), low, high) - low) / width
@@ -33,7 +33,7 @@ def steps_of(numbers: NDArray[np.float64], attribute: Attribute) -> NDArray[np.i
 
 
 def polars_steps(attribute: Attribute) -> Any:
-    """As an expression of polars."""
+    """Return the steps as an expression of polars."""
     import polars as pl
 
     low, high, width = _ends(attribute)
@@ -44,7 +44,7 @@ def polars_steps(attribute: Attribute) -> Any:
 
 
 def with_finite(frame: nw.LazyFrame[Any], k: int) -> nw.LazyFrame[Any]:
-    """The frame with f{k}: whether r{k} is a finite number, whatever other rows are."""
+    """Return the frame with f{k}: whether r{k} is a finite number, computed for each row alone."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb":
         import ibis
@@ -58,7 +58,7 @@ def with_finite(frame: nw.LazyFrame[Any], k: int) -> nw.LazyFrame[Any]:
 
 
 def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
-    """Of r{k} beside f{k}, as an expression of any lazy engine."""
+    """Return the steps of r{k}, given f{k}, as an expression of any lazy engine."""
     low, high, width = _ends(attribute)
     value = nw.col(f"r{k}").cast(nw.Float64)
     present = nw.col(f"f{k}") | (value == nw.lit(math.inf)) | (value == nw.lit(-math.inf))

@@ -1,4 +1,4 @@
-"""What a column's declared type can hold of an attribute, and how wide its codes are."""
+"""The types of columns that can hold an attribute, and the width of its codes."""
 
 import math
 import re
@@ -26,7 +26,7 @@ _CAST = {
 
 
 def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
-    """Refuse a type that cannot hold the attribute; ``floats`` can hold integers."""
+    """Refuse a type that cannot hold the attribute; ``floats`` says if floats may hold integers."""
     if is_dated(attribute.edges):
         _check_dates(attribute, dtype)
         return
@@ -44,7 +44,7 @@ def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> No
     fits = {
         str: dtype in WORDS,
         bool: dtype == nw.Boolean,
-        # integers with gaps are floats to pandas, and in what it writes
+        # pandas stores integers with nulls as floats, and writes them so
         int: dtype.is_integer()
         or is_whole(dtype)
         or ((floats or attribute.other is not None) and dtype.is_float()),
@@ -58,7 +58,7 @@ def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> No
 
 
 def _check_dates(attribute: Attribute, dtype: nw.dtypes.DType) -> None:
-    """Refuse a type that holds neither dates nor text; of Python's objects the values decide."""
+    """Refuse a type that holds neither dates nor text; for Python objects the values decide."""
     zoned = is_zoned(dtype)
     if zoned or not (dtype in (nw.Date, nw.Datetime, nw.Object) or dtype in WORDS):
         got = type_name(dtype) + (" with a time zone" if zoned else "")
@@ -70,17 +70,17 @@ def _check_dates(attribute: Attribute, dtype: nw.dtypes.DType) -> None:
 
 
 def is_number(attribute: Attribute) -> bool:
-    """Whether any number is read, not those that are categories."""
+    """Return whether the attribute is read as a number that is not a category."""
     return attribute.edges is not None or attribute.clip is not None
 
 
 def category_type(attribute: Attribute) -> type:
-    """Of its categories: str, int or bool."""
+    """Return the type of the attribute's categories: str, int or bool."""
     return type((attribute.categories or ("",))[0])
 
 
 def own_type(attribute: Attribute) -> nw.dtypes.DType:
-    """A type that holds the attribute."""
+    """Return a type that holds the attribute."""
     if is_dated(attribute.edges):
         return nw.Datetime("us")
     if is_number(attribute):
@@ -89,23 +89,23 @@ def own_type(attribute: Attribute) -> nw.dtypes.DType:
 
 
 def width_of(attribute: Attribute) -> Any:
-    """The type of its codes."""
+    """Return the integer type of the attribute's codes."""
     codes = attribute.size if attribute.clip is None else STEPS
     return nw.Int8 if codes < 2**7 else nw.Int16 if codes < 2**15 else nw.Int32
 
 
 def is_wide(dtype: nw.dtypes.DType) -> bool:
-    """Whether a type is of integers of 128 bits, which arrow has no type for."""
+    """Return whether a type has integers of 128 bits, for which arrow has no type."""
     return dtype in (nw.Int128, nw.UInt128)
 
 
 def is_whole(dtype: nw.dtypes.DType) -> bool:
-    """Whether a type is of decimals without places, which databases call integers."""
+    """Return whether a type has decimals without places, which databases call integers."""
     return dtype == nw.Decimal and getattr(dtype, "scale", None) == 0
 
 
 def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
-    """Least and largest integer of a type."""
+    """Return the least and the largest integer of a type."""
     bits = int(re.sub(r"\D", "", type_name(dtype)) or 64)
     return (
         (0, 2**bits - 1)
@@ -115,9 +115,9 @@ def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
 
 
 def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Any, int]:
-    """The code of every category that a column of this type can hold.
+    """Return the code of every category that a column of this type can hold.
 
-    Floats as doubles, decimals as text.
+    Categories are doubles for floats, and text for decimals.
     """
     cells: dict[Any, int] = {c: k for k, c in enumerate(attribute.categories or (), 1)}
     if category_type(attribute) is not int:
@@ -131,10 +131,11 @@ def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Any, int]:
 
 
 def edges_in(edges: Sequence[Edge], dtype: nw.dtypes.DType) -> tuple[list[Any], Any]:
-    """Where bins begin, and the last number inside; for integers as integers, since floats are
-    fewer.
+    """Return where bins begin, and the last number inside.
 
-    A number's code is how many bins begin at it or before, and 0 beyond the last number.
+    For integer columns they are integers, since a double cannot hold every integer.
+
+    A number's code is the count of bins that begin at it or before, and 0 beyond the last number.
     """
     if is_dated(edges):
         return moments_between(edges)

@@ -1,12 +1,14 @@
-"""What one value of a table is: the cell it falls into, a number, a moment, a person.
+"""The meaning of one value of a table: the cell it falls into, a number, a moment, a person.
 
-Every door that reads data comes to these functions, or to a faster way to the same answers in the
+Every function that reads data uses these functions, or a faster way to the same results in the
 engine that holds the table. Tests compare each engine with them, value by value.
 
-They are total: every object has an answer, and none raises. They look at one value alone: what
-other rows hold, or whether a null among them made floats of integers, decides nothing.
+They are total: they return a result for every object, and never raise. They look at one value
+alone: the result does not depend on other rows, nor on whether a null among them turned integers
+into floats.
 
-A column has one of three forms. Its engine and its declared type say which, never its rows:
+A column has one of three forms, which depends on its engine and its declared type, never on its
+rows:
 
 * ``TEXT``: CSV and TSV files, names of folders. All values are text. Integer categories are
   compared by value (03 and 3.0 are 3), true and false in any case, other text by its characters.
@@ -38,12 +40,12 @@ from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
 
 Key = tuple[str, Hashable]
-INEXACT = 2**53  # from here on doubles leave integers out
-MOST_DIGITS = 2500  # of an integer in text: more than a category may have
+INEXACT = 2**53  # from here on doubles cannot hold every integer
+MOST_DIGITS = 2500  # of an integer in text; a category has fewer
 
 
 class Form(enum.Enum):
-    """What is known of a column's values; see above."""
+    """The form of a column's values, see the module."""
 
     TEXT = "text"
     TYPED = "typed"
@@ -55,13 +57,13 @@ Arguments = ParamSpec("Arguments")
 
 
 def _total(read: Callable[Arguments, Answer]) -> Callable[Arguments, Answer | None]:
-    """Answer None where an object raises when it is looked at, like a signaling NaN."""
+    """Return a function that returns None if an object raises when it is inspected."""
 
     @functools.wraps(read)
     def answer(*values: Arguments.args, **named: Arguments.kwargs) -> Answer | None:
         try:
             return read(*values, **named)
-        except Exception:  # noqa: BLE001 (objects of any kind raise anything)
+        except Exception:  # noqa: BLE001 (objects of any kind may raise any error)
             return None
 
     return answer
@@ -69,7 +71,7 @@ def _total(read: Callable[Arguments, Answer]) -> Callable[Arguments, Answer | No
 
 # Text as a number.
 
-# what Unicode calls spaces, and what C does
+# the spaces of Unicode; the patterns add those of C
 _SPACES = "\u0020\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _NUMBER = re.compile(
     r"[ \t\n\v\f\r]*([+-]?)([0-9]*)(?:[.]([0-9]*))?(?:[eE]([+-]?[0-9]+))?[ \t\n\v\f\r]*"
@@ -78,7 +80,7 @@ _WORD = re.compile(r"[ \t\n\v\f\r]*([+-]?)(inf|infinity|nan)[ \t\n\v\f\r]*", re.
 
 
 def double_of_text(text: str) -> float | None:
-    """The nearest double of a decimal number with a point; None for other text."""
+    """Return the nearest double of a decimal number with a point, or None for other text."""
     text = text.strip(_SPACES)
     found = _NUMBER.fullmatch(text)
     if found is None:
@@ -87,7 +89,7 @@ def double_of_text(text: str) -> float | None:
 
 
 def integer_of_text(text: str) -> int | None:
-    """The integer that a decimal number is by value, however it is written; None if it is none."""
+    """Return the integer that equals a decimal number in any notation, or None if there is none."""
     found = _NUMBER.fullmatch(text.strip(_SPACES))
     if found is None or not (found[2] or found[3]):
         return None
@@ -113,9 +115,9 @@ def integer_of_text(text: str) -> int | None:
 
 @_total
 def number_of(value: object, form: Form) -> int | float | None:
-    """A number that is put into a bin, or clipped; None for what is none, NaN included.
+    """Return a number to put into a bin, or to clip; None for other values and NaN.
 
-    Integers stay exact, where columns have types; other numbers are the nearest doubles.
+    Integers stay exact if columns have types; other numbers are the nearest doubles.
     """
     if form is Form.UNTYPED and (truth := _truth(value)) is not None:
         return float(truth)
@@ -129,14 +131,14 @@ def number_of(value: object, form: Form) -> int | float | None:
 
 
 def _truth(value: object) -> bool | None:
-    """A truth value, also as text; None for all else."""
+    """Return a truth value, also one that is text; None for all else."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(str.__str__(value).lower())
     return bool(value) if isinstance(value, bool | np.bool_) else None
 
 
 def _double(number: int | float | decimal.Decimal) -> float:
-    """The nearest double; infinite beyond the largest."""
+    """Return the nearest double; infinite beyond the largest."""
     try:
         return float(number)
     except OverflowError:
@@ -144,9 +146,9 @@ def _double(number: int | float | decimal.Decimal) -> float:
 
 
 def _number(value: object) -> int | float | decimal.Decimal | None:
-    """A Python or numpy number of any kind as a Python one; truth values and durations are none.
+    """Return any Python or numpy number as a Python one; truth values and durations give None.
 
-    One complex number makes all of a column complex.
+    A complex number counts if it is real, as a single one makes all of its column complex.
     """
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
@@ -161,16 +163,17 @@ def _number(value: object) -> int | float | decimal.Decimal | None:
 
 # A value as a moment: twice its number of microseconds in a calendar of twelve months of 31 days
 # each, plus one if it lies between that microsecond and the next. So text and columns of
-# nanoseconds are compared exactly with edges of whole microseconds, in 64 bits. Moments are of the
-# years 1 to 9999, which is what dates in text can say.
+# nanoseconds are compared exactly, in 64 bits, with edges at whole microseconds. Moments are in the
+# years 1 to 9999, which dates in text can have.
 
-ZEROS = "0" * 19  # a date alone, with them, is as long as a timestamp of nanoseconds
-FIELDS = (0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2), (20, 6)  # where each is, how long
+ZEROS = "0" * 19  # appended to a date alone, they make it as long as a timestamp of nanoseconds
+# where each field begins, and its length
+FIELDS = (0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2), (20, 6)
 REST = 26, 3  # nanoseconds
 
 
 def moment(day: Sequence[Any], clock: Sequence[Any], between: Any = 0) -> Any:
-    """Of integers, or of expressions: year, month, day; hour, minute, second, microsecond."""
+    """Return the moment of fields: year, month, day; hour, minute, second, microsecond."""
     (year, month, number), (hour, minute, second, micro) = day, clock
     days = (year * 12 + month) * 31 + number
     seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
@@ -179,13 +182,13 @@ def moment(day: Sequence[Any], clock: Sequence[Any], between: Any = 0) -> Any:
 
 @_total
 def moment_of(value: object) -> int | None:
-    """A date, a timestamp without time zone, or strict ISO text; None for all else."""
+    """Return the moment of a date, a timestamp without time zone, or strict ISO text; else None."""
     fields = _calendar(value)
     return None if fields is None else moment(fields[:3], fields[3:7], int(fields[7] > 0))
 
 
 def _calendar(value: object) -> tuple[int, ...] | None:
-    """Year, month, day, hour, minute, second, microsecond and nanosecond."""
+    """Return year, month, day, hour, minute, second, microsecond and nanosecond, or None."""
     if isinstance(value, str):
         if re.fullmatch(ISO, text := str.__str__(value)) is None:
             return None
@@ -195,11 +198,11 @@ def _calendar(value: object) -> tuple[int, ...] | None:
         whole = value.astype("datetime64[us]")
         if np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as"):
             within = math.ceil((value - whole) / np.timedelta64(1, "ns")) if value == value else 0
-        elif whole.astype(value.dtype) != value:  # so far away that microseconds leave 64 bits
+        elif whole.astype(value.dtype) != value:  # so far away that microseconds overflow 64 bits
             return None
         value = whole.item()
     if isinstance(value, datetime.datetime):
-        # pandas' missing time is one that is not equal to itself
+        # pandas' missing time does not equal itself
         if value.tzinfo is not None or value != value:
             return None
         within = within or int(getattr(value, "nanosecond", 0))
@@ -215,7 +218,7 @@ LAST = moment((9999, 12, 31), (23, 59, 59, 999_999), 1)
 
 
 def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
-    """The moments at which bins begin, and the last one inside."""
+    """Return the moments at which bins begin, and the last one inside."""
     begin = [FIRST if (start := moment_of(edge)) is None else start for edge in edges[:-1]]
     last = edges[-1]
     if not isinstance(last, datetime.date) or last == datetime.date.max:
@@ -226,12 +229,12 @@ def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
     return begin, moment_of(last) or LAST
 
 
-# A value where rows decide on a column's type.
+# A value of a column whose type depends on its rows.
 
 
 @_total
 def key_of(value: object) -> Key | None:
-    """What a value is in an ``UNTYPED`` column: equal keys are the same value. None for nothing."""
+    """Return a key that equal values of an ``UNTYPED`` column share; None for no value."""
     if (truth := _truth(value)) is not None:
         return "number", int(truth)
     if isinstance(value, str):
@@ -243,17 +246,17 @@ def key_of(value: object) -> Key | None:
         return _interval_key(text) or ("text", text)
     if (number := _number(value)) is not None:
         double = _double(number)
-        # no double equals the number: it is not to be taken for one
+        # no double equals this number, so it must not be taken for one
         wide = isinstance(value, np.floating) and value.itemsize > 8
         return None if (wide or math.isinf(double)) and double != value else _key(double)
     if (fields := _calendar(value)) is not None:
         return "moment", fields
-    # intervals and periods of pandas are what their text says
+    # intervals and periods of pandas are compared by their text
     return key_of(str(value)) if type(value).__name__ in ("Interval", "Period") else None
 
 
 def _interval_key(text: str) -> Key | None:
-    """An interval of numbers, whose ends one null makes floats of."""
+    """Return the key of an interval of numbers, whose ends a null turns into floats."""
     if (found := _INTERVAL.fullmatch(text)) is None:
         return None
     ends = [
@@ -270,13 +273,13 @@ _INTERVAL = re.compile(r"([(\[])([^,]+), ([^,]+)([)\]])")
 def _key(number: float) -> Key | None:
     if math.isinf(number):
         return "number", number
-    if not abs(number) < INEXACT:  # NaN as well
+    if not abs(number) < INEXACT:  # also NaN
         return None
     return "number", int(number) if number == int(number) else number
 
 
 def text_of(key: Key) -> str:
-    """How a key is written."""
+    """Return a key as text."""
     kind, value = key
     if kind == "interval" and isinstance(value, tuple):
         opening, left, right, closing = value
@@ -298,9 +301,9 @@ Find = Callable[[Any], int]
 
 
 def finder(attribute: Attribute, form: Form) -> Find:
-    """The code of one value: 1 + its cell, 0 where it has none; of a clipped number 1 + its steps.
+    """Return a function from a value to its code: 1 + its cell, or 0 if it has none.
 
-    Steps are those of :mod:`gaussnoise.tables.reading.steps`.
+    The code of a clipped number is 1 + its steps, see :mod:`gaussnoise.tables.reading.steps`.
     """
     find = _total(_finder(attribute, form))
     return lambda value: find(value) or 0
@@ -358,7 +361,7 @@ def _untyped_key(value: object, kind: type) -> object:
 
 
 def step_of(number: float | None, clip: tuple[float, float]) -> int:
-    """1 + how many steps a number lies above the lower end of its interval; 0 for no number."""
+    """Return 1 + the steps of a number above the lower end of its interval; 0 for no number."""
     if number is None:
         return 0
     low, high = clip
@@ -367,9 +370,9 @@ def step_of(number: float | None, clip: tuple[float, float]) -> int:
 
 
 def confused(attribute: Attribute) -> tuple[str | None, bool]:
-    """Say what keeps ``UNTYPED`` columns from telling categories apart; None if nothing does.
+    """Return why ``UNTYPED`` columns cannot tell categories apart, or None if they can.
 
-    The second value says whether the categories in question are only ones that no row can be in.
+    The second value is whether all such categories are ones that no row can be in.
     """
     keys = [key_of(category) for category in attribute.categories or ()]
     known = [key for key in keys if key is not None]
@@ -379,7 +382,7 @@ def confused(attribute: Attribute) -> tuple[str | None, bool]:
     return ("numbers from 2**53 on, or NaN, which floats cannot tell" if unknown else None), True
 
 
-# The category that a value would be, where no list of them is known.
+# The category that a value would be, if no list of them is known.
 
 Label = str | int
 _INTEGERS = range(-(2**63), 2**64)
@@ -387,7 +390,7 @@ _INTEGERS = range(-(2**63), 2**64)
 
 @_total
 def label_of(value: object, form: Form) -> Label | None:
-    """Text or an integer; None for all else, and for text that has no bytes in UTF-8."""
+    """Return text or an integer; None for other values, and for text that is not valid UTF-8."""
     if form is Form.UNTYPED:
         if (key := key_of(value)) is None:
             return None
@@ -404,19 +407,20 @@ def label_of(value: object, form: Form) -> Label | None:
 
 
 class Instant(NamedTuple):
-    """A timestamp with a time zone, of which pandas makes no object if it is far away."""
+    """A timestamp with a time zone, for which pandas has no object if it is far away."""
 
     nanoseconds: int  # since 1970, in UTC
 
 
 @_total
 def person_of(value: object, form: Form) -> Key | None:
-    """What tells persons apart; None for no person: nulls, NaN, empty text, unknown objects.
+    """Return a key that tells persons apart; None for nulls, NaN, empty text and unknown objects.
 
-    In ``UNTYPED`` columns persons are told apart as categories are: 1, "1" and "01" are one, as
-    one word among numbers makes text of all, and rows of one person must not become those of two
-    by what others are called. Numbers from 2**53 on, which floats may have rounded, are no person,
-    nor is text of such a number.
+    In ``UNTYPED`` columns persons are told apart as categories are: 1, "1" and "01" are one person.
+    For one word among numbers turns all of them into text, and the names of others must not split
+    one person's rows into those of two. Numbers from 2**53 on, which floats may have rounded, are
+    no
+    person, nor is text of such a number.
     """
     text = str.__str__(value) if isinstance(value, str) else None
     if text == "":
@@ -445,14 +449,14 @@ def person_of(value: object, form: Form) -> Key | None:
 
 
 def _since_1970(value: Any) -> int:
-    """Nanoseconds of a timestamp with a time zone."""
-    if hasattr(value, "asm8"):  # of pandas
+    """Return the nanoseconds since 1970 of a timestamp with a time zone."""
+    if hasattr(value, "asm8"):  # pandas' timestamp
         return _nanoseconds(value.asm8 - np.datetime64(0, "s"))
     return _nanoseconds(value - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC))
 
 
 def _nanoseconds(value: Any) -> int:
-    """Of a duration of Python, numpy or pandas; raises for one that is missing."""
+    """Return the nanoseconds of a duration of Python, numpy or pandas; raise if it is missing."""
     if not isinstance(value, np.timedelta64):
         micro = datetime.timedelta(value.days, value.seconds, value.microseconds)
         within = int(getattr(value, "nanoseconds", 0))
@@ -470,11 +474,11 @@ _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9} | {
 
 
 def _exact(number: int | float | decimal.Decimal) -> Key | None:
-    """3, 3.0 and Decimal("3") are the same."""
+    """Return a key by exact value: 3, 3.0 and Decimal("3") have the same."""
     if number != number:
         return None
     if number in (math.inf, -math.inf):
         return "number", float(number)
     if isinstance(number, decimal.Decimal) and abs(number.adjusted()) > MOST_DIGITS:
-        return None  # no type of an engine holds it
+        return None  # no engine has a type that holds it
     return "number", int(number) if number == int(number) else Fraction(number)

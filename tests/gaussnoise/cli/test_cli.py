@@ -128,7 +128,7 @@ level = 0.99
 
 @pytest.fixture
 def asking(folder):
-    """A schema file that says what is to be asked of it."""
+    """A schema file with a workload of its own."""
     (folder / "asks.toml").write_text(SCHEMA + ASKED, encoding="utf-8")
     return gn.Schema.load("asks.toml")
 
@@ -251,13 +251,13 @@ def test_names_with_commas_stand_in_quotes(folder, call):
     assert [row["group"] for row in json.loads(out)["means"]] == [{"g": "f"}, {"g": "x,y"}]
 
 
-# Escapes that move the cursor or set a title, in 7 and in 8 bits, and what turns a line around.
+# Escapes that move the cursor or set a title, in 7 and in 8 bits, and marks that reverse a line.
 COMMANDS = "\x1b]0;title\x07 \x9b2J \x7f \u202egnp.exe\u2066"
 OBEYED = set("\x1b\x07\x9b\x7f\u202e\u2066\r")
 
 
 def test_no_name_or_label_commands_a_terminal(folder, call):
-    """Text for people has escapes instead; JSON and the folder's schema have the label itself."""
+    """Text for people is escaped; JSON and the folder's schema have the label itself."""
     schema = gn.Schema([gn.Attribute(f"name {COMMANDS}", ["y", COMMANDS])])
     (folder / "odd.toml").write_text(schema.to_toml(), encoding="utf-8")
     rows = pd.DataFrame({f"name {COMMANDS}": ["y", COMMANDS] * 600})
@@ -718,7 +718,7 @@ def test_version(call):
     assert (status, out.strip()) == (0, gn.__version__)
 
 
-# What rows hold decides nothing, unless asked for.
+# Values of rows decide nothing, unless asked for.
 
 
 def test_rows_outside_the_schema_are_dropped_unless_refusal_is_asked_for(folder, call):

@@ -1,6 +1,4 @@
-"""Files from strangers: every reader refuses them with a typed error, and before much memory is
-taken.
-"""
+"""Untrusted files: every reader refuses them with a typed error, before it takes much memory."""
 
 import io
 import json
@@ -15,7 +13,7 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.files import archive as _archive
 
-MOST = 2**26  # bytes that refusing a file may take
+MOST = 2**26  # most bytes that refusing a file may take
 LOADS = {"noise": gn.OptimalNoise.load, "local": gn.LocalMechanism.load}
 MADE = {
     "noise": gn.gamma(gn.FiniteSet(np.eye(3))),
@@ -31,7 +29,7 @@ def npy(array):
 
 
 def claimed(shape, descr="<f8", data=b""):
-    """An array as its header says, with other data."""
+    """An array with this header, but other data."""
     buffer = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         buffer, {"descr": descr, "fortran_order": False, "shape": shape}
@@ -59,7 +57,7 @@ def stored(request, tmp_path):
 
 
 def refused(reader, path):
-    """The words, and the most memory that Python and numpy held."""
+    """The error's words, and the most memory that Python and numpy held."""
     tracemalloc.start()
     try:
         with pytest.raises((gn.CertificateError, gn.OutputError)) as caught:
@@ -77,7 +75,7 @@ def refused(reader, path):
 
 
 def test_a_small_file_of_large_arrays_takes_little_memory(stored):
-    """Three hundred megabytes of zeros in three hundred kilobytes."""
+    """The file has three hundred megabytes of zeros in three hundred kilobytes."""
     reader, path = stored
     zeros = [claimed((300, 2**17))] + [bytes(2**20)] * 300
     write(
@@ -137,7 +135,7 @@ def test_damaged_members_are_refused(stored, name, content):
 
 
 def test_deep_descriptions_are_refused(stored):
-    """A domain within a domain, more often than Python can count."""
+    """The domains are nested deeper than Python's recursion limit."""
     reader, path = stored
     parts = members(path)
     header = json.loads(str(np.load(io.BytesIO(parts["header.npy"]))))
@@ -187,7 +185,7 @@ def test_locked_members_are_refused(stored):
 
 
 def test_large_files_are_read_again(tmp_path, monkeypatch):
-    """Where zeros would shrink too much to be told from an attack, they are stored as they are."""
+    """Zeros that would compress as much as an attack's are stored uncompressed."""
     monkeypatch.setattr(_archive, "_UNPACKED", 2**16)
     noise = gn.gamma(gn.LpBall(200, 2))
     noise.save(tmp_path / "noise.npz")

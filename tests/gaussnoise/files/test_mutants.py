@@ -1,6 +1,6 @@
-"""Records that anyone may have written: what is loaded can be printed, all else is refused by type.
+"""Untrusted records: what is loaded can be printed, and everything else raises a typed error.
 
-Every place of a record becomes each of ``ODD``, is dropped, wrapped, or cut, one place at a time.
+Every value of a record becomes each of ``ODD``, is dropped, wrapped, or cut, one at a time.
 Estimates of estimators have the same test beside them.
 """
 
@@ -29,11 +29,11 @@ ODD = (
     *([], {}, [[]], [None], {"a": 1}, [1, "x"], [HUGE], [math.nan]),
 )
 TEXTS = {"more digits than Python reads": "1" * 5000, "deep": "[" * 900 + "]" * 900}
-SHOWN = 3  # places of a list: the others are like them
+SHOWN = 3  # places in a list; the others are like these
 
 
 def places(value, at=()):
-    """Where the values inside a record are."""
+    """Yield the places of all values in a record."""
     if isinstance(value, dict):
         inside = list(value)
     else:
@@ -53,7 +53,7 @@ def changed(record, path, change):
 
 
 def mutants(record):
-    """Records as JSON texts, each with another value in one place, or none."""
+    """Records as JSON texts, each with at most one value changed."""
     for path in places(record):
         old = functools.reduce(operator.getitem, path, record)
         news = [*ODD, *TEXTS, [old], {"a": old}, str(old), [old] * 100]
@@ -117,7 +117,7 @@ def tick(folder):
 
 
 def archive(folder, made):
-    """A header inside numpy's archive; its arrays are the subject of ``test_archive.py``."""
+    """A header in numpy's archive; its arrays are the subject of ``test_archive.py``."""
     made.save(folder / "whole.npz")
     with zipfile.ZipFile(folder / "whole.npz") as file:
         members = {name: file.read(name) for name in file.namelist()}
@@ -133,8 +133,8 @@ def archive(folder, made):
     return header, write, lambda: type(made).load(folder / "mutant.npz")
 
 
-# Every so many mutants are tried, some hundreds of a long record: a prime, so that all values and
-# all places take part.
+# Only some mutants are tried, a few hundred of a long record. The step is a prime, so that all
+# values and all places take part.
 EVERY = {
     "categories": (categories, 3),
     "mean": (mean, 3),
@@ -170,7 +170,7 @@ def test_mutants_of_headers_are_refused_by_type_or_can_be_shown(tmp_path, kind):
 
 
 def check(whole, write, load, every):
-    """Try every so many mutants; errors of other types than ours end the test."""
+    """Try some of the mutants; errors of types other than ours fail the test."""
     loaded = refused = 0
     for text in itertools.islice(mutants(json.loads(whole)), 0, None, every):
         write(text)

@@ -1,6 +1,4 @@
-"""Pickles and copies hold arguments: a noise scale that somebody put in its place does
-not travel.
-"""
+"""Pickles and copies hold arguments: a noise scale that was replaced is not carried over."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Pipes where files are expected: who opened one would wait for its writer without end."""
+"""Pipes where files are expected: opening one would wait for its writer forever."""
 
 import os
 import subprocess
@@ -64,7 +64,7 @@ for name, (load, _) in {DOORS!r}.items():
 
 @pytest.mark.usefixtures("quick_pictures")
 def test_every_reader_refuses_a_pipe_at_once(tmp_path):
-    """In a child with a limit of time: what waits inside SQLite or arrow cannot be interrupted."""
+    """It runs in a child with a time limit, since SQLite or arrow cannot be interrupted."""
     rows = pa.table({"sex": ["F", "M"]})
     for name, format in (("out1", "csv"), ("out2", "csv"), ("out3", "csv"), ("out4", "parquet")):
         gn.plan(SCHEMA, 1, gn.zCDP(1)).release(rows, out=tmp_path / name, format=format)

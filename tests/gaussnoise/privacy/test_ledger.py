@@ -1,6 +1,6 @@
 """The ledger under damage and misuse; ``tests/audit/test_crash.py`` has the races and kills.
 
-Reference for what it implies: closed forms of one Gaussian, and a composition that is simulated.
+References for the ε it implies: closed forms of one Gaussian, and a simulated composition.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ ROW = "add-remove, one row"
 
 
 def drawing(number):
-    """A writer, and how often it was called: draws are made up, their order tells them apart."""
+    """A writer, and the number of its calls; draws are made up, and differ by their order."""
     calls = []
 
     def write(path):
@@ -201,7 +201,7 @@ def test_what_no_longer_fits_is_refused_before_drawing(ledger):
 
 @pytest.mark.parametrize("pieces", [3, 7, 10, 49])
 @pytest.mark.parametrize("rho", [1e-12, 0.1, 0.3, 1.0, 7.7, 1e100])
-def test_equal_parts_add_up_whatever_binary_fractions_do(tmp_path, rho, pieces, monkeypatch):
+def test_equal_parts_add_up_despite_binary_fractions(tmp_path, rho, pieces, monkeypatch):
     monkeypatch.setattr(_disk.os, "fsync", lambda handle: None)
     ledger = Ledger.create(tmp_path / "l", gn.zCDP(rho))
     with _ledger_file.transaction(ledger.path, "IMMEDIATE") as database:  # all but one, at once
@@ -229,18 +229,18 @@ def test_charges_are_rounded_up_and_shown_rounded_up(rho, share):
     assert charged <= Fraction(rounded_up(charged)) <= charged * (1 + Fraction(1, 2**52))
 
 
-def test_charges_under_another_promise_do_not_add_up(ledger):
+def test_charges_under_another_relation_do_not_add_up(ledger):
     once(ledger)
     with pytest.raises(LedgerError, match="replace, one row"):
         once(ledger, "b", protects="replace, one row")
     assert len(ledger.entries()) == 1
 
 
-# what everything charged so far implies
+# what all charges so far imply
 
 
 def test_epsilon_of_gaussians_is_that_of_one(ledger):
-    """Against Balle & Wang (2018), Theorem 8, solved here."""
+    """The reference is Balle & Wang (2018), Theorem 8, solved in this file."""
     assert ledger.epsilon(1e-6) == 0.0
     with pytest.raises(KeyboardInterrupt):
         once(ledger, "lost", cost=0.125, write=failing(KeyboardInterrupt()), draws=10)
@@ -273,8 +273,9 @@ def test_epsilon_of_other_noise_is_through_zcdp(ledger):
 
 
 def losses(rng, steps, spends):
-    """Privacy losses of 200 000 adaptive compositions of Gaussians, and the ρ spent; ``spends``
-    sees the losses.
+    """Privacy losses of 200 000 adaptive compositions of Gaussians, and the ρ spent.
+
+    ``spends`` sees the losses so far.
     """
     loss, rho = np.zeros(200_000), np.zeros(200_000)
     for k in range(steps):
@@ -287,8 +288,9 @@ def losses(rng, steps, spends):
 
 
 def test_epsilon_holds_however_a_fixed_sum_is_split_by_results(ledger):
-    """The δ of ε, estimated from adaptive compositions; and why the sum must not depend
-    on results.
+    """The δ of ε is estimated from adaptive compositions.
+
+    The last case shows why the sum must not depend on results.
     """
     delta, rng = 0.05, np.random.default_rng(0)
     for k in range(5):
@@ -341,7 +343,7 @@ def test_ledgers_of_before_draws_were_kept(ledger):
 
 @pytest.fixture
 def small():
-    """A plan, and a table of its own."""
+    """A small plan, and a table for it."""
     schema = gn.Schema([gn.Attribute("a", [1, 2]), gn.Attribute("b", [1, 2, 3])])
     return gn.plan(schema, 2, gn.zCDP(0.1)), pa.table({"a": [1, 2], "b": [1, 3]})
 
@@ -599,7 +601,7 @@ def test_a_directory_must_pin_its_files(ledger, tmp_path, files):
 
 
 def test_a_writer_without_its_lock_cannot_publish(ledger):
-    """Lock files deleted under a living writer: both draws are charged, one is published."""
+    """If lock files are deleted under a living writer, both draws are charged, one is published."""
 
     def slow(path):
         path.write_text("1", encoding="utf-8")
@@ -729,7 +731,7 @@ def test_a_ledger_that_cannot_grow(ledger, monkeypatch):
     assert [once(ledger, entry.id, cost=0.001) for entry in entries if entry.state == "sealed"]
 
 
-def test_a_ledger_that_somebody_keeps_busy(ledger, monkeypatch):
+def test_a_ledger_that_another_program_keeps_busy(ledger, monkeypatch):
     monkeypatch.setattr(_ledger_file, "_BUSY_SECONDS", 0.1)
     with contextlib.closing(sqlite3.connect(ledger.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -744,7 +746,7 @@ def test_a_ledger_that_somebody_keeps_busy(ledger, monkeypatch):
 
 
 def first_format(path):
-    """A ledger as the first ones were, with a write-ahead log."""
+    """A ledger of the first format, which had a write-ahead log."""
     Ledger.create(path, gn.zCDP(1.0))
     edit(path, "DROP TABLE refusals", "DROP TABLE home", "ALTER TABLE entries DROP COLUMN draws")
     with contextlib.closing(sqlite3.connect(path)) as database:
@@ -753,7 +755,7 @@ def first_format(path):
 
 
 PACKAGE = Path(gn.__file__).parent
-# Loads the ledger alone, through bare packages: a tenth of a second instead of one.
+# Load the ledger alone, through empty packages: a tenth of a second instead of one.
 PACKAGES = [("gaussnoise", str(PACKAGE)), ("gaussnoise.privacy", str(PACKAGE / "privacy"))]
 BARE = f"""
 import sys, types
@@ -766,7 +768,7 @@ from gaussnoise.errors import BudgetError, LedgerError
 ATTACK = """
 import sqlite3
 path, ids = sys.argv[1], sys.argv[2:]
-keep = sqlite3.connect(path)  # whoever has it open last would copy the log into the file
+keep = sqlite3.connect(path)  # the program that closes it last would copy the log into the file
 keep.execute("SELECT * FROM entries").fetchall()
 drawn = 0
 for id in ids:
@@ -784,8 +786,9 @@ sys.stdin.read()
 
 
 def attack(path, prefix):
-    """A program that releases 0.1 ten times over one name of a ledger, and how often it could; it
-    stays open.
+    """A program that releases 0.1 ten times over one name of a ledger, and how often it could.
+
+    It keeps the ledger open.
     """
     command = [
         sys.executable,
@@ -906,7 +909,7 @@ def test_ledgers_are_not_created_on_shared_disks_and_warn_there(ledger, tmp_path
 
 
 def test_the_name_it_was_created_under_is_forgotten(ledger):
-    """As after a kill between the two names' last and next to last."""
+    """The names are as after a kill between linking the final name and removing the first one."""
     left = ledger.path.with_name(f".{ledger.path.name}.0123456789abcdef.partial")
     left.mkdir()
     os.link(ledger.path, left / "result")
@@ -937,7 +940,7 @@ def test_the_first_ledgers_leave_their_write_ahead_log(tmp_path):
     assert not path.with_name("l-wal").exists()
 
 
-def test_a_write_ahead_log_that_somebody_keeps_is_not_charged_to(tmp_path, monkeypatch):
+def test_a_write_ahead_log_that_another_program_keeps_is_not_charged_to(tmp_path, monkeypatch):
     monkeypatch.setattr(_ledger_file, "_BUSY_SECONDS", 0.1)
     path = first_format(tmp_path / "l")
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
@@ -1103,7 +1106,7 @@ def with_delta(tmp_path):
 
 
 def test_deltas_add_up_exactly(with_delta):
-    """Ten times a tenth fit; nothing more does, and nothing else is refused for it."""
+    """Ten times a tenth fit exactly: nothing more is allowed, and nothing else is refused."""
     for k in range(10):
         once(with_delta, f"a{k}", cost=0.01, delta=1e-7)
     assert with_delta.spent_delta == pytest.approx(1e-6, rel=1e-11)
@@ -1216,7 +1219,7 @@ def test_killed_programs_lose_their_delta_and_refusals_give_it_back(with_delta):
 
 
 def killed(ledger, id, signal_number, delta=0.0):
-    """A program that dies in the middle of its result; what it left."""
+    """A program that dies in the middle of writing its result, and what it left."""
     code = (
         "import os\n"
         "def write(path):\n    path.write_text('drawn')\n    os.kill(os.getpid(), "
@@ -1278,7 +1281,7 @@ def fail_to_publish(*arguments):
 
 
 def test_a_written_result_of_the_first_ledgers_is_published(ledger, monkeypatch):
-    """Their scratch was the result itself."""
+    """In the first ledgers, the scratch path was the result itself."""
     monkeypatch.setattr(_results, "publish", fail_to_publish)
     with pytest.raises(KeyboardInterrupt):
         once(ledger, write=drawing(4)[0])
@@ -1413,7 +1416,7 @@ def test_a_number_of_entries_is_an_integer(ledger, last):
 
 
 def test_many_entries_are_counted_without_being_read(ledger, monkeypatch):
-    """What is shown of 100,000 entries takes no longer with each: only the last ones are parsed."""
+    """Showing a ledger of 100,000 entries parses only the last ones."""
     for k in range(5):
         once(ledger, f"run {k}", draws=2)
     parsed = []
@@ -1452,7 +1455,7 @@ def test_releases_come_back_from_their_file(tmp_path):
 
 
 def test_a_copy_of_a_ledger_that_was_never_charged_is_refused(tmp_path):
-    """Whichever of the two is charged first."""
+    """It is refused whether the copy or the first ledger is charged first."""
     for first, second in (("a", "b"), ("b", "a")):
         folder = tmp_path / first
         folder.mkdir()

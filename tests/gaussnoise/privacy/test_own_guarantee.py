@@ -1,4 +1,4 @@
-"""A privacy guarantee of one's own, and what every part of the library makes of it."""
+"""A privacy guarantee that is defined outside of the library works in every part of it."""
 
 import json
 import math
@@ -67,7 +67,7 @@ class BoundedRange(AbstractPrivacy):
 
 @dataclass(frozen=True)
 class Curve(AbstractPrivacy):
-    """Whatever power another guarantee leaves to tests, and no more."""
+    """A guarantee with exactly the power function of another guarantee."""
 
     like: str
     size: float
@@ -92,7 +92,7 @@ class Curve(AbstractPrivacy):
 
 @dataclass(frozen=True)
 class Silent(AbstractPrivacy):
-    """What Gaussian noise keeps, and nothing else is known of."""
+    """A guarantee for which only its Gaussian noise is known."""
 
     rho: float
 
@@ -184,7 +184,7 @@ def test_laplace_noise_spends_what_implies_it():
     ids=repr,
 )
 def test_its_own_chi_squared_bounds_errors_as_that_of_another_does(asked):
-    """χ² <= e^ε − 1 at order two is that of zCDP at ρ = ε/2."""
+    """χ² <= e^ε − 1 at order two is the bound of zCDP at ρ = ε/2."""
     bound, like = (gn.lower_bound(K, privacy, **asked) for privacy in (OWN, gn.zCDP(0.2)))
     assert bound.error == pytest.approx(like.error, rel=1e-12)
     assert "because      Hammersley–Chapman–Robins with χ² <= e^ε − 1, as div" in bound.explain()
@@ -196,7 +196,7 @@ def test_without_chi_squared_bounds_go_through_what_is_implied():
     assert bound.error == gn.lower_bound(K, gn.KL(0.2), 50).error > 0
     assert bound.at_neighbor
     assert f"it implies (0, {math.sqrt(0.1):.6g})-differential privacy" in bound.explain()
-    # of what is implied, the least χ²
+    # the least χ² among the implied guarantees
     ranged = gn.lower_bound(K, BoundedRange(1.0), 50)
     assert ranged.error == gn.lower_bound(K, gn.zCDP(1 / 8), 50).error
     assert "because      it implies zCDP(rho=0.125): Hammersley–" in ranged.explain()
@@ -251,7 +251,7 @@ CURVES = [
 
 @pytest.mark.parametrize("own", CURVES, ids=repr)
 def test_power_alone_says_the_rest_from_above(own):
-    """Closed forms are exact; what is concluded from power is no less, and as near as floats go."""
+    """Closed forms are exact; the bounds from power are above them, within rounding."""
     exact, found = own.known.variation(), total_variation(own)
     assert exact <= found <= exact * (1 + 1e-9) + 1e-14
     for chance in (1e-9, 0.01, 0.3, 0.99):

@@ -1,5 +1,6 @@
-"""Privacy definitions against many digits, the lattice against exact sums, accounting against
-dp-accounting.
+"""Privacy definitions are compared with arithmetic of many digits, the lattice with exact sums.
+
+Accounting is compared with dp-accounting.
 """
 
 import dataclasses
@@ -43,7 +44,7 @@ def above(x):
 
 
 def exact_delta(epsilon, distance):
-    """Balle & Wang (2018), Theorem 8, word for word; the digits make up for the cancellation."""
+    """Balle & Wang (2018), Theorem 8, as stated; many digits make up for the cancellation."""
     with mp.workdps(60 if epsilon > 1e-7 else 400):
         epsilon, distance = mp.mpf(epsilon), mp.mpf(distance)
         ratio, half = epsilon / distance, distance / 2
@@ -250,7 +251,7 @@ def test_the_analytic_calibration_saves_noise(epsilon, delta):
 
 @pytest.fixture
 def alarm():
-    """Ends a test that does not end by itself."""
+    """Stop a test that does not stop by itself."""
 
     def ring(signum, frame):
         raise TimeoutError
@@ -289,9 +290,7 @@ def test_extreme_budgets_are_refused_or_private(epsilon, delta, draws, alarm):
 
 
 def one_coordinate(s):
-    """Of the discrete Gaussian and the rounded normal at scale s: their probabilities, to 30
-    digits.
-    """
+    """Probabilities of the discrete Gaussian and of the rounded normal at scale s, to 30 digits."""
     s, ks = mp.mpf(s), range(math.ceil(12 * s) + 2)
     weights = [mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) for k in ks]
     total = weights[0] + 2 * mp.fsum(weights[1:])
@@ -334,8 +333,9 @@ def test_the_distance_grows_like_the_root_of_the_draws(draws):
 
 
 def shifted(privacy, shift, steps):
-    """Discrete Gaussians around 0 and around ``shift``, calibrated: ``(p, p')`` at every integer,
-    and their scale.
+    """Discrete Gaussians around 0 and around ``shift``, calibrated.
+
+    Return ``(p, p')`` at every integer, and their scale.
     """
     s = shift / math.sqrt(2 * privacy.to_zcdp(1, steps).rho)
     assert s >= steps
@@ -377,7 +377,7 @@ def test_gaussian_dp_holds_for_integers_up_to_the_stated_distance(mu):
     alarms, misses = (
         np.cumsum(p[::-1])[::-1],
         np.cumsum(moved) - moved,
-    )  # of the best tests: "shifted" from t on
+    )  # for the best tests, which reject ("shifted") from t on
     for alarm_rate, miss_rate in zip(alarms, misses, strict=True):
         if alarm_rate + eta < 1:
             promised = (

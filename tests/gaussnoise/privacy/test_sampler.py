@@ -18,7 +18,7 @@ from gaussnoise.privacy.sampler import _CHUNK, OLDEST_OPENDP, IntegerQuery, nois
 
 
 def counter():
-    """A draw that hands out 0, 1, 2, … and remembers how many it was asked for at once."""
+    """A draw that returns 0, 1, 2, … and records how many integers each call asked for."""
     numbers, lock, asked = itertools.count(), threading.Lock(), []
 
     def draw(count):
@@ -116,7 +116,7 @@ for draw in (ours, planted):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_forked_processes_draw_different_noise():
-    """Spark forks the processes that draw, others fork to use several cores."""
+    """Spark forks the processes that draw, and other programs fork to use several cores."""
     done = subprocess.run(
         [sys.executable, "-c", _FORKED], capture_output=True, text=True, check=True, timeout=60
     )
@@ -128,14 +128,14 @@ def test_forked_processes_draw_different_noise():
 
 @pytest.fixture
 def unseen():
-    """OpenDP is looked at again, now and after the test."""
+    """Let OpenDP be checked again, now and after the test."""
     _sampler._opendp.cache_clear()
     yield
     _sampler._opendp.cache_clear()
 
 
 def releases():
-    """Whatever draws, whatever knows a noise scale: all must refuse."""
+    """All functions that draw noise, or know a noise scale; each of them must refuse."""
     return [
         lambda: gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.1), n=2),
         lambda: (
@@ -193,7 +193,7 @@ for ask in (
 
 
 def test_an_opendp_whose_library_does_not_load_is_said_so(tmp_path):
-    """A file of another machine, or cut short: OpenDP raises the root of all errors."""
+    """The file may be of another machine or truncated: OpenDP raises its most general error."""
     (tmp_path / "opendp.abi3.so").write_bytes(b"no library")
     environment = os.environ | {"OPENDP_LIB_DIR": str(tmp_path)}
     done = subprocess.run(

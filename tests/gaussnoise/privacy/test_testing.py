@@ -1,4 +1,4 @@
-"""What promises say of tests: against mechanisms whose trade-off is known exactly."""
+"""What guarantees imply for tests, compared with mechanisms whose trade-off is known exactly."""
 
 import math
 
@@ -14,8 +14,9 @@ LEVELS = (1e-6, 0.01, 0.3, 0.9)
 
 
 def of_randomised_response(epsilon, level):
-    """The most powerful test of one bit, told truthfully with odds e^ε, randomised at
-    the boundary.
+    """The most powerful test of one bit that is told truthfully with odds e^ε.
+
+    It is randomised at the boundary.
     """
     truth = 1 / (1 + math.exp(-epsilon))
     lie = 1 - truth
@@ -40,7 +41,7 @@ def test_power_is_concave_and_leads_the_level_by_no_more_than_the_total_variatio
     assert (powers >= levels).all()
     assert (np.diff(powers, 2) <= 1e-9).all()
     lead = (powers - levels).max()
-    if isinstance(privacy, gn.KL | gn.zCDP):  # two ways to bound the same
+    if isinstance(privacy, gn.KL | gn.zCDP):  # two ways to bound the same number
         assert (
             lead
             <= math.sqrt((privacy.alpha if isinstance(privacy, gn.KL) else privacy.rho) / 2) + 1e-9
@@ -60,8 +61,9 @@ def test_zcdp_and_kl_leave_room_for_the_gaussian_that_keeps_them(rho, level):
 
 
 def test_the_sum_of_both_errors_is_as_small_as_two_atoms_allow():
-    """(ε, δ): an event of probability δ on one side only. Barber & Duchi's (3) would promise a
-    larger sum.
+    """(ε, δ) is attained by an event of probability δ on one side only.
+
+    Barber & Duchi's (3) would state a larger sum.
     """
     epsilon, delta = 0.0, 0.1
     assert 1 - total_variation(gn.ApproxDP(1e-12, delta)) == pytest.approx(1 - delta, abs=1e-9)
@@ -99,9 +101,7 @@ ANY = [
 
 @pytest.mark.parametrize(("privacy", "chance"), pairwise(ANY, [1e-6, 0.05, 0.7]), ids=repr)
 def test_an_event_that_makes_surer_has_too_little_power(privacy, chance):
-    """Odds grow from 1 to ``chance / q`` on an event of probabilities chance and q, if it may
-    exist.
-    """
+    """An event of probabilities chance and q, if it exists, turns odds of 1 into ``chance / q``."""
     sure = most_posterior(privacy, chance)
     assert 0.5 <= sure <= 1
     if sure < 1:
@@ -137,6 +137,6 @@ def test_nothing_is_implied_by_total_variation():
         lambda: most_posterior(gn.GDP(1), 0.1, 1),
     ],
 )
-def test_what_is_no_promise_or_level_is_refused(call):
+def test_other_things_than_a_guarantee_and_a_level_are_refused(call):
     with pytest.raises(gn.ParameterError, match="expected"):
         call()

@@ -1,4 +1,4 @@
-"""Thresholds for keys that nobody can list.
+"""Thresholds for keys of which no list is known.
 
 References: sums of the discrete Gaussian in many digits, brute force over small tables, draws.
 """
@@ -14,11 +14,11 @@ from gaussnoise.errors import ParameterError
 from gaussnoise.privacy import threshold as _threshold
 from gaussnoise.privacy.threshold import Change, ThresholdQuery
 
-ALARM = 1e-6  # of a test of draws
+ALARM = 1e-6  # significance level of a test of draws
 
 
 def shown_chance(scale, threshold, count):
-    """That ``count`` plus a discrete Gaussian is at least ``threshold``."""
+    """The probability that ``count`` plus a discrete Gaussian is at least ``threshold``."""
     with mpmath.workdps(40):
 
         def weight(k):
@@ -32,7 +32,7 @@ def shown_chance(scale, threshold, count):
 @pytest.mark.parametrize(("scale", "threshold"), [(1.0, 4), (3.5, 12), (24.0, 100), (24.0, 30)])
 @pytest.mark.parametrize(("keys", "most"), [(1, 1), (1, 3), (3, 2)])
 def test_opendp_charges_the_exact_chance_for_one_step_lower(scale, threshold, keys, most):
-    """Its tail is that of a continuous Gaussian: see ``ThresholdQuery._charge``."""
+    """OpenDP's tail is that of a continuous Gaussian: see ``ThresholdQuery._charge``."""
     exact = 1 - (1 - shown_chance(scale, threshold, most)) ** keys
     higher, lower = (
         _threshold._measurement(scale, at).map((keys, math.sqrt(keys) * most, most))[1]
@@ -60,7 +60,7 @@ def test_no_more_than_the_budget_is_spent_and_nearly_all_of_it(change, rho, delt
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_changes_are_the_largest_of_all_tables(k):
-    """Of all that two persons of at most k rows over a few keys can make of the counts."""
+    """The reference is over all counts that two persons of at most k rows and few keys can have."""
     people = [rows for rows in itertools.product(range(k + 1), repeat=2 * k) if sum(rows) <= k]
     replaced = (
         tuple(a - b for a, b in zip(*pair, strict=True))
@@ -75,7 +75,7 @@ def test_changes_are_the_largest_of_all_tables(k):
 
 
 def share_shown(query, count, draws=4000):
-    """How many of equal keys are shown: their noises are independent."""
+    """The share of equal keys that are shown; their noises are independent."""
     return len(query.frequent(dict.fromkeys(range(draws), count))), draws
 
 
@@ -83,7 +83,7 @@ def test_a_key_of_one_row_is_shown_as_often_as_delta_says():
     query = ThresholdQuery(Change.added(1), 0.5, 0.2)
     shown, draws = share_shown(query, 1)
     assert stats.binomtest(shown, draws, 0.2).pvalue > ALARM
-    shown, draws = share_shown(query, 2)  # a row more than is protected
+    shown, draws = share_shown(query, 2)  # one row more than is protected
     assert stats.binomtest(shown, draws, 0.2).pvalue < ALARM
 
 
@@ -103,7 +103,7 @@ def test_many_keys_and_large_counts_fit(monkeypatch):
     noisy = query.frequent({key: 10**key for key in range(2, 15)} | {99: 1})
     assert set(range(2, 9)) <= set(noisy)
     assert 99 not in noisy
-    # what 64 bits cannot hold is cut off
+    # counts that 64 bits cannot hold are capped
     assert noisy[14] == pytest.approx(2.0**62 / 2**query._bits, rel=1e-6)
     assert query.frequent({}) == {}
 

@@ -1,6 +1,4 @@
-"""Nothing that can fail without data runs after a budget is charged; nothing goes on
-after Ctrl-C.
-"""
+"""All that can fail without data runs before a budget is charged; nothing goes on after Ctrl-C."""
 
 import math
 
@@ -27,7 +25,7 @@ def ledger(tmp_path):
 
 @pytest.fixture
 def draws(monkeypatch):
-    """How many integers of noise each draw had."""
+    """The number of integers in each draw of noise."""
     drawn, draw = [], _sampler.IntegerQuery.draw
     monkeypatch.setattr(
         _sampler.IntegerQuery, "draw", lambda query, n: drawn.append(n) or draw(query, n)
@@ -72,9 +70,7 @@ def test_what_a_release_says_about_itself_is_ready_before_anything_is_charged_or
 
 
 def test_a_bound_that_contradicts_the_plan_costs_nothing(monkeypatch, tmp_path, ledger, draws):
-    """It once did, after the charge; and so did every new attempt under the same id, until nothing
-    was left.
-    """
+    """It once cost a charge, and so did every new attempt under the same id, to the last."""
     plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1))
     monkeypatch.setattr(gn.Bound, "error", property(lambda bound: 2 * plan.error))
     for _ in range(2):
@@ -160,7 +156,7 @@ def test_records_by_no_name_or_by_two_cost_nothing(ledger, draws, given):
     ],
 )
 def test_every_refusal_of_records_is_in_the_ledger(ledger, draws, domain, given):
-    """Ragged, of another shape or kind, or outside: whatever looks at them is asked inside."""
+    """Ragged, of another shape or kind, or outside: all checks of records run inside the charge."""
     mechanism = gn.GaussianMechanism(gn.optimal_noise(domain, neighbors="add-remove"), gn.zCDP(0.1))
     with pytest.raises(gn.DataError, match="not said where"):
         mechanism.release(**given, ledger=ledger, id="x")
@@ -172,7 +168,7 @@ def test_every_refusal_of_records_is_in_the_ledger(ledger, draws, domain, given)
 
 
 def interrupted(monkeypatch, call):
-    """Fidelity.at is what every solve evaluates; Ctrl-C arrives during one of its calls."""
+    """Fidelity.at is evaluated by every solve; Ctrl-C arrives during one of its calls."""
     calls, at = [], Fidelity.at
 
     def press(self, *arguments, **options):

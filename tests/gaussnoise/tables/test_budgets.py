@@ -1,4 +1,4 @@
-"""What budgets mean before one is chosen."""
+"""What budgets mean, before one is chosen."""
 
 import math
 
@@ -51,19 +51,19 @@ def test_a_target_costs_what_the_plan_for_it_spends(found):
 
 @pytest.mark.parametrize("rho", RHOS)
 def test_what_is_learnt_of_one_row_is_that_of_a_gaussian(found, rho):
-    """By the likelihood ratio of two normals that are √(2ρ) apart, the best test there is."""
+    """The best test is the likelihood ratio of two normals whose means are √(2ρ) apart."""
     mu, z = math.sqrt(2 * rho), stats.norm
     threshold = z.isf(0.05)
     assert found.power(rho) == pytest.approx(z.sf(threshold - mu), rel=1e-6)
     event = z.isf(found.delta, loc=mu)  # has probability delta where the row is there
     without = z.sf(event)
     assert found.posterior(rho) == pytest.approx(found.delta / (found.delta + without), rel=1e-6)
-    # no single output outside such an event makes anybody surer
+    # no single output outside such an event gives a larger belief
     assert found.posterior(rho) >= 1 / (1 + math.exp(mu * mu / 2 - mu * event)) - 1e-12
 
 
 def test_simulated_observers_are_no_surer_and_some_nearly_as_sure():
-    """The posterior after seeing a normal, with the row and prior one half, at chance 1 %."""
+    """The belief after seeing a normal, with the row and prior one half, at chance 1 %."""
     found, rho = gn.budgets(SCHEMA, ASKED, delta=0.01), 0.1
     mu = math.sqrt(2 * rho)
     seen = np.random.default_rng(5).normal(mu, size=200_000)

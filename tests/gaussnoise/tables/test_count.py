@@ -1,4 +1,4 @@
-"""Every engine counts every marginal like a Counter in Python."""
+"""Every engine counts every marginal as a Counter in Python does."""
 
 import datetime
 import decimal
@@ -29,7 +29,7 @@ from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.reading.frames import open_table
 from gaussnoise.tables.schema.numbers import Weight
 
-# what dask, ibis and pyspark say about their own dependencies and unclosed sockets
+# warnings of dask, ibis and pyspark about their dependencies and unclosed sockets
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{kind}:{module}")
     for kind in ("DeprecationWarning", "FutureWarning", "UserWarning")
@@ -38,7 +38,7 @@ pytestmark = [
 pytestmark.append(pytest.mark.filterwarnings("ignore::ResourceWarning"))
 pytestmark.append(
     pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
-)  # Spark's start, once jax has run
+)  # Spark's start, after jax has run
 pytestmark.append(
     pytest.mark.filterwarnings("ignore:Dask support is moving out of Narwhals:FutureWarning")
 )
@@ -174,8 +174,8 @@ def check(table, attributes, subsets, codes, **options):
 
 
 @pytest.mark.integration
-def test_spark_counts_dates_whatever_its_session_takes_for_local_time(spark):
-    """All else about dates, in all other engines, is in ``test_dates.py``."""
+def test_spark_counts_dates_for_any_local_time_of_its_session(spark):
+    """All other tests of dates, in all other engines, are in ``test_dates.py``."""
     from pyspark.sql import types
 
     edges = ["1969-12-31T23:59:59.5", "2020-03-08T02:30:00.000001", "2020-03-08T03:30:00.25"]
@@ -223,14 +223,14 @@ def test_every_engine_agrees_with_a_counter(build):
 
 
 @pytest.mark.integration
-def test_spark_counts_at_most_so_many_rows_of_everybody(spark):
-    """As every engine of test_persons.py does."""
+def test_spark_counts_at_most_k_rows_of_each_person(spark):
+    """This is the test of every engine in test_persons.py."""
     rows = [("a", 0)] * 5 + [("b", 1)] * 2 + [(None, 1), ("", 0), ("a", 7)]
     frame = spark.createDataFrame(rows, "who string, x int")
     x, limit = gn.Attribute("x", [0, 1]), PersonLimit("who", 3)
     ((_, found),) = count_marginals(frame, [x], [(0,)], "drop", limit)
     assert found.tolist() == [3, 2]
-    # floats that are integers are called like these
+    # floats that are integers have the same names as these
     numbers = [(k % 7, k % 30) for k in range(210)]
     x, limit = gn.Attribute("x", list(range(30))), PersonLimit("who", 3, bytes(16))
     integers, floats = (
@@ -290,7 +290,7 @@ def test_every_engine_sums_the_same_integers(build, engine):
     for S in subsets:
         assert found[S].dtype == np.int64
         assert np.array_equal(found[S], here[S])
-    # exact numbers of rows, and sums to half a step a row
+    # row counts are exact, and sums are exact to half a step a row
     assert found[()] == UNITS * len(rows)
     exact = np.zeros((3, 3), dtype=object)
     for text, amount, _ in rows:
@@ -514,11 +514,11 @@ def test_rows_without_a_cell_can_be_left_out_of_every_table(build):
     check(build(columns(rows)), ATTRIBUTES, SUBSETS, codes, on_outside="drop")
 
 
-# Whatever pandas may hold, row by row.
+# All values that pandas may hold, row by row.
 
 
 class Evil:
-    """An object whose comparison says something it should not."""
+    """An object whose comparison raises an error that may hold secrets."""
 
     __hash__ = object.__hash__
 
@@ -593,7 +593,7 @@ THINGS += [
 
 
 def number(value):
-    """The real number that a value is once pandas has made a double of it, if it is finite."""
+    """The real number of a value once pandas has made a double of it, if it is finite."""
     if isinstance(value, complex) and value.imag == 0:
         value = value.real
     if isinstance(value, np.timedelta64):
@@ -620,7 +620,7 @@ def meant(value):
 
 
 def cell(attribute, value):
-    """By what is meant; None where there is no cell."""
+    """The cell by the meaning of a value; None if there is no cell."""
     found = None
     if attribute.edges is not None:
         real = number(value)
@@ -633,7 +633,7 @@ def cell(attribute, value):
 
 
 def dropped(rows):
-    """The cells of the rows that have one everywhere."""
+    """The cells of the rows that have one in every column."""
     cells = [[cell(a, value) for a, value in zip(DROPPED, row, strict=True)] for row in rows]
     return [row for row in cells if None not in row]
 
@@ -666,7 +666,7 @@ def test_no_row_of_pandas_is_refused_and_one_more_changes_one_count(rows, one):
 
 @settings(derandomize=True, deadline=None, database=None, max_examples=40)
 @given(rows=st.lists(ROW, max_size=4))
-def test_no_row_of_pandas_is_refused_whatever_type_pandas_infers(rows):
+def test_no_row_of_pandas_is_refused_for_any_type_that_pandas_infers(rows):
     try:
         frame = pandas_frame(rows, "inferred")
     except (OverflowError, UnicodeEncodeError):
@@ -718,7 +718,7 @@ def test_many_cells_are_found_by_every_engine(build, number):
 
 
 def test_types_are_named_without_what_they_hold():
-    """Those of enumerations and structures write out their values."""
+    """Names of enumerations and structures would write out their values."""
     enum = duckdb.sql(f"SELECT '{CANARY}'::ENUM('{CANARY}', 'y') AS a")
     struct = pa.table({"a": [{CANARY: 1}]})
     for table in (
@@ -740,7 +740,7 @@ def test_types_are_named_without_what_they_hold():
 
 
 def test_a_row_with_a_null_leaves_one_count_fewer(build, engine):
-    """Whatever the engine makes of a column of integers with a gap."""
+    """It holds for any type that the engine gives a column of integers with a null."""
     attributes = [gn.Attribute("a", [1, 2]), gn.Attribute("b", ["x"])]
     table = {"a": pa.array([1, 2, 2], type=pa.int64()), "b": ["x"] * 3}
     gap = {"a": pa.array([1, 2, 2, None], type=pa.int64()), "b": ["x"] * 4}
@@ -828,7 +828,7 @@ def test_rows_of_dask_are_left_out_partition_by_partition(index):
 
 
 def test_every_engine_finds_impossible_combinations(build):
-    """By the same codes: of labels, bins and catch-alls."""
+    """They are found by their codes: of labels, bins and catch-alls."""
     rules = [
         {"flag": True, "code": ["3", "rest"]},
         {"text": ["rest", "a"], "number": ["rest"], "whole": 1},

@@ -1,5 +1,6 @@
-"""CSV and TSV are read by bytes: what is accepted is parsed as every strict reader does, and one
-row is one row.
+"""CSV and TSV are read by bytes: accepted files are parsed as every strict reader does.
+
+One row is one row.
 """
 
 import codecs
@@ -166,8 +167,9 @@ class RefusedError(Exception):
 
 
 def records(text, delimiter, quote):
-    """A parser, character by character: fields of every record, None where nothing stands
-    between delimiters.
+    """A parser, character by character: the fields of every record.
+
+    A field is None if nothing stands between two delimiters.
     """
     found, record, field, state, ends, k = [], [], "", "start", set(), 0
     while k < len(text):
@@ -198,7 +200,7 @@ def records(text, delimiter, quote):
 
 
 def random_file(rng, delimiter, quote):
-    """What looks like a table, with a character too many now and then."""
+    """Text that looks like a table, sometimes with a character too many."""
     end, width = rng.choice(["\n"] * 5 + ["\r\n"] * 2 + ["\r"]), rng.choice([1, 2, 2, 3])
     pieces = [*",\t|;'\"x1 y\\#é\xfc\0", "\n", "\r", "\r\n", *[quote] * 3, 2 * quote, delimiter]
 
@@ -217,7 +219,7 @@ def random_file(rng, delimiter, quote):
     return text, width
 
 
-# what the name says alone, each part of a dialect, and all of them together
+# what the name alone says, each part of a dialect, and all of them together
 WRITTEN = {
     "csv": ("t.csv", gn.Dialect()),
     "tsv": ("t.tsv", gn.Dialect()),
@@ -296,7 +298,7 @@ def name_of_text(name):
 def test_fields_of_several_lines_cross_the_pieces_that_threads_read(
     tmp_path, connection, seed, most
 ):
-    """In several threads duckdb fails where a piece begins inside such a field."""
+    """With several threads duckdb fails if a piece begins inside such a field."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, most, size=24_000_000 // most // 3)
     texts = ["u\nv" * int(n) for n in lengths]
@@ -312,7 +314,7 @@ BIG = [2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**64 + 1, 10**30, 3, 0]
 
 
 def written_as(number):
-    """Forms of an integer, and what looks like one."""
+    """Forms of an integer, and texts that look like one."""
     forms = [
         str(number),
         f"{number}.0",

@@ -1,5 +1,6 @@
-"""Dates and timestamps are edges of bins: every engine counts them like Python's calendar, and what
-is released speaks of dates.
+"""Dates and timestamps are edges of bins: every engine counts them by Python's calendar.
+
+What is released states dates.
 """
 
 import datetime
@@ -28,7 +29,7 @@ from gaussnoise.tables.counting.records import code_table
 from gaussnoise.tables.drafts.draft import draft
 from gaussnoise.tables.schema.dates import ISO
 
-# what dask and ibis say about their own dependencies
+# warnings of dask and ibis about their own dependencies
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{kind}:{module}")
     for kind in ("DeprecationWarning", "FutureWarning", "UserWarning")
@@ -61,7 +62,7 @@ EDGES = {
 
 
 def moments():
-    """On every edge, a microsecond before and after, the ends of the days, and some others."""
+    """Moments on every edge, a microsecond before and after, at ends of days, and some others."""
     named = {date.fromisoformat(day) for day in [*DAYS, "9999-12-31", "2020-05-01", "2020-04-30"]}
     stamps = {
         Stamp.combine(day, time) for day in named for time in (datetime.time.max, datetime.time())
@@ -77,7 +78,7 @@ def moments():
 
 
 def cell(edges, moment, nanoseconds=0):
-    """Where Python's own calendar puts a moment; the last cell is the catch-all."""
+    """The cell of a moment by Python's own calendar; the last cell is the catch-all."""
     outside = len(edges) - 1
     if moment is None:
         return outside
@@ -214,7 +215,7 @@ def test_every_engine_counts_dates_like_pythons_calendar(engine, tmp_path):
 
 
 def test_the_moments_above_tell_rounding_and_other_ends_of_days_apart():
-    """The negative control: a count that floors, or whose days end at midnight, is another one."""
+    """A count that rounds down, or whose days end at midnight, differs: the negative control."""
     edges = EDGES["times up to an hour"]
     assert [cell(edges, m, ns) for m, ns in PRECISE] != [cell(edges, m) for m, _ in PRECISE]
     late = [m for m in moments() if m.date() == date(9999, 12, 30) and m.time() > datetime.time()]
@@ -233,7 +234,7 @@ def test_what_counts_as_a_date_in_text_is_what_the_calendar_has():
             assert (re.fullmatch(ISO, text) is not None) == known, text
 
 
-def test_text_of_whatever_kind_is_never_an_error_and_never_moves_another_row():
+def test_text_of_any_kind_is_never_an_error_and_never_moves_another_row():
     attribute = gn.Attribute("when", edges=DAYS, other="rest")
     for strange in [*STRANGE, None]:
         table = pa.table({"when": pa.array(["2020-02-29", strange, "1970-01-01"])})
@@ -241,7 +242,7 @@ def test_text_of_whatever_kind_is_never_an_error_and_never_moves_another_row():
 
 
 def codes_of(table, attribute):
-    """The code of each row of a table that is here."""
+    """The code of each row of a table in this process."""
     ((codes,),) = code_table(table, [attribute])
     return codes.tolist()
 
@@ -259,7 +260,7 @@ def codes_of(table, attribute):
         max_size=6,
     )
 )
-def test_every_text_has_one_cell_whatever_the_engine_and_the_other_rows(texts):
+def test_every_text_has_one_cell_in_any_engine_and_with_any_other_rows(texts):
     attribute = gn.Attribute("when", edges=TIMES, other="rest")
     mixed = pd.DataFrame({"when": pd.Series([*texts, 1], dtype=object)})
     tables = [pa.table({"when": pa.array(texts)}), mixed]
@@ -366,7 +367,7 @@ def test_many_bins_persons_and_other_columns_go_with_dates(engine, tmp_path):
     found = dict(count_marginals(made, attributes, [(0, 1)]))[0, 1]
     assert found[:300, 0].tolist() == [1] * 300
     assert found.sum() == found[:300, 0].sum() + found[-1, 0] == 301
-    # whose a row is, is said by the column itself, not by the bin
+    # the column itself says which person a row belongs to, not its bin
     limit = PersonLimit('the "day"', 1)
     kept = counted(made, attributes, limit=limit, on_outside="drop")[0]
     assert kept[:300].tolist() == [1] * 300
@@ -519,7 +520,7 @@ def test_a_schema_file_says_in_which_line_edges_are_no_dates(edges):
 
 @pytest.fixture(scope="module")
 def admissions(tmp_path_factory):
-    """A year of admissions, hardly any noise, in a folder that was read again; and the table."""
+    """A year of admissions with hardly any noise, read again from its folder, and the table."""
     days = np.datetime64("2020-01-01") + np.arange(366).repeat(np.arange(366) % 5 + 1)
     sex = np.where(np.arange(len(days)) % 3 == 0, "F", "M")
     table = pl.DataFrame({"admitted": days, "sex": sex})

@@ -1,4 +1,4 @@
-"""Files in other dialects count as the same table in the usual one, wherever they are read."""
+"""Files in other dialects count as the same table in the usual one, in every function."""
 
 import re
 import zipfile
@@ -76,13 +76,13 @@ def usual(tmp_path_factory):
 def test_numbers_count_by_value_and_text_as_written(tmp_path, usual, name, dialect, first):
     path = written(tmp_path, dialect, name, first)
     assert counted(dialect.table(path)) == counted(usual)
-    # a mark that is not stated makes other numbers of them
+    # without the stated mark, these are other numbers
     point = gn.Dialect(dialect.delimiter, ".", dialect.encoding, dialect.quote)
     assert counted(point.table(path)) != counted(usual)
 
 
 def test_every_row_counts_by_itself(tmp_path):
-    """Texts that look like numbers and texts that do not, alone and beside each other."""
+    """There are texts that look like numbers and texts that do not, alone and together."""
     attribute = gn.Attribute("a", edges=[0, 1, 2, 3000], other="none")
     texts = ["1,5", "1.5", "1.500", "1.500,0", "1,500", "1,5,0", " 1,5 ", "+,5", ",", "1e1", "1;0"]
 

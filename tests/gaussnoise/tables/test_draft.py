@@ -1,4 +1,4 @@
-"""Drafts of columns as people bring them; that nothing is released with a draft."""
+"""Drafts of columns as they occur in practice; no release is possible with a draft."""
 
 import datetime
 import json
@@ -17,7 +17,7 @@ from gaussnoise.tables.drafts.draft import draft
 from gaussnoise.tables.reading.frames import open_table
 from gaussnoise.tables.reading.pieces import pieces
 
-# what dask and ibis say about their own dependencies
+# warnings of dask and ibis about their own dependencies
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{kind}:{module}")
     for kind in ("DeprecationWarning", "FutureWarning", "UserWarning")
@@ -47,7 +47,7 @@ UNTYPED = {"csv": as_file, "objects": as_objects, "read_csv": as_read_by_pandas}
 
 @pytest.fixture(params=UNTYPED)
 def untyped(request, tmp_path):
-    """A column of text, in forms in which nothing declares its type."""
+    """A column of text, in forms in which no type is declared."""
     return lambda lines: UNTYPED[request.param](lines, tmp_path)
 
 
@@ -117,7 +117,7 @@ def test_what_a_catch_all_is_drafted_for_is_counted_there(tmp_path):
 
 
 def test_many_distinct_texts_and_numbers_are_read_in_one_go(tmp_path):
-    """More than a thousand in a piece: numbers go by arrow, all else one by one."""
+    """If a piece has more than a thousand, arrow reads the numbers; other texts go one by one."""
     lines = [*(f"{k}.5" for k in range(-700, 700)), *["1e9", "unknown"] * 20]
     attribute, reason = of(as_file(lines, tmp_path))
     assert attribute.edges[1:-1] == (0, 2e8, 4e8, 6e8, 8e8, 1e9)
@@ -227,7 +227,7 @@ def test_persons_and_weights_are_proposed_as_such(tmp_path, kind):
         "one row each; hint: as long as that is so, a row is a person; --person record_id" in text
     )
     assert "looks like sample weights; hint: --weight weight:MOST" in text
-    # lines that a person may take instead
+    # lines that may be used instead
     assert "# [attributes.patient]\n# edges = [" in text
     plain = text.replace("# [attributes.weight]\n# edges", "[attributes.weight]\nedges")
     assert gn.Schema.loads(plain).names == (*found.schema.names, "weight")
@@ -238,11 +238,11 @@ def test_what_is_left_out_is_said_aloud(tmp_path):
         gn.Schema.draft(people(tmp_path, "csv"))
 
 
-# The line that keeps a draft from being released with.
+# The line that prevents a release with a draft.
 
 
 class Untouchable:
-    """Data that nothing may look at."""
+    """Data that must not be read."""
 
     def __getattribute__(self, name):
         raise AssertionError(name)

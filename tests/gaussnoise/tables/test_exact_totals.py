@@ -1,5 +1,6 @@
-"""Where the number of rows is public, what only counts rows is an integer without error: no
-rounding is left.
+"""If the number of rows is public, answers that only count rows are integers without any error.
+
+No rounding is left.
 """
 
 import itertools
@@ -186,7 +187,7 @@ def test_covariances_with_what_is_known_are_nothing(release):
 
 
 def test_nearly_constant_weights_keep_their_deviation(release):
-    """Only rounding counts as nothing."""
+    """Only rounding errors count as zero."""
     for small in (1e-3, 1e-9):
         weights = even("a")
         weights[0] += small
@@ -201,7 +202,7 @@ def test_measurements_of_a_public_total_are_integers(release):
 
 
 def test_the_other_answers_stay_unbiased(release):
-    """Against the truth, in exact arithmetic."""
+    """The reference is the truth, in exact arithmetic."""
     truth = np.array([sum(1 for x in TABLE["a"].to_pylist() if int(x[1:]) <= k) for k in range(7)])
     answers = release.answers({"a": "prefix"})
     assert (np.abs(answers.estimate - truth) <= 7 * answers.standard_deviation).all()
@@ -210,7 +211,7 @@ def test_the_other_answers_stay_unbiased(release):
 
 
 def test_many_categories_need_no_matrix():
-    """Their square would be refused."""
+    """A matrix of their square would be refused."""
     schema = gn.Schema([gn.Attribute("place", [f"p{k}" for k in range(12_000)])])
     release = gn.plan(schema, 1, gn.zCDP(0.1), neighbors="replace").release(
         pa.table({"place": ["p7"] * 9})

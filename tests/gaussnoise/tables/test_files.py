@@ -1,4 +1,4 @@
-"""Tables in several files, patterns and folders; categoricals and gaps of dataframes."""
+"""Tables in several files, patterns and folders; categoricals and nulls of dataframes."""
 
 import datetime
 import gzip
@@ -126,7 +126,7 @@ def test_keys_that_polars_keeps_in_the_files_are_as_the_files_say(tmp_path):
 
 
 def test_folders_do_not_overrule_the_columns_of_files(tmp_path):
-    """What duckdb would do, also for folders above the table."""
+    """Duckdb would let them, also for folders above the table."""
     parquet(tmp_path / "x=2" / "t" / "year=1" / "a.parquet", x=[0])
     assert counted(tmp_path / "x=2" / "t" / "year=1") == [1, 0, 0]
     with pytest.raises(gn.DataError, match="got 'x' in both; hint: a path from within"):
@@ -223,7 +223,7 @@ def test_a_list_that_was_meant_as_data_is_not_quoted():
 
 
 def test_any_of_the_files_may_change(three, monkeypatch):
-    """Every file is looked at again after the rows were read, and so is which files there are."""
+    """After the rows are read, every file is checked again, and so is the list of files."""
     pattern = str(three / "*.csv")
     before = state_of(pattern)
     with open(three / "part-1.csv", "a", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Combinations that cannot occur: what a schema says of them, and what becomes of such rows."""
+"""Combinations that cannot occur: how a schema states them, and what is done with such rows."""
 
 import traceback
 
@@ -103,7 +103,7 @@ def test_such_a_row_refuses_the_release_and_only_its_rule_is_named(bad):
     planned().release(rows(*GOOD))
 
 
-def test_dropped_rows_are_in_no_table_whatever_the_other_rows_are():
+def test_dropped_rows_are_in_no_table_with_any_other_rows():
     plan, seed = planned(), 5
     table = rows(*GOOD, CHILD, *LONELY)
     kept = plan.simulate(table, np.random.default_rng(seed), on_outside="drop")

@@ -1,4 +1,4 @@
-"""Tables that no task holds: in pieces, the same numbers as one machine's from the same noise."""
+"""Tables that no task holds: their pieces have the same numbers as those of one machine."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ PLANS = {
 
 
 def counts_of(S, n=3000):
-    """Of made-up rows, the same for all tables."""
+    """The counts of made-up rows, the same for all tables."""
     rng = np.random.default_rng(0)
     rows = [rng.integers(0, size, n) ** 2 % size for size in SIZES.values()]
     counts = np.zeros([SCHEMA.sizes[i] for i in S], dtype=np.int64)
@@ -54,7 +54,7 @@ def few_cells(monkeypatch, most=30, piece=20):
 
 
 class Steps:
-    """What Spark's tasks do, one after another in this process; all noise is remembered."""
+    """The steps of Spark's tasks, one after another in this process; all noise is recorded."""
 
     def __init__(self, plan, folder, monkeypatch):
         self.plan, self.layout = plan, Layout.of(plan)
@@ -120,7 +120,7 @@ class Steps:
 
 
 def one_machines(plan, noise):
-    """Tables by the functions of one machine."""
+    """The tables by the functions for one machine."""
     query, residuals, tables = plan.query, {}, {}
     for S in plan.tables.subsets:
         counts, parts = counts_of(S), list(measured_parts(S, query))
@@ -172,7 +172,7 @@ def test_pieces_are_those_of_one_machine(tmp_path, monkeypatch, kind):
 
 
 def check_rows(plan, layout, here, folder, blank):
-    """Files by name have the rows of each table in C order, with labels and deviations."""
+    """Check that files have the rows of each table in C order, with labels and deviations."""
     for S in layout.large:
         files = [layout.piece_file(k) for k, (of, _) in enumerate(layout.large_pieces) if of == S]
         assert files == sorted(files)
@@ -189,7 +189,7 @@ def check_rows(plan, layout, here, folder, blank):
 
 
 def test_integers_beyond_64_bits_are_the_same_in_pieces(tmp_path, monkeypatch):
-    """A bound that 64 bits do not hold changes the type, and no number."""
+    """A bound beyond 64 bits changes the type, but no number."""
     few_cells(monkeypatch)
     plan = gn.plan(SCHEMA, [("a", "b", "d")], gn.zCDP(1.0))
     found = []
@@ -295,7 +295,7 @@ def test_integers_are_packed_as_they_are(tmp_path):
 
 
 def test_large_tables_are_cut_into_pieces_that_fit():
-    """Up to 10¹¹ cells, of which no task holds more than 2²⁶ numbers, in some million blocks."""
+    """They have up to 10¹¹ cells; a task holds 2²⁶ numbers at most, in some million blocks."""
     for sizes in ((9000, 9000), (3, 5 * 10**7), (100,) * 5, (300000, 300000), (4600, 4600, 4600)):
         schema = gn.Schema([gn.Attribute(f"a{k}", range(3)) for k in range(len(sizes))])
         query = gn.plan(schema, len(sizes), gn.zCDP(1.0)).query
@@ -315,7 +315,7 @@ def test_large_tables_are_cut_into_pieces_that_fit():
 
 
 def test_plans_of_small_tables_are_laid_out_as_before():
-    """So that streams, and releases that were begun, go on."""
+    """So streams, and releases that were begun, go on."""
     plan = gn.plan(SCHEMA, 2, gn.zCDP(1.0))
     layout = Layout.of(plan)
     assert (layout.large, layout.parts, dict(layout.matrices)) == ((), (), {})

@@ -1,6 +1,4 @@
-"""The exact part of a release: what one row changes, what that costs, and integers of
-any length.
-"""
+"""The exact part of a release: what one row changes, what that costs, and long integers."""
 
 import itertools
 from fractions import Fraction
@@ -38,7 +36,7 @@ def column(size, category):
 
 
 def row_answer(query, sizes, T, row):
-    """The answer on marginal T of one row, from the definition."""
+    """The answer of one row on marginal T, from the definition."""
     answer = np.array([int(query.multipliers[T])], dtype=object)
     for i in T:
         answer = np.kron(answer, column(sizes[i], row[i]))
@@ -46,7 +44,7 @@ def row_answer(query, sizes, T, row):
 
 
 def largest_change(query, sizes, neighbors):
-    """Over all pairs of rows, exactly; by symmetry one row is the first of all."""
+    """The largest change over all pairs of rows, exactly; by symmetry, one is the first row."""
     largest = 0
     for row in itertools.product(*map(range, sizes)):
         change = 0
@@ -60,7 +58,7 @@ def largest_change(query, sizes, neighbors):
 
 
 def cost(query):
-    """ρ of the drawn noise for one row, exactly."""
+    """The ρ of the drawn noise for one row, exactly."""
     return Fraction(query.query.sensitivity_squared) / (2 * Fraction(query.query.scale) ** 2)
 
 
@@ -85,7 +83,7 @@ def plans(draw):
 
 @settings(derandomize=True, deadline=None, database=None, max_examples=60)
 @given(plans())
-def test_the_noise_costs_no_more_than_planned_whatever_weights_and_budget(problem):
+def test_the_noise_costs_no_more_than_planned_for_any_weights_and_budget(problem):
     sizes, plan = problem
     query = plan.query
     if query.query is None:
@@ -147,7 +145,7 @@ def test_a_persons_rows_together_are_charged_and_covered(rows, neighbors):
 
 
 def answers(query, sizes, counts):
-    """By the definition, in Python integers, over the whole table."""
+    """The answers by the definition, in Python integers, over the whole table."""
     rows = list(itertools.product(*map(range, sizes)))
     return {
         T: sum(int(counts[row]) * row_answer(query, sizes, T, row) for row in rows)
@@ -207,7 +205,7 @@ def test_decoding_keeps_fractions_of_rows_in_large_counts(rho):
 
 
 class Numbered:
-    """Noise without end, every integer other than all before."""
+    """Noise without end, in which all integers differ."""
 
     def __init__(self):
         self.taken = 0
@@ -222,7 +220,7 @@ NESTED = [(0, 1, 2), (0, 1), (1,), (), (0, 2)]
 
 @pytest.mark.parametrize("order", [NESTED, NESTED[::-1], [(1,), (0, 2), (), (0, 1, 2), (0, 1)]])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-def test_every_residual_is_measured_once_in_whatever_order_tables_come(order, neighbors):
+def test_every_residual_is_measured_once_for_any_order_of_tables(order, neighbors):
     query = planned(SIZES, NESTED, neighbors=neighbors).query
     counts = np.random.default_rng(0).integers(9, size=SIZES)
     noise = Numbered()
@@ -253,7 +251,7 @@ def test_residuals_are_dropped_after_their_last_table():
     ]
 
 
-# Three axes in any order: the permutations of two are their own inverses, and show less.
+# Three axes in any order, since permutations of two axes are their own inverses and show less.
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +380,7 @@ def test_a_total_without_noise_is_refused_where_rows_come_and_go():
     assert ResidualQuery.calibrated((IdentityStrategy(2),), {(0,): 1.0}, "replace", 0.5).count == 1
 
 
-def test_the_covariance_is_of_counts_whatever_the_weights():
+def test_the_covariance_is_of_counts_for_any_weights():
     plan = planned(SIZES, [(0, 1), (2,)], weights=[3.0, 0.2])
     release = plan.release(pa.table({name: [0] for name in NAMES}))
     deviations = np.concatenate([release[names].standard_deviation.ravel() for names in release])

@@ -1,5 +1,6 @@
-"""What users wrote and meant otherwise: refused, with a hint at what they meant. No message shows a
-value of data.
+"""What users wrote but did not mean is refused, with a hint at what they meant.
+
+No message shows a value of the data.
 """
 
 import re
@@ -126,7 +127,7 @@ def test_what_is_clear_stays_allowed():
     lambda privacy: planned(1, privacy),
     lambda privacy: gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2))), privacy, n=5),
 ])  # fmt: skip
-def test_a_delta_that_protects_nobody_is_warned_of(make):
+def test_a_delta_that_gives_no_protection_warns(make):
     with pytest.warns(
         gn.PrivacyWarning, match=r"delta = 0.5 .*did you mean ApproxDP.epsilon=0.5, delta=1e-06"
     ) as found:

@@ -1,7 +1,7 @@
 """Sums and means of clipped numbers, and weighted counts.
 
-References: exact rational numbers, brute force over records, noise solved for the matrix of counts
-and sums, OpenDP's own map.
+References: exact rational numbers, brute force over records, noise solved for the matrix of
+counts and sums, OpenDP's own map.
 """
 
 import itertools
@@ -52,7 +52,7 @@ def clipped(table, name, low, high):
 
 
 def integers(plan, table, limit=None):
-    """The exact integers that a table's records are answered with, in one vector."""
+    """The exact integers that answer the query on a table's records, in one vector."""
     used = sorted({i for S in plan.tables.subsets for i in S})
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
@@ -70,7 +70,7 @@ def integers(plan, table, limit=None):
 
 
 def records(number=14):
-    """Rows with everything that a number may be, at the ends of their intervals and beyond."""
+    """Rows with every kind of number, at the ends of their intervals and beyond."""
     rng = np.random.default_rng(4)
     odd = [0.0, 100.0, -5.0, 1e300, math.inf, -math.inf, 50.0, 1 / 3, 99.99999999]
     rows = []
@@ -83,7 +83,7 @@ def records(number=14):
 
 
 def largest_change(plan, rows):
-    """Over all neighbours that differ in these rows, in exact integers."""
+    """The largest change over all neighbours that differ in these rows, in exact integers."""
     types = {"sex": pa.string(), "age": pa.int64()}
     schema = pa.schema([(name, types.get(name, pa.float64())) for name in rows[0]])
     answers = [integers(plan, pa.Table.from_pylist([row], schema=schema)) for row in rows]
@@ -113,7 +113,7 @@ def test_no_weighted_record_changes_more_than_is_planned_for():
 
 @pytest.mark.parametrize("engine", [pa.table, lambda columns: duckdb.from_arrow(pa.table(columns))])
 def test_no_person_of_weighted_rows_changes_more_than_is_planned_for(engine):
-    """All of a person's rows are alike at the end of every interval, which is the worst case."""
+    """All rows of a person are alike at the ends of every interval, which is the worst case."""
     schema = gn.Schema([SEX, AGE, PAY])
     plan = gn.plan(
         schema,
@@ -144,7 +144,7 @@ def test_no_person_of_weighted_rows_changes_more_than_is_planned_for(engine):
 
 
 def test_a_number_that_is_not_clipped_would_change_more(monkeypatch):
-    """Negative control."""
+    """This is the negative control."""
 
     def unclipped(numbers, attribute):
         low, high = attribute.clip
@@ -160,7 +160,7 @@ def test_a_number_that_is_not_clipped_would_change_more(monkeypatch):
     assert largest_change(plan, records()) > 100 * plan.query.query.sensitivity_squared
 
 
-def test_steps_stay_in_range_whatever_the_rounding():
+def test_steps_stay_in_range_for_any_rounding():
     rng = np.random.default_rng(5)
     ends = [(0.0, 5e-324), (1e99, 1e100), (-1e100, 1e100), (0.1, 0.1 + 2e-17 + 1e-16), (-3, 1e-9)]
     for low, high in ends:
@@ -219,7 +219,7 @@ def test_noise_for_numbers_is_stored(tmp_path, number):
 
 
 def test_bounds_with_squares_are_of_records_alone():
-    """Virtual cells reach further than records do: bounds for these must not be claimed for those.
+    """Virtual cells reach further than records do: their bounds must not be claimed for records.
 
     Reference: noise solved for many points of the curve of moments.
     """
@@ -492,7 +492,7 @@ def test_what_is_not_counted_is_refused_before_any_data():
     for arguments in (("w", 0), ("w", math.nan), ("", 1), ("w", True), (3, 1)):
         with pytest.raises(gn.ParameterError, match="Weight: expected"):
             gn.Weight(*arguments)
-    # a stream of counts alone is as before, whatever else the schema holds
+    # a stream of counts alone is as before, with anything else in the schema
     gn.plan(schema, ["sex"], privacy, over=gn.streams.Ticks(4))
 
 
@@ -531,7 +531,7 @@ RICH = gn.Attribute("age", edges=range(0, 101, 4), base="prefix")
 @pytest.mark.parametrize("rho", [1e-8, 1e-3, 1e6])
 @pytest.mark.parametrize("asked", [("sex", "pay"), ("age", "pay"), ("sex", "hours")])
 def test_rows_have_fewer_parts_beside_larger_noise(rho, asked):
-    """Scales stay within OpenDP's integers however small the budget."""
+    """Scales stay within OpenDP's integers for any small budget."""
     plan = gn.plan(gn.Schema([SEX, PAY, HOURS, RICH]), [asked], gn.zCDP(rho))
     assert plan.query.query.scale <= 2.0**54
     assert plan.rho_charged <= rho

@@ -90,7 +90,7 @@ def test_values_that_the_file_declares_missing_are_missing(tmp_path):
 
 
 def test_persons_are_told_by_their_code(tmp_path):
-    """Two codes of one label are two persons."""
+    """Two codes with the same label are two persons."""
     frame = pd.DataFrame({"who": [1.0, 2.0] * 10, "sex": ["F"] * 20})
     pyreadstat.write_sav(frame, tmp_path / "t.sav", variable_value_labels={"who": {1: "x", 2: "x"}})
     schema = gn.Schema([gn.Attribute("sex", ["F"], other="o")])
@@ -126,7 +126,7 @@ def test_cells_of_sheets_decide_for_their_row_only(tmp_path):
 
 @pytest.mark.parametrize(("place", "refused"), [("XFD1048576", True), ("C1048576", False)])
 def test_a_cell_that_is_far_away_does_not_take_all_memory(tmp_path, place, refused):
-    """Its reader makes room for all cells up to it: here for 1.7e10 of them, or for 3e6."""
+    """Its reader allocates all cells up to it: here 1.7e10 of them, or 3e6."""
     book = openpyxl.Workbook()
     for row in (["a"], [1], [2]):
         book.active.append(row)
@@ -167,7 +167,7 @@ def test_dates_of_sas(tmp_path):
         ("YYMMDD10", ".sas7bdat", 21945.0, "2020-01-31"),
         ("E8601DT", ".sas7bdat", 1896078600.0, "2020-01-31 08:30:00"),
         ("TIME8", ".sas7bdat", 30600.0, "30600"),
-        ("%td", ".dta", 1e9, "1000000000"),  # in no calendar
+        ("%td", ".dta", 1e9, "1000000000"),  # outside of Python's calendar
         ("%td", ".dta", math.inf, "inf"),
         ("%td", ".dta", None, None),
     ],

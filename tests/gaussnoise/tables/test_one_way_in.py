@@ -1,8 +1,8 @@
 """What a row counts as depends on that row alone, in every engine, type and role.
 
-The reference is one function of one value, :mod:`gaussnoise.tables.reading.values`; the first tests
-compare it with exact arithmetic, the others every engine with it. A new engine is one line of
-``ENGINES``, a new type one of ``TYPES``.
+The reference is one function of one value, :mod:`gaussnoise.tables.reading.values`. The first
+tests compare it with exact arithmetic, the others compare every engine with it. A new engine is
+one line of ``ENGINES``, a new type one of ``TYPES``.
 """
 
 import datetime
@@ -148,7 +148,7 @@ def array_of(kind):
 
 
 def objects_of(array):
-    """Python objects of an arrow array; those of moments and of far ones as numpy has them."""
+    """Python objects of an arrow array, but numpy's objects for moments and far times."""
     if pa.types.is_timestamp(array.type) and array.type.tz is None:
         return list(array.to_numpy(zero_copy_only=False))
     if isinstance(array.type, pa.BaseExtensionType):
@@ -206,7 +206,7 @@ def counts(table, attribute, rows, on_outside="drop"):
 
 
 def counts_or_refusal(table, attribute, rows):
-    """The same, or what is said of a table that is not counted."""
+    """The counts, or the error's words for a table that is not counted."""
     try:
         return counts(table, attribute, rows), None
     except gn.DataError as error:
@@ -214,7 +214,7 @@ def counts_or_refusal(table, attribute, rows):
 
 
 def expected(attribute, form, values):
-    """The same by the reference."""
+    """The counts by the reference."""
     found = np.zeros((len(values), attribute.size), dtype=np.int64)
     for row, code in enumerate(map(finder(attribute, form), values)):
         if attribute.clip is not None and code:
@@ -238,7 +238,7 @@ SPARK_HAS += ("text", "days", "moments in us", "far us", "zoned")
     ],
 )
 def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path, request):
-    """In any role; or it refuses the column by its type, whatever rows it has."""
+    """It does so in any role, or it refuses the column by its type, with any rows."""
     array = array_of(kind)
     table = pa.table({"row": range(len(array)), "v": array})
     build = ENGINES.get(engine) or (lambda own, folder: in_spark(own, folder, request))
@@ -333,7 +333,7 @@ def test_a_column_of_nulls_goes_to_the_catch_all_though_no_row_may_be_dropped(en
 
 
 def test_a_thousand_attributes_of_a_file_are_counted(tmp_path):
-    """Conditions on all of them do not nest a thousand deep."""
+    """Conditions on all of them are not nested a thousand deep."""
     names = [f"c{k}" for k in range(1000)]
     rows = [",".join(names), ",".join(["0"] * 1000), ",".join(["1"] * 999 + ["x"])]
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
@@ -359,12 +359,12 @@ def test_csv_reads_a_value_as_the_reference_does(tmp_path):
 
 
 def body(text):
-    """Text without what may stand around a number."""
+    """Text without the blanks that may stand around a number."""
     return text.strip("\u00a0\u2003").strip(" \t\n\v\f\r")
 
 
 def exact(text):
-    """The rational number that a text is, by Python's own reader of fractions."""
+    """The rational number in a text, by Python's own parser of fractions."""
     if not body(text).isascii() or any(sign in text for sign in ("_", "/", "9999999", "\x1c")):
         return None
     try:
@@ -396,7 +396,7 @@ def test_text_is_the_nearest_double_and_the_exact_integer():
 
 
 class Evil:
-    """An object that raises when it is looked at."""
+    """An object that raises when it is inspected."""
 
     __hash__ = None
 
@@ -489,7 +489,7 @@ def test_the_same_value_is_read_alike_however_pandas_holds_it():
 
 
 def test_two_persons_are_never_taken_for_one():
-    """But for forms of one number, where rows decide whether they are kept apart."""
+    """The exception is forms of one number, if rows decide whether they are kept apart."""
     apart = [
         "1",
         "01",
@@ -524,8 +524,8 @@ def test_two_persons_are_never_taken_for_one():
 @pytest.mark.parametrize(
     ("first", "second"), [("7", "007"), ("1", "1.0"), ("1", "+1"), ("1000", "1e3"), ("inf", "Inf")]
 )
-def test_rows_of_one_person_stay_so_whatever_others_are_called(way, first, second):
-    """Of numbers that are written in two ways, one word makes text."""
+def test_rows_of_one_person_stay_together_for_any_other_names(way, first, second):
+    """One word among numbers that are written in two ways turns all of them into text."""
 
     def kept(others):
         rows = [first, second] * 3 + others
@@ -536,7 +536,7 @@ def test_rows_of_one_person_stay_so_whatever_others_are_called(way, first, secon
     assert kept(["x"]) == kept(["x", "y"]) - 1 == 2
 
 
-# One row more, through every door that reads pandas: whose type it may change.
+# One row more, which may change the type of its column, in every function that reads pandas.
 
 BASES = {
     "integers": lambda k: k,
@@ -557,7 +557,7 @@ GROUPS = [gn.Attribute("g", [0, 1, 2])]
 
 
 def doors(frame):
-    """What every door makes of a table: counts by name."""
+    """The counts of every function that reads a table, by name."""
     for role, attribute in ROLES.items():
         yield role, dict(count_marginals(frame, [attribute], [(0,)], "drop"))[(0,)]
     yield "person", dict(count_marginals(frame, GROUPS, [(0,)], "drop", LIMIT))[(0,)]
@@ -573,7 +573,7 @@ def doors(frame):
 
 
 def moved(before, after):
-    """How much one row more takes away, and adds; a person's mean may go for another."""
+    """How much one more row removes and adds; the mean of its person may be replaced."""
     if isinstance(before, dict):
         keys = sorted({*before, *after}, key=repr)
         before, after = (np.array([one.get(key, 0) for key in keys]) for one in (before, after))
@@ -700,7 +700,7 @@ def in_json(file):
 @settings(derandomize=True, deadline=None, database=None, max_examples=40)
 @given(rows=ROWS, one=st.sampled_from(CELLS))
 def test_a_file_that_pandas_reads_counts_row_by_row(way, rows, one):
-    """Whatever type pandas finds for the column of a CSV file, by these rows or with one more."""
+    """It holds for any type that pandas infers from these rows, or from these and one more."""
 
     def counted(cells):
         text = "v,w\n" + "".join(f"{cell},0\n" for cell in cells)
@@ -722,11 +722,11 @@ def test_a_polars_that_counts_wrongly_is_refused(monkeypatch):
         counts(pl.DataFrame({"row": [0], "v": [1]}), ROLES["integers"], 1)
 
 
-# What reviewers found.
+# Faults that reviewers found.
 
 
 def persons_counted(table, rows=1):
-    """How many rows are counted of persons in the column who, at most so many of each."""
+    """How many rows are counted, at most this many of each person in the column who."""
     limit = PersonLimit("who", rows, bytes(16))
     return int(dict(count_marginals(table, (), [()], "drop", limit))[()])
 
@@ -761,7 +761,7 @@ def test_text_without_bytes_is_no_category_in_any_type_of_text():
 
 
 def test_dictionaries_of_arrow_are_read_by_their_values():
-    """Several parts may have more values than an index counts, and nulls among the values."""
+    """Their parts together may have more values than an index counts, and nulls among them."""
     parts = [
         pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([f"p{k}"]))
         for k in range(200)
@@ -781,7 +781,7 @@ def test_dictionaries_of_arrow_are_read_by_their_values():
 
 
 def test_a_lone_accent_is_a_person_and_empty_bytes_are_none():
-    """Though a collation of the database takes the accent for empty text."""
+    """It holds although a collation of the database takes the accent for empty text."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (who VARCHAR COLLATE NOACCENT)")
     connection.execute("INSERT INTO t VALUES ('a'), ('á'), (chr(769)), (''), (NULL)")
@@ -834,7 +834,7 @@ def test_spark_tells_persons_and_categories_apart_by_their_bytes(spark):
         ("cast(unhex('FF') as string) who", "cast(unhex('FE') as string)"),
     ]
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    # the hour that is there twice when summer time ends
+    # the hour that occurs twice when summer time ends
     apart += [("timestamp_seconds(1730611800) who", "timestamp_seconds(1730615400)")]
     for values in apart:
         assert persons_counted(query(*values)) == 2

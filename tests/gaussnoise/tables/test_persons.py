@@ -60,7 +60,7 @@ ENGINES = {
 }
 
 
-# what dask itself warns of
+# warnings of dask itself
 DASK = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
 
@@ -110,7 +110,7 @@ def histories(most):
 
 
 def largest_changes(count, sets, rows):
-    """Rows that change, at most, when one person is added anywhere to two others' rows."""
+    """The most rows that change when one person is added anywhere to the rows of two others."""
     rng = np.random.default_rng(0)
     for first, second, added in sets:
         others = [("a", x) for x in first] + [("b", x) for x in second]
@@ -122,7 +122,7 @@ def largest_changes(count, sets, rows):
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_for_every_small_table_one_person_adds_rows_and_moves_none(rows):
-    """Exactly what the sensitivity rests on, for a fixed key, whatever the order of the rows."""
+    """This is exactly what the sensitivity is based on, for a fixed key and any order of rows."""
     sets = itertools.product(histories(3), histories(2), histories(4)[:: 4 - rows])
     for change, least, number in largest_changes(in_arrays, sets, rows):
         assert change == min(number, rows)
@@ -140,7 +140,7 @@ def test_so_does_sql(rows):
 
 
 def test_a_rule_that_looks_at_others_is_told_apart(monkeypatch):
-    """The negative control: places by position in the file."""
+    """Places by position in the file are the negative control."""
     monkeypatch.setattr(
         _persons, "_mixed", lambda words: np.arange(len(words), dtype=np.uint64)[::-1]
     )
@@ -152,7 +152,7 @@ def test_a_rule_that_looks_at_others_is_told_apart(monkeypatch):
 # What is counted.
 
 
-def test_every_engine_counts_at_most_so_many_rows_of_everybody(build):
+def test_every_engine_counts_at_most_k_rows_of_each_person(build):
     rng = np.random.default_rng(0)
     who = [None if k == 0 else f"p{k}" for k in rng.integers(0, 30, size=400)]
     x = rng.integers(0, 4, size=400)  # 3 is outside
@@ -179,7 +179,7 @@ def test_rows_alone_are_limited_too(build):
     assert rows == 4
 
 
-def test_nobody_is_limited_in_an_empty_table(build):
+def test_an_empty_table_can_be_limited(build):
     table = build({"who": pa.array([], pa.string()), "x": pa.array([], pa.int64())})
     assert counted(table, 2, PersonLimit("who", 2), "drop").tolist() == [0, 0]
 
@@ -236,7 +236,7 @@ def test_every_release_chooses_anew():
     assert PersonLimit("who", 1).key.hex() not in repr(PersonLimit("who", 1))
 
 
-# Who is a person.
+# What is a person.
 
 
 PEOPLE = {
@@ -268,7 +268,7 @@ def test_persons_of_csv_are_bytes(tmp_path):
     assert counted(tmp_path / "t.csv", 1, PersonLimit("who", 1), "drop").tolist() == [3]
 
 
-def test_gaps_make_floats_of_integers_and_are_nobody():
+def test_nulls_make_floats_of_integers_and_are_no_person():
     frame = pd.DataFrame({"who": [1, 1, None, 2], "x": [0, 0, 0, 0]})
     assert counted(frame, 1, PersonLimit("who", 1), "drop").tolist() == [2]
 
@@ -293,8 +293,8 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("odd", ODD, ids=repr)
-def test_one_odd_person_moves_nobody_elses_rows_in_pandas(kind, odd):
-    """Though pandas then has another type for all of them."""
+def test_one_odd_person_moves_no_rows_of_others_in_pandas(kind, odd):
+    """It holds although pandas then has another type for all of them."""
     rng = np.random.default_rng(0)
     who = [KINDS[kind](k) for k in rng.integers(1000, 1030, size=300).tolist()]
     v = rng.integers(20, size=300).tolist()
@@ -319,8 +319,8 @@ ATTRIBUTES = {
 
 
 @pytest.mark.parametrize("odd", [*ODD, [1], math.inf, "3", 3.0, pd.NaT], ids=repr)
-def test_one_odd_value_moves_nobody_elses_rows_in_pandas(odd):
-    """In any column: the row is counted or not, and all others are those that were."""
+def test_one_odd_value_moves_no_rows_of_others_in_pandas(odd):
+    """In any column, the row is counted or not, and all other counted rows stay the same."""
     rng, first = np.random.default_rng(0), datetime.datetime(2020, 1, 1)
     columns = {
         "who": rng.integers(40, size=240).tolist(),
@@ -367,7 +367,7 @@ def test_a_null_in_a_file_that_pandas_writes_draws_no_row_anew(tmp_path):
 
 
 def test_numbers_that_floats_round_are_no_persons_in_pandas():
-    """Whether or not a null has made floats of them, and whatever type rows have chosen."""
+    """It holds with or without a null that makes floats of them, and for any type of column."""
     large = [2**53, 2**53 + 1, 2**60, 7]
     for who in (large, [*large, None], [*large, "x"], list(map(str, large))):
         table = pd.DataFrame({"who": who, "x": [0] * len(who)})
@@ -393,7 +393,7 @@ def test_text_is_compared_as_bytes_where_a_database_would_not():
 
 
 @pytest.mark.parametrize("who", [None, ""])
-def test_rows_of_nobody_refuse_a_release_that_drops_none(build, who):
+def test_rows_of_no_person_refuse_a_release_that_drops_none(build, who):
     table = build({"who": pa.array(["a", who], pa.string()), "x": [0, 0]})
     with pytest.raises(gn.DataError, match="column 'who': expected a person in every row"):
         counted(table, 1, PersonLimit("who", 1))
@@ -446,7 +446,7 @@ PERSONS_OF_DASK = {
 @pytest.mark.parametrize("kind", PERSONS_OF_DASK)
 @pytest.mark.parametrize("partitions", [1, 7])
 def test_dask_counts_the_rows_that_plain_python_counts(kind, partitions):
-    """For one key, however rows are cut into partitions."""
+    """For one key, this holds for any partitions of the rows."""
     rng = np.random.default_rng(0)
     who = PERSONS_OF_DASK[kind](pd.Series(rng.integers(0, 20, 300)))
     frame = pd.DataFrame({"who": who, "x": rng.integers(0, 4, 300)})  # 3 is outside
@@ -464,7 +464,7 @@ def test_dask_counts_the_rows_that_plain_python_counts(kind, partitions):
 
 @DASK
 def test_dask_without_a_shuffle_is_told_apart(monkeypatch):
-    """The negative control: every partition limits its own rows."""
+    """Every partition limits its own rows: the negative control."""
     import dask.dataframe
 
     frame = pd.DataFrame({"who": ["a"] * 70, "x": [0] * 70})
@@ -474,7 +474,7 @@ def test_dask_without_a_shuffle_is_told_apart(monkeypatch):
 
 
 def in_parts(*parts):
-    """A dask table of partitions as they are given, of the first one's type."""
+    """A dask table with the given partitions, of the first one's type."""
     dask = pytest.importorskip("dask", reason="dask is missing")
     frames = pytest.importorskip("dask.dataframe", reason="dask is missing")
     made = [pd.DataFrame({"who": who, "x": [0] * len(who)}) for who in parts]
@@ -592,7 +592,7 @@ def test_the_shell_limits_rows(tmp_path, capsys):
     assert abs(estimate[0] - 2) < 30
 
 
-# Rows that cannot be.
+# Rows with impossible combinations.
 
 
 RULES = [{"a": [0], "b": [1]}]
@@ -624,7 +624,7 @@ def test_impossible_rows_refuse_even_where_they_would_be_left_out(build):
 
 
 def rules_changes(rows):
-    """Rows that change, at most, when a person is added who may have impossible ones."""
+    """The most rows that change when a person is added who may have impossible ones."""
     cells = list(itertools.product([0, 1], [0, 1]))
     own = [h for n in range(4) for h in itertools.combinations_with_replacement(cells, n)]
     limit = PersonLimit("who", rows, KEY)
@@ -651,14 +651,14 @@ def rules_changes(rows):
             yield after - before, min(fitting, rows)
 
 
-def test_one_person_moves_nobody_elses_rows_whatever_is_impossible():
+def test_one_person_moves_no_rows_of_others_for_any_impossible_rows():
     for change, expected in rules_changes(2):
         assert change.min() >= 0
         assert change.sum() == expected
 
 
 def test_leaving_impossible_rows_out_after_the_limit_is_told_apart(monkeypatch):
-    """The negative control: places go to rows that nobody counts."""
+    """Places then go to rows that are not counted: the negative control."""
     monkeypatch.setattr(_records, "possible", lambda codes, rules: np.ones(len(codes[0]), bool))
     assert any(change.sum() != expected for change, expected in rules_changes(2))
 
@@ -676,7 +676,7 @@ def test_plans_of_persons_take_impossible_combinations():
 
 
 def lengths(plan, changes):
-    """Squared change of all integers that are measured, for changes of the first table's counts."""
+    """The squared change of all integers that are measured, for changes of the first counts."""
     (S,) = plan.tables.subsets
     for change in changes:
         yield sum(
@@ -687,7 +687,7 @@ def lengths(plan, changes):
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_exchanged_persons_reach_the_planned_sensitivity_and_never_exceed_it(rows):
-    """All histories of two persons in the place of each other, beside a third, for one key."""
+    """All rows of two persons in exchange for each other are tried, beside a third, for one key."""
     schema = gn.Schema([x_of(3)])
     asked = {"neighbors": "replace", "rows_per_person": rows, "person": "who"}
     planned = gn.plan(schema, [("x",)], gn.zCDP(0.5), **asked)
@@ -701,7 +701,7 @@ def test_exchanged_persons_reach_the_planned_sensitivity_and_never_exceed_it(row
     ]
     charged = planned.query.query.sensitivity_squared * rows**2
     assert max(lengths(planned, changes)) == charged
-    # the negative control: an exchange that keeps the number of rows, or a person who comes, alone
+    # the negative controls: an exchange that keeps the number of rows, or a person who is added
     alone = [c for c in changes if c.sum() == 0 or c.min() >= 0]
     assert max(lengths(planned, [2 * c for c in alone])) > charged
 
@@ -740,7 +740,7 @@ def test_noise_for_exchanged_persons_is_near_the_optimum_of_another_solver(sizes
 
 
 def test_a_single_table_of_exchanged_persons_has_the_noise_that_is_known_to_be_best():
-    """γ² = 2(N − 1) + 2/(N + 1), by symmetry."""
+    """The reference is γ² = 2(N − 1) + 2/(N + 1), by symmetry."""
     schema = gn.Schema([x_of(5)])
     planned = gn.plan(schema, 1, gn.zCDP(0.5), neighbors="replace", person="who")
     assert planned.bracket[1] ** 2 == pytest.approx(8 + 2 / 6, rel=1e-6)
@@ -775,8 +775,8 @@ def test_plans_for_exchanged_persons_meet_their_targets(tmp_path):
 
 @pytest.mark.parametrize("kind", [pa.map_(pa.string(), pa.string()), pa.list_(pa.int64())], ids=str)
 @pytest.mark.parametrize("build", [pa.table, duckdb.from_arrow], ids=["pyarrow", "duckdb"])
-def test_a_column_of_several_values_a_row_says_of_no_row_whose_it_is(build, kind):
-    """Two of them may be written alike."""
+def test_a_column_of_several_values_a_row_cannot_name_persons(build, kind):
+    """Two of such values may be written alike."""
     table = pa.table({"who": pa.array([None, None], kind), "a": ["x", "x"]})
     plan = gn.plan(
         gn.Schema([gn.Attribute("a", ["x"])]), 1, gn.zCDP(1), person="who", rows_per_person=1

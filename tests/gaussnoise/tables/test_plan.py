@@ -21,8 +21,9 @@ def names(*positions):
 
 
 def closed_form(sizes, subsets, weights):
-    """γ and the standard deviation of every table at unit sensitivity, from the formulas (p = 2,
-    add-remove).
+    """γ and the standard deviation of every table at unit sensitivity, by closed formulas.
+
+    They are for p = 2 and add-remove.
     """
     cells = {S: math.prod(sizes[i] for i in S) for S in subsets}
     beta, rank = {}, {}

@@ -1,4 +1,4 @@
-"""What a plan says of itself, in words and in numbers over all of its marginals."""
+"""What a plan says about itself, in words and in numbers over all of its marginals."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ def parts(S):
     return [T for k in range(len(S) + 1) for T in itertools.combinations(S, k)]
 
 
-# --- who is protected
+# --- what is protected
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_improvement_at_the_largest_variance_when_rows_are_replaced():
 
 @st.composite
 def covariances(draw):
-    """Any noise on any tables, with a number for every T, by type or not."""
+    """Noise on any tables, with a number for every T, by type or not."""
     sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
     every = parts(range(len(sizes)))
     subsets = draw(st.lists(st.sampled_from(every), min_size=1, max_size=8, unique=True))
@@ -362,7 +362,7 @@ def test_the_verdict_compares_with_independent_noise(p, kind):
     ],
 )
 def test_the_verdict_says_whether_targets_are_met(times, said):
-    """Half-widths go with one over the root of the budget."""
+    """Half-widths are proportional to one over the root of the budget."""
     least = gn.plan(schema(2, 3), 1, targets=20)
     plan = (
         least

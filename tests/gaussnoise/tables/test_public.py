@@ -1,4 +1,4 @@
-"""Tables that are published exactly: what is still protected, at what noise, and what is said."""
+"""Tables that are published exactly: what is still protected, with what noise, and the text."""
 
 import functools
 import itertools
@@ -57,7 +57,7 @@ def test_known_optima_of_pairs_of_three_attributes(public, gamma):
     ("sizes", "subsets", "public"),
     [
         ((3, 2, 4), [(0, 1), (0, 2), (1, 2)], (0,)),
-        ((2, 2, 3), [(0, 1), (1, 2)], (1,)),  # alike but for who is public
+        ((2, 2, 3), [(0, 1), (1, 2)], (1,)),  # equal except for which attribute is public
         ((2, 2, 2), [(0, 1), (0, 2), (1, 2), (0, 1, 2)], (0, 2)),
         ((3, 2), [(0,), (0, 1)], (0,)),  # one table is exact as a whole
     ],
@@ -102,7 +102,7 @@ def marginal(rows, T, sizes):
 
 
 def squared_change(query, sizes, one, other):
-    """Of all integers that are measured, from the tables of two data sets."""
+    """The squared change of all integers that are measured, between two data sets."""
     return sum(
         int((np.asarray(a - b, dtype=object) ** 2).sum())
         for T in query.multipliers
@@ -145,7 +145,7 @@ def test_all_data_sets_of_two_rows_with_one_exact_table_are_covered():
         for row, other in itertools.combinations(records, 2):
             exact = [marginal([kept, r], public, sizes) for r in (row, other)]
             same = (exact[0] == exact[1]).all()
-            assert same == (row[0] == other[0])  # where they differ, the exact table tells it
+            assert same == (row[0] == other[0])  # where they differ, the exact table shows it
             if same:
                 change = squared_change(query, sizes, [kept, row], [kept, other])
                 largest = max(largest, change)

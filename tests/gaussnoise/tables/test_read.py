@@ -257,7 +257,7 @@ def test_empty_tables_count_zero(build, kind):
 
 
 def said(error):
-    """Everything an error could show, its hidden ancestors included."""
+    """All texts that an error could show, also of errors that led to it."""
     seen, waiting, parts = set(), [error], []
     while waiting:
         error = waiting.pop()
@@ -406,7 +406,7 @@ def test_numbers_in_text_have_no_underscores(tmp_path):
 
 
 def held_in_parquet(path):
-    """A file of Parquet, read in all ways in which duckdb reads it, and otherwise."""
+    """A Parquet file, read in all of duckdb's ways, and in others."""
     ibis = pytest.importorskip("ibis")
     return {
         "file": lambda: path,
@@ -430,9 +430,9 @@ def held_in_parquet(path):
     ids=str,
 )
 @pytest.mark.parametrize("width", [pa.float32(), pa.float64()], ids=str)
-@pytest.mark.filterwarnings("ignore:fetch_arrow_table")  # ibis calls it
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table")  # the name that ibis gives it
 def test_what_becomes_of_nan_does_not_depend_on_other_rows(tmp_path, values, width):
-    """Parquet says the least and the largest number of a column, and leaves NaN out of them."""
+    """Parquet stores the least and the largest number of a column, without NaN."""
     inf, g = math.inf, gn.Attribute("g", ["a"])
     asked = [
         (gn.Attribute("x", edges=[0, 1, 4], other="rest"), {}),
@@ -462,7 +462,7 @@ def test_what_becomes_of_nan_does_not_depend_on_other_rows(tmp_path, values, wid
 
 
 @pytest.mark.parametrize("other", [None, "0.5000000000000000001", "123.5"])
-def test_decimals_are_rounded_whatever_other_rows_are(tmp_path, other):
+def test_decimals_are_rounded_alike_with_any_other_rows(tmp_path, other):
     rows = [] if other is None else [decimal.Decimal(other)]
     for digits in ("0.1", "0.3", "0.7", "4.35", "1.1"):
         number = decimal.Decimal(digits)
@@ -540,7 +540,7 @@ def test_csv_written_by_python_is_counted_exactly(rows, quoting):
 
 @pytest.mark.parametrize("extra", ['a"b', "'", "#", ";", "\\", "a\nb", "", " ", "|", '"', "x\ty"])
 def test_one_more_csv_row_changes_one_count(tmp_path, extra):
-    """A reader that guesses the dialect can read every other row differently because of one."""
+    """A reader that guesses the dialect may read every other row differently because of one row."""
 
     def write(rows):
         with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:
@@ -560,7 +560,7 @@ def test_integers_beyond_double_precision_are_binned_exactly(make):
 
 
 class Evil:
-    """An object whose comparison says something it should not."""
+    """An object whose comparison raises an error that may hold secrets."""
 
     __hash__ = object.__hash__
 
@@ -573,7 +573,7 @@ def test_objects_that_raise_are_not_quoted():
 
 
 def test_csv_integers_count_by_value(tmp_path):
-    """pandas writes an integer column with a gap as 1.0, 2.0 and nothing."""
+    """pandas writes an integer column with a null as 1.0, 2.0 and an empty field."""
     pd.DataFrame({"a": [0, 1, 1, 2, None], "b": "x"}).to_csv(tmp_path / "t.csv", index=False)
     codes = gn.Attribute("a", [0, 1, 2], other="o")
     assert counted(tmp_path / "t.csv", codes) == {(0,): 1, (1,): 2, (2,): 1, (3,): 1}
@@ -617,7 +617,7 @@ def wrapped(cause):
         pa.ArrowCancelled("Operation cancelled"),
         wrapped(KeyboardInterrupt()),
     ],
-    ids=["duckdb's wait", "duckdb", "arrow", "whoever wraps it"],
+    ids=["duckdb's wait", "duckdb", "arrow", "a wrapper of it"],
 )
 def test_what_engines_raise_for_ctrl_c_is_an_interruption(error):
     def action():
@@ -631,7 +631,7 @@ def test_what_engines_raise_for_ctrl_c_is_an_interruption(error):
 
 @pytest.fixture
 def stopping():
-    """A handler, for SIGTERM, that ends the program as the command line's does."""
+    """A handler for SIGTERM that ends the program as the command line's does."""
 
     def stop(*_):
         raise SystemExit(143)
@@ -644,15 +644,13 @@ def stopping():
 @pytest.mark.usefixtures("stopping")
 @pytest.mark.parametrize("form", ["file", "relation"])
 def test_no_signal_is_lost_while_duckdb_works(form, tmp_path, monkeypatch):
-    """Duckdb looks for signals by itself, and now and then drops what Python's handler raises
-    inside it.
-    """
+    """Duckdb handles signals by itself, and sometimes drops what Python's handler raises in it."""
     whole = count._tally_arrays
 
     def dropping(*arguments):
         with contextlib.suppress(BaseException):
             os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0)  # where Python handles it, if this is the main thread
+            time.sleep(0)  # the main thread, in which Python handles signals
         return whole(*arguments)
 
     monkeypatch.setattr(count, "_tally_arrays", dropping)
