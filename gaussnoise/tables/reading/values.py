@@ -13,12 +13,11 @@ rows:
 * ``TEXT``: CSV and TSV files, names of folders. All values are text. Integer categories are
   compared by value (03 and 3.0 are 3), true and false in any case, other text by its characters.
 * ``TYPED``: polars, arrow, duckdb, Parquet, Spark, ibis. Text is text, numbers are numbers.
-* ``UNTYPED``: pandas and dask, where rows decide on a column's type: one null makes floats of
-  integers, and one word makes text of numbers; so they do on extension types, where a reader or
-  ``convert_dtypes`` chose them. There 1, 1.0, "1" and "01" are the same value, and so are True and
-  "true", since one null may make 1.0 of True; so are a timestamp and its ISO text. A number is a
-  double: those from 2**53 on, between which doubles leave integers out, are no category and no
-  person.
+* ``UNTYPED``: pandas and dask, where the type of a column depends on its rows: one null turns
+  integers into floats, and one word turns numbers into text. This also holds for extension types
+  that readers or ``convert_dtypes`` chose. There 1, 1.0, "1", "01", True and "true" are the same
+  value, and so are a timestamp and its ISO text. A number is a double: numbers from 2**53 on, where
+  doubles cannot hold every integer, are no category and no person.
 """
 
 import bisect
