@@ -70,17 +70,20 @@ def _total(read: Callable[Arguments, Answer]) -> Callable[Arguments, Answer | No
 
 # Text as a number.
 
-# the spaces of Unicode; the patterns add those of C
+# the spaces of Unicode may stand around those of C
 _SPACES = "\u0020\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_NUMBER = re.compile(
-    r"[ \t\n\v\f\r]*([+-]?)([0-9]*)(?:[.]([0-9]*))?(?:[eE]([+-]?[0-9]+))?[ \t\n\v\f\r]*"
-)
-_WORD = re.compile(r"[ \t\n\v\f\r]*([+-]?)(inf|infinity|nan)[ \t\n\v\f\r]*", re.IGNORECASE)
+_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:[.]([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
+_WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
+
+
+def _bare(text: str) -> str:
+    """Return a text without spaces around it; a pattern for them would take quadratic time."""
+    return text.strip(_SPACES).strip(" \t\n\v\f\r")
 
 
 def double_of_text(text: str) -> float | None:
     """Return the nearest double of a decimal number with a point, or None for other text."""
-    text = text.strip(_SPACES)
+    text = _bare(text)
     found = _NUMBER.fullmatch(text)
     if found is None:
         return float(text) if _WORD.fullmatch(text) else None
@@ -89,7 +92,7 @@ def double_of_text(text: str) -> float | None:
 
 def integer_of_text(text: str) -> int | None:
     """Return the integer that equals a decimal number in any notation, or None if there is none."""
-    found = _NUMBER.fullmatch(text.strip(_SPACES))
+    found = _NUMBER.fullmatch(_bare(text))
     if found is None or not (found[2] or found[3]):
         return None
     sign, whole, part, power = (group or "" for group in found.groups())

@@ -395,6 +395,14 @@ def test_text_is_the_nearest_double_and_the_exact_integer():
         assert integer_of_text(text) is None, text
 
 
+def test_a_long_text_of_spaces_is_read_at_once():
+    """A pattern that tries every split of the spaces would take hours."""
+    for text in ("\t" * 10**6 + "1x", " " * 10**6 + "x", "1" * 10**6 + "x", "1e" + "0" * 10**6):
+        assert integer_of_text(text) == (1 if text.startswith("1e") else None)
+        assert double_of_text(text) == (1.0 if text.startswith("1e") else None)
+        assert key_of(text) == (("number", 1) if text.startswith("1e") else ("text", text))
+
+
 class Evil:
     """An object that raises when it is inspected."""
 
