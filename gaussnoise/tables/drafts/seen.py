@@ -138,16 +138,13 @@ class Seen:
     def add(self, column: nw.Series[Any]) -> None:
         """Add one more piece of the column."""
         if self.form is Form.UNTYPED and self._dtype in _OF_OBJECTS:
-            nulls = column.is_null().to_list()
-            self._add_nulls(any(nulls))
             # read by category, since a null would turn integer ends of intervals into floats
             if self._closed:
                 native = column.to_native()
                 used = np.unique(native.cat.codes.to_numpy())
+                self._add_nulls(bool((used < 0).any()))
                 return self._add_objects(native.cat.categories[used[used >= 0]].to_list())
-            return self._add_objects(
-                value for value, null in zip(column.to_list(), nulls, strict=True) if not null
-            )
+            return self._add_objects(column.to_list())
         if self._dtype in (nw.Categorical, nw.Enum):
             column = column.cast(nw.String)
         values = column.to_arrow()
@@ -291,7 +288,8 @@ class Seen:
     def _add_day(self, value: Any) -> None:
         """Add one date or timestamp, if it has no time zone."""
         day = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
-        if not isinstance(day, datetime.date) or getattr(day, "tzinfo", None) is not None:
+        zoned = getattr(day, "tzinfo", None) is not None
+        if not isinstance(day, datetime.date) or zoned or day != day:  # pandas' NaT is a datetime
             self._nulls = True
             return
         self._add_months(day.year * 12 + day.month - 1)

@@ -1,7 +1,9 @@
 """Drafts of columns as they occur in practice; no release is possible with a draft."""
 
 import datetime
+import decimal
 import json
+import math
 
 import duckdb
 import numpy as np
@@ -170,6 +172,16 @@ def test_values_that_pandas_compares_as_one_are_one_category():
     for kind in ("int64", "Int64"):  # floats would make one value of them
         long = pd.DataFrame({"v": pd.Series([2**60, 2**60 + 1, 2**60], dtype=kind)})
         assert of(long)[0].categories is None
+
+
+def test_objects_that_pandas_cannot_tell_from_nulls_are_nulls():
+    odd = [decimal.Decimal("sNaN"), decimal.Decimal("NaN"), pd.NaT, pd.NA, None, math.nan]
+    odd += [np.datetime64("NaT")]
+    for value in odd:
+        held = pd.Series(["a", "b", value, "a"], dtype=object)
+        attribute, _ = of(pd.DataFrame({"v": held}))
+        assert attribute.categories == ("a", "b")
+        assert attribute.other is not None
 
 
 # Values that are nearly the same.
