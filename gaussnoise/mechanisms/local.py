@@ -163,7 +163,7 @@ class LocalMechanism:
             raise ParameterError(
                 f"LocalMechanism: expected LocalDP(epsilon), got {self.privacy!r:.50}; hint: "
                 "LocalDP(1.0); the other "
-                "definitions are promises of a trusted server, for GaussianMechanism"
+                "definitions are guarantees of a trusted server, for GaussianMechanism"
             )
         if not self.privacy.epsilon >= _LEAST_EPSILON:
             raise ParameterError(
