@@ -1,4 +1,4 @@
-"""CoinPress: tails against exact laws, sensitivities by brute force, noise against the optimum,
+"""CoinPress: tails against exact laws, sensitivities by brute force, noise against the optimum, and
 simulated intervals.
 """
 
@@ -92,7 +92,7 @@ def test_no_two_integer_rows_differ_by_more_than_the_sensitivity(d, monkeypatch)
     squares = (upper * upper).sum(axis=1)
     changes = squares[:, None] + squares - 2 * upper @ upper.T
     far = 2 if d > 1 else 1
-    assert changes.max() <= far * (DIAGONAL * lattice.longest) ** 2  # the law
+    assert changes.max() <= far * (DIAGONAL * lattice.longest) ** 2  # the law holds
     assert (
         changes.max() > 0.9 * far * (DIAGONAL * lattice.longest) ** 2
     )  # half of it would be too little
@@ -349,7 +349,7 @@ def test_a_turned_sample_has_a_turned_covariance():
 
 
 def spread(values, deviations):
-    """The mean square of standardised values, and six standard errors of it."""
+    """Return the mean square of standardised values, and six standard errors of it."""
     z = np.asarray(values) / np.asarray(deviations)
     return float((z * z).mean()), 6.2 * math.sqrt(2 / z.size)
 
@@ -371,7 +371,7 @@ def test_the_noise_has_the_deviation_that_is_said():
         (diagonal, drawn[0].diagonal),
         (off, drawn[0].off),
     ):
-        for factor in (1.0, 0.5):  # half the noise would be caught
+        for factor in (1.0, 0.5):  # half the noise must be caught
             square, error = spread(values * factor, deviation)
             assert (abs(square - 1) < error) == (factor == 1)
 
