@@ -74,7 +74,7 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
     "points", [CROSS, MIDDLE, np.eye(4), np.random.default_rng(1).normal(size=(7, 3))]
 )
 @pytest.mark.parametrize("p", [2, math.inf])
-def test_what_holds_whatever_the_data_is_the_least_over_data_that_are_all_one_point(points, p):
+def test_what_holds_for_all_data_is_the_least_over_data_that_are_all_one_point(points, p):
     K, privacy = gn.FiniteSet(points), gn.zCDP(0.1)
     n = len(points)
     mechanism = gn.GaussianMechanism(gn.optimal_noise(K, p), privacy, n)
@@ -479,7 +479,7 @@ def test_bounds_at_data_say_that_they_are_not_private_and_reach_no_record():
         )
 
 
-def test_releases_state_the_bound_that_holds_whatever_the_data(tmp_path):
+def test_releases_state_the_bound_that_holds_for_all_data(tmp_path):
     ball = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2)), gn.zCDP(0.1), 3)
     listed = gn.GaussianMechanism(
         gn.optimal_noise(gn.FiniteSet(CROSS), neighbors="add-remove"), gn.ApproxDP(1, 1e-6)

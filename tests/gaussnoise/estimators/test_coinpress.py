@@ -128,7 +128,7 @@ def test_rows_that_are_too_long_count_as_zero():
     ]
 
 
-def test_every_lattice_is_as_fine_as_promises_need_and_fits():
+def test_every_lattice_is_as_fine_as_guarantees_need_and_fits():
     for n, rho in itertools.product([2, 10**4, 10**9], [1e-6, 0.5, 100.0]):
         lattice = MomentLattice(20, n, rho)
         assert n * lattice.longest < 2**62
@@ -283,7 +283,7 @@ def test_wrong_knowledge_is_refused(wrong):
         MEAN(normal(1000, 2), gn.zCDP(0.5), **({"radius": 5} | wrong))
 
 
-def test_wrong_promises_and_data_are_refused():
+def test_wrong_guarantees_and_data_are_refused():
     for call in (lambda x, p: MEAN(x, p, radius=5), lambda x, p: COVARIANCE(x, p, largest=5)):
         with pytest.raises(ParameterError, match="PureDP"):
             call(normal(1000, 2), gn.PureDP(1))

@@ -138,7 +138,7 @@ def heavy(rng, shape):
 
 
 @pytest.mark.parametrize("d", [1, 2])
-def test_the_chosen_candidate_is_within_the_promised_error(d):
+def test_the_chosen_candidate_is_within_the_proven_error(d):
     rng, truth = np.random.default_rng(4), np.arange(1, d + 1)
     for law in (heavy, lambda rng, shape: rng.normal(0, 0.7, size=shape)):
         for _ in range(2):

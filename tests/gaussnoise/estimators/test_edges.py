@@ -430,7 +430,7 @@ def test_stored_answers_with_a_wrong_value_are_refused_or_can_be_printed(tmp_pat
         assert not read_again(path, E.ColumnMeans)
 
 
-def test_a_reader_that_takes_any_promise_is_caught(tmp_path, monkeypatch):
+def test_a_reader_that_takes_any_guarantee_is_caught(tmp_path, monkeypatch):
     monkeypatch.setattr(columns, "promise_record", lambda value: value)
     monkeypatch.setattr(columns, "text", stored.text)
     answer, path = next(whole_answers()), tmp_path / "answer.json"

@@ -59,7 +59,7 @@ def test_the_list_of_estimators_is_whole():
 
 @each_estimator
 @pytest.mark.parametrize("privacy", PROMISES, ids=repr)
-def test_every_promise_is_kept_by_steps_that_add_up(name, privacy):
+def test_every_guarantee_is_kept_by_steps_that_add_up(name, privacy):
     found = ESTIMATORS[name](normal(3000), privacy)
     spent = [float(part.split(" = ")[1]) for part in found.split.values()]
     whole = privacy.epsilon if isinstance(privacy, gn.PureDP) else found.privacy["rho"]

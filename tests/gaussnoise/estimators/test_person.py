@@ -71,7 +71,7 @@ def epsilon_seen(people):
 
 
 @pytest.mark.usefixtures("quiet", "one_round")
-def test_whatever_one_person_has_moves_the_mean_by_what_the_noise_is_for(people):
+def test_no_records_of_a_person_move_the_mean_by_more_than_the_noise_is_for(people):
     assert epsilon_seen(people) == pytest.approx(0.75 * PURE.epsilon, rel=1e-4)
     assert epsilon_seen(people) <= 0.75 * PURE.epsilon
 
@@ -93,7 +93,7 @@ def test_half_of_the_noise_is_caught(people, monkeypatch):
 
 
 @pytest.mark.usefixtures("quiet", "one_round")
-def test_whatever_one_person_has_moves_a_vector_by_what_the_noise_is_for():
+def test_no_records_of_a_person_move_a_vector_by_more_than_the_noise_is_for():
     everybody = list(np.random.default_rng(1).normal(3, 0.5, size=(400, 4, 2)))
     others = [
         np.full((3, 2), 1e9),
@@ -213,7 +213,7 @@ def test_records_are_of_people_and_finite_unless_clipped(people):
     assert abs(strange.estimate - 3) < 0.5
 
 
-def test_a_person_with_fewer_records_than_promised_is_not_refused(people):
+def test_a_person_with_fewer_records_than_declared_is_not_refused(people):
     assert abs(mean([*people, np.array([3.0])]).estimate - 3) < 0.5
 
 

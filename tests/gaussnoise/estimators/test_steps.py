@@ -23,7 +23,7 @@ WILD = [0.0, 1e-300, 0.5, -1.0, 1.0, 3.0, 1e155, -1e308, math.inf, -math.inf, ma
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_clipping_puts_whatever_into_the_ball_and_leaves_members_alone(dim):
+def test_clipping_puts_all_numbers_into_the_ball_and_leaves_members_alone(dim):
     rows = np.array(list(itertools.product(WILD, repeat=dim)))
     for center, radius in ((0.0, 1.0), (1e10, 1e-3), (-5.0, 1e200)):
         inside = clipped(rows.copy(), np.full(dim, center), radius)
@@ -176,7 +176,7 @@ def test_the_fullest_bin_leads_by_the_share_that_is_claimed(shape):
             assert masses[right].max() - masses[~right].max() >= lead - 1e-9
 
 
-def test_a_person_is_one_mean_whatever_the_order_and_names():
+def test_a_person_is_one_mean_for_all_orders_and_names():
     rows, person = np.array([1.0, 5.0, 3.0, 10.0]), ["b", "a", "b", "c"]
     assert sorted(by_person("f", rows, person).tolist()) == [2.0, 5.0, 10.0]
     assert sorted(by_person("f", rows[::-1], person[::-1]).tolist()) == [2.0, 5.0, 10.0]

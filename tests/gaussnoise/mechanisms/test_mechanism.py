@@ -438,7 +438,7 @@ def test_simulations_take_a_generator(rng):
         (gn.TV(0.1), "total variation privacy, alpha = 0.1"),
     ],
 )
-def test_a_printed_release_shows_estimate_and_promise(privacy, promised):
+def test_a_printed_release_shows_estimate_and_guarantee(privacy, promised):
     mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(10))), privacy, n=4)
     release = mechanism.release(indices=[0, 1, 2, 3])
     assert repr(release) == f"Release(10 coordinates, {promised})"

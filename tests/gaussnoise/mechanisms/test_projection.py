@@ -152,7 +152,7 @@ def test_data_taken_for_a_domain_are_not_shown(wrong):
     assert "7777" not in str(caught.value)
 
 
-def test_a_printed_answer_is_called_biased_and_keeps_the_promise():
+def test_a_printed_answer_is_called_biased_and_keeps_the_guarantee():
     K = gn.LpBall(9, 1)
     mechanism = gn.GaussianMechanism(gn.optimal_noise(K), gn.ApproxDP(1, 1e-6), n=5)
     data, rng = np.zeros((5, 9)), np.random.default_rng(1)

@@ -81,7 +81,7 @@ def test_sums_that_may_leave_64_bits_are_of_unbounded_integers():
 
 
 @pytest.mark.parametrize("rho", [1e-12, 1e-3, 0.5, 1.0, 3.0, 1e6])
-def test_counts_get_a_lattice_as_fine_as_promises_need(rho):
+def test_counts_get_a_lattice_as_fine_as_guarantees_need(rho):
     bits = lattice_bits(rho)
     assert IntegerQuery(4**bits, rho).scale >= MIN_STEPS
     assert bits == 0 or 2.0 ** (bits - 1) < 2 * MIN_STEPS * math.sqrt(rho)  # no finer than needed

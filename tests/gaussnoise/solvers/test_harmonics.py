@@ -269,7 +269,7 @@ def test_enclosure_checks_its_degrees():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_certificates_are_bounds_whatever_the_measure(kind):
+def test_certificates_are_bounds_for_all_measures(kind):
     rng, domain = np.random.default_rng(3), TensorPower(3, 4)
     best = tensor_design(domain, kind)
     for _ in range(20):

@@ -217,7 +217,7 @@ def test_under_replacement_numbers_of_rows_are_exact():
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize(("reports", "apart"), [(1, 1), (2, 2), (3, 1)])
-def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
+def test_no_person_moves_more_than_is_charged(neighbors, reports, apart):
     """Every person by brute force: any rows in any ticks that the plan allows; the bound is
     attained by one row in all of them.
     """
@@ -257,7 +257,7 @@ def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
     assert plan.scale**2 * 2 * plan.rho == pytest.approx(charged, rel=1e-6)
 
 
-def test_rows_per_person_and_other_promises_are_paid_for():
+def test_rows_per_person_and_other_guarantees_are_paid_for():
     one, three = planned(5), planned(5, rows_per_person=3)
     deviations = [plan.standard_deviation("sex", ticks=(1, 5)) for plan in (one, three)]
     assert deviations[1] == pytest.approx(3 * deviations[0], rel=1e-5)
@@ -301,7 +301,7 @@ def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
     assert int(np.square(change).sum()) > charged
 
 
-def test_streams_of_persons_cost_what_the_promise_costs_and_say_what_is_counted(tmp_path):
+def test_streams_of_persons_cost_what_the_guarantee_costs_and_say_what_is_counted(tmp_path):
     options = {"schema": PERSONS, "workload": [("sex",)], "rows_per_person": 2}
     promised, bounded = planned(3, **options), planned(Ticks(3, 1), person="who", **options)
     assert bounded.rho_charged == promised.rho_charged
@@ -323,7 +323,7 @@ def test_streams_of_persons_cost_what_the_promise_costs_and_say_what_is_counted(
     assert "key" not in kept
 
 
-def test_rows_of_another_tick_refuse_it_whichever_rows_are_left_out():
+def test_rows_of_another_tick_refuse_it_for_all_rows_left_out():
     over = Ticks(3, 1, period="week")
     plan = planned(over, workload=[("sex",)], schema=PERSONS, person="who")
     late = of_person("F" * 50)
@@ -866,7 +866,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
         plan.simulate([rows(1)], 0)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_plan_says_what_it_promises():
+def test_a_plan_says_what_it_guarantees():
     text = str(planned(Ticks(12, 3, 2, period="week"), rows_per_person=2))
     assert "at most 3 ticks, each two at least 2 ticks apart" in text
     assert "one person's at most 2 rows" in text

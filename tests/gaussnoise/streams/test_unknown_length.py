@@ -30,7 +30,7 @@ def test_known_lengths_are_certified(any_length):
         assert known >= best.gamma_lower * (1 - 2e-6)
 
 
-def test_the_price_is_between_what_can_be_promised_and_what_is(any_length):
+def test_the_price_is_between_its_bounds(any_length):
     assert any_length.noise.gamma_lower <= any_length.price * (1 + 1e-6)
     assert any_length.price == pytest.approx(any_length.noise.gamma, rel=1e-5)
     assert 1.2 < any_length.price < 1.22
