@@ -155,7 +155,7 @@ class ColumnMeans:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ColumnMeans":
-        """Read what :meth:`save` wrote.
+        """Read column means that :meth:`save` wrote.
 
         Raises:
             OutputError: the file cannot be read.

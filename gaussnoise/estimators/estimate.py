@@ -135,7 +135,7 @@ class Estimate:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Estimate":
-        """Read what :meth:`save` wrote.
+        """Read an estimate that :meth:`save` wrote.
 
         Raises:
             OutputError: the file cannot be read.

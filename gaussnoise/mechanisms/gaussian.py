@@ -81,8 +81,8 @@ class GaussianMechanism(PickledByArguments):
             (sums).
 
     Raises:
-        ParameterError: n is missing or forbidden, the privacy definition is none that Gaussian
-            noise satisfies, or the noise is for marginals.
+        ParameterError: n is missing or forbidden, the privacy definition is not one that
+            Gaussian noise satisfies, or the noise is for marginals.
         CovarianceError: the noise does not cover some direction of the sensitivity set.
 
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)))

@@ -136,7 +136,7 @@ class Release:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], covariance: Covariance) -> "Release":
-        """Read what :meth:`save` wrote.
+        """Read a release that :meth:`save` wrote.
 
         Args:
             path: the file.

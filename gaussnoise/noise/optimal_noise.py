@@ -172,7 +172,7 @@ class OptimalNoise:
         """Write the answer and its domain to one ``.npz`` file, without pickles."""
         from .file import (
             write,
-        )  # files and pictures meet the class here: methods for what other files do
+        )  # imported here, since files and pictures import this class
 
         write(self, path)
 

@@ -29,7 +29,7 @@ def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure
     and the projections of touching bodies need not touch. In one dimension, intervals are drawn.
 
     Args:
-        noise: what to draw.
+        noise: the answer to draw.
         axes: the two coordinates to show, across and up; ignored in one dimension.
 
     Returns:

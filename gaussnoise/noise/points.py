@@ -233,13 +233,13 @@ def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design
 
 
 def _silent(steps: int, lower: float, upper: float) -> None:
-    """Half a product says little about the whole."""
+    """Report nothing: the bracket of one part says little about the whole product."""
 
 
 def _symmetric(
     problem: Problem, points: Array, rows: Rows | None, rank: int
 ) -> tuple[Design, Rows] | None:
-    """The uniform measure on what is covered, if optimal, and the rows: all pairs of a simplex."""
+    """Return the uniform measure and its rows, all pairs of a simplex, or None if not optimal."""
     if rows is None:
         if len(points) != rank + 1 or len(points) ** 2 * points.shape[1] > _LARGEST_SIMPLEX:
             return None
@@ -250,7 +250,7 @@ def _symmetric(
 
 
 def _reference(problem: Problem, points: Array, tol: float, method: str, report: Report) -> Design:
-    """One of the slow, independent routes."""
+    """Return the design by one of the slow, independent routes."""
     from ..solvers.reference.ellipsoid import ellipsoid
     from ..solvers.reference.sdp import sdp
 
