@@ -174,7 +174,7 @@ def _allowed(row: list[int], n: int, allows: Any) -> bool:
 
 
 def longest_move(domain: VectorParticipations, factor: Array, size: float) -> tuple[float, Array]:
-    """Return a proven bound on a person's move in the factor's coordinates, and its rest outside."""
+    """Return a proven bound on a person's move in factor coordinates, and the part outside."""
     points = domain.matrix.T / size
     whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0))
