@@ -1,4 +1,4 @@
-"""What no unbiased private mechanism can beat."""
+"""Lower bounds on the error of all unbiased private mechanisms."""
 
 from .bound import Bound, bound_of
 from .door import lower_bound

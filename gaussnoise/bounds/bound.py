@@ -1,4 +1,4 @@
-"""Lower bounds on the error of every unbiased private mechanism, and where they come from."""
+"""Lower bounds on the error of every unbiased private mechanism, and their proofs in words."""
 
 import math
 from dataclasses import dataclass
@@ -27,32 +27,33 @@ _BELOW = 1 - 1e-9
 @final
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A proof that no unbiased private mechanism has less error.
+    """A proof that no unbiased private mechanism has a smaller error.
 
-    From :func:`lower_bound`. Mechanisms need not add noise at all; only their mean must be right on
-    every data set.
+    Made by :func:`lower_bound`. Mechanisms need not add noise at all; only their mean must be right
+    on every data set.
 
     Attributes:
         error: no unbiased mechanism has ``‖sd‖_p`` below this, at the data sets that ``explain()``
-            names; in units of the mean (sums under add-remove). Every query of :class:`Products`
-            counts with the root mean square of its table, as in :func:`optimal_noise`.
+            names; in units of the mean (of the sum under add-remove). Every query of
+            :class:`Products` counts with the root mean square of its table, as in
+            :func:`optimal_noise`.
         gamma_lower: certified lower end of γ° of ``reachable``, the set of moves to neighbours that
             the proof uses.
-        reachable: how that set is written.
-        spectrum: eigenvalues behind ``gamma_lower``, and how often each counts.
-        privacy: what the mechanisms promise.
-        promise: what the proof uses of it: another budget where it resamples data for
+        reachable: the formula of that set.
+        spectrum: the eigenvalues that sum to ``gamma_lower``, and the multiplicity of each.
+        privacy: the privacy guarantee of the mechanisms.
+        promise: the guarantee that the proof uses: another budget where it resamples data for
             "distributional".
         n: number of records; None for sums.
         p: error norm.
-        gap: by how much ``gamma_lower`` may be short of γ°, relative; NaN where no upper end was
-            looked for.
-        unbiased: "empirical", for the mean of the data; "distributional", for the mean of what they
-            were drawn from.
-        private: whether it was computed from data: then it must not be published.
-        least: fewest records that it is proven for: as many as one person exchanges.
-        deviation: that of the draws' own mean, ``√(tr(W cov P)/n)``, where a distribution P was
-            given; its square is part of that of ``error``.
+        gap: relative bound on how far ``gamma_lower`` is below γ°; NaN where no upper end was
+            computed.
+        unbiased: "empirical", for the mean of the data; "distributional", for the mean of the
+            distribution they were drawn from.
+        private: whether it was computed from data; then it must not be published.
+        least: smallest number of records that it is proven for: as many as one person exchanges.
+        deviation: standard deviation of the draws' own mean, ``√(tr(W cov P)/n)``, where a
+            distribution P was given; its square is part of that of ``error``.
 
     >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.zCDP(0.1), n=100)
     >>> print(bound)
@@ -74,7 +75,7 @@ class Bound:
 
     @property
     def at_neighbor(self) -> bool:
-        """Whether ``error`` is of the data or a neighbour, not of every data set itself."""
+        """Whether ``error`` holds for the data or a neighbour, not for every data set itself."""
         return known_chi_squared(self.privacy) is None
 
     @cached_property
@@ -88,12 +89,12 @@ class Bound:
         return math.hypot(moves, self.deviation) * (1 - _MARGIN)
 
     def neighbor_error(self, error: float) -> float:
-        """The least error at the worst neighbour, given the error of this data set.
+        """Return the least error at the worst neighbour, given the error of this data set.
 
-        For promises under which ``error`` cannot be said of a data set alone.
+        Use it for guarantees under which a single data set has no bound of its own.
 
-        A mechanism may answer one data set without noise; then it must fail next to it (Nikolov &
-        Tang 2023, Theorem 53).
+        A mechanism may answer one data set without noise, but then it must have a large error at a
+        neighbour (Nikolov & Tang 2023, Theorem 53).
 
         Args:
             error: ``‖sd‖_p`` at a data set, at least 0.
@@ -102,8 +103,8 @@ class Bound:
             A lower bound on the largest ``‖sd‖_p`` at its neighbours.
 
         Raises:
-            ParameterError: a definition under which every data set has its own bound; or a negative
-                error.
+            ParameterError: the definition gives every data set its own bound, or the error is
+                negative.
 
         >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.ApproxDP(1.0, 1e-6), n=100)
         >>> print(f"{bound.error:.6f} {bound.neighbor_error(0):.3f}")
@@ -119,13 +120,13 @@ class Bound:
         return TradeOff.of(self.promise).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
 
     def factor(self, error: float) -> float:
-        """How many times the proven ``‖sd‖_p`` a mechanism's is; one for one without error."""
+        """Return the ratio of an error to the proven bound; one if there is no error."""
         if error == 0:
             return 1.0
         return error / self.error if self.error > 0 else math.inf
 
     def sentence(self, error: float) -> str:
-        """``error`` beside it, in words."""
+        """Return ``error`` compared with the bound, in words."""
         known = (
             f"certified within a factor {self.factor(error):.4g} of the best any unbiased "
             "mechanism can do"
@@ -141,10 +142,10 @@ class Bound:
         )
 
     def as_dict(self, error: float) -> dict[str, object]:
-        """It and ``error`` beside it, for a release's record.
+        """Return the bound and ``error`` compared with it, for a release's record.
 
         Raises:
-            ParameterError: it was computed from data, or the error is less than the bound.
+            ParameterError: the bound was computed from data, or the error is less than the bound.
         """
         if self.private:
             raise ParameterError(
@@ -164,7 +165,7 @@ class Bound:
 
     @property
     def where(self) -> str:
-        """The data sets it holds for."""
+        """The data sets for which the bound holds, in words."""
         data = "the distribution" if self.unbiased == "distributional" else "the data"
         whose = f"at {data} given" if self.private else f"whatever {data}"
         whose += f", of at least {self.least} records" if self.least > 1 else ""
@@ -181,7 +182,7 @@ class Bound:
         )
 
     def explain(self) -> str:
-        """The bound, the data sets it holds for, and the theorems behind it, in words."""
+        """Return the bound, the data sets it holds for, and the theorems behind it, in words."""
         lines = [
             f"‖sd‖_{self.p:g} >= {self.error:.6g} for every mechanism that is unbiased and keeps "
             f"{self.privacy}"
@@ -201,7 +202,7 @@ class Bound:
         promise = self.promise
         if self.unbiased == "distributional" and self._shuffled:
             found.append(
-                "on shuffled data it is unbiased for the data, with the same promise: its mean "
+                "on shuffled data it is unbiased for the data, with the same guarantee: its mean "
                 "over n draws is that of "
                 "P for every P, and both are polynomials of degree n in the masses of P"
             )
@@ -237,34 +238,34 @@ class Bound:
 
     @property
     def _shuffled(self) -> bool:
-        """Whether the proof for a distribution's mean shuffles data rather than resamples them."""
+        """Whether the proof for a distribution's mean shuffles data rather than resampling them."""
         return not self.at_neighbor and self.promise == self.privacy
 
 
 def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> AbstractPrivacy:
-    r"""What the promise is of the mechanism that is unbiased for the mean of the data.
+    r"""Return the guarantee of the mechanism that is unbiased for the mean of the data.
 
-    For "distributional" that is another mechanism. Let M take n records and be unbiased for the
-    mean μ(P) of every distribution P on K from n independent draws, and let M̃ shuffle the records
-    first, evenly over the n! orders.
+    For "distributional" that is another mechanism than the one given. Let M take n records and be
+    unbiased for the mean μ(P) of every distribution P on K from n independent draws. Let M̃ shuffle
+    the records first, uniformly over the n! orders, and then apply M.
 
-    M̃ is as private as M: in each order, neighbours stay neighbours, and answers to them are
-    mixtures over the same orders. χ², being jointly convex, is then at most the largest over the
-    orders.
+    M̃ is as private as M: in each order, neighbours stay neighbours, and the outputs for two
+    neighbours are mixtures over the same orders. χ² is jointly convex, so it is at most the largest
+    over the orders.
 
-    M̃ is unbiased for the mean of the data. Fix records a_1, …, a_k of K, k <= n, and let m be what
-    the mean of M̃ is away from that of the data: of data made of these records it depends only on
-    how often each occurs, c. For P = Σ p_j δ_{a_j} the mean of M̃ over n draws is that of M, since
-    the draws are exchangeable, hence μ(P), and so is the mean of the data's mean. So
-    ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum one and, the left side being
-    homogeneous of degree n, for every p >= 0: a polynomial that vanishes there has no coefficients,
-    and all m(c) are zero. Every data set of n records of K is made of at most n of them, whatever K
-    is.
+    M̃ is unbiased for the mean of the data. Fix records a_1, …, a_k of K, k <= n, and let m be the
+    difference between the mean of M̃ and that of the data. For data made of these records it
+    depends only on the vector c of how often each occurs. For P = Σ p_j δ_{a_j} the mean of M̃ over
+    n draws is that of M, since the draws are exchangeable. So it is μ(P), and so is the mean of the
+    data's mean. Hence ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum one and, as the left
+    side is homogeneous of degree n, for every p >= 0. A polynomial that vanishes there has zero
+    coefficients, so all m(c) are zero. Every data set of n records is made of at most n different
+    ones, for all K.
 
-    So M̃ has covariances Σ_X at data X for which all that is known of empirically unbiased
-    mechanisms holds, with the same constants. M has that of M̃ at every P, and by the law of total
-    variance ``Σ_P = E Σ_X + cov(P)/n``: for every W,
-    ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n``. The weights W must be the same for all X.
+    So M̃ has covariances Σ_X at data X that obey all bounds for empirically unbiased mechanisms,
+    with the same constants. M has the covariance of M̃ at every P, and by the law of total variance
+    ``Σ_P = E Σ_X + cov(P)/n``. So for every W, ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n``.
+    The weights W must be the same for all X.
 
     That bounds the error over P by the error at data sets, so it serves definitions under which
     every data set has a bound. Under the others data are resampled: see :func:`resampled`.
@@ -277,21 +278,21 @@ def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> Abstr
 
 
 def resampled(privacy: AbstractPrivacy, n: int) -> AbstractPrivacy:
-    r"""What a mechanism on n draws from n records promises.
+    r"""Return the guarantee of a mechanism that is applied to n draws from n records.
 
-    Exchange one draw after the other. It is of the changed record with probability 1/n, so by
+    Exchange one draw after the other. Each draw is the changed record with probability 1/n, so by
     subsampling each step is ``(ln(1 + (e^ε − 1)/n), δ/n)``-private (advanced joint convexity:
-    Balle, Barthe & Gaboardi 2018), and n of them add up to ``ε' = n ln(1 + (e^ε − 1)/n)``,
-    ``δ' = δ (e^ε' − 1)/(e^ε − 1)``. Total variation stays as it is.
+    Balle, Barthe & Gaboardi 2018). By composition n steps give ``ε' = n ln(1 + (e^ε − 1)/n)``, ``δ'
+    = δ (e^ε' − 1)/(e^ε − 1)``. Total variation stays unchanged.
 
     Raises:
-        ParameterError: nothing is known, or nothing is left of it.
+        ParameterError: no such guarantee is known, or it says nothing.
     """
     return _resampled(privacy, n)[0]
 
 
 def _resampled(privacy: AbstractPrivacy, n: int) -> tuple[AbstractPrivacy, str]:
-    """The same, and by which rule."""
+    """Return the guarantee of :func:`resampled`, and the name of the rule."""
     found = privacy.resampled(n)
     if found is None:
         raise ParameterError(
@@ -309,20 +310,20 @@ def bound_of(
     unbiased: Unbiased = "empirical",
     rows: int = 1,
 ) -> Bound:
-    """The bound that holds whatever the data, from noise that is already known.
+    """Return the bound that holds for all data, from noise that is already known.
 
     Args:
         noise: of the domain, under the relation.
-        privacy: what the mechanisms promise.
+        privacy: the privacy guarantee of the mechanisms.
         n: number of records, for means; None for sums.
         unbiased: as in :func:`lower_bound`.
-        rows: the most that one person has, when persons are protected.
+        rows: the largest number of records of one person, when persons are protected.
 
     Returns:
         A :class:`Bound`.
 
     Raises:
-        ParameterError: a policy graph, or public attributes, under which none is known.
+        ParameterError: under a policy graph, or with public attributes, no such bound is known.
 
     >>> from gaussnoise.bounds import bound_of
     >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
@@ -331,12 +332,12 @@ def bound_of(
     """
     if isinstance(noise.neighbors, PolicyGraph):
         raise ParameterError(
-            "lower_bound: under a policy graph no bound holds whatever the data; hint: data=, "
-            "for theirs"
+            "lower_bound: under a policy graph no bound holds for all data sets; hint: data=, "
+            "for the bound at one"
         )
     if isinstance(noise.neighbors, ReplaceWithin):
         raise ParameterError(
-            "bound: where tables are published exactly, no bound holds whatever the data: it "
+            "bound: where tables are published exactly, no bound holds for all data sets: it "
             "depends on which public cells have rows; hint: the certified gap compares with all "
             "Gaussian noises"
         )
@@ -345,11 +346,11 @@ def bound_of(
             Proof.of(noise), noise.p, privacy, n, rows, "K ∪ −K: any record may be added", unbiased
         )
     proof = Proof.of(noise)
-    # two independent draws from the certificate of γ_p(K) differ by twice its covariance: γ°(K − K)
-    # >= √2 γ_p(K)
+    # two independent draws from the certificate of γ_p(K) differ by twice its covariance, so γ°(K −
+    # K) >= √2 γ_p(K)
     share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
-    # the weaker definitions ask for one measure for all data; local privacy, and a mixture of data,
-    # at p > 2 for the same weights, which in tables all records have
+    # the weaker definitions need one measure for all data; at p > 2, local privacy and mixtures of
+    # data need the same weights, which in tables all records have
     common = noise.certificate.is_of_alike_records
     mixed = privacy.noise == "local" or (unbiased == "distributional" and not common)
     weaker = known_chi_squared(privacy) is None or (mixed and noise.p > 2)
@@ -359,7 +360,7 @@ def bound_of(
         return bound_from(one, noise.p, privacy, n, 1.0, least, unbiased)
     if (
         noise.shifted and noise.gamma > 0
-    ):  # γ°((K − K)/2) <= γ_p(K), which is √2 times what is claimed of it
+    ):  # γ°((K − K)/2) <= γ_p(K), which is √2 times the bound claimed for it
         proof = proof._replace(gap=math.sqrt(2) * (1 + noise.gap) - 1)
     half = "(K − K)/2: wherever the data are, half the sum of two moves by one record"
     return bound_from(proof, noise.p, privacy, n, rows * share, half, unbiased, least=rows)
@@ -379,7 +380,7 @@ def bound_from(
     deviation: float = 0.0,
     promise: AbstractPrivacy | None = None,
 ) -> Bound:
-    """A bound from the certificate of a set, a ``share`` of which neighbours reach."""
+    """Return a bound from the certificate of a set, a ``share`` of which neighbours reach."""
     values, counts = proof.spectrum
     promise = promise or proven(privacy, n, unbiased)
     return Bound(

@@ -1,4 +1,4 @@
-"""The optimal noise beside what people do without it, and beside what nobody can do."""
+"""The optimal noise compared with common baselines, and with the lower bound."""
 
 import math
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_PAIRS = 4000  # points whose differences are looked at one by one
+_MOST_PAIRS = 4000  # points for which all differences are computed
 _OPTIMAL = "optimal Gaussian"
 
 
 class Way(NamedTuple):
-    """One way of answering.
+    """One mechanism in a comparison.
 
     Attributes:
-        name: what it is.
-        error: ``‖sd‖_p``.
-        note: how it was calibrated.
+        name: its name.
+        error: its ``‖sd‖_p``.
+        note: how its noise was calibrated.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Way(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Ways of answering under one privacy budget, the least error first.
+    """Mechanisms under one privacy budget, the least error first.
 
     Attributes:
-        ways: shape of a table: name, error, note.
-        bound: what no unbiased mechanism can beat; None under policy graphs.
+        ways: the rows of a table: name, error, note.
+        bound: the lower bound for all unbiased mechanisms; None under policy graphs.
         privacy: the budget.
         p: error norm.
 
@@ -67,7 +67,7 @@ class Comparison:
     p: float
 
     def columns(self) -> dict[str, list]:
-        """Name, error, error over the least of them, error over the bound and note, as columns."""
+        """Return name, error, error over the least, error over the bound, and note, as columns."""
         least = min(way.error for way in self.ways)
         return {
             "way": [way.name for way in self.ways],
@@ -91,7 +91,7 @@ class Comparison:
             times = f"{bound:>8.3f}" if self.bound is not None else f"{'–':>8}"
             lines.append(f"{name:<{width}}  {error:>10.4g}  {least:>8.3f}  {times}  {note}")
         if self.bound is None:
-            lines.append("under a policy graph no bound is known that holds whatever the data")
+            lines.append("under a policy graph no bound is known that holds for all data sets")
         else:
             lines.append(
                 f"{'no unbiased mechanism':<{width}}  {self.bound.error:>10.4g}  {self.bound.where}"
@@ -133,16 +133,18 @@ def compare(
     neighbors: Relation = "replace",
     tol: float = 1e-4,
 ) -> Comparison:
-    """The optimal Gaussian beside spherical, independent and Laplace noise, and the bound.
+    """Compare the optimal Gaussian with spherical, independent and Laplace noise, and the bound.
 
-    Laplace noise is on the answers or, where that is less error, on the counts of records at each
-    listed point; under (ε, δ) with a small δ it can be the least of all on workloads of few cells.
+    Laplace noise is added to the answers or, where the error is smaller, to the numbers of records
+    at the listed points; under (ε, δ) with a small δ it can be the least of all on workloads of few
+    cells.
 
-    All protect the same neighbours. The Gaussians spend the same ρ; Laplace noise is ε-private with
+    All protect the same neighbours. The Gaussians spend the same ρ. Laplace noise is ε-private with
     an ε that implies the budget: ε itself of :class:`PureDP` and :class:`ApproxDP`, √(2ρ) of zCDP
-    (Bun & Steinke 2016, Proposition 3.3) and √(2α) of KL, and the largest for which randomised
-    response is private under GDP and TV: nothing that is ε-private is easier to tell apart. Without
-    a known ε, under a guarantee of your own, it is left out. Errors are those of continuous noise.
+    (Bun & Steinke 2016, Proposition 3.3) and √(2α) of KL, and under GDP and TV the largest ε for
+    which randomised response is private, since no ε-private mechanism is easier to distinguish.
+    Without a known ε, under a guarantee of your own, Laplace noise is left out. Errors are those of
+    continuous noise.
 
     Args:
         domain: K.
@@ -150,14 +152,14 @@ def compare(
         n: number of records, for means; forbidden for sums.
         p: error norm in [2, ∞].
         neighbors: as in :func:`optimal_noise`.
-        tol: relative gap of what is optimised.
+        tol: relative gap of all optimisations.
 
     Returns:
         A :class:`Comparison`; print or plot it.
 
     Raises:
-        ParameterError: n missing or forbidden, p < 2, a privacy definition without noise of this
-            kind.
+        ParameterError: n is missing or forbidden, p < 2, or the privacy definition has no noise of
+            this kind.
 
     >>> prefix = gn.FiniteSet.from_workload(np.tril(np.ones((16, 16))))
     >>> ways = gn.compare(prefix, gn.zCDP(0.1), n=100)
@@ -203,8 +205,8 @@ def compare(
                 Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)")
             )
     epsilon = _epsilon(privacy)
-    # alike in all coordinates, or the least ‖σ‖_p with Σ width/σ <= ε, or of how many records sit
-    # at each point
+    # equal noise in all coordinates, or the least ‖σ‖_p with Σ width/σ <= ε, or noise on the
+    # numbers of records at the points
     laplace = {
         "ℓ₁ sensitivity": manhattan * domain.dim ** (1 / p),
         "ε split over coordinates at its best": float(
@@ -226,7 +228,7 @@ def compare(
 
 
 def _epsilon(privacy: AbstractPrivacy) -> float | None:
-    """An ε for which ε-differential privacy implies the budget, if one is known."""
+    """Return an ε whose ε-differential privacy implies the budget, or None if none is known."""
     try:
         return privacy.to_epsilon()
     except NotAvailableError:
@@ -236,10 +238,10 @@ def _epsilon(privacy: AbstractPrivacy) -> float | None:
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
-    """``‖sd‖_p`` of answers made of counts of each listed point, each with noise of variance one.
+    """Return ``‖sd‖_p`` of answers computed from the points' counts, with noise of variance one.
 
-    With a public number of records only the points' differences matter, so they are taken from
-    their mean.
+    With a public number of records only the points' differences matter, so the points are measured
+    from their mean.
     """
     if not isinstance(domain, AbstractFiniteDomain) or isinstance(domain, Marginals):
         return None
@@ -251,7 +253,7 @@ def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """How far neighbours move each coordinate, shape (d,), and in ℓ₂ and ℓ₁ norm; or bounds."""
+    """Return bounds on neighbours' moves in each coordinate, shape (d,), and in ℓ₂ and ℓ₁ norm."""
     if isinstance(domain, Marginals):
         return _of_tables(domain, neighbors)
     members = domain._listed()
@@ -283,7 +285,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
 
 
 def _of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
-    """One record has one cell in every table; two that differ throughout share totals alone."""
+    """Return the moves of tables: two records that differ everywhere share only the total."""
     cells = [domain.cells(S) for S in domain.subsets]
     counted = [neighbors == "add-remove" or n > 1 for n in cells]
     weights = np.where(counted, domain.weights, 0.0)

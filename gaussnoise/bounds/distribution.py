@@ -1,4 +1,4 @@
-"""The error at one distribution of mechanisms unbiased for the mean of every one, from n draws."""
+"""The error at one distribution, for mechanisms that are unbiased from n draws of every one."""
 
 import math
 from contextlib import suppress
@@ -17,29 +17,29 @@ from .proof import Proof
 Array = NDArray[np.float64]
 
 _MARGIN = 1e-12
-_MOST_RECORDS, _MOST_ENTRIES = 48, 2**16  # whose own moves are looked at: seconds
+_MOST_RECORDS, _MOST_ENTRIES = 48, 2**16  # of data whose own moves are computed: it takes seconds
 
 
 def at_distribution(
     domain: AbstractDomain, rows: Array, counts: Array, proof: Proof, p: float, free: Bound
 ) -> Bound:
-    """The best of what is proven at P, the distribution of the records in ``rows``.
+    """Return the best bound proven at P, the distribution of the records in ``rows``.
 
-    With the shuffled mechanism of :func:`proven`,
-    ``‖sd(Σ_P)‖_p² >= E γ_W(S_X)² / (nχ)² + tr(W cov P)/n`` for every ``‖w‖_{s*} <= 1``, X being n
-    draws from P. Their moves S_X are S, those of all the records, where X has them all, with a
-    chance of ``q >= 1 − Σ (1 − f_i)^n``. In any case S ⊆ 2 hull S_X: a move x − y is the sum of x −
-    x' and x' − y, x' being in X. So ``E γ_W(S_X)² >= (q + (1 − q)/4) γ_W(S)²``. And it is at least
-    ``Σ f_i γ_W(S_i)²``, of the moves of the first draw alone. What holds whatever P is holds too.
-    Under pure privacy the data may be resampled instead, at a larger ε.
+    With the shuffled mechanism of :func:`proven`, ``‖sd(Σ_P)‖_p² >= E γ_W(S_X)² / (nχ)² + tr(W cov
+    P)/n`` for every ``‖w‖_{s*} <= 1``, where X is n draws from P. Let S be the moves of all the
+    records. The moves S_X are S if X has all records, with a probability ``q >= 1 − Σ (1 −
+    f_i)^n``. In any case S ⊆ 2 hull S_X: a move x − y is the sum of x − x' and x' − y for an x' in
+    X. So ``E γ_W(S_X)² >= (q + (1 − q)/4) γ_W(S)²``. It is also at least ``Σ f_i γ_W(S_i)²``, from
+    the moves of the first draw alone. The bound for all P holds too. Under pure privacy the data
+    may be resampled instead, at a larger ε.
 
     Args:
         domain: K.
         rows: shape (k, d), distinct.
-        counts: shape (k,), how many records are alike.
-        proof: of S, or of moves of some of the records.
+        counts: shape (k,), the number of records equal to each row.
+        proof: for S, or for the moves of some of the records.
         p: error norm.
-        free: what holds whatever P is, at p = 2 with the same weights.
+        free: the bound that holds for all P, at p = 2 with the same weights.
     """
     privacy, n = free.privacy, free.n or 1
     shares = counts / counts.sum()
@@ -52,7 +52,7 @@ def at_distribution(
     ]
     if len(rows) <= min(_MOST_RECORDS, _MOST_ENTRIES // domain.dim**2):
         alone = "x − y, x the first draw, y in K; root mean square over x"
-        with suppress(DomainError):  # of sizes whose squares are no numbers
+        with suppress(DomainError):  # for sizes whose squares are not finite
             ways.append((local_proof(domain, rows, counts, p), 1.0, alone))
     even = np.ones(domain.dim) if p == 2 else None
     bounds = [replace(free, private=True, deviation=_deviation(rows, shares, even) / math.sqrt(n))]
@@ -63,7 +63,7 @@ def at_distribution(
         )
         bounds.append(bound)
     if n == counts.sum():
-        with suppress(ParameterError):  # it is not known, or nothing is left of a large ε
+        with suppress(ParameterError):  # there is none, or it says nothing for a large ε
             promise, at = resampled(privacy, n), "{±(x − y)}: x in the data, y in K"
             bounds.append(
                 bound_from(
@@ -74,8 +74,8 @@ def at_distribution(
 
 
 def _deviation(rows: Array, shares: Array, weights: Array | None) -> float:
-    """``√tr(W cov P)``, from below; zero where W is not known."""
-    moved = rows - rows[0]  # what the records have in common cancels before anything is rounded
+    """Return ``√tr(W cov P)``, rounded down; zero where W is not known."""
+    moved = rows - rows[0]  # the records' common part cancels before anything is rounded
     size = float(np.abs(moved).max())
     if size == 0 or weights is None:
         return 0.0

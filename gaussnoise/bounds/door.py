@@ -1,4 +1,4 @@
-"""The door to lower bounds."""
+"""The public function for lower bounds."""
 
 from typing import get_args
 
@@ -23,9 +23,9 @@ from .tables import proof_of
 
 Array = NDArray[np.float64]
 
-_MOST_LOCAL_RECORDS = 500  # of their own directions each, a minute of work
-_MOST_LOCAL_ENTRIES = 2**19  # of one matrix per record
-_MOST_RECORDS = 2**63  # n must be a number
+_MOST_LOCAL_RECORDS = 500  # each with its own directions: a minute of work
+_MOST_LOCAL_ENTRIES = 2**19  # of the matrices of all records
+_MOST_RECORDS = 2**63  # largest n
 
 
 def lower_bound(
@@ -39,20 +39,20 @@ def lower_bound(
     unbiased: Unbiased = "empirical",
     tol: float = 1e-6,
 ) -> Bound:
-    r"""The error that no unbiased private mechanism can beat, with a proof.
+    r"""Return the error that no unbiased private mechanism can beat, with a proof.
 
-    Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` whatever the data, and ``γ°_p(S_X) / (nχ)``
-    at the data set X, where ``S_X = {±(x − y)}`` over its records x and all y in K. For few listed
-    points, and for tables of up to about eleven attributes, the first is improved to the least of
-    the second over data that are all one point. Under add-remove ``γ°_p(K ∪ −K) / χ`` for sums,
-    whatever the data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} − 1`` or
-    ``e^{μ²} − 1``.
+    Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` for all data, and ``γ°_p(S_X) / (nχ)`` at
+    the data set X, where ``S_X = {±(x − y)}`` over its records x and all y in K. For few listed
+    points, and for tables of up to about eleven attributes, the first bound is improved to the
+    least of the second over data that are all one point. Under add-remove it is ``γ°_p(K ∪ −K) /
+    χ`` for sums, for all data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} −
+    1`` or ``e^{μ²} − 1``.
 
-    Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and more if
-    P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the weights behind γ.
+    Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and a larger
+    one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, where W are the weights behind γ.
 
-    Under local privacy it is √n in place of n, and at X the root mean square over records of
-    ``γ°_p({±(x_i − y)})``, or rather that with the same coordinate weights for all.
+    Under local privacy n is replaced by √n, and at X γ° by the root mean square over records of
+    ``γ°_p({±(x_i − y)})``, with the same coordinate weights for all records.
 
     Under (ε, δ), total variation and KL privacy some data sets can be answered without error; the
     bound is on the worse of the data set and its neighbours, see :meth:`Bound.neighbor_error`.
@@ -61,30 +61,30 @@ def lower_bound(
         domain: K.
         privacy: :class:`PureDP`, :class:`zCDP`, :class:`GDP`, :class:`ApproxDP`, :class:`TV`,
             :class:`KL`, :class:`LocalDP` (without interaction, means), or one of your own.
-        n: number of records, or of draws; required for means unless data tell it, forbidden for
+        n: number of records, or of draws; required for means unless the data show it, forbidden for
             sums.
         p: error norm in [2, ∞].
         neighbors: "replace", "add-remove" or a policy graph, as in :func:`optimal_noise`.
         data: a data set, for its own bound: records as rows, or row indices of listed points. The
             result depends on it without noise: NOT PRIVATE. Under add-remove all data sets have the
-            same bound, and none is taken.
+            same bound, and none is accepted.
         unbiased: "empirical", for the mean of the records; "distributional", for the mean of any
             distribution on K that they are n independent draws from (not under :class:`KL`).
-            ``data`` are then that distribution, equally likely records, and what its draws vary by
-            themselves counts as well.
+            ``data`` then give that distribution, as equally likely records, and the variance of its
+            draws is part of the bound.
         tol: relative gap of the certificate behind it.
 
     Returns:
         A :class:`Bound`; its ``error`` is a lower end.
 
     Raises:
-        ParameterError: no bound is known for the combination; says why.
-        NotAvailableError: a guarantee of your own that says nothing of mechanisms that keep it.
-        DataError: data that are not in the domain; shows no value.
-        DomainTooLargeError: more points than can be listed, for data.
+        ParameterError: no bound is known for the combination; the message says why.
+        NotAvailableError: a guarantee of your own gives no bound on its mechanisms.
+        DataError: data are not in the domain; the message shows no value.
+        DomainTooLargeError: data are given and the domain has more points than can be listed.
 
-    Source: Nikolov & Tang (2023), Theorems 42, 43, 51, 52, 55, 58 and 59; constants, add-remove,
-    the trade-off, distributions without a larger ε, and local privacy at X are ours.
+    Source: Nikolov & Tang (2023), Theorems 42, 43, 51, 52, 55, 58 and 59; the constants,
+    add-remove, the trade-off, distributions without a larger ε, and local privacy at X are ours.
 
     >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(4)), gn.zCDP(0.1), n=100)
     >>> print(f"{bound.error:.6f}")  # of data that are all one cell
@@ -107,7 +107,7 @@ def lower_bound(
         return _at(domain, privacy, n, p, relation, data, unbiased, tol)
     if isinstance(relation, PolicyGraph):
         raise ParameterError(
-            "lower_bound: expected data= under a policy graph: no bound holds whatever they are"
+            "lower_bound: expected data= under a policy graph: no bound holds for all data sets"
         )
     n = _check_n(n)
     return bound_of(solved(domain, p, relation, tol), privacy, n, unbiased=unbiased)
@@ -126,7 +126,7 @@ def _at(
     rows, counts = records_of(domain, data)
     if not isinstance(
         domain, AbstractFiniteDomain
-    ):  # moves, and variances, do not depend on where K is
+    ):  # moves and variances do not depend on the position of K
         domain, shift = domain._apart()
         rows = rows - shift
     records = int(counts.sum())
@@ -157,7 +157,7 @@ def _at(
 
 
 def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
-    """γ° of moves from private records: no complaint tells their sizes."""
+    """Return γ° of moves from private records; no error message shows their sizes."""
     try:
         return proof_of(domain, reach, p, tol)
     except (DomainError, GaussNoiseError, ArithmeticError) as error:

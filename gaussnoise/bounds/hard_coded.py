@@ -1,4 +1,4 @@
-"""The mechanism that knows one data set by heart: why (ε, δ) allows no bound at every data set."""
+"""The mechanism that stores one data set: why (ε, δ) allows no bound at every data set."""
 
 from dataclasses import dataclass
 from typing import final
@@ -15,19 +15,20 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class HardCodedMechanism:
-    r"""An unbiased (0, δ)-private mean without error at one data set: a counterexample, no tool.
+    r"""An unbiased (0, δ)-private mean without error at one data set: a counterexample only.
 
-    It answers μ(X₀), except with probability δ: then ``μ(X₀) + (μ(X) − μ(X₀))/δ``, which tells
+    It answers μ(X₀), except with probability δ: then ``μ(X₀) + (μ(X) − μ(X₀))/δ``, which reveals
     everything about the data. At X the covariance is ``(1 − δ)/δ (μ(X) − μ(X₀))(μ(X) − μ(X₀))'``:
-    zero at X₀, huge next door. Nothing is released here; :meth:`simulate` shows what would be.
+    zero at X₀, huge at its neighbours. Nothing is released here; :meth:`simulate` shows what would
+    be.
 
     Args:
         favourite: X₀, records as rows, shape (n, d).
         delta: in (0, 1).
 
     Raises:
-        ParameterError: delta out of range.
-        DataError: records that are not finite numbers.
+        ParameterError: delta is out of range.
+        DataError: records are not finite numbers.
 
     Source: Nikolov & Tang (2023), Theorem 53.
 
@@ -50,7 +51,7 @@ class HardCodedMechanism:
         object.__setattr__(self, "favourite", _rows(self.favourite))
 
     def _move(self, data: ArrayLike) -> Array:
-        """μ(X) − μ(X₀)."""
+        """Return μ(X) − μ(X₀)."""
         rows, known = _rows(data), _rows(self.favourite)
         if rows.shape != known.shape:
             raise DataError(
@@ -59,16 +60,16 @@ class HardCodedMechanism:
         return rows.mean(axis=0) - known.mean(axis=0)
 
     def covariance(self, data: ArrayLike) -> Array:
-        """Of its answer at a data set, shape (d, d). NOT PRIVATE: it depends on the data."""
+        """Return the answer's covariance at a data set, shape (d, d). NOT PRIVATE."""
         move = self._move(data)
         return (1 - self.delta) / self.delta * np.outer(move, move)
 
     def error(self, data: ArrayLike, p: float = 2) -> float:
-        """``‖sd‖_p`` at a data set. NOT PRIVATE: it depends on the data."""
+        """Return ``‖sd‖_p`` at a data set. NOT PRIVATE: it depends on the data."""
         return float(np.linalg.norm(np.sqrt(np.diag(self.covariance(data))), p))
 
     def simulate(self, data: ArrayLike, rng: np.random.Generator, size: int) -> Array:
-        """Independent answers, shape (size, d), with a seeded coin: NOT PRIVATE."""
+        """Return independent answers, shape (size, d), with a seeded coin: NOT PRIVATE."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         told = rng.binomial(1, self.delta, size)

@@ -16,29 +16,30 @@ from .tables import evened, tables_of
 Array = NDArray[np.float64]
 
 _ROUNDS = 40
-_STEPS = 20  # of the weights, between looks at the oracle
-# Relative gain of a round below which it is idle, and how many such end the search.
+_STEPS = 20  # steps of the weights between calls of the oracle
+# A round with less relative gain than this is idle, and so many idle rounds end the search.
 _CLOSE, _IDLE = 1e-4, 3
-_CLIMBS = 3  # from as many axes of the form, either way
-_FLOOR = 1e-12  # relative, of eigenvalues: directions the points do not reach
-_TRIED = 0.1  # of a record's weight, for its newest point
+_CLIMBS = 3  # climbs start from this many axes of the form, in both directions
+_FLOOR = 1e-12  # relative, of eigenvalues: below it, points do not reach the direction
+_TRIED = 0.1  # of a record's weight: the share that its newest point starts with
 
 
 def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
-    r"""Lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, ``‖w‖_{s*} <= 1``, f_i record i's share.
+    r"""Return a lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, ``‖w‖_{s*} <= 1``.
 
-    ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on
-    S. An estimate f of independent messages has ``Σ_X ⪰ Σ_i V_i``, V_i the covariance of E[f |
-    message i], which up to a constant is an unbiased estimate of x_i/n from one private message:
-    hence ``tr(W V_i) >= γ_w(x_i − K)² / (nχ)²``, and the largest ``Σ_j w_j Σ_jj`` is
-    ``‖sd(Σ_X)‖_p²``. One measure for all records together would claim too much: they share the
-    weights w, but not the direction in which a message varies.
+    Here f_i is record i's share, and ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``,
+    where C is the second moment of a measure on S. An estimate f of independent messages has ``Σ_X
+    ⪰ Σ_i V_i``, where V_i is the covariance of E[f | message i]. That is, up to a constant, an
+    unbiased estimate of x_i/n from one private message. Hence ``tr(W V_i) >= γ_w(x_i − K)² /
+    (nχ)²``, and the largest ``Σ_j w_j Σ_jj`` is ``‖sd(Σ_X)‖_p²``. One measure for all records
+    together would claim too much: records share the weights w, but not the direction in which a
+    message varies.
 
-    Found by multiplicative steps on the measures and w, and points of K far from every record. Any
-    outcome is a proof; the best is kept.
+    The bound is found by multiplicative steps on the measures and w, and on points of K far from
+    every record. Every intermediate result is a proof; the best is kept.
 
     Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection; their
-    Theorem 55 goes on with half of the width of K, instead of the moves of each record.
+    Theorem 55 continues with half of the width of K, instead of the moves of each record.
     """
     shares = counts / counts.sum()
     axes = np.vstack([np.eye(domain.dim), -np.eye(domain.dim)])
@@ -78,7 +79,7 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
 
 
 def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
-    """A member of K where ``(y − x)' H (y − x)`` is large; in bodies, found by climbing."""
+    """Return a member of K where ``(y − x)' H (y − x)`` is large; for bodies, by climbing."""
     if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
         return domain.max_quadratic(form, row).maximizer
     best, value = start, float((start - row) @ form @ (start - row))
@@ -93,7 +94,7 @@ def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array
 
 
 def _gradients(points: Array, weights: Array, w: Array) -> tuple[Array, Array]:
-    """Of every record: ``W^½ (W^½ C W^½)^{-½} W^½``, and the diagonal of the middle's root."""
+    """Return every record's ``W^½ (W^½ C W^½)^{-½} W^½``, and the diagonal of the middle's root."""
     root = np.sqrt(w)
     scaled = np.sqrt(weights)[:, :, None] * points * root
     values, axes = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)

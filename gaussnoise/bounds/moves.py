@@ -1,4 +1,4 @@
-"""Moves of the mean to a data set's neighbours, or some of them: any do for a lower bound."""
+"""Moves of the mean to a data set's neighbours, or to some: each subset gives a lower bound."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,14 +14,14 @@ from ..records import counts_of, real_rows
 Array = NDArray[np.float64]
 
 _MOST_ENTRIES = 2**25
-_MOST_RECORDS = 64  # of a body's, at the far ends of the data
+_MOST_RECORDS = 64  # of a body's data: the far ends of the data
 
 
 def records_of(domain: AbstractDomain, data: ArrayLike) -> tuple[Array, Array]:
-    """Distinct records as rows, and how many of each.
+    """Return the distinct records as rows, and the number of each.
 
     Raises:
-        DataError: not members of the domain, not finite, wrong shape, none at all.
+        DataError: data are not members of the domain, not finite, of the wrong shape, or empty.
     """
     if isinstance(domain, AbstractFiniteDomain):
         points = domain.to_finite_set().points
@@ -41,7 +41,7 @@ def records_of(domain: AbstractDomain, data: ArrayLike) -> tuple[Array, Array]:
 
 
 def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
-    """``{x − y}`` over records x of the data and what they can be replaced by, up to sign."""
+    """Return ``{x − y}`` over records x of the data and their replacements y, up to sign."""
     members = domain._listed()
     if members is None:
         return domain - FiniteSet(_far(rows, _MOST_RECORDS))
@@ -58,7 +58,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
     if len(listed) * domain.dim > _MOST_ENTRIES:
         raise DomainTooLargeError(
             f"lower_bound: {len(listed)} points in R^{domain.dim} are too many to list their "
-            "differences; hint: leave data out, for the bound that holds whatever they are"
+            "differences; hint: leave data out, for the bound that holds for all data sets"
         )
     chosen = _far(rows, max(1, _MOST_ENTRIES // listed.size))
     differences = (chosen[:, None, :] - listed[None, :, :]).reshape(-1, domain.dim)
@@ -70,7 +70,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
 
 
 def _far(rows: Array, most: int) -> Array:
-    """At most so many of the rows: farthest from those chosen before."""
+    """Return at most ``most`` of the rows, each farthest from those chosen before."""
     if len(rows) <= most:
         return rows
     chosen = [int(np.argmax(((rows - rows.mean(axis=0)) ** 2).sum(axis=1)))]

@@ -1,13 +1,14 @@
-r"""How much two neighbours' outputs must vary in one direction, when their means are one apart.
+r"""The least variance of two neighbours' outputs in one direction, for means at distance one.
 
-Let P and Q be what a mechanism shows on two data sets, f an unbiased estimate of one coordinate,
-E_P f − E_Q f = 1. For every 0 < α < 1, by Cauchy's inequality for p − q against αp + (1 − α)q,
+Let P and Q be the output distributions of a mechanism on two data sets, and f an unbiased estimate
+of one coordinate, with E_P f − E_Q f = 1. For every 0 < α < 1, by Cauchy's inequality for p − q
+against αp + (1 − α)q,
 
     α Var_P f + (1 − α) Var_Q f  >=  1/T_α − α(1 − α),      T_α = ∫ (p − q)² / (αp + (1 − α)q),
 
-with equality for some f of the outcome. T_α is a divergence, so it is largest for the pair that is
-least private. At α = 1 it is χ²(Q ‖ P), and Var_P f >= 1/χ² alone: the inequality of Hammersley,
-Chapman and Robins.
+with equality for some f of the outcome. T_α is a divergence, so it is largest for the least private
+pair. At α = 1 it is χ²(Q ‖ P), and Var_P f >= 1/χ² alone: the inequality of Hammersley, Chapman and
+Robins.
 """
 
 import math
@@ -23,16 +24,16 @@ from ..privacy.testing import total_variation
 
 Array = NDArray[np.float64]
 
-_DELTA = 1e-6  # of an (ε, δ) that something else is concluded from
-_LEAST = 1e-200  # χ² and δ are taken to be this much at least: no number behind them may underflow
-_MARGIN = 1e-12  # relative, of every constant: what evaluating it can lose
-_MOST_OWN = 1e100  # errors relative to the spectrum; beyond, nothing is claimed of neighbours
-_SHARES = np.geomspace(1e-30, 0.5, 600)  # of the neighbours' variances, 1 − α
+_DELTA = 1e-6  # δ of an (ε, δ) guarantee from which others are concluded
+_LEAST = 1e-200  # χ² and δ are at least this: no number that uses them may underflow
+_MARGIN = 1e-12  # relative margin of every constant, for the rounding of its evaluation
+_MOST_OWN = 1e100  # errors relative to the spectrum; beyond, no bound on neighbours is claimed
+_SHARES = np.geomspace(1e-30, 0.5, 600)  # the neighbours' shares of the variances, 1 − α
 _CLIPS = np.geomspace(1.0, 1e9, 60)
 
 
 def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
-    """What a guarantee says of χ² and why, or the least that follows from what it implies."""
+    """Return a guarantee's χ² and the reason, its own or the least that it implies."""
     own = privacy.chi_squared()
     if own is not None:
         return own
@@ -45,7 +46,7 @@ def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
 
 
 def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
-    """What a guarantee without χ² says of (ε, δ), or its total variation as (0, δ)."""
+    """Return the (ε, δ) of a guarantee without χ², or its total variation as (0, δ)."""
     own = privacy.epsilon_delta()
     if own is not None:
         return own
@@ -57,7 +58,7 @@ def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
 
 
 def chi_squared(privacy: AbstractPrivacy) -> float:
-    """Largest χ² between neighbours' outputs; infinite where one side may do what the other cannot.
+    """Return the largest χ² between neighbours' outputs; infinite where their supports differ.
 
     Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1)
     against N(0, 1) (GDP).
@@ -71,17 +72,17 @@ def chi_squared(privacy: AbstractPrivacy) -> float:
 
 @dataclass(frozen=True)
 class TradeOff:
-    r"""Variances at two (ε, δ)-indistinguishable neighbours.
+    r"""The trade-off of variances at two (ε, δ)-indistinguishable neighbours.
 
-    Their worst pair has four outcomes (Kairouz, Oh & Viswanath 2015), for which that reads, with χ²
-    = 4 sinh²(ε/2),
+    Their worst pair has four outcomes (Kairouz, Oh & Viswanath 2015). For it the inequality reads,
+    with χ² = 4 sinh²(ε/2),
 
         α Var_P + (1 − α) Var_Q  >=  κ(α) = (1 − δ) α(1 − α) / (δ + α(1 − α) χ²).
 
-    Equality is possible. In several dimensions, with a measure λ on differences s_j of neighbours
-    X, X_j, coordinate weights W, and any 0 <= u <= 1 on the eigenvectors of
-    ``(W^{1/2} C W^{1/2})^{1/2}``, C = Σ λ_j s_j s_j', of eigenvalues σ: apply it to θ_j = T s_j
-    with T of eigenvalues u/σ between the W^{1/2}, and add up.
+    Equality is possible. In several dimensions, take a measure λ on differences s_j of neighbours
+    X, X_j, coordinate weights W, and any 0 <= u <= 1 on the eigenvectors of ``(W^{1/2} C
+    W^{1/2})^{1/2}``, C = Σ λ_j s_j s_j', with eigenvalues σ. Apply the inequality to θ_j = T s_j,
+    where T has eigenvalues u/σ between the W^{1/2}, and sum:
 
         α ‖sd(Σ_X)‖_p² + (1 − α) Σu² · max_j ‖sd(Σ_{X_j})‖_p²  >=  κ(α) (Σ u σ)²
 
@@ -95,11 +96,11 @@ class TradeOff:
 
     @staticmethod
     def of(privacy: AbstractPrivacy) -> "TradeOff":
-        """The (ε, δ) that is known of a guarantee without χ²; (0, 1) holds of everything."""
+        """Return the (ε, δ) of a guarantee without χ²; (0, 1) holds for every mechanism."""
         return TradeOff(*(known_epsilon_delta(privacy) or (0.0, 1.0)))
 
     def kappa(self, other: Array | float) -> Array:
-        """κ at ``1 − α = other``.
+        """Return κ at ``1 − α = other``.
 
         >>> # the larger variance is at least the average
         >>> print(f"{TradeOff(1.0, 1e-6).kappa(0.5):.10f}")
@@ -114,7 +115,7 @@ class TradeOff:
         )
 
     def worst(self, spectrum: Array, counts: Array) -> float:
-        """Lower bound on the larger of ‖sd(Σ_X)‖_p and the neighbours' largest, by spectrum."""
+        """Return a lower bound on the larger of ‖sd(Σ_X)‖_p and the largest of the neighbours."""
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         sums, squares = _clipped(spectrum, counts)
@@ -126,7 +127,7 @@ class TradeOff:
         return float(spectrum.max()) * math.sqrt(values.max())
 
     def neighbor(self, error: float, spectrum: Array, counts: Array) -> float:
-        """Lower bound on the neighbours' largest ``‖sd‖_p``, given that of the data set itself."""
+        """Return a lower bound on the neighbours' largest ``‖sd‖_p``, given the data set's own."""
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         size = float(spectrum.max())
@@ -141,7 +142,7 @@ class TradeOff:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)``: small eigenvalues cost much."""
+    """Return ``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)``: small eigenvalues cost much."""
     share = spectrum / spectrum.max()
     u = np.minimum(1.0, _CLIPS[:, None] * share)
     return u @ (counts * share), u**2 @ counts

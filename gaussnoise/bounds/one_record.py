@@ -1,8 +1,8 @@
-"""The moves of data that are all one point: no other data can move less than all of them.
+"""The moves of data that are all one point: other data move at least as far as the best of them.
 
-Nothing here depends on data: the record is the one of the listed points whose moves need the least
-noise. In tables records look all alike, and what symmetry leaves, once one is fixed, is small: its
-stabiliser permutes the other categories of every attribute.
+Nothing here depends on data: the record is the listed point whose moves need the least noise. In
+tables all records are equivalent, and with one record fixed symmetry leaves a small problem: the
+record's stabiliser permutes the other categories of every attribute.
 """
 
 import itertools
@@ -24,17 +24,17 @@ from .tables import proof_of
 
 Array = NDArray[np.float64]
 
-# Of sets whose every point is tried as the only record: under a second.
+# Limits for sets whose every point is tried as the only record: under a second.
 _MOST_CENTERS, _MOST_ENTRIES = 48, 2**14
 _TOLERANCE = 1e-5
-# Of tables: patterns, and those times squares of the blocks' sizes.
+# Limits for tables: patterns, and patterns times squares of the blocks' sizes.
 _MOST_PATTERNS, _MOST_WORK = 2**12, 2**24
 _STEPS, _CLOSE = 100, 1e-5
 
 
 @lru_cache(maxsize=8)
 def one_record(noise: OptimalNoise) -> Proof | None:
-    """γ° of the least ``{±(x − y)}``, from noise for the set; None where it is not looked at."""
+    """Return γ° of the least ``{±(x − y)}``, from noise for the set; None where it is too large."""
     if isinstance(noise.certificate, MarginalCertificate):
         return _of_tables(noise.certificate)
     domain = noise.domain
@@ -55,13 +55,14 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    r"""The best measure on patterns of attributes in which y differs from x, uniform within each.
+    r"""Return the best measure on patterns in which y differs from x, uniform within each.
 
-    A zero-sum coordinate of y is that of x where they agree; elsewhere ``−z_x/(n − 1) + t``, with t
-    orthogonal to z_x, uniform, and of squared length 1 − 1/(n − 1)² of its. So the part of T of
-    ``a_x − a_y`` falls into sets Q ⊆ T ∩ D of attributes that bring t. Those of one Q have
-    ``Π_{i∈Q} (n_i − 2)`` alike dimensions, on each of which the second moment is a matrix over the
-    T ⊇ Q: ``V V' / dim``, columns D. Its root's trace is the nuclear norm of V.
+    A zero-sum coordinate of y equals that of x where they agree; elsewhere it is ``−z_x/(n − 1) +
+    t``, with t orthogonal to z_x, uniform, and of squared length 1 − 1/(n − 1)² times that of z_x.
+    So the part of T of ``a_x − a_y`` splits into sets Q ⊆ T ∩ D of attributes that contribute t.
+    Those of one Q have ``Π_{i∈Q} (n_i − 2)`` equal dimensions, on each of which the second moment
+    is a matrix over the T ⊇ Q: ``V V' / dim``, with columns D. Its root's trace is the nuclear norm
+    of V.
     """
     energies = _energies(certificate)
     if energies is None:
@@ -114,7 +115,7 @@ def _tangential(sizes: tuple[int, ...], Q: Subset) -> float:
 
 
 def _energies(certificate: MarginalCertificate) -> dict[Subset, float] | None:
-    """Squared length of every T ≠ ∅ in a record, coordinates weighted; None if too many."""
+    """Return the squared length of every T ≠ ∅ in a record, by weights; None if too many."""
     workload = certificate.workload()
     if 2 ** sum(len(members) for members in workload.moving.classes) > _MOST_PATTERNS:
         return None

@@ -1,4 +1,4 @@
-"""What a bound rests on."""
+"""The proof of a bound: numbers of a certificate."""
 
 import math
 import warnings
@@ -21,13 +21,13 @@ Array = NDArray[np.float64]
 
 
 class Proof(NamedTuple):
-    """A certificate's numbers.
+    """The numbers of a certificate that a bound needs.
 
     Attributes:
         gamma_lower: lower end of γ°.
-        spectrum: the eigenvalues that add up to it, and their multiplicities.
-        gap: by how much it may be short of γ°, relative; NaN where that is not known.
-        weights: of the coordinates, shape (d,); None where they are not listed.
+        spectrum: the eigenvalues that sum to it, and their multiplicities.
+        gap: relative bound on how far it is below γ°; NaN where that is not known.
+        weights: weights of the coordinates, shape (d,); None where they are not listed.
     """
 
     gamma_lower: float
@@ -37,24 +37,24 @@ class Proof(NamedTuple):
 
     @staticmethod
     def of(noise: OptimalNoise) -> "Proof":
-        """That of solved noise."""
+        """Return the numbers of solved noise's certificate."""
         certificate = noise.certificate
         is_listed = isinstance(certificate, AxesCertificate | PointCertificate)
         weights = certificate.coordinate_weights if is_listed else None
         values, counts = certificate.spectrum()
         if isinstance(certificate, PointCertificate) and certificate.rows is None:
-            # what the rounding of the points may add to any of them (Weyl)
+            # subtract what the rounding of the points may add to any eigenvalue (Weyl)
             values = np.maximum(values - max(float(values @ counts) - noise.gamma_lower, 0.0), 0.0)
         return Proof(noise.gamma_lower, (values, counts), noise.gap, weights)
 
 
 def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Optimal noise; of the gap of products, which is often open, the caller has to tell."""
+    """Return optimal noise; the caller must mention the gap of products, which is often wide."""
     return (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, tol)
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Noise whose certificate is what counts: the bound itself, no warning, tells of a gap."""
+    """Return noise for its certificate: the bound itself shows a gap, so there is no warning."""
     with warnings.catch_warnings(), interrupts_pass():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return optimal_noise(domain, p, neighbors, tol)

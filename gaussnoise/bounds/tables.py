@@ -1,4 +1,4 @@
-"""Products of queries have their own norm: queries count with their table's root mean square."""
+"""The norm of products of queries: each query counts with its table's root mean square."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
-    """What each coordinate shares its dual weight with: a table's queries; else itself."""
+    """Return the group of each coordinate's dual weight: the table of a query, else itself."""
     if isinstance(domain, Products):
         return np.repeat(
             np.arange(len(domain.terms)), [domain.queries(term) for term in domain.terms]
@@ -28,12 +28,12 @@ def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
 
 
 def evened(values: Array, tables: NDArray[np.intp]) -> Array:
-    """Each table's mean for every one of its coordinates, shape (d,)."""
+    """Return each table's mean for all of its coordinates, shape (d,)."""
     return (np.bincount(tables, values) / np.bincount(tables))[tables]
 
 
 def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float) -> Proof:
-    """γ° of moves of a domain's records, in the norm that errors on the domain are measured in."""
+    """Return γ° of moves of a domain's records, in the norm of errors on the domain."""
     tables = tables_of(domain)
     if p > 2 and isinstance(moves, FiniteSet) and tables[-1] + 1 < len(tables):
         return _table_proof(moves.points, tables, p, tol)
@@ -41,11 +41,11 @@ def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float
 
 
 def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
-    """Lower bound on ``√max_w γ_w(±moves)²``, ``‖w‖_{s*} <= 1``, one weight for a table, p > 2.
+    """Return a lower bound on ``√max_w γ_w(±moves)²``, ``‖w‖_{s*} <= 1``, for p > 2.
 
-    ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on
-    S: at most ``√tr(WM)`` for every M that covers S, and the largest of those is M's error in the
-    norm of the tables.
+    The weight w is the same within a table. ``γ_w(S)`` is the largest ``tr((W^{1/2} C
+    W^{1/2})^{1/2})``, where C is the second moment of a measure on S: it is at most ``√tr(WM)`` for
+    every M that covers S, and the largest of those is M's error in the norm of the tables.
 
     Args:
         moves: shape (N, d).
@@ -64,8 +64,8 @@ def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -
     optimum = maximum(objective, tol=tol, max_steps=MAX_STEPS)
     shares = np.zeros(len(queries))
     shares[named] = optimum.shares
-    # of queries that never move as well: they share their table's weight
+    # queries that never move have weights too: they share their table's weight
     w = (shares / queries)[tables] ** objective.power
-    w /= norm(w, 1 / objective.power)  # a certificate only inside the dual ball
+    w /= norm(w, 1 / objective.power)  # it is a certificate only inside the dual ball
     certificate = PointCertificate(moves, optimum.weights, w, None, centered=False)
     return Proof(certificate.lower_bound(), certificate.spectrum(), optimum.at.gap, w)

@@ -1,4 +1,4 @@
-"""Population means of unbounded data: locate privately, clip, release with optimal noise."""
+"""Population means of unbounded data: locate privately, clip, and release with optimal noise."""
 
 from .cautionary import release_one_at_random
 from .clipped import clipped_mean

@@ -1,4 +1,4 @@
-"""How far clipping moves the mean of averages of records with bounded moments: proven."""
+"""Proven bounds on the bias of clipping, for averages of records with bounded moments."""
 
 import math
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from ..numerics.rounding import SAFE_SIDE
 
 Array = NDArray[np.float64]
 
-_MOST_ORDER = 20  # of the moments that are computed term by term
-# Of the grids over which bounds are minimised; every point of a grid is a bound.
+_MOST_ORDER = 20  # the largest order of moments that are computed term by term
+# Sizes of the grids over which bounds are minimised; every point of a grid gives a valid bound.
 _PLACES, _RATES = 32, 64
 
 
@@ -20,12 +20,12 @@ _PLACES, _RATES = 32, 64
 class Averages:
     """Means of ``samples`` independent records in R^dim, with E|⟨v, X − μ⟩|^k <= 1 for unit v.
 
-    All lengths are in units of the moment. A bound for averages of ``samples`` records holds for
-    averages of more.
+    All lengths are in units of the moment. A bound for averages of ``samples`` records also holds
+    for averages of more.
 
     Attributes:
         dim: number of coordinates.
-        samples: records in an average.
+        samples: number of records in an average.
         k: order of the moment, at least 2.
     """
 
@@ -34,10 +34,10 @@ class Averages:
     k: float
 
     def moment(self, order: int) -> float:
-        """A bound on ``E|⟨v, X̄ − μ⟩|^order`` of even order <= k.
+        """Return a bound on ``E|⟨v, X̄ − μ⟩|^order`` for an even order <= k.
 
-        The power of the sum is multiplied out: a product of records has mean zero unless every
-        record in it comes twice or more, and then mean at most one. The terms are counted by set
+        The power of the sum is expanded. A product of records has mean zero unless every record in
+        it occurs at least twice, and then its mean is at most one. The terms are counted by set
         partitions without single elements.
         """
         counted = sum(
@@ -47,17 +47,17 @@ class Averages:
         return counted / self.samples**order
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """A bound on how far clipping to a ball moves the mean of an average, in Euclidean norm.
+        """Return a bound, in Euclidean norm, on how far clipping to a ball moves an average's mean.
 
-        It holds for averages over people whose ball was placed by looking at them, too: a direction
-        is moved by at most a function of the average alone, whatever the center within ``off``, and
-        the bound is on the expectation of that.
+        It also holds for averages over people whose ball was placed by looking at them: a direction
+        is moved by at most a function of the average alone, for every center within ``off``, and
+        the bound is on the expectation of that function.
 
         Args:
-            reach: radius of the ball less ``off``, positive, shape (t,).
-            off: by how much the ball's center is off the mean, at most.
+            reach: radius of the ball minus ``off``, positive, shape (t,).
+            off: upper bound on the distance of the ball's center from the mean.
         """
-        with np.errstate(all="ignore"):  # of powers beyond floats, which bound nothing
+        with np.errstate(all="ignore"):  # powers beyond floats give no bound
             bounds = [self._by_moment(order, reach, off) for order in self._orders()]
             bounds.append(
                 self._by_truncation_on_a_line(reach)
@@ -67,16 +67,16 @@ class Averages:
         return np.nan_to_num(bounds, nan=math.inf, posinf=math.inf).min(axis=0) * SAFE_SIDE
 
     def _orders(self) -> list[tuple[float, float]]:
-        """Orders, with a bound on that moment of the average: never more than one record's."""
+        """Return orders, each with a bound on that moment of the average: at most one record's."""
         even = range(2, min(math.floor(self.k), _MOST_ORDER) + 1, 2)
         return [*((float(order), self.moment(order)) for order in even), (self.k, 1.0)]
 
     def _by_moment(self, known: tuple[float, float], t: Array, off: float) -> Array:
-        r"""From a moment M of order q of the average.
+        r"""Return the bound from a moment M of order q of the average.
 
         Clipping moves x by ``(‖x − c‖ − T)₊``, towards c. In norm that is at most ``(‖x − μ‖ −
         t)₊``, and ``(R − t)₊ <= C_q R^q / t^(q−1)`` with E R^q <= d^(q/2) M. In direction v it is
-        at most ``(|⟨v, x − μ⟩| + off) (R − t)₊ / R``; Hölder's inequality for the first part.
+        at most ``(|⟨v, x − μ⟩| + off) (R − t)₊ / R``; Hölder's inequality bounds the first part.
         """
         q, moment = known
         root = math.sqrt(self.dim)
@@ -85,12 +85,13 @@ class Averages:
         return np.minimum(norm, direction)
 
     def _by_truncation_on_a_line(self, t: Array) -> Array:
-        r"""On both sides together: with ``Y = min(X, y)``, ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
+        r"""Return the bound on the line, from ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
 
-        The second part, of both sides, by the k-th moment. The first by ``u₊ <= exp(λu − 1)/λ`` and
-        ``E exp(λY) <= exp(Σ_j λ^j E Y₊^j / j!)`` with E Y₊^j at most 1 for j <= k and y^(j−k)
-        beyond: normal tails for small t, and the right power of the number of records, m^(1−k),
-        for large.
+        Here ``Y = min(X, y)``, and both sides of the mean are bounded together. The second sum is
+        bounded by the k-th moment. The first is bounded by ``u₊ <= exp(λu − 1)/λ`` and ``E exp(λY)
+        <= exp(Σ_j λ^j E Y₊^j / j!)``, with E Y₊^j at most 1 for j <= k and y^(j−k) beyond. This
+        gives normal tails for small t, and for large t the right power of the number of records,
+        m^(1−k).
         """
         m, k = self.samples, self.k
         t, y, rate = self._grids(t, t)
@@ -103,12 +104,12 @@ class Averages:
         return (_excess(k) * y ** (1 - k) + light).min(axis=(1, 2))
 
     def _by_truncation(self, t: Array, off: float) -> Array:
-        r"""In many dimensions, by whether a record is further than y from the mean.
+        r"""Return the bound in many dimensions: is a record further than y from the mean or not.
 
-        If one is, which has a chance of at most m d^(k/2) / y^k, direction v is moved by at most
-        ``|⟨v, X̄ − μ⟩| + off``. If none is, the norm of the sum is concentrated by Bousquet's
-        inequality (Boucheron, Lugosi & Massart 2013, Theorem 12.5), with E‖·‖ <= √(md) and a
-        variance of at most m in every direction.
+        If a record is, which has a probability of at most m d^(k/2) / y^k, direction v is moved by
+        at most ``|⟨v, X̄ − μ⟩| + off``. If none is, the norm of the sum is concentrated by
+        Bousquet's inequality (Boucheron, Lugosi & Massart 2013, Theorem 12.5), with E‖·‖ <= √(md)
+        and a variance of at most m in every direction.
         """
         m, k, d = self.samples, self.k, self.dim
         t, y, rate = self._grids(t, t * math.sqrt(d))
@@ -126,7 +127,7 @@ class Averages:
         return (heavy + (math.sqrt(m) + off * m) * far + light).min(axis=(1, 2))
 
     def _grids(self, t: Array, first: Array) -> tuple[Array, Array, Array]:
-        """Shapes (t, 1, 1), (t, places, 1), (1, 1, rates): from one record's share to all of it."""
+        """Return grids (t, 1, 1), (t, places, 1), (1, 1, rates): from one record's share to all."""
         share = np.geomspace(1.0, 2.0 * max(self.samples, 2), _PLACES)
         rates = np.geomspace(min(0.1 * t.min(), 1 / (self.samples * t.max())), 20.0, _RATES)
         y = np.concatenate([t[:, None], first[:, None] * share], axis=1)
@@ -134,12 +135,12 @@ class Averages:
 
 
 def _excess(q: float) -> float:
-    """C with ``(R − t)₊ <= C R^q / t^(q−1)``, at its least: equality at R = qt/(q − 1)."""
+    """Return the least C with ``(R − t)₊ <= C R^q / t^(q−1)``; it is equal at R = qt/(q − 1)."""
     return math.exp((q - 1) * math.log(q - 1) - q * math.log(q))
 
 
 def _partitions(elements: int, blocks: int) -> int:
-    """Partitions of a set into blocks of two or more (associated Stirling numbers)."""
+    """Return the number of partitions into blocks of two or more (associated Stirling numbers)."""
     if elements == 0 or blocks == 0:
         return int(elements == blocks == 0)
     if elements < 2 * blocks:

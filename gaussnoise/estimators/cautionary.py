@@ -1,4 +1,4 @@
-"""What a promise may allow and nobody should do."""
+"""An example of what a weak privacy guarantee allows, and which must not be used."""
 
 import secrets
 import warnings
@@ -12,12 +12,13 @@ from .samples import check_finite, samples
 
 
 def release_one_at_random(data: ArrayLike) -> Estimate:
-    """One record, chosen at random, as it is: a warning. 1/n-total-variation private, NOT private.
+    """Return one random record unchanged: a warning. 1/n-total-variation private, NOT private.
 
-    Whatever the output says of anybody else, one person loses everything. Yet the distributions of
-    the output on neighbouring data differ by at most 1/n in total variation: :class:`TV` with a
-    small α, or an (ε, δ) with δ of 1/n, does not exclude this. Hence keep δ well below 1/n, or
-    promise zCDP or GDP, whose test between two records has bounded power *whatever was published*.
+    The output reveals one person completely, even if it says nothing about all other people. Yet
+    its distributions on neighbouring data differ by at most 1/n in total variation: :class:`TV`
+    with a small α, or an (ε, δ) with δ of 1/n, does not exclude this. Hence keep δ well below 1/n,
+    or use zCDP or GDP, under which every test between two records has bounded power *for all
+    outputs*.
 
     Args:
         data: records, shape (n,) or (n, d).
@@ -27,7 +28,7 @@ def release_one_at_random(data: ArrayLike) -> Estimate:
         record.
 
     Raises:
-        DataError: not finite real numbers.
+        DataError: data are not finite real numbers.
 
     Warns:
         PrivacyWarning: always.
@@ -45,7 +46,7 @@ def release_one_at_random(data: ArrayLike) -> Estimate:
     check_finite("release_one_at_random", rows, "refuse")
     n = len(rows)
     warnings.warn(
-        "release_one_at_random: publishes one record as it is; a promise of total variation 1/n, "
+        "release_one_at_random: publishes one record as it is; a guarantee of total variation 1/n, "
         "or of a delta of 1/n, allows that",
         PrivacyWarning,
         stacklevel=2,

@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 
 class _Ball:
-    """A Euclidean ball."""
+    """A Euclidean ball with the noise for its mean."""
 
     def __init__(self, center: Array, radius: float, amount: float, n: int, *, pure: bool) -> None:
         self.center, self.radius, self.amount, self.pure = center, radius, amount, pure
@@ -50,7 +50,7 @@ class _Ball:
 
 
 class _Box:
-    """Ranges of coordinates."""
+    """A box, given by ranges of coordinates, with the noise for its mean."""
 
     def __init__(
         self, low: Array, high: Array, amount: float, p: float, n: int, *, pure: bool
@@ -58,7 +58,7 @@ class _Box:
         self.low, self.high, self.amount, self.pure = low, high, amount, pure
         self.middle, self.half_widths = low / 2 + high / 2, high / 2 - low / 2
         self.request: dict[str, object] = {"low": low.tolist(), "high": high.tolist()}
-        # of records and ends as floats, of the difference, and of half the width
+        # the rounding of records and ends to floats, of their difference, and of half the width
         self._rounding = 4 * EPS * (np.abs(self.middle) + self.half_widths)
         self._mechanism = None
         if pure:
@@ -71,8 +71,8 @@ class _Box:
         moved = np.clip(rows, self.low, self.high) - self.middle
         moved[np.isnan(moved)] = 0.0
         if self._mechanism is None:
-            # of all independent noises of one ε, the least total variance: scales that grow like
-            # h^(1/3)
+            # of all independent noises with one ε, those with scales proportional to h^(1/3) have
+            # the least total variance
             unit = np.cbrt(self.half_widths)
             size = float((self.half_widths / unit).sum())
             noisy = laplace_mean(moved / (unit * size), 1.0, self.amount)
@@ -83,7 +83,7 @@ class _Box:
 
 
 class _Set:
-    """Any set with a known map into it."""
+    """A set with a known map into it, with the noise for its mean."""
 
     def __init__(self, domain: AbstractDomain, amount: float, p: float, n: int) -> None:
         map_into(domain)
@@ -112,47 +112,47 @@ def clipped_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of records clipped to a public set: a range, a box, a ball, or one with a map.
+    r"""Return the mean of records clipped to a public set: a range, box, ball, or set with a map.
 
     Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under
-    pure privacy the noise is independent Laplace noise: of scale
-    ``2 h_j^(1/3) Σ_i h_i^(2/3) / (nε)`` for a box of half widths h, which has the least total
-    variance, and ``2√d radius / (nε)`` for a ball. Otherwise it is the optimal Gaussian for the set
-    (:func:`gaussnoise.optimal_noise`), which for a box takes less than for the ball around it.
+    pure privacy the noise is independent Laplace noise: of scale ``2 h_j^(1/3) Σ_i h_i^(2/3) /
+    (nε)`` for a box of half widths h, which has the least total variance, and ``2√d radius / (nε)``
+    for a ball. Otherwise it is the optimal Gaussian for the set (:func:`gaussnoise.optimal_noise`),
+    which for a box is less than for the ball around it.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other; the number of records is public.
+        * The privacy guarantee, for one record replaced by any other; the number of records is
+          public.
         * Every record is clipped by itself, rounded to integers by itself, and summed exactly.
-        * If all records are in the set, the estimate is unbiased, up to rounding, by
-          ``bias_bound`` at most.
+        * If all records are in the set, the estimate is unbiased up to rounding, which is at most
+          ``bias_bound``.
 
     Args:
         data: records, shape (n,) or (n, d).
-        privacy: :class:`PureDP`, or a promise that Gaussian noise keeps.
+        privacy: :class:`PureDP`, or a guarantee that Gaussian noise satisfies.
         bounds: least and largest value, numbers or shape (d,).
         center: of a ball, a number or shape (d,).
         radius: of that ball.
         domain: a set in R^d into which ``on_outside="project"`` knows a map; Gaussian noise only.
-        p: norm of the error that the noise is to be optimal for, 2 to infinity; Gaussian noise
-            only.
+        p: norm of the error that the noise is optimised for, 2 to infinity; Gaussian noise only.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             go to the boundary of a box or ball, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Returns:
         An :class:`Estimate` of the mean of the *clipped* distribution: ``bias_bound`` is rounding
-        alone; ``sampling_deviation`` is half the set's width over √n, the largest that any
-        distribution on it has.
+        alone; ``sampling_deviation`` is half the set's width over √n, the largest of all
+        distributions on it.
 
     Raises:
-        ParameterError: no set, or two; arguments out of range.
-        DataError: not real numbers; NaN or infinities, unless they are clipped.
-        NotAvailableError: a set into which no map is known.
+        ParameterError: there is no set, or there are two; or arguments are out of range.
+        DataError: data are not real numbers, or have NaN or infinities that are not clipped.
+        NotAvailableError: no map into the set is known.
 
     Source: for the error of both kinds of noise, Bassily, Smith & Thakurta (2014), Theorems 5.4 and
-    5.5, and Steinke & Ullman (2015), Theorem 1.1, for lower bounds; the optimal covariance, Nikolov
-    & Tang (2023).
+    5.5, and Steinke & Ullman (2015), Theorem 1.1, for lower bounds; for the optimal covariance,
+    Nikolov & Tang (2023).
 
     >>> heights = np.random.default_rng(0).normal(170, 10, size=5000)
     >>> mean = gn.estimators.clipped_mean(heights, gn.PureDP(0.5), bounds=(0, 300))

@@ -32,24 +32,24 @@ from .tails import SquaredLength
 
 Array = NDArray[np.float64]
 
-_LAST = 0.75  # of the budget, for the step whose noise stays in the estimate
+_LAST = 0.75  # of the budget is for the step whose noise stays in the estimate
 _MOST_STEPS = 20
-_TRIED_STEPS = 8  # more never had less error in any setting that was tried
-_AS_GOOD = 1.01  # an interval this much wider is worth a step less
+_TRIED_STEPS = 8  # more steps had no less error in any setting that was tried
+_AS_GOOD = 1.01  # one step less is worth an interval wider by this factor
 # Log odds of clipping a record, from which the last step chooses.
 _TAILS = np.geomspace(0.3, 40.0, 48)
 _MOST_DEVIATIONS = 1e12  # beyond, floats around the center are too coarse
 _MOST_RECORDS = 2**62
-_LARGEST = 1e200  # of a number before coordinates are turned: infinities become this
+_LARGEST = 1e200  # of a number before coordinates are rotated: infinities become this
 
 
 @dataclass(frozen=True, eq=False)
 class CovarianceBound:
-    """A covariance that is at least the data's, by its eigenvalues and axes.
+    """An upper bound on the data's covariance, by its eigenvalues and axes.
 
     Attributes:
         variances: eigenvalues, shape (d,), positive.
-        axes: eigenvectors as columns, shape (d, d); None for coordinates as they are.
+        axes: eigenvectors as columns, shape (d, d); None for the given coordinates.
     """
 
     variances: Array
@@ -57,10 +57,10 @@ class CovarianceBound:
 
     @classmethod
     def of(cls, function: str, covariance: object, dim: int) -> "CovarianceBound":
-        """Of None (the identity), a number times the identity, or a matrix.
+        """Return the bound for None (the identity), a number times the identity, or a matrix.
 
         Raises:
-            ParameterError: neither; not symmetric positive definite.
+            ParameterError: covariance is none of these, or not symmetric positive definite.
         """
         if covariance is None:
             return cls(np.ones(dim), None)
@@ -99,12 +99,12 @@ class CovarianceBound:
 
     @property
     def request(self) -> object:
-        """As a ledger compares it."""
+        """The form in which a ledger compares it."""
         parts = [self.variances] if self.axes is None else [self.variances, self.axes]
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 
     def turned(self, rows: Array) -> Array:
-        """Coordinates along the axes; each row by itself."""
+        """Return coordinates along the axes; each row is computed by itself."""
         return (
             rows
             if self.axes is None
@@ -112,14 +112,15 @@ class CovarianceBound:
         )
 
     def back(self, turned: Array) -> Array:
-        """A vector in the given coordinates again."""
+        """Return a vector in the given coordinates."""
         return turned if self.axes is None else self.axes @ turned
 
     @cached_property
     def turning(self) -> float:
-        """By how much a vector that is turned and turned back may be off, relative to its length.
+        """The relative error of a vector that is rotated and rotated back.
 
-        What lacks to orthogonal axes, and the rounding of three matrix products, of d terms each.
+        It comes from axes that are not exactly orthogonal, and from the rounding of three matrix
+        products of d terms each.
         """
         if self.axes is None:
             return 0.0
@@ -128,7 +129,7 @@ class CovarianceBound:
         return off + 2 * (d + 4) * d * EPS
 
     def deviation(self, variances: Array) -> Array:
-        """Standard deviations in the given coordinates, of independent noise along the axes."""
+        """Return deviations in the given coordinates, for independent noise along the axes."""
         return np.sqrt(variances if self.axes is None else np.square(self.axes) @ variances)
 
 
@@ -150,25 +151,25 @@ class Step:
 
     @property
     def noise(self) -> Array:
-        """Variances of the noise along the axes."""
+        """The variances of the noise along the axes."""
         return np.square(self.scale * self.deviation)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What all steps do, from public numbers alone.
+    """The plan of all steps, from public numbers alone.
 
     A record minus the center of a step after the first is ``(x_i − x̄) − noise``, unless a record
-    was clipped before: x_i − x̄ is normal with a covariance below the distribution's, and does not
-    depend on the noise. In the first step it is ``(x_i − μ) + (μ − center)``.
+    was clipped before: x_i − x̄ is normal with a covariance below the distribution's, and
+    independent of the noise. In the first step it is ``(x_i − μ) + (μ − center)``.
 
     Attributes:
-        variances: of the distribution along its axes, at most, shape (d,).
+        variances: upper bounds on the distribution's variances along its axes, shape (d,).
         n: number of records.
         rhos: ρ of every step.
-        radius: how far the mean may be from the center.
-        beta: chance that an early step clips any record, or that the center of a later one is too
-            far away.
+        radius: upper bound on the distance of the mean from the center.
+        beta: probability that an early step clips any record, or that the center of a later step is
+            too far away.
         shaped: whether records may be clipped to ellipsoids.
     """
 
@@ -181,11 +182,12 @@ class Plan:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """In order."""
+        """The steps in order."""
         steps: list[Step] = []
         for rho in self.rhos[:-1]:
             listed = [self._early(scale, rho, steps) for scale in self._scales]
-            # the last scale is the last step's, where the mean has to be found again
+            # this measures noise by the last scale: the last step must find the mean within its own
+            # set
             steps.append(
                 min(listed, key=lambda step: float((step.noise / self._scales[-1] ** 2).sum()))
             )
@@ -193,17 +195,17 @@ class Plan:
 
     @property
     def width(self) -> float:
-        """What is to be least: 95 % intervals for all coordinates along the axes, added up."""
+        """The objective: the sum of 95 % intervals for all coordinates along the axes."""
         return self._width(self.steps[-1])
 
     @property
     def shrinks(self) -> bool:
-        """Whether the first step and the last know the mean better than it was known before."""
+        """Whether the first and the last step find the mean more closely than it was known."""
         return all(self._reach(step) < self.radius for step in (self.steps[0], self.steps[-1]))
 
     @cached_property
     def _scales(self) -> list[Array]:
-        """Of balls, and of the ellipsoids for which noise and bias together are least."""
+        """The scales of balls, and of the ellipsoids with the least noise and bias together."""
         flat = np.full_like(self.variances, math.sqrt(math.sqrt(self.variances.max())))
         if not self.shaped or (self.variances == self.variances[0]).all():
             return [flat]
@@ -214,7 +216,7 @@ class Plan:
         return math.log(2 * max(len(self.rhos) - 1, 1) / self.beta)
 
     def _lengths(self, scale: Array, before: list[Step]) -> SquaredLength:
-        """Of records minus the center, in divided coordinates."""
+        """Return the lengths of records minus the center, in divided coordinates."""
         if before:
             shift = math.sqrt(SquaredLength(before[-1].noise / scale**2).quantile(self._log_odds))
         else:
@@ -237,7 +239,7 @@ class Plan:
         return math.sqrt(2 * q / rho) / self.n
 
     def _reach(self, step: Step) -> float:
-        """How far the step's result may be from the mean."""
+        """Return the largest distance of the step's result from the mean."""
         error = SquaredLength(self.variances / self.n + step.noise)
         return math.sqrt(error.quantile(self._log_odds)) + step.bias * float(step.scale.max())
 
@@ -260,57 +262,57 @@ def coinpress_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of N(μ, Σ), ‖μ − center‖₂ <= radius, Σ at most ``covariance``: clipped in steps.
+    r"""Return the mean of N(μ, Σ), ‖μ − center‖₂ <= radius, Σ at most ``covariance``.
 
-    Every step clips records around the mean that the step before found, adds noise, and so knows
-    the mean well enough to clip closer in the next one. The last step spends 3/4 of ρ, the others
-    share the rest. Only the last one's noise is in the estimate, so that the radius costs next to
-    nothing where n is large enough for two steps.
+    Every step clips records around the mean that the previous step found, adds noise, and so finds
+    the mean well enough to clip more tightly in the next step. The last step spends 3/4 of ρ, the
+    others share the rest. Only the last step's noise is in the estimate, so that the radius costs
+    almost nothing where n is large enough for two steps.
 
-    *Balls and ellipsoids.* Records are clipped to the ball, or to an ellipsoid
-    ``{x : xᵀC⁻¹x <= R²}``: they become ``y = A⁻¹x`` with C = AAᵀ, are clipped to the ball of radius
-    R, and get that ball's noise, mapped back: covariance ``4R²C/(2ρn²)``. No unbiased Gaussian
-    noise for the ellipsoid has a smaller trace: a covariance M covers it iff ``M ⪰ R²C``. R² is
-    about ``tr(C⁻¹Σ)``, and ``tr(C) tr(C⁻¹Σ)`` is least at C ∝ Σ^½ (Cauchy–Schwarz), with value
-    ``(tr Σ^½)²``, against ``d tr Σ`` for balls. While the radius is large, balls are better, and
-    taken.
+    *Balls and ellipsoids.* Records are clipped to the ball, or to an ellipsoid ``{x : xᵀC⁻¹x <=
+    R²}``: they become ``y = A⁻¹x`` with C = AAᵀ, are clipped to the ball of radius R, and get that
+    ball's noise, mapped back: covariance ``4R²C/(2ρn²)``. No unbiased Gaussian noise for the
+    ellipsoid has a smaller trace: a covariance M covers it iff ``M ⪰ R²C``. R² is about
+    ``tr(C⁻¹Σ)``, and ``tr(C) tr(C⁻¹Σ)`` is least at C ∝ Σ^½ (Cauchy–Schwarz), with value ``(tr
+    Σ^½)²``, against ``d tr Σ`` for balls. While the radius is large, balls are better, and are
+    used.
 
-    *Radii.* Early steps clip no record but for a chance of beta/2 in all; the last one clips where
-    noise, sampling and the bound on the bias make the shortest intervals. Tails are Chernoff's, for
-    the squared length of a normal vector.
+    *Radii.* Early steps clip no record, except with a total probability of beta/2. The last step
+    clips where noise, sampling and the bound on the bias give the shortest intervals. Tails are
+    bounded by Chernoff's method, for the squared length of a normal vector.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, whatever the data: that they are normal
-          matters for the error alone. The number of records is public.
-        * Every step is a clipped mean with a ρ of its own. It may use what the steps before
-          released: they compose.
-        * Every record is clipped by itself, rounded to integers by itself, and summed exactly; one
-          charge for all.
+        * The privacy guarantee, for one record replaced by any other, and for all data: their
+          normal distribution matters for the error alone. The number of records is public.
+        * Every step is a clipped mean with a ρ of its own. It may use the releases of earlier
+          steps: they compose.
+        * Every record is clipped by itself, rounded to integers by itself, and summed exactly; the
+          ledger is charged once for all steps.
 
     Args:
         data: records, shape (n, d), or (n,).
-        privacy: :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
+        privacy: :class:`zCDP`, :class:`ApproxDP`, or another guarantee that Gaussian noise
+            satisfies.
         center: of the ball of possible means, a number or shape (d,).
         radius: of that ball, Euclidean.
-        steps: how many; without it, as many as make the shortest intervals, by public numbers
-            alone.
-        covariance: at least the distribution's, in the order of semidefinite matrices: a number
-            times the identity, or shape (d, d), positive definite. Without it, the identity.
-        beta: chance that an early step clips a record or misses the mean.
+        steps: number of steps; by default the number that gives the shortest intervals, from public
+            numbers alone.
+        covariance: upper bound on the distribution's, in the order of semidefinite matrices: a
+            number times the identity, or shape (d, d), positive definite. By default, the identity.
+        beta: probability that an early step clips a record or misses the mean.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             go to the boundary of the clipping set, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate`, shaped like a record. ``bias_bound``, which has all rounding in it, is
-        for normal data; tails that are heavier are clipped more, and the interval may miss its
-        level.
+        An :class:`Estimate`, shaped like a record. ``bias_bound``, which includes all rounding, is
+        for normal data; heavier tails are clipped more, and the interval may miss its level.
 
     Raises:
-        ParameterError: too few records for the steps to come closer than ``radius``, saying how
-            many would do; arguments out of range.
-        DataError: not real numbers; NaN or infinities, unless they are clipped.
+        ParameterError: there are too few records for the steps to come closer than ``radius``, and
+            the message says how many are needed; or arguments are out of range.
+        DataError: data are not real numbers, or have NaN or infinities that are not clipped.
 
     Source: Biswas, Dong, Kamath & Ullman (2020), "CoinPress: practical private mean and covariance
     estimation", Algorithms 1 and 2. Ellipsoids and the last radius are ours.
@@ -335,7 +337,7 @@ def coinpress_mean(
             f"{name}: expected a radius of at most {_MOST_DEVIATIONS:g} deviations, got {reach:g}"
         )
 
-    # nothing to plan with less, for whatever number of steps
+    # refuse what no number of steps can do: there is nothing to plan with less
     check_ball_mean(d, steps_budget(name, privacy, 1, d).whole, n, pure=False)
 
     def planned(count: int, records: int) -> Plan:
@@ -351,7 +353,7 @@ def coinpress_mean(
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
-        with np.errstate(all="ignore"):  # of numbers too large for floats
+        with np.errstate(all="ignore"):  # some numbers are too large for floats
             turned = bound.turned(rows - middle)
         place, scale = np.zeros(d), np.ones(d)
         noisy = NoisyMean(place, place, place)
@@ -363,7 +365,7 @@ def coinpress_mean(
                 )
         last = plan.steps[-1]
         estimate = middle + bound.back(scale * noisy.estimate)
-        # of the last mean; of records that are moved, turned and scaled, and of what is turned back
+        # rounding of the last mean; of records that are moved, rotated and scaled; of the way back
         carried = np.linalg.norm(scale * (noisy.rounding + 4 * EPS * np.abs(noisy.estimate)))
         far = np.linalg.norm(scale * (np.abs(place) + np.abs(noisy.estimate) + last.radius))
         rounding = carried + (bound.turning + 4 * EPS) * (far + np.linalg.norm(middle))
@@ -402,7 +404,7 @@ def coinpress_mean(
 
 
 class _Planned(Protocol):
-    """What the number of steps is chosen by."""
+    """The properties by which the number of steps is chosen."""
 
     @property
     def width(self) -> float: ...
@@ -411,7 +413,7 @@ class _Planned(Protocol):
 
 
 def steps_budget(function: str, privacy: AbstractPrivacy, steps: int, draws: int) -> Budget:
-    """The last step's 3/4, and equal shares of the rest."""
+    """Return the budget: 3/4 for the last step, and equal shares of the rest for the others."""
     early = {f"step {i + 1}": (1 - _LAST) / (steps - 1) for i in range(steps - 1)}
     return Budget.of(
         function, privacy, early | {f"step {steps}": _LAST if early else 1.0}, draws, pure=False
@@ -421,10 +423,11 @@ def steps_budget(function: str, privacy: AbstractPrivacy, steps: int, draws: int
 def chosen_steps(
     function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]
 ) -> int:
-    """How many steps: as asked for, or as few as make intervals about as short as any number does.
+    """Return the number of steps: the given one, or the least with almost the shortest intervals.
 
     Raises:
-        ParameterError: no such number, or too few records, saying how many would do.
+        ParameterError: the number is not possible, or there are too few records; says how many are
+            needed.
     """
     if steps is None:
         tried = range(1, _TRIED_STEPS + 1)

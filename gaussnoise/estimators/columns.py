@@ -1,4 +1,4 @@
-"""Means of a table's numeric columns, by group, with nothing known about the numbers."""
+"""Means of a table's numeric columns, by group, with no known bounds on the numbers."""
 
 import json
 import math
@@ -34,29 +34,29 @@ Neighbors = Literal["add-remove", "replace"]
 
 _FORMAT = "gaussnoise.column_means/1"
 _ROUNDS = 64  # of the search for deciles: as many as there are bits in a number
-_FINE = 16  # brackets of a decile end at this part of the distance between both
+_FINE = 16  # brackets of a decile end at this part of the distance between both deciles
 _SHARES = {"count": 0.05, "deciles": 0.25, "means": 0.7}
-_GRID = 26  # bits of a clipped number: sums of 2³⁶ of them fit into 64 bits
+_GRID = 26  # bits of a clipped number: a sum of 2³⁶ of them fits into 64 bits
 _MOST_GROUPS = 10_000
 _CHANGE = {"add-remove": "more or less", "replace": "replaced by any other"}
-_DECILE = {"add-remove": 9**2, "replace": 10**2}  # by how much a row moves a balance, squared
-_SUMS = {"add-remove": 3, "replace": 6}  # and sums of 1, u and u²
+_DECILE = {"add-remove": 9**2, "replace": 10**2}  # a row's change of a balance, squared
+_SUMS = {"add-remove": 3, "replace": 6}  # squared change of the sums of 1, u and u²
 
 
 @final
 @dataclass(frozen=True)
 class ColumnMean:
-    """The mean of one column in one group, and what its interval is made of.
+    """The mean of one column in one group, with the parts of its interval.
 
     Attributes:
         column: name of the column.
         group: category of each grouping column, by name.
-        mean: the estimate; NaN where the group is too small to tell.
+        mean: the estimate; NaN where the group is too small for one.
         count: noisy number of rows with a number in this column.
         low: lower end of the interval.
         high: upper end.
-        noise: half-width that is noise.
-        sampling: half-width that is sampling; the two add up like squares.
+        noise: half-width due to noise.
+        sampling: half-width due to sampling; the two add up as squares.
         bias: bound on the bias of clipping, and on all rounding.
         clipped: the range to which numbers were clipped.
     """
@@ -80,9 +80,9 @@ class ColumnMeans:
 
     Attributes:
         means: one for each column and group.
-        level: of the intervals.
-        split: what every step spends on each column.
-        privacy: a record of the promise.
+        level: confidence level of the intervals.
+        split: the budget of every step for each column.
+        privacy: a record of the privacy guarantee.
     """
 
     means: tuple[ColumnMean, ...]
@@ -135,7 +135,7 @@ class ColumnMeans:
         )
 
     def to_json(self) -> str:
-        """All attributes."""
+        """Return all attributes as JSON."""
         record = {
             "format": _FORMAT,
             "level": self.level,
@@ -146,7 +146,7 @@ class ColumnMeans:
         return json.dumps(record, indent=2)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_json` to a new file: all of it or, whatever happens, nothing.
+        """Write :meth:`to_json` to a new file; an interrupted write leaves no file.
 
         Raises:
             OutputError: the file exists, or cannot be written.
@@ -155,11 +155,11 @@ class ColumnMeans:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ColumnMeans":
-        """Read what :meth:`save` wrote.
+        """Read column means that :meth:`save` wrote.
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: not column means.
+            CertificateError: the file does not hold column means.
         """
         with reading(path, "ColumnMeans.save"):
             names = cls.__dataclass_fields__
@@ -175,7 +175,7 @@ class ColumnMeans:
 
 
 def _stored(value: object) -> ColumnMean:
-    """A mean as :meth:`ColumnMeans.to_json` writes it; ValueError for anything else."""
+    """Return a mean as :meth:`ColumnMeans.to_json` writes it; ValueError for anything else."""
     mean = fields(value, *ColumnMean.__dataclass_fields__)
     low, high = (real(end) for end in mean["clipped"])
     numbers = {name: real(mean[name]) for name in ("mean", "count", "low", "high")}
@@ -202,55 +202,57 @@ def column_means(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> ColumnMeans:
-    r"""Means of numeric columns without known bounds: locate, clip and release, with intervals.
+    r"""Return means of numeric columns without known bounds, with intervals: locate, clip, release.
 
     For each column: a noisy count; its first and last decile, by halving the range of all numbers,
-    bit by bit, with noisy counts; a range around their middle c, ``c ± T``; then of each group the
-    noisy sums of 1, u and u², where u is the number clipped to that range, from −1 to 1. The mean
-    is ``c + T Σu / Σ1``.
+    bit by bit, with noisy counts; a range around their middle c, ``c ± T``; then for each group the
+    noisy sums of 1, u and u², where u is the number clipped to that range and scaled to −1 … 1. The
+    mean is ``c + T Σu / Σ1``.
 
-    T balances noise against the bias of clipping, for distributions with
-    ``(E|X − c|^k)^(1/k) <= spread · (last − first decile)``. With k = 2 a normal one has 0.39 times
-    that distance, an exponential 0.5, a lognormal of parameter 1 0.65. ``bias`` is the bound under
-    this assumption, in each group; whether it holds is for you to judge. Where tails are known to
-    be light, a larger k takes much less noise.
+    T balances noise against the bias of clipping, for distributions with ``(E|X − c|^k)^(1/k) <=
+    spread · (last − first decile)``. With k = 2 the left side is 0.39 times that distance for a
+    normal distribution, 0.5 times for an exponential one, and 0.65 times for a lognormal one of
+    parameter 1. ``bias`` is the bound under this assumption, in each group; whether it holds is for
+    you to judge. Where tails are known to be light, a larger k needs much less noise.
 
     Formal guarantees:
-        * The promise, for one row more or less ("add-remove") or one replaced; with ``person``, for
-          all rows of one person, each of whom counts as one row: the mean of their own. A row
-          that has no number in a column, or no listed category, is like one that is not there.
+        * The privacy guarantee, for one row more or less ("add-remove") or one replaced; with
+          ``person``, for all rows of one person. Each person then counts as one row, with the mean
+          of their own numbers. A row that has no number in a column, or no listed category, counts
+          like one that is absent.
         * Every row or person is one integer vector of bounded length: a decile's search counts 9
           below and −1 above; the sums change by at most √3, or √6 when one is replaced. All noise
           is discrete Gaussian, through OpenDP.
-        * What later steps spend may depend on earlier results, within one budget that was settled
-          beforehand.
+        * The spending of later steps may depend on earlier results, within one budget that was
+          fixed beforehand.
 
     Args:
-        table: a dataframe of any kind, or the path of a CSV or Parquet file; of CSV in another
-            dialect, :meth:`Dialect.table`. Text that is no number counts as none.
+        table: a dataframe of any kind, or the path of a CSV or Parquet file; for CSV in another
+            dialect, :meth:`Dialect.table`. Text that is not a number counts as absent.
         columns: names of numeric columns, at least one; each gets an equal share of the budget.
-        privacy: :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
+        privacy: :class:`zCDP`, :class:`ApproxDP`, or another guarantee that Gaussian noise
+            satisfies.
         by: categories of grouping columns, public: groups are all combinations.
-        person: name of the column that says whose row it is; not together with ``by``.
+        person: name of the column that identifies the person of each row; not together with ``by``.
         neighbors: what one person or row may change; under "replace" the number of rows is public.
-        spread: see above.
+        spread: the factor in the assumption above.
         k: order of the moment, from 2 to 100.
         level: of the intervals, for each mean alone, in (0, 1).
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this.
+        id: the name of these means in the ledger.
 
     Returns:
-        A :class:`ColumnMeans`. Where both deciles are the same number, or a group too small, means
-        are NaN with infinite intervals: give bounds yourself (:func:`clipped_mean`).
+        A :class:`ColumnMeans`. Where both deciles are the same number, or a group is too small,
+        means are NaN with infinite intervals: give bounds yourself (:func:`clipped_mean`).
 
     Raises:
-        ParameterError: arguments of another kind, or out of range.
+        ParameterError: arguments are of another kind, or out of range.
         SchemaError: ``by`` lists no categories, or one of them twice.
-        DataError: a missing column, or one that is neither numbers nor text.
-        NotAvailableError: ``person`` together with ``by``.
+        DataError: a column is missing, or is neither numbers nor text.
+        NotAvailableError: ``person`` is given together with ``by``.
 
-    Source: for the search, Smith (2011) and Karwa & Vadhan (2018) in spirit; the clipping, Kamath,
-    Singhal & Ullman (2020).
+    Source: for the search, in the spirit of Smith (2011) and Karwa & Vadhan (2018); for the
+    clipping, Kamath, Singhal & Ullman (2020).
 
     >>> import polars as pl
     >>> rng = np.random.default_rng(0)
@@ -340,7 +342,7 @@ def _means(
     neighbors: Neighbors,
     known: tuple[float, float, float],
 ) -> list[ColumnMean]:
-    """Of one column, in every group; known are spread, k and level."""
+    """Return the means of one column in every group; ``known`` is spread, k and level."""
     spread, k, level = known
     x, cells = numbers.of(column)
     count = max(_noisy(len(x), 1, _share(rho, "count")), 1.0)
@@ -353,7 +355,7 @@ def _means(
     if not (width > 0 and 0 < size < math.inf and math.isfinite(center)):
         return unknown
     noise = math.sqrt(_SUMS[neighbors] / (2 * left)) / (count / len(numbers.groups))
-    # rounding grows with the range as noise does
+    # rounding grows with the range, as noise does
     radius = max(best_radius(k, size, max(noise, 2.0**-_GRID)), width / 2)
     if not math.isfinite(abs(center) + radius):
         return unknown
@@ -376,9 +378,10 @@ def _means(
     ]
     sd = math.ldexp(query.scale, -bits)
     z = float(-scipy.special.ndtri((1 - level) / 2))
-    # A count that is shown is ten deviations of its noise or more, the true one at most twice that
-    # but for a chance of 10⁻²³: so much do the u of a sum add, each rounded by half a step of the
-    # grid. All else is rounded as floats are, relative to numbers within the range.
+    # A count that is shown is at least ten deviations of its noise. So the true count is at most
+    # twice that, except with a probability of 10⁻²³: this bounds how many u a sum adds, each
+    # rounded by half a step of the grid. All else is rounded as floats are, relative to numbers
+    # within the range.
     rounding = math.ldexp(radius, -_GRID) + 16 * max(math.ulp(center), math.ulp(radius))
     clip = _Clip(center, radius, size, tail_bias(radius, k, size) + rounding, z)
     return [
@@ -389,7 +392,7 @@ def _means(
 
 @dataclass(frozen=True)
 class _Clip:
-    """A range around a center that the numbers are off by ``size``, root mean square."""
+    """A range around a center; ``size`` is the root mean square distance of the numbers from it."""
 
     center: float
     radius: float
@@ -401,12 +404,12 @@ class _Clip:
 def _mean(
     column: str, group: Mapping[str, object], sums: list[float], sd: float, clip: _Clip
 ) -> ColumnMean:
-    """A ratio of noisy sums; its noise to first order, which needs a count of many deviations."""
+    """Return a ratio of noisy sums; its noise is to first order, for counts of many deviations."""
     count, total, squares = sums
     if count < 10 * sd:
         return _unknown(column, group, count)
     ratio = min(max(total / count, -1.0), 1.0)
-    variance = max((squares + 3 * sd) / count - ratio * ratio, 0.0)  # high, whatever the noise
+    variance = max((squares + 3 * sd) / count - ratio * ratio, 0.0)  # high, in spite of noise
     deviation = min(clip.radius * math.sqrt(variance), clip.size)
     noise = clip.quantile * clip.radius * sd * math.hypot(1, ratio) / count
     sampling = clip.quantile * deviation / math.sqrt(count)
@@ -437,10 +440,10 @@ def _unknown(column: str, group: Mapping[str, object], count: float) -> ColumnMe
 
 
 def _columns(given: object) -> list[str]:
-    """Names of columns, each once.
+    """Return the names of columns, each once.
 
     Raises:
-        ParameterError: something else.
+        ParameterError: ``given`` is something else.
     """
     names = [given] if isinstance(given, str) else given
     if not (
@@ -457,11 +460,11 @@ def _columns(given: object) -> list[str]:
 
 
 def _groups(by: object) -> tuple[list["Attribute"], int]:
-    """The grouping columns with their categories, and how many groups these make.
+    """Return the grouping columns with their categories, and the number of groups.
 
     Raises:
         ParameterError: not a mapping from names to lists, or too many groups.
-        SchemaError: not categories.
+        SchemaError: the lists are not categories.
     """
     from ..tables.schema.schema import Attribute
 
@@ -487,7 +490,7 @@ def _share(rho: float, step: str) -> float:
 
 
 def _noisy(count: int, squared: int, rho: float) -> float:
-    """A count, whose square a row or person moves by at most ``squared``, with noise of ρ."""
+    """Return a count with noise of ρ; a row or person moves its square by at most ``squared``."""
     query, bits = lattice_query(squared, rho)
     return math.ldexp((count << bits) + query.draw(1)[0], -bits)
 
@@ -501,7 +504,7 @@ def _check_noise(rho: float, neighbors: Neighbors) -> None:
 
 
 def _round_of(rho: float) -> float:
-    """What each question about each decile spends."""
+    """Return the budget of each question about each decile."""
     return rounded_down(Fraction(rho) / (2 * _ROUNDS))
 
 
@@ -509,8 +512,8 @@ class _Deciles:
     """A search for the first and the last decile among all floating-point numbers, in order.
 
     Every question is whether nine times the numbers below some number outweigh those above (or the
-    other way round): one row moves that by at most nine; one that is replaced by another, by at
-    most ten.
+    other way round). One row changes that balance by at most nine, and one replaced by another by
+    at most ten.
 
     Attributes:
         spent: ρ of the questions asked so far.
@@ -521,7 +524,7 @@ class _Deciles:
         self._x, self._squared, self._each = x, squared, _round_of(rho)
 
     def run(self) -> tuple[float, float]:
-        """Both deciles; each is the middle of its last bracket."""
+        """Return both deciles; each is the middle of its last bracket."""
         end = _place(math.inf)
         brackets = [[-end, end], [-end, end]]
         for _ in range(_ROUNDS):
@@ -535,7 +538,7 @@ class _Deciles:
         return a / 2 + b / 2, c / 2 + d / 2
 
     def _is_below(self, number: float, which: int) -> bool:
-        """Whether ``number`` is below the first (0) or the last (1) decile, up to noise."""
+        """Return whether ``number`` is below the first (0) or the last (1) decile, up to noise."""
         below = int(np.searchsorted(self._x, number, side="left"))
         above = len(self._x) - below
         self.spent += Fraction(self._each)
@@ -548,12 +551,12 @@ class _Deciles:
 
 
 def _place(number: float) -> int:
-    """Where a float stands in the order of all floats."""
+    """Return the position of a float in the order of all floats."""
     bits = int(np.float64(number).view(np.int64))
     return bits if bits >= 0 else -(bits & (2**63 - 1))
 
 
 def _number(place: int) -> float:
-    """The float at a place."""
+    """Return the float at a position."""
     number = float(np.int64(abs(place)).view(np.float64))
     return number if place >= 0 else -number

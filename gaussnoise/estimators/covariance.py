@@ -1,4 +1,4 @@
-"""Covariances of unbounded data: whitened, clipped, and whitened again (CoinPress)."""
+"""Covariances of unbounded data, by repeated whitening and clipping (CoinPress)."""
 
 import itertools
 import math
@@ -33,12 +33,12 @@ class Whitening:
 
     Attributes:
         squared_radius: q, of the ball that rows are clipped to.
-        kept: ``1 − E(χ²_d − q)₊/d``: the share of the covariance that clipping leaves in every
-            direction, at least.
+        kept: ``1 − E(χ²_d − q)₊/d``: lower bound on the share of the covariance that clipping keeps
+            in every direction.
         widened: the covariance is at most ``(Z + widened I)/shrunk`` for the step's result Z.
-        shrunk: see there.
-        ratio: how many times the covariance the next upper bound on it is, at most.
-        width: of intervals for variances, relative to the variances, at most.
+        shrunk: see ``widened``.
+        ratio: upper bound on the next upper bound on the covariance, relative to the covariance.
+        width: upper bound on the width of intervals for variances, relative to the variances.
     """
 
     squared_radius: float
@@ -51,28 +51,28 @@ class Whitening:
 
 @dataclass(frozen=True, eq=False)
 class CovariancePlan:
-    r"""What all steps do, from public numbers alone.
+    r"""The plan of all steps, from public numbers alone.
 
-    A step's rows are w = T⁻¹x with covariance at most I, T² being the upper bound on Σ that is
-    known. In the order of matrices, and with kept = 1 − δ:
+    A step's rows are w = T⁻¹x with covariance at most I, where T² is the known upper bound on Σ. In
+    the order of matrices, and with kept = 1 − δ:
 
-    * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g, g standard normal, what
-      clipping takes off along v is at most ``E[(v·w)² (1 − q/‖g‖²)₊]``, which by symmetry is
-      ``vᵀΣv · E(‖g‖² − q)₊/d``.
+    * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g, g standard normal, clipping
+      removes at most ``E[(v·w)² (1 − q/‖g‖²)₊]`` along v, which by symmetry is ``vᵀΣv · E(‖g‖² −
+      q)₊/d``.
     * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times that, and at most
       ``(1 + …)²`` times.
     * The noise is at least −(√(2d) + z − √2) deviations.
 
-    z is a normal quantile. The last two are the expectations of extreme eigenvalues with the
-    fluctuation that one dimension has; in simulations it is less in every other. They are for
-    accuracy; no privacy rests on them.
+    Here z is a normal quantile. The last two bounds are expectations of extreme eigenvalues plus
+    the fluctuation in one dimension; in simulations the fluctuation is smaller in all other
+    dimensions. They are for accuracy; no privacy depends on them.
 
     Attributes:
         dim: d.
         n: number of records.
         rhos: ρ of every step.
         ratio: largest over smallest possible variance.
-        beta: chance that any of these bounds fails.
+        beta: probability that any of these bounds fails.
     """
 
     dim: int
@@ -83,7 +83,7 @@ class CovariancePlan:
 
     @cached_property
     def steps(self) -> list[Whitening]:
-        """In order."""
+        """The steps in order."""
         steps: list[Whitening] = []
         ratio = self.ratio
         for rho in self.rhos[:-1]:
@@ -93,12 +93,12 @@ class CovariancePlan:
 
     @property
     def width(self) -> float:
-        """What is to be least: of intervals for variances, in the worst case."""
+        """The objective: the width of intervals for variances, in the worst case."""
         return self.steps[-1].width
 
     @property
     def shrinks(self) -> bool:
-        """Whether every step knows more than the one before, and the last one enough."""
+        """Whether every step improves on the one before, and the last one is accurate enough."""
         ratios = [self.ratio, *(step.ratio for step in self.steps[:-1])]
         return all(b < a for a, b in itertools.pairwise(ratios)) and self.width < min(
             1.0, self.ratio - 1
@@ -110,7 +110,7 @@ class CovariancePlan:
         off = math.sqrt(d / n) + z / math.sqrt(2 * n)
         plans = []
         for q in np.geomspace(d / 4, d + 2 * math.sqrt(40 * d) + 80, 96).tolist():
-            # no change is longer than √2 q/n, in one dimension q/n
+            # the largest change is √2 q/n, and in one dimension q/n
             deviation = q / (n * math.sqrt(rho if d > 1 else 2 * rho))
             kept = 1 - float(scipy.special.chdtrc(d + 2, q) - q / d * scipy.special.chdtrc(d, q))
             widened, shrunk = extreme * deviation, kept * max(1 - off, 0.0) ** 2
@@ -132,47 +132,50 @@ def coinpress_covariance(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The covariance Σ of N(0, Σ), smallest · I <= Σ <= largest · I: whitened, clipped in steps.
+    r"""Return the covariance Σ of N(0, Σ), smallest · I <= Σ <= largest · I.
 
-    Every step divides records by a root of the upper bound on Σ that is known, clips them to a
-    ball, and adds noise to the mean of x xᵀ; the result, made a little wider, is the next upper
-    bound. The last step spends 3/4 of ρ, the others share the rest.
+    Every step divides records by a root of the known upper bound on Σ, clips them to a ball, and
+    adds noise to the mean of x xᵀ; the result, slightly widened, is the next upper bound. The last
+    step spends 3/4 of ρ, the others share the rest.
 
-    The mean must be zero. Of other data take differences of disjoint pairs, divided by √2: half as
-    many records, each of them two people's.
+    The mean must be zero. For other data use differences of disjoint pairs, divided by √2: half as
+    many records, each of two people.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, whatever the data: that they are normal
-          matters for the error alone. The number of records is public.
+        * The privacy guarantee, for one record replaced by any other, and for all data: their
+          normal distribution matters for the error alone. The number of records is public.
         * ``‖x xᵀ − y yᵀ‖²_F = ‖x‖⁴ + ‖y‖⁴ − 2 (x·y)² <= 2γ⁴`` for vectors no longer than γ, and
           noise is calibrated to this bound for the *rounded* rows: the diagonal, and √2 (to 0.03 %)
-          times what is above it, have the same deviation. Every record is whitened, clipped and
+          times the entries above it, have the same deviation. Every record is whitened, clipped and
           rounded by itself; sums are exact integers.
-        * Steps use what the steps before released: they compose. One charge for all.
+        * Steps use the releases of earlier steps: they compose. The ledger is charged once for all.
 
     Args:
         data: records, shape (n, d).
-        privacy: :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
-        largest: variance in any direction, at most.
-        smallest: variance in any direction, at least.
-        steps: how many; without it, as many as make the shortest intervals in the worst case, by
-            public numbers alone.
-        beta: chance that an upper bound on Σ is none.
+        privacy: :class:`zCDP`, :class:`ApproxDP`, or another guarantee that Gaussian noise
+            satisfies.
+        largest: upper bound on the variance in every direction.
+        smallest: lower bound on the variance in every direction.
+        steps: number of steps; by default the number that gives the shortest intervals in the worst
+            case, from public numbers alone.
+        beta: probability that an upper bound on Σ is wrong.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             go to the boundary of the clipping set, records with NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Returns:
         An :class:`Estimate` of shape (d, d), symmetric. It may have negative eigenvalues where n is
         small: raising them to ``smallest`` would be private as well, but the noise of the result
-        would no longer be the one that intervals rest on. Bounds on sampling and bias come from the
-        last upper bound on Σ, hence from the private result; they are for normal data of mean zero.
-        All rounding is in the bound on the bias.
+        would no longer have the law that intervals assume. Bounds on sampling and bias come from
+        the last upper bound on Σ, hence from the private result; they are for normal data of mean
+        zero. The bound on the bias includes all rounding.
 
     Raises:
-        ParameterError: too few records, saying how many would do; arguments out of range.
-        DataError: not real numbers of shape (n, d); NaN or infinities, unless they are clipped.
+        ParameterError: there are too few records, and the message says how many are needed; or
+            arguments are out of range.
+        DataError: data are not real numbers of shape (n, d), or have NaN or infinities that are not
+            clipped.
 
     Source: Biswas, Dong, Kamath & Ullman (2020), "CoinPress: practical private mean and covariance
     estimation", Algorithms 3 and 4; noise, radii and widening are ours.
@@ -193,7 +196,7 @@ def coinpress_covariance(
         raise ParameterError(f"{name}: expected largest > smallest, got {most:g} and {least:g}")
     entries = d * (d + 1) // 2
 
-    # nothing to plan with less, for whatever number of steps
+    # refuse what no number of steps can do: there is nothing to plan with less
     MomentLattice(d, n, steps_budget(name, privacy, 1, entries).whole).query.scale  # noqa: B018
 
     def planned(count: int, records: int) -> CovariancePlan:
@@ -206,7 +209,7 @@ def coinpress_covariance(
     budget, plan = steps_budget(name, privacy, count, count * entries), planned(count, n)
     lattices = [MomentLattice(d, n, budget.of_step(step)) for step in budget.shares]
     for lattice in lattices:
-        lattice.query.scale  # noqa: B018 (whatever can fail without data fails before anything is charged)
+        lattice.query.scale  # noqa: B018 (all that can fail without data fails before anything is charged)
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
@@ -252,13 +255,13 @@ def coinpress_covariance(
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What a step released, in the given coordinates.
+    """The release of a step, in the given coordinates.
 
     Attributes:
         estimate: shape (d, d), symmetric.
         deviation: of its noise, shape (d, d).
-        bound: on the covariance, from above.
-        rounding: by how much all rounding moves the estimate, at most, shape (d, d).
+        bound: upper bound on the covariance.
+        rounding: upper bound on how far all rounding moves the estimate, shape (d, d).
     """
 
     estimate: Array
@@ -270,12 +273,12 @@ class _Found:
 def _released(
     rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice
 ) -> _Found:
-    """A step, from the upper bound on the covariance that was known before it.
+    """Return the release of a step, from the upper bound on the covariance known before it.
 
-    Rounding. A row that is not clipped is white, w = W x with x = root w', ‖w'‖ <= √q, where w
-    differs from w' by what ``W root`` lacks to the identity, by the rounding of d terms, of
-    clipping, and of the lattice: in every coordinate by at most ``lost`` √q. So w wᵀ is off by
-    lost 1ᵀ + 1 lostᵀ + lost lostᵀ, times q, which is carried back by |root|; there d terms are
+    Rounding: a row that is not clipped is white, w = W x with x = root w', ‖w'‖ <= √q. Here w
+    differs from w' because ``W root`` is not exactly the identity, and by the rounding of d terms,
+    of clipping, and of the lattice: in every coordinate by at most ``lost`` √q. So w wᵀ is off by
+    lost 1ᵀ + 1 lostᵀ + lost lostᵀ, times q. This is mapped back by |root|, where d terms are
     rounded twice more. Rows that are clipped have the length √q as well.
     """
     values, axes = np.linalg.eigh(bound)
@@ -301,7 +304,7 @@ def _released(
 
 
 def _carried(root: Array, diagonal: float, off: float) -> Array:
-    """Deviations of ``root Y root`` for symmetric noise Y, independent but for symmetry."""
+    """Return deviations of ``root Y root`` for symmetric noise Y, independent for i <= j."""
     known = root @ root
     alone = np.square(root) @ np.square(root).T
     crossed = np.outer(np.diag(known), np.diag(known)) + np.square(known) - 2 * alone

@@ -25,11 +25,11 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_CANDIDATES = 2**18
-MOST_COMPARISONS = 2**24  # candidates times directions: seconds
+MOST_COMPARISONS = 2**24  # candidates times directions: it takes seconds
 _LOCATION = 0.25  # of the budget
-_UNITS = 2**22  # integers in the clipping radius
-_MOST_CELLS = 2**20  # of a coordinate, where the size of a cover is worked out
-_RADII = 96  # of the grid on which a clipping radius is chosen
+_UNITS = 2**22  # number of integer steps in the clipping radius
+_MOST_CELLS = 2**20  # cells of a coordinate, when the size of a cover is computed
+_RADII = 96  # size of the grid from which a clipping radius is chosen
 
 
 def pure_person_level_mean(
@@ -48,19 +48,19 @@ def pure_person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""A mean in few dimensions under pure privacy, where a person is protected with all records.
+    r"""Return a mean in few dimensions under pure privacy; all records of a person are protected.
 
     A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
     :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. A candidate p
     *loses* in a direction u if people's averages, projected on u and clipped to an interval around
     p, are on average further than a threshold from p. Its score is the least number of people whose
-    records must change for p to lose in any of 3^d − 1 directions; the highest score, up to noise,
-    wins.
+    records must change for p to lose in any of 3^d − 1 directions. The candidate with the highest
+    score, up to noise, is chosen.
 
     Formal guarantees:
-        * The promise, for *all records of one person* replaced by any others; the number of people
-          is public.
-        * Scores are integers and move by at most one with one person: a score is the Hamming
+        * The privacy guarantee, for *all records of one person* replaced by any others; the number
+          of people is public.
+        * Scores are integers and change by at most one with one person: a score is the Hamming
           distance of the data from those data sets in which p loses, so that two neighbours' scores
           differ by at most their own distance, which is one. It is computed exactly: a person is
           one integer per direction, clipped by itself, and the least number of people whose
@@ -68,42 +68,44 @@ def pure_person_level_mean(
           found by changing the smallest first.
         * The candidate is drawn by permute and flip through OpenDP, with sensitivity one, up or
           down.
-        * The error is at most ``bias_bound`` in Euclidean norm, but for a chance of ``beta``, if
-          what is said of the distribution holds: proven, with sampling and the grid in it.
+        * The error is at most ``bias_bound`` in Euclidean norm, except with probability ``beta``,
+          if the stated assumptions on the distribution hold: this is proven, and includes sampling
+          and the grid.
 
-    Exponential in the number of coordinates, in time and not in error: for a few only.
+    The time, not the error, is exponential in the number of coordinates: use it for a few only.
 
     Args:
         data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
             each person.
         privacy: :class:`PureDP`.
-        person: whose record each row is, shape (rows,), integers or text.
-        samples: how many records every person has at least, a public number that privacy does not
-            rest on.
-        moment: ``(E|⟨v, X − μ⟩|^k)^(1/k)`` at most, for every unit vector v; in units of the
+        person: the person each row belongs to, shape (rows,), integers or text.
+        samples: lower bound on the number of records of every person, a public number that privacy
+            does not depend on.
+        moment: upper bound on ``(E|⟨v, X − μ⟩|^k)^(1/k)`` for every unit vector v; in units of the
             records.
         k: order of that moment, from 2 to 100.
         radius: half the range of possible means of a coordinate.
         center: middle of that range, a number or shape (d,).
-        accuracy: Euclidean error to reach; without one, the least that the largest grid can prove.
-        beta: chance of a larger error.
+        accuracy: Euclidean error to reach; by default, the least that the largest grid can prove.
+        beta: probability of a larger error.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them. A
             person with one NaN counts as the center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Returns:
         An :class:`Estimate` whose ``bias_bound`` is the whole error; both deviations are zero.
 
     Raises:
-        ParameterError: too few people, saying how many would do; too many candidates, saying how
-            many; arguments out of range.
-        DataError: not the records of people; NaN or infinities, unless they are clipped.
+        ParameterError: there are too few people, or too many candidates, and the message says how
+            many are possible; or arguments are out of range.
+        DataError: data are not the records of people, or have NaN or infinities that are not
+            clipped.
 
     Source: Agarwal, Kamath, Majid, Mouzakis, Silver & Ullman (2024), "Private mean estimation with
     person-level differential privacy", Algorithms 5 to 8 and Theorem 5.9, after Kamath, Singhal &
-    Ullman (2020). Theirs compares with the points of a local cover; of all points in one direction
-    the nearest decides, so that directions are enough.
+    Ullman (2020). Their algorithm compares with the points of a local cover; of all points in one
+    direction the nearest decides, so that comparing directions is enough.
 
     >>> people = [np.random.default_rng(i).normal([1, 2], 0.5, size=(20, 2)) for i in range(1000)]
     >>> mean = gn.estimators.pure_person_level_mean(
@@ -134,10 +136,10 @@ def pure_person_level_mean(
 
     def draw() -> Estimate:
         around = hunt.find(averages)
-        with np.errstate(all="ignore"):  # of numbers at the end of floats
+        with np.errstate(all="ignore"):  # some numbers are at the end of floats
             scores = cover.scores(averages - around)
         found = around + cover.candidates[choice.choose(scores.tolist())]
-        # of the location, which the cover is around, and of the sum
+        # rounding of the location, around which the cover is placed, and of the sum
         rounding = math.sqrt(d) * (hunt.rounding(around) + 2 * EPS * float(np.abs(found).max()))
         zero = np.zeros(shape)
         return Estimate(
@@ -174,16 +176,16 @@ def pure_person_level_mean(
 
 @dataclass(frozen=True)
 class Cover:
-    """A grid on a box around zero, and how its points are compared with data.
+    """A grid on a box around zero, and the rule that compares its points with data.
 
     Attributes:
         dim: number of coordinates.
         half: half the width of the box.
-        cells: of every coordinate; their middles are the candidates.
+        cells: number of cells of every coordinate; their middles are the candidates.
         radius: of the interval to which projections are clipped, around the candidate.
         threshold: a candidate loses if the clipped projections are further from it on average;
             below ``radius``.
-        error: Euclidean distance from the mean that the chosen one has at most.
+        error: upper bound on the Euclidean distance of the chosen candidate from the mean.
     """
 
     dim: int
@@ -195,7 +197,7 @@ class Cover:
 
     @property
     def candidates(self) -> Array:
-        """Shape (cells^dim, dim)."""
+        """Return all candidates, shape (cells^dim, dim)."""
         line = (np.arange(self.cells) + 0.5) * (2 * self.half / self.cells) - self.half
         corners: Array = np.stack(
             np.meshgrid(*[line] * self.dim, indexing="ij"), axis=-1, dtype=np.float64
@@ -203,10 +205,10 @@ class Cover:
         return corners.reshape(-1, self.dim)
 
     def scores(self, rows: Array) -> Integers:
-        """How many rows must change for every candidate to lose, shape (cells^dim,).
+        """Return how many rows must change for every candidate to lose, shape (cells^dim,).
 
         Args:
-            rows: of people, shape (n, dim); NaN and infinities allowed.
+            rows: averages of people, shape (n, dim); NaN and infinities are allowed.
         """
         unit = self.radius / _UNITS
         with np.errstate(all="ignore"):
@@ -230,21 +232,21 @@ class Cover:
 
 
 def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) -> Integers:
-    """For every point, how many values must change for ``Σ clip(value − point)`` to exceed needed.
+    """Return, per point, the fewest changes for ``Σ clip(value − point)`` to exceed ``needed``.
 
-    A changed value adds at most ``reach`` instead of what it adds now, which gains most where that
-    is least. So the fewest changes are those of the smallest values. All in integers, by bisection
-    on sums of sorted values.
+    A changed value adds at most ``reach`` instead of its present term, which gains most where the
+    term is least. So the fewest changes are those of the smallest values. All is computed in
+    integers, by bisection on sums of sorted values.
 
     Args:
         values: shape (n,), in ascending order.
         points: shape (c,).
-        reach: where differences are clipped.
+        reach: bound to which differences are clipped.
         needed: less than n times ``reach``.
     """
     n = len(values)
     sums = np.concatenate([[0], np.cumsum(values)])
-    low = np.searchsorted(values, points - reach, side="right")  # so many are clipped from below
+    low = np.searchsorted(values, points - reach, side="right")  # this many are clipped from below
     high = np.searchsorted(
         values, points + reach, side="left"
     )  # all after these are clipped from above
@@ -265,7 +267,7 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
 
 
 def _along(rows: Array, direction: Array) -> Array:
-    """Projections; of every row by itself, coordinate by coordinate."""
+    """Return projections, each row by itself, coordinate by coordinate."""
     total = np.zeros(len(rows))
     for j in np.flatnonzero(direction):
         total = total + rows[:, j] * direction[j]
@@ -273,7 +275,7 @@ def _along(rows: Array, direction: Array) -> Array:
 
 
 def _half_of_directions(dim: int) -> list[Array]:
-    """All nonzero sign vectors in {−1, 0, 1}^dim as unit vectors, one of each pair of opposites."""
+    """Return the nonzero sign vectors in {−1, 0, 1}^dim as unit vectors, one of each ± pair."""
     signs = (np.array(s, dtype=np.float64) for s in itertools.product((0, 1, -1), repeat=dim))
     return [
         s / math.sqrt(np.abs(s).sum()) for s in signs if s.any() and s[np.flatnonzero(s)[0]] > 0
@@ -281,12 +283,12 @@ def _half_of_directions(dim: int) -> list[Array]:
 
 
 def _directions(dim: int) -> int:
-    """How many there are, with opposites."""
+    """Return the number of directions, including opposites."""
     return 3**dim - 1
 
 
 def _alignment(dim: int) -> float:
-    """A c such that every w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
+    """Return a c such that every w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
 
     With entries sorted by size, the best direction of j entries gives (w_1 + … + w_j)/√j. The
     longest w for which all of these are at most one has w_j = √j − √(j − 1).
@@ -296,7 +298,7 @@ def _alignment(dim: int) -> float:
 
 @dataclass(frozen=True)
 class _Bias:
-    """Bounds on the bias of clipping projections: one for a reach holds for all larger ones."""
+    """Bounds on the bias of clipping projections; a bound for one reach holds for larger ones."""
 
     reach: Array
     bound: Array
@@ -321,13 +323,14 @@ def _cover(
     beta: float,
     accuracy: float | None,
 ) -> Cover:
-    """The smallest grid that proves the accuracy, or the one that proves most.
+    """Return the smallest grid that proves the accuracy, or the one that proves most.
 
     Raises:
-        ParameterError: too many candidates; too few people.
+        ParameterError: there are too many candidates, or too few people.
     """
     d, half = known.averages.dim, hunt.error
-    # the location was found from the same people: at most four answers of every level are right
+    # the location was found from the same people, but at most four answers of each level are right:
+    # a union bound over them makes the statements hold for the chosen one
     places = d * len(hunt.levels) * math.log(4)
     line = _Bias.of(known, 1000 * half)
     most = 1
@@ -383,21 +386,21 @@ def _proven(
     places: float,
     cells: int,
 ) -> Cover:
-    r"""The clipping radius and the threshold that prove most for so many cells.
+    r"""Return the clipping radius and the threshold that prove most with this number of cells.
 
-    Let δ be the distance from the mean to the nearest candidate, at most, and σ² the variance of a
-    person's average. On average over n people, clipped projections are off their expectation by at
-    most ``dev = √(2σ²L/n) + 2 radius L/(3n)``, L = log(number of statements/chance) (Bernstein's
-    inequality).
+    Let δ be an upper bound on the distance from the mean to the nearest candidate, and σ² the
+    variance of a person's average. On average over n people, clipped projections differ from their
+    expectation by at most ``dev = √(2σ²L/n) + 2 radius L/(3n)``, L = log(number of
+    statements/chance) (Bernstein's inequality).
 
-    * Near: for that candidate their expectation is at most ``δ + bias`` in every direction. With
-      ``threshold = δ + bias + dev + 2 radius · shortfall/n`` more than ``shortfall`` people must
-      change, each moving the average by at most ``2 radius/n``.
-    * Far: a candidate whose distance is ``error`` or more sees the mean further than ``g = error ·
+    * Near: for the nearest candidate their expectation is at most ``δ + bias`` in every direction.
+      With ``threshold = δ + bias + dev + 2 radius · shortfall/n`` more than ``shortfall`` people
+      must change, each moving the average by at most ``2 radius/n``.
+    * Far: a candidate at a distance of ``error`` or more sees the mean further than ``g = error ·
       alignment`` in some direction. The expectation there grows with the distance, as clipping is
-      monotone, so that ``g − bias >= threshold + dev`` gives it a score of zero.
+      monotone, so that ``g − bias >= threshold + dev`` gives the candidate a score of zero.
 
-    So whatever is chosen is not far.
+    So the chosen candidate is never far.
     """
     d = known.averages.dim
     count = cells**d
@@ -410,7 +413,7 @@ def _proven(
     shortfall = choice.shortfall(count, beta / 2)
     threshold = near + line(radius - near) + dev + 2 * radius * shortfall / n
     seen = threshold + dev
-    for _ in range(60):  # to the least fixed point, from below
+    for _ in range(60):  # iterate to the least fixed point, from below
         seen = threshold + dev + line(radius - seen)
     seen = seen * (1 + 1e-12)
     holds = (seen >= threshold + dev + line(radius - seen)) & (seen < radius)

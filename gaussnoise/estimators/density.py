@@ -24,7 +24,7 @@ from .steps import (
 )
 
 _MOST_CELLS = 2**20
-_MOST_DIMENSIONS = 20  # that two cells each would fill
+_MOST_DIMENSIONS = 20  # that could be filled with two cells each
 
 
 def histogram_density(
@@ -36,35 +36,35 @@ def histogram_density(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""A density on [0, 1]^b by a noisy histogram, where the density is Lipschitz.
+    r"""Return a density on [0, 1]^b from a noisy histogram, for a Lipschitz density.
 
     With about ``min(n^(b/(b+2)), (nα)^(b/(b+1)))`` cells the mean integrated squared error is of
     the order ``n^(−2/(b+2)) + (nα)^(−2/(b+1))``, which no private estimator beats; α is ε, or
     √(2ρ).
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, which moves two counts by one: Laplace
-          noise of ℓ1 sensitivity 2, or Gaussian noise of ℓ2 sensitivity √2, on integer counts. The
-          number of records is public.
+        * The privacy guarantee, for one record replaced by any other, which changes two counts by
+          one: Laplace noise of ℓ1 sensitivity 2, or Gaussian noise of ℓ2 sensitivity √2, on integer
+          counts. The number of records is public.
 
     Args:
-        data: records in the unit cube, shape (n,) or (n, b); coordinates beyond it are counted in
-            the cells beside.
-        privacy: :class:`PureDP`, or a promise that Gaussian noise keeps.
-        lipschitz: the density's Lipschitz constant in the Euclidean norm, at most.
+        data: records in the unit cube, shape (n,) or (n, b); coordinates outside it are counted in
+            the nearest cells.
+        privacy: :class:`PureDP`, or a guarantee that Gaussian noise satisfies.
+        lipschitz: upper bound on the density's Lipschitz constant in the Euclidean norm.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": NaN counts
             in the middle.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Returns:
         An :class:`Estimate` of shape (m,) * b: the density in each of m^b cells, unbiased for its
-        average over the cell; entries may be negative. ``bias_bound`` is how far the density
-        anywhere in a cell may be from that average, ``lipschitz √b / m``, and rounding.
+        average over the cell; entries may be negative. ``bias_bound`` is the largest distance of
+        the density in a cell from that average, ``lipschitz √b / m``, plus rounding.
 
     Raises:
-        ParameterError: arguments out of range, or more than 2^20 cells.
-        DataError: not real numbers; NaN or infinities, unless they are clipped.
+        ParameterError: arguments are out of range, or there are more than 2^20 cells.
+        DataError: data are not real numbers, or have NaN or infinities that are not clipped.
 
     Source: Barber & Duchi (2014), (19) and Proposition 5; Wasserman & Zhou (2010).
 
@@ -102,9 +102,9 @@ def histogram_density(
         )
         noisy = laplace_counts(counts, amount) if budget.pure else noisy_counts(counts, amount)
         shape, unit = (m,) * b, m**b / n
-        largest = 1 + slope * math.sqrt(b)  # the density is one somewhere
+        largest = 1 + slope * math.sqrt(b)  # the density is one at some point
         estimate = (noisy * unit).reshape(shape)
-        # a record within EPS of one of a cell's 2b faces may count in the cell beside
+        # a record within EPS of one of a cell's 2b faces may count in the neighbouring cell
         rounding = 2 * b * m * EPS * largest + 2 * EPS * np.abs(estimate)
         return Estimate(
             estimate=estimate,

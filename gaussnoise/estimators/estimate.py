@@ -1,4 +1,4 @@
-"""What every estimator of a population mean returns."""
+"""The result of every estimator of a population mean."""
 
 import json
 import math
@@ -26,25 +26,25 @@ _FORMAT = "gaussnoise.estimate/1"
 @final
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A private estimate of a population quantity, and its error as known. BIASED by clipping.
+    """A private estimate of a population quantity, with its error. BIASED by clipping.
 
     No private estimate of an unbounded mean is unbiased, under pure and concentrated privacy
     (Kamath et al. 2023, "A bias-variance-privacy trilemma for statistical estimation"): the
-    interval carries a bound on the bias instead.
+    interval includes a bound on the bias instead.
 
     Attributes:
-        estimate: shape () for samples of shape (n,), else (d,) or what the estimator says.
+        estimate: shape () for samples of shape (n,), else (d,) or as the estimator says.
         noise_deviation: standard deviation of the noise of the last step, known exactly, shaped
             like the estimate.
-        sampling_deviation: bound on the standard deviation of a mean of n records, from the
-            knowledge given; shaped like the estimate.
+        sampling_deviation: bound on the standard deviation of a mean of n records, from the given
+            assumptions; shaped like the estimate.
         bias_bound: bound on the bias of clipping and on all rounding, shaped like the estimate,
-            with the knowledge given and but for a chance of ``beta``.
-        beta: chance that an earlier step missed, so that the last one clips too much.
+            under the given assumptions and except with probability ``beta``.
+        beta: probability that an earlier step missed, so that the last one clips too much.
         noise: "gaussian" or "laplace", the law of the last step's noise.
-        split: what every step spends.
-        privacy: a record of the promise.
-        assumed: what was taken to be known, in words.
+        split: the budget of every step.
+        privacy: a record of the privacy guarantee.
+        assumed: the assumptions, in words.
         private: False for simulations.
     """
 
@@ -61,21 +61,21 @@ class Estimate:
 
     @property
     def standard_deviation(self) -> Array:
-        """Of noise and sampling together, as the estimate; the bias is in :attr:`bias_bound`."""
+        """The deviation of noise plus sampling, shaped like the estimate, without the bias."""
         return np.hypot(self.noise_deviation, self.sampling_deviation)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
-        """An interval for the population quantity, for each coordinate alone.
+        """Return an interval for the population quantity, for each coordinate alone.
 
         Half its width is the quantile of noise plus sampling error (a Gaussian, by the central
-        limit theorem), plus the bound on the bias. The chance of an earlier step's miss is taken
-        off what the level leaves.
+        limit theorem), plus the bound on the bias. The probability that an earlier step missed is
+        subtracted from the error probability that the level allows.
 
         Args:
-            level: of confidence, in (0, 1 − beta).
+            level: confidence level, in (0, 1 − beta).
 
         Raises:
-            ParameterError: level out of range, or an estimate whose error is not known.
+            ParameterError: level is out of range, or the estimate's error is not known.
         """
         if not 0 < level < 1 - self.beta:
             raise ParameterError(
@@ -94,7 +94,7 @@ class Estimate:
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def explain(self) -> str:
-        """What was promised, what every step spent, and what the error is made of, in sentences."""
+        """Return the guarantee, every step's budget, and the parts of the error, in sentences."""
         steps = "; ".join(f"{step}: {spent}" for step, spent in self.split.items())
         worst = [
             float(np.max(x))
@@ -114,7 +114,7 @@ class Estimate:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """All attributes."""
+        """Return all attributes as JSON."""
         record = {
             "format": _FORMAT,
             "private": self.private,
@@ -126,7 +126,7 @@ class Estimate:
         return json.dumps(record, indent=2)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_json` to a new file: all of it or, whatever happens, nothing.
+        """Write :meth:`to_json` to a new file; an interrupted write leaves no file.
 
         Raises:
             OutputError: the file exists, or cannot be written.
@@ -135,11 +135,11 @@ class Estimate:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Estimate":
-        """Read what :meth:`save` wrote.
+        """Read an estimate that :meth:`save` wrote.
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: not an estimate.
+            CertificateError: the file does not hold an estimate.
         """
         with reading(path, "Estimate.save"):
             record = fields(read_json(Path(path), MOST_RECORD), "format", *cls.__dataclass_fields__)
@@ -186,7 +186,7 @@ _ARRAYS = ("estimate", "noise_deviation", "sampling_deviation", "bias_bound")
 
 
 def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> float:
-    """W with P(|noise + sampling error| > w) = ``missed``."""
+    """Return w with P(|noise + sampling error| > w) = ``missed``."""
     if not laplace or noise == 0:
         return float(-scipy.special.ndtri(missed / 2)) * math.hypot(noise, sampling)
     b = noise / math.sqrt(2)
@@ -200,7 +200,7 @@ def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> 
 
 
 def _laplace_tail(w: float, b: float, s: float) -> float:
-    """P(L + N > w) for a Laplace variable of scale b and a normal one of deviation s."""
+    """Return P(L + N > w) for a Laplace variable of scale b and a normal one of deviation s."""
     half = s * s / (2 * b * b)
     parts = (
         float(scipy.special.log_ndtr(-w / s)),

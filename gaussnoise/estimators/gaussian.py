@@ -1,4 +1,4 @@
-"""The mean of a normal distribution in one dimension, wherever it is."""
+"""The mean of a normal distribution in one dimension, at any location."""
 
 import math
 from dataclasses import replace
@@ -23,7 +23,7 @@ from .steps import (
     recording_refusals,
 )
 
-# of the budget: what finds the bin needs little, and the last step's noise falls with what is left
+# of the budget: finding the bin needs little, and the last step's noise falls with its share
 _LOCATION = 0.25
 
 
@@ -39,37 +39,39 @@ def gaussian_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of N(μ, σ²), ``|μ − center| <= radius``: a coarse location, then a clipped mean.
+    r"""Return the mean of N(μ, σ²), ``|μ − center| <= radius``: locate coarsely, then clip.
 
     A quarter of the budget finds the fullest of bins 2σ wide, whose middle is within 2σ of μ; the
     rest releases the mean of records clipped at ``2σ + σ√(2 log(2n/β))`` around it. The error is
-    ``O(σ/√n + σ√(log n)/(nε))``, whatever the range, once n is some ``log(radius/σ)/ε``.
+    ``O(σ/√n + σ√(log n)/(nε))`` for all ranges, once n is of order ``log(radius/σ)/ε``.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, whatever the data: that they are normal
-          matters for the error alone. The number of records is public.
-        * Both steps are on integers, drawn through OpenDP; one budget, one charge.
+        * The privacy guarantee, for one record replaced by any other, and for all data: their
+          normal distribution matters for the error alone. The number of records is public.
+        * Both steps use integers, and noise drawn through OpenDP; one budget, one charge.
 
     Args:
         data: records, shape (n,).
-        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian
-            noise keeps.
-        sigma: standard deviation, known, or at most.
-        radius: half the range of possible means; without one, :class:`ApproxDP` only.
+        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another guarantee that
+            Gaussian noise satisfies.
+        sigma: known standard deviation, or an upper bound on it.
+        radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
-        beta: chance that the location is wrong or a record is clipped, half of it each.
+        beta: probability that the location is wrong or a record is clipped, half of it each.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate` of shape (). The interval holds for normal data; for skewed or heavier
-        tails its level may be missed by the bias of clipping: :func:`heavy_tailed_mean` has a bound
-        for it.
+        An :class:`Estimate` of shape (). The interval holds for normal data. For skewed or heavier
+        tails the bias of clipping may make it miss its level: :func:`heavy_tailed_mean` has a bound
+        on that bias.
 
     Raises:
-        ParameterError: too few records, saying how many would do; arguments out of range.
-        DataError: not real numbers of shape (n,); NaN or infinities, unless they are clipped.
+        ParameterError: there are too few records, and the message says how many are needed; or
+            arguments are out of range.
+        DataError: data are not real numbers of shape (n,), or have NaN or infinities that are not
+            clipped.
 
     Source: Karwa & Vadhan (2018); Kamath, lecture 15, "histogram-based approach".
 
@@ -133,6 +135,6 @@ def gaussian_mean(
 
 
 def _beyond(t: float) -> float:
-    """``E (|Z| − t)₊``: how far clipping at t can move a standard normal's mean."""
+    """Return ``E (|Z| − t)₊``, a bound on how far clipping at t moves a standard normal's mean."""
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
     return 2 * (density - t * math.exp(float(scipy.special.log_ndtr(-t)))) * SAFE_SIDE

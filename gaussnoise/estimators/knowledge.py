@@ -1,4 +1,4 @@
-"""What estimators are told of a distribution: numbers that are public, checked."""
+"""Validation of the public numbers that describe a distribution to estimators."""
 
 import hashlib
 import math
@@ -13,14 +13,14 @@ from ..errors import ParameterError
 
 Array = NDArray[np.float64]
 
-# Of what is known, in the units of the data: squares, products and quotients of such numbers and of
-# noise of any budget are floats.
+# The smallest and largest known number, in the units of the data. Between them squares, products
+# and quotients of such numbers, and of the noise of any budget, are floats.
 SMALLEST, LARGEST = 1e-100, 1e100
-_MOST_ORDER = 100.0  # of a moment: its powers of what may be a million deviations are floats
+_MOST_ORDER = 100.0  # of a moment: such powers of up to a million deviations are floats
 
 
 def shown(value: object) -> str:
-    """An argument in a message; integers of thousands of digits cannot be printed."""
+    """Return an argument as text for a message; integers of thousands of digits have none."""
     try:
         return f"{value!r:.80}"
     except ValueError:
@@ -28,7 +28,7 @@ def shown(value: object) -> str:
 
 
 def number(function: str, name: str, value: object) -> float:
-    """A plain finite float."""
+    """Return a plain finite float, or raise ParameterError."""
     try:
         if not isinstance(value, str | bytes | bool):
             real = float(value)  # pyright: ignore[reportArgumentType]
@@ -40,7 +40,7 @@ def number(function: str, name: str, value: object) -> float:
 
 
 def positive(function: str, name: str, value: object) -> float:
-    """A float above zero, neither tiny nor huge."""
+    """Return a float above zero that is neither tiny nor huge, or raise ParameterError."""
     real = number(function, name, value)
     if not real > 0:
         raise ParameterError(f"{function}: expected {name} > 0, got {real!r}")
@@ -53,7 +53,7 @@ def positive(function: str, name: str, value: object) -> float:
 
 
 def chance(function: str, beta: object) -> float:
-    """A probability of failure in (0, 1/2)."""
+    """Return a probability of failure in (0, 1/2), or raise ParameterError."""
     real = number(function, "beta", beta)
     if not SMALLEST <= real < 0.5:
         raise ParameterError(
@@ -63,7 +63,7 @@ def chance(function: str, beta: object) -> float:
 
 
 def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
-    """The order of a moment, 2 to 100; infinity, where allowed, for bounded distributions."""
+    """Return the order of a moment, 2 to 100; or infinity, where allowed (bounded data)."""
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
     real = number(function, "k", k)
@@ -78,12 +78,12 @@ def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
 
 
 def vector(function: str, name: str, value: ArrayLike, dim: int) -> Array:
-    """Finite numbers of shape (dim,), none of them huge; one number stands for all."""
+    """Return finite numbers of shape (dim,), none of them huge; one number stands for all."""
     try:
         array = np.asarray(value)
         if array.dtype.kind in "iufO" and array.shape in ((), (dim,)):
             array = array.astype(np.float64)
-            if (np.abs(array) <= LARGEST).all():  # written so that NaN fails
+            if (np.abs(array) <= LARGEST).all():  # false for NaN
                 return np.broadcast_to(array, (dim,)).copy()
     except (TypeError, ValueError, OverflowError):
         pass
@@ -104,7 +104,7 @@ def check_box(function: str, name: str, low: Array, high: Array) -> None:
 
 
 def digest(domain: AbstractDomain) -> list[object]:
-    """A set as a ledger compares it."""
+    """Return a set in the form in which a ledger compares it."""
     header, arrays = describe(domain)
     return [
         header,

@@ -1,4 +1,4 @@
-"""Where a mean is, coarsely: the fullest bin of a noisy histogram of every coordinate."""
+"""The approximate location of a mean: the fullest bin of every coordinate's noisy histogram."""
 
 import math
 from dataclasses import dataclass, replace
@@ -33,19 +33,18 @@ from .steps import (
 Array = NDArray[np.float64]
 
 THRESHOLDED = 0.1  # of δ, where the range is unbounded
-_LEVEL = 2**12  # bins of a histogram; a range of more is searched level by level
+_LEVEL = 2**12  # bins of a histogram; a larger range is searched level by level
 _MOST_LEVELS = 20
 # Bins of an unbounded range, on either side; numbers beyond share the last one.
 _MOST_KEYS = 2.0**61
-# Deviations: what is rounded is not quite normal. The lead is then less by 0.42 of this at most,
-# which is what its last digit leaves.
+# In deviations: rounded data are not exactly normal. Their lead is then smaller by at most 0.42 of
+# this, which the last digit of the lead below covers.
 _MOST_BLUR = 1e-4
 _MOST_RECORDS = 2**62
-# Width of a bin and error of its middle in deviations, and by what share of all records the bin
-# with the mean's surroundings leads any bin whose middle is further away than that error.
-# "variance": 8/9 of the mass is within 3 deviations (Chebyshev), hence in at most two bins of width
-# 6. "gaussian": a bin of width 2 holds Φ(2) − Φ(0) or more; one whose middle is 2 away Φ(3) − Φ(1)
-# or less.
+# Width of a bin, and error of its middle, in deviations; and the share of all records by which the
+# bin around the mean leads every bin whose middle is further away than that error. "variance": 8/9
+# of the mass is within 3 deviations (Chebyshev), hence in at most two bins of width 6. "gaussian":
+# a bin of width 2 holds at least Φ(2) − Φ(0), and one whose middle is 2 away at most Φ(3) − Φ(1).
 _SHAPES = {"variance": (6.0, 6.0, 1 / 3), "gaussian": (2.0, 2.0, 0.3199)}
 
 
@@ -55,13 +54,13 @@ class Search:
 
     Attributes:
         center: middle of the range of possible means, shape (d,).
-        amount: ε or ρ for all of them.
-        pure: whether it is ε.
-        deviation: standard deviation of the distribution, at most.
+        amount: ε or ρ for all coordinates.
+        pure: whether ``amount`` is ε.
+        deviation: upper bound on the standard deviation of the distribution.
         radius: half the range of possible means; infinite for an unbounded range.
-        delta: of the threshold, for an unbounded range.
-        beta: chance that any coordinate's answer is wrong.
-        shape: what is known of the distribution but its deviation.
+        delta: δ of the threshold, for an unbounded range.
+        beta: probability that any coordinate's answer is wrong.
+        shape: the assumption on the distribution, besides its deviation.
     """
 
     center: Array
@@ -75,38 +74,38 @@ class Search:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
+        """The number of coordinates."""
         return len(self.center)
 
     @property
     def width(self) -> float:
-        """Of the finest bins."""
+        """The width of the finest bins."""
         return _SHAPES[self.shape][0] * (self.deviation + self._blur)
 
     @property
     def error(self) -> float:
-        """By how much a coordinate's answer is off, at most, but for ``beta`` and rounding."""
+        """The largest error of a coordinate's answer, except with ``beta`` and for rounding."""
         return _SHAPES[self.shape][1] * (self.deviation + self._blur)
 
     @property
     def _blur(self) -> float:
-        """By how much a number within the range may seem to be moved, when its bin is computed.
+        """The largest apparent move of a number in the range when its bin is computed.
 
-        Two roundings, relative to its distance from the range's end. Bins are made for numbers
-        that are moved: they have that much more deviation.
+        It is two roundings, relative to its distance from the range's end. Bins are made for the
+        moved numbers, which have that much more deviation.
         """
         return 0.0 if math.isinf(self.radius) else 2 * EPS * self._furthest
 
     @property
     def _furthest(self) -> float:
-        """Size of what differences of numbers within the range may be."""
+        """The largest difference of numbers within the range."""
         return float(np.abs(self.center).max()) + 2 * self.radius
 
     def rounding(self, place: Array) -> float:
-        """By how much rounding moves an answer of :meth:`find`; infinite where there is none.
+        """Return how far rounding moves an answer of :meth:`find`; infinite where there is none.
 
-        Of the records, relative to their distance from the center or the end of a range, and of
-        the sums and products that make the middle of a bin.
+        It includes the rounding of the records, relative to their distance from the center or the
+        end of a range, and of the sums and products that give the middle of a bin.
         """
         if np.isnan(place).any():
             return math.inf
@@ -115,10 +114,10 @@ class Search:
 
     @cached_property
     def levels(self) -> list[tuple[float, int]]:
-        """Width and number of bins of every level, the coarsest first."""
+        """The width and number of bins of every level, the coarsest first."""
         levels, radius = [], self.radius
         while True:
-            # beyond all levels: more bins than a double can count
+            # 1e300 is beyond all levels: more bins than a double can count
             bins = max(math.ceil(min(2 * radius / self.width, 1e300)), 1)
             if bins <= _LEVEL:
                 return [*levels, (self.width, bins)]
@@ -133,11 +132,11 @@ class Search:
 
     @property
     def draws(self) -> int:
-        """How many integer noises are drawn; an unbounded range has others, one per record."""
+        """The number of integer noises drawn; for an unbounded range others, one per record."""
         return 0 if math.isinf(self.radius) else self.dim * sum(bins for _, bins in self.levels)
 
     def _part(self, whole: float, parts: int) -> float:
-        """Rounded so that all parts add up to no more than the whole."""
+        """Return a part, rounded so that all parts sum to at most the whole."""
         part = rounded_down(Fraction(whole) / parts)
         if not part > 0:
             raise ParameterError(
@@ -147,11 +146,11 @@ class Search:
 
     @property
     def _unbounded(self) -> tuple[float, float]:
-        """ρ and δ of every coordinate, without a range."""
+        """The ρ and δ of every coordinate, without a range."""
         return self._part(self.amount, self.dim), self._part(self.delta, self.dim)
 
     def _needed_lead(self, n: int) -> float:
-        """How many records must separate the fullest bin from any wrong one."""
+        """Return the number of records by which the fullest bin must lead any wrong one."""
         if math.isinf(self.radius):
             beta = self.beta / self.dim
             fall, _ = fullest_of_any_needs(n, *self._unbounded, beta / 2)
@@ -178,7 +177,7 @@ class Search:
         """Refuse a number of records for which the error may be larger.
 
         Raises:
-            ParameterError: says how many would do.
+            ParameterError: there are too few; the message says how many are needed.
         """
         if self.shape == "gaussian" and self._blur > _MOST_BLUR * self.deviation:
             raise ParameterError(
@@ -205,7 +204,7 @@ class Search:
         )
 
     def find(self, rows: Array) -> Array:
-        """The middle of each coordinate's chosen bin, shape (d,); NaN where none passed."""
+        """Return the middle of each coordinate's chosen bin, shape (d,); NaN where none passed."""
         return np.array([self._find_one(rows[:, j], c) for j, c in enumerate(self.center.tolist())])
 
     def _find_one(self, x: Array, center: float) -> float:
@@ -238,10 +237,11 @@ def search(
     privacy: object,
     radius: float | None,
 ) -> tuple[float, float]:
-    """The range's half width, infinite if there is none, and δ's share that a threshold takes.
+    """Return the range's half width, infinite if there is none, and the threshold's share of δ.
 
     Raises:
-        ParameterError: an unbounded range under a guarantee without δ; not a guarantee.
+        ParameterError: the range is unbounded and the guarantee has no δ, or privacy is no
+            guarantee.
     """
     privacy = check_privacy(function, privacy)
     if radius is not None:
@@ -266,44 +266,46 @@ def coarse_location(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Where the mean is, within six deviations: the fullest bin of every coordinate's histogram.
+    r"""Return the mean's location within six deviations: the fullest bin of each histogram.
 
     Bins are ``6 sigma`` wide. By Chebyshev's inequality at least 8/9 of the mass is within three
-    deviations of the mean, so that a bin beside it leads every bin far away by a third of all
+    deviations of the mean, so that a bin next to it leads every distant bin by a third of all
     records.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other; the number of records is public. One
-          record moves two counts by one each: pure privacy chooses the bin by permute and flip
-          (sensitivity 1, up or down); other promises add a discrete Gaussian of ℓ2 sensitivity √2
-          to every bin; without a range, to the bins that occur, and a tenth of δ pays for showing
-          only those above a threshold.
-        * What becomes of a record does not depend on others; counts are integers.
+        * The privacy guarantee, for one record replaced by any other; the number of records is
+          public. One record changes two counts by one each: pure privacy chooses the bin by permute
+          and flip (sensitivity 1, up or down). Other guarantees add a discrete Gaussian of ℓ2
+          sensitivity √2 to every bin; without a range, to the bins that occur, and a tenth of δ
+          pays for showing only those above a threshold.
+        * The treatment of a record does not depend on others; counts are integers.
 
     Args:
         data: records, shape (n,) or (n, d).
-        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian
-            noise keeps.
-        sigma: standard deviation of every coordinate, at most; a larger one is safe and coarser.
-        radius: half the range of possible means; without one, :class:`ApproxDP` only. Ranges of
-            more than 4096 bins are searched level by level.
+        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another guarantee that
+            Gaussian noise satisfies.
+        sigma: upper bound on the standard deviation of every coordinate; a larger one is safe and
+            coarser.
+        radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
+            Ranges of more than 4096 bins are searched level by level.
         center: middle of that range, shape () or (d,).
-        beta: chance of a wrong answer.
+        beta: probability of a wrong answer.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             count in the last bins, NaN in the middle.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Returns:
         An :class:`Estimate` with a ``bias_bound`` of 6 sigma and rounding; NaN where no bin passed
         the threshold.
 
     Raises:
-        ParameterError: too few records, saying how many would do; arguments out of range.
-        DataError: not real numbers; NaN or infinities, unless they are clipped.
+        ParameterError: there are too few records, and the message says how many are needed; or
+            arguments are out of range.
+        DataError: data are not real numbers, or have NaN or infinities that are not clipped.
 
     Source: Karwa & Vadhan (2018), "Finite sample differentially private confidence intervals",
-    Algorithm 1; constants our own.
+    Algorithm 1; the constants are ours.
 
     >>> x = np.random.default_rng(0).normal(170, 10, size=2000)
     >>> place = gn.estimators.coarse_location(x, gn.PureDP(1), sigma=20, radius=10_000)

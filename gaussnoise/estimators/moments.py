@@ -1,4 +1,4 @@
-"""Means of distributions of which only a moment is bounded: heavy tails."""
+"""Means of distributions with only a bounded moment: heavy tails."""
 
 import math
 from dataclasses import replace
@@ -24,16 +24,17 @@ from .steps import (
 )
 
 _LOCATION = 0.25  # of the budget, as for normal data
-_ROUNDING = 2.0**-44  # of the mean of records in the unit ball of a few dimensions, about
+_ROUNDING = 2.0**-44  # of the mean of records in the unit ball of a few dimensions, approximately
 
 
 def tail_bias(t: float, k: float, size: float) -> float:
-    r"""By how much clipping at t moves a mean: ``sup E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``.
+    r"""Return the largest bias of clipping at t: ``sup E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``.
 
     ``(x − t)₊ <= c x^k`` for all x >= 0 with ``c = (k−1)^(k−1) / (k^k t^(k−1))``, the slope of the
-    power that touches the line, at x = tk/(k−1); two points, one of them there, attain it. This is
-    less than ``1/((k−1) t^(k−1))``, Lemma 3 of Barber & Duchi (2014): by a factor 4 at k = 2.
-    Bounded distributions (k = ∞) are not moved by t >= size. It is never more than E ‖X‖ <= size.
+    power that touches the line, at x = tk/(k−1). A distribution on two points, one of them there,
+    attains the bound. It is less than ``1/((k−1) t^(k−1))``, Lemma 3 of Barber & Duchi (2014): by a
+    factor 4 at k = 2. Bounded distributions (k = ∞) are not moved by t >= size. The bias is never
+    more than E ‖X‖ <= size.
     """
     if math.isinf(k):
         return max(size - t, 0.0)
@@ -42,7 +43,7 @@ def tail_bias(t: float, k: float, size: float) -> float:
 
 
 def best_radius(k: float, size: float, noise: float) -> float:
-    """The t that balances ``tail_bias(t)² + (noise · t)²``: their least sum."""
+    """Return the t that minimises ``tail_bias(t)² + (noise · t)²``."""
     if math.isinf(k):
         return size
     unit = tail_bias(1.0, k, 1.0)
@@ -62,44 +63,46 @@ def heavy_tailed_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of data with ``E|X − μ|^k <= moment^k``: a coarse location, then a clipped mean.
+    r"""Return the mean of data with ``E|X − μ|^k <= moment^k``: a coarse location, then clipping.
 
     A quarter of the budget finds μ within 6 ``moment``; the rest releases the mean of records
-    clipped at τ more than that, where τ balances the worst bias
-    ``moment^k (k−1)^(k−1) / (k^k τ^(k−1))`` against the noise, of order τ/(nε). The error is
-    ``O(1/√n + (1/(nε))^((k−1)/k))`` in units of ``moment``, which no private estimator beats.
+    clipped at τ more than that. Here τ balances the worst bias ``moment^k (k−1)^(k−1) / (k^k
+    τ^(k−1))`` against the noise, of order τ/(nε). The error is ``O(1/√n + (1/(nε))^((k−1)/k))`` in
+    units of ``moment``, which no private estimator beats.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, whatever the data. The number of
-          records is public.
-        * Both steps are on integers, drawn through OpenDP; one budget, one charge.
-        * ``bias_bound`` holds for every distribution with that moment, all rounding included, but
-          for a chance of ``beta``.
+        * The privacy guarantee, for one record replaced by any other, and for all data. The number
+          of records is public.
+        * Both steps use integers, and noise drawn through OpenDP; one budget, one charge.
+        * ``bias_bound`` holds for every distribution with that moment, all rounding included,
+          except with probability ``beta``.
 
     Args:
         data: records, shape (n,). For vectors, :func:`person_level_mean` with ``samples=1``.
-        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian
-            noise keeps.
-        moment: the k-th root of the k-th central absolute moment, at most; for k = 2 the standard
-            deviation.
-        k: from 2 to 100.
-        radius: half the range of possible means; without one, :class:`ApproxDP` only.
+        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another guarantee that
+            Gaussian noise satisfies.
+        moment: upper bound on the k-th root of the k-th central absolute moment; for k = 2 on the
+            standard deviation.
+        k: order of the moment, from 2 to 100.
+        radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
-        beta: chance that the location is wrong.
+        beta: probability that the location is wrong.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Returns:
         An :class:`Estimate` of shape ().
 
     Raises:
-        ParameterError: too few records, saying how many would do; arguments out of range.
-        DataError: not real numbers of shape (n,); NaN or infinities, unless they are clipped.
+        ParameterError: there are too few records, and the message says how many are needed; or
+            arguments are out of range.
+        DataError: data are not real numbers of shape (n,), or have NaN or infinities that are not
+            clipped.
 
     Source: Kamath, Singhal & Ullman (2020), "Private mean estimation of heavy-tailed
-    distributions"; Kamath, lecture
-    15. The radius is our own: it minimises the bound instead of its order.
+    distributions"; Kamath, lecture 15. The radius is our own: it minimises the bound instead of its
+    order.
 
     >>> x = np.random.default_rng(0).standard_t(5, size=5000) + 70
     >>> mean = gn.estimators.heavy_tailed_mean(x, gn.zCDP(0.1), moment=1.3, k=2, radius=1000)
@@ -174,17 +177,17 @@ def truncated_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of records projected to a ball around the origin, where ``E‖X‖₂^k <= moment^k``.
+    r"""Return the mean of records projected to a ball around the origin, ``E‖X‖₂^k <= moment^k``.
 
     The radius minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)`` with a the
     bias at T = 1 and B the noise there; it grows like ``(n²ρ/d)^(1/2k)``, and like ``(nε/d)^(1/k)``
     under pure privacy.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other; the number of records is public. A
-          replaced record moves the mean by at most 2T/n, which is what noise is calibrated to:
-          exactly, for every promise.
-        * ``bias_bound`` holds for every distribution with that moment, all rounding included: where
+        * The privacy guarantee, for one record replaced by any other; the number of records is
+          public. A replaced record moves the mean by at most 2T/n, and noise is calibrated to
+          exactly this, for every guarantee.
+        * ``bias_bound`` holds for every distribution with that moment, all rounding included. Where
           the budget is so large that noise is less than the rounding of floats, that bound is most
           of the error.
 
@@ -192,20 +195,22 @@ def truncated_mean(
         data: records, shape (n,) or (n, d).
         privacy: :class:`PureDP`, :class:`KL`, :class:`ApproxDP`, :class:`zCDP`, :class:`TV` or
             :class:`GDP`.
-        moment: the k-th root of ``E‖X‖₂^k``, at most; around the origin, not the mean.
-        k: from 2 to 100; infinity for records in the ball of radius ``moment``.
+        moment: upper bound on the k-th root of ``E‖X‖₂^k``; around the origin, not the mean.
+        k: order of the moment, from 2 to 100; infinity for records in the ball of radius
+            ``moment``.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Raises:
-        ParameterError: arguments out of range.
-        DataError: not real numbers; NaN or infinities, unless they are clipped.
+        ParameterError: arguments are out of range.
+        DataError: data are not real numbers, or have NaN or infinities that are not clipped.
 
     Source: Barber & Duchi (2014), "Privacy and statistical risk", (20) and Proposition 6. Two of
-    their noises are too small for what they promise: ``2T² log(1/δ)/(n²α²)`` for (α, δ), half the
-    standard deviation of the usual Gaussian mechanism's; and those of their appendix C, which has
-    half the variance (KL) and half the scale (pure) of section 4. Here all are calibrated exactly.
+    their noises are too small for their stated guarantees: ``2T² log(1/δ)/(n²α²)`` for (α, δ), half
+    the standard deviation of the usual Gaussian mechanism's; and those of their appendix C, which
+    has half the variance (KL) and half the scale (pure) of section 4. Here all are calibrated
+    exactly.
 
     >>> x = np.random.default_rng(0).standard_t(4, size=(5000, 3))
     >>> mean = gn.estimators.truncated_mean(x, gn.KL(0.1), moment=3, k=3)
@@ -252,9 +257,9 @@ def truncated_mean(
 
 
 def noise_of_ball(d: int, amount: float, n: int, *, pure: bool) -> float:
-    """Root of the total variance of the noise on a mean of n records in the unit ball of R^d.
+    """Return the root total variance of the noise on a mean of n records in the unit ball of R^d.
 
-    No less than rounding, which grows with the ball as noise does.
+    It is at least the rounding, which grows with the ball as noise does.
     """
     if pure:
         return math.sqrt(d) * laplace_deviation(math.sqrt(d), amount, n)

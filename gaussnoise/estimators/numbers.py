@@ -1,4 +1,4 @@
-"""Columns of numbers from any table, with the group of every row."""
+"""Columns of numbers from a table, with the group of every row."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers of each column, NaN where there is none, and every row's group, or −1.
+    """The numbers of each column, NaN where there is none, and every row's group, or −1.
 
     Attributes:
         columns: arrays of shape (rows,), or (people,).
@@ -41,7 +41,7 @@ class Numbers:
     groups: tuple[Mapping[str, object], ...]
 
     def of(self, column: str) -> tuple[Array, NDArray[np.int64]]:
-        """The finite numbers of a column that are in a group, and their groups."""
+        """Return the finite numbers of a column that are in a group, and their groups."""
         x = self.columns[column]
         inside = np.isfinite(x) & (self.cells >= 0)
         return x[inside], self.cells[inside]
@@ -50,13 +50,13 @@ class Numbers:
 def read_numbers(
     table: object, columns: Sequence[str], by: Mapping[str, Sequence[Any]], person: str | None
 ) -> Numbers:
-    """The columns of a table, here, in this machine's memory.
+    """Read the columns of a table into memory.
 
-    With ``person``, a person's number is the mean of their own finite ones; rows without a person's
-    name are left out.
+    With ``person``, a person's number is the mean of their own finite ones; rows that name no
+    person are left out.
 
     Raises:
-        DataError: a missing column, or one that is neither numbers nor text.
+        DataError: a column is missing, or is neither numbers nor text.
     """
     attributes = [Attribute(name, list(values)) for name, values in by.items()]
     groups = tuple(
@@ -95,25 +95,25 @@ def read_numbers(
 def _batches(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterable[Sequence[nw.Series[Any]]]:
-    """Columns of numbers and others, in order; where they are not of duckdb, all rows at once."""
+    """Yield columns of numbers and others, in order; all rows at once, except with duckdb."""
     if source.engine == nw.Implementation.DUCKDB:
         return batches(source, numbers, others)
     chosen = source.frame.select(*dict.fromkeys((*numbers, *others)))
     if isinstance(chosen, nw.LazyFrame):
-        # arrow would look for the types of what dask holds
+        # arrow would infer the types of dask's columns from their values
         chosen = chosen.collect() if source.untyped else chosen.collect("pyarrow")
     return [[chosen[name] for name in (*numbers, *others)]]
 
 
 def _form(source: Opened, column: str) -> Form:
-    """Of a column of numbers, whose text is doubles where duckdb holds it."""
+    """Return the form of a column of numbers; where duckdb holds it, text is read as doubles."""
     return Form.TYPED if source.engine == nw.Implementation.DUCKDB else source.form(column)
 
 
 def _cells(
     source: Opened, grouped: Iterable[tuple[Attribute, nw.Series[Any]]], rows: int
 ) -> NDArray[np.int64]:
-    """The group of every row, or −1."""
+    """Return the group of every row, or −1."""
     cells = np.zeros(rows, dtype=np.int64)
     for attribute, own in grouped:
         codes = code_of(source, attribute, own).astype(np.int64)
@@ -124,10 +124,10 @@ def _cells(
 def _checked(
     source: Opened, columns: Sequence[str], by: Sequence[Attribute], person: str | None
 ) -> list[Attribute]:
-    """The grouping attributes as the columns' declared types write them; other types are refused.
+    """Return the grouping attributes with categories of the columns' types; refuse other types.
 
     Raises:
-        DataError: a type that does not fit.
+        DataError: a type does not fit.
     """
     for name in columns:
         dtype = source.types[name]
@@ -142,7 +142,7 @@ def _checked(
 
 
 def _as_written(attribute: Attribute, dtype: nw.dtypes.DType) -> Attribute:
-    """Categories of the column's type, where they are given as text or the column is text."""
+    """Return categories of the column's type, if they are given as text or the column is text."""
     texts = [str(value) for value in attribute.categories or ()]
     if dtype in WORDS:
         return Attribute(attribute.name, texts)
@@ -155,7 +155,7 @@ def _as_written(attribute: Attribute, dtype: nw.dtypes.DType) -> Attribute:
 
 
 def _by_person(x: Array, whose: NDArray[np.int64]) -> Array:
-    """The mean of every person's own finite numbers, by themselves; NaN for people without one."""
+    """Return the mean of every person's own finite numbers; NaN for people without one."""
     used = (whose >= 0) & np.isfinite(x)
     order = np.flatnonzero(used)[np.argsort(whose[used], kind="stable")]
     people = int(whose.max(initial=-1)) + 1

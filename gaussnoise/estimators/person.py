@@ -1,4 +1,4 @@
-"""The mean of records where a person has several, all of them protected together."""
+"""The mean of records where a person has several, all of which are protected together."""
 
 import math
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ _LOCATION = 0.25  # of the budget, as for other means
 # of the budget for all rounds between the location and the last mean, if there are any
 _ROUNDS = 0.15
 _MOST_ROUNDS = 3
-_RADII = 120  # of the grid on which a radius is chosen
+_RADII = 120  # size of the grid from which a radius is chosen
 _MOST_SAMPLES = 2**40
 
 
@@ -50,51 +50,54 @@ def person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""A mean of which n people have ``samples`` records each; a person is protected with all.
+    r"""Return the mean of n people's records, ``samples`` each, protecting all of a person's.
 
-    Every person's records are averaged. A histogram of every coordinate finds the mean within
-    ``6 moment/√samples``; rounds of clipping and noise, each around the estimate of the one before
-    and to a smaller ball, may find it more closely; the last round releases the mean of the
-    averages clipped around it. Radii and the number of rounds, 0 to 3, are those for which the
-    bound on the error is least: they follow from public numbers.
+    Every person's records are averaged. A histogram of every coordinate finds the mean within ``6
+    moment/√samples``. Rounds of clipping and noise, each around the estimate of the previous one
+    and to a smaller ball, may find it more closely. The last round releases the mean of the
+    averages clipped around it. Radii and the number of rounds, 0 to 3, minimise the bound on the
+    error: they follow from public numbers.
 
     Formal guarantees:
-        * The promise, for *all records of one person* replaced by any others; the number of people
-          is public. It does not rest on ``samples``, ``moment``, ``k`` or ``radius``: a person is
-          one average, whatever they contributed, which is clipped by itself and rounded to integers
-          by itself. Clipping to a ball of radius T makes the ℓ2 sensitivity of the mean 2T/n.
-        * All steps look at all people and share one budget: their ε add up, or their ρ; one charge.
+        * The privacy guarantee, for *all records of one person* replaced by any others; the number
+          of people is public. It does not depend on ``samples``, ``moment``, ``k`` or ``radius``: a
+          person is one average, for all contributions, which is clipped by itself and rounded to
+          integers by itself. Clipping to a ball of radius T makes the ℓ2 sensitivity of the mean
+          2T/n.
+        * All steps use all people and share one budget: their ε add up, or their ρ; one charge.
         * The bias of clipping is at most ``bias_bound``, in every coordinate and in Euclidean norm,
-          but for a chance of ``beta``, if what is said of the distribution holds, records are
-          independent, and everybody has at least ``samples`` of them: proven, also for balls that
-          were placed by looking at the same people. That nobody has fewer records is not checked:
-          the answer would depend on one person.
+          except with probability ``beta``, if the stated assumptions on the distribution hold,
+          records are independent, and all people have at least ``samples`` of them. This is proven,
+          also for balls that were placed by looking at the same people. That no person has fewer
+          records is not checked: the answer would depend on one person.
 
     Args:
         data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
             each person, of shape (rows,) or (rows, d) each.
-        privacy: for one coordinate :class:`PureDP`, or a promise that Gaussian noise keeps; for
-            several only those.
-        person: whose record each row is, shape (rows,), integers or text.
-        samples: how many records every person has at least, a public number.
-        moment: ``(E|⟨v, X − μ⟩|^k)^(1/k)`` at most, for every unit vector v; in units of the
+        privacy: for one coordinate :class:`PureDP`, or a guarantee that Gaussian noise satisfies;
+            for several coordinates only the latter.
+        person: the person each row belongs to, shape (rows,), integers or text.
+        samples: lower bound on the number of records of every person, a public number.
+        moment: upper bound on ``(E|⟨v, X − μ⟩|^k)^(1/k)`` for every unit vector v; in units of the
             records.
         k: order of that moment, from 2 to 100. Two is the standard deviation.
-        radius: half the range of possible means of a coordinate; without one, :class:`ApproxDP`
-            only.
+        radius: half the range of possible means of a coordinate; it may be omitted only under
+            :class:`ApproxDP`.
         center: middle of that range, a number or shape (d,).
-        beta: chance that an earlier step misses.
+        beta: probability that an earlier step misses.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them. A
             person with one NaN counts as the center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
-        id: what the ledger is to call this estimate.
+        id: the name of this estimate in the ledger.
 
     Returns:
         An :class:`Estimate` of shape () or (d,). ``sampling_deviation`` is ``moment/√(samples n)``.
 
     Raises:
-        ParameterError: too few people, saying how many would do; arguments out of range.
-        DataError: not the records of people; NaN or infinities, unless they are clipped.
+        ParameterError: there are too few people, and the message says how many are needed; or
+            arguments are out of range.
+        DataError: data are not the records of people, or have NaN or infinities that are not
+            clipped.
 
     Source: Agarwal, Kamath, Majid, Mouzakis, Silver & Ullman (2024), "Private mean estimation with
     person-level differential privacy", Theorems 3.14 and 4.3 and Algorithms 1 to 4; their constants
@@ -133,7 +136,7 @@ def person_level_mean(
     def draw() -> Estimate:
         place = plan.hunt.find(averages)
         noisy, bias = NoisyMean(np.nan_to_num(place), np.zeros(d), np.zeros(d)), np.zeros(d)
-        # a center that is off by more than was planned moves a clipped mean by no more than that
+        # a center with a larger error than planned moves a clipped mean by at most the excess
         off = math.sqrt(d) * plan.hunt.rounding(place)
         for clip in plan.rounds:
             amount = plan.budget.of_step(clip.step)
@@ -172,11 +175,11 @@ def person_level_mean(
 
 @dataclass(frozen=True)
 class Moments:
-    """What is known of the records.
+    """The assumptions on the records.
 
     Attributes:
         averages: bounds for averages of one person's records, in units of ``moment``.
-        moment: bound on the moment.
+        moment: upper bound on the moment.
     """
 
     averages: Averages
@@ -184,16 +187,16 @@ class Moments:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of one person's average, at most."""
+        """The upper bound on the standard deviation of one person's average."""
         return self.moment / math.sqrt(self.averages.samples)
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """How far clipping moves the mean, at most: :meth:`Averages.clipping_bias` in units."""
+        """Return :meth:`Averages.clipping_bias`, the largest bias, in the units of the records."""
         return self.moment * self.averages.clipping_bias(reach / self.moment, off / self.moment)
 
     @property
     def said(self) -> str:
-        """In words."""
+        """The assumptions in words."""
         known = self.averages
         return (
             f"records are independent, {known.samples} or more of each person, with a central "
@@ -203,15 +206,15 @@ class Moments:
 
     @property
     def request(self) -> dict[str, object]:
-        """As a ledger compares it."""
+        """The form in which a ledger compares it."""
         return {"samples": self.averages.samples, "moment": self.moment, "k": self.averages.k}
 
 
 def moments(function: str, dim: int, samples: object, moment: object, k: object) -> Moments:
-    """Checked.
+    """Return the validated assumptions.
 
     Raises:
-        ParameterError: not a positive whole number of samples; a moment that is not positive; k
+        ParameterError: samples is not a positive whole number, moment is not positive, or k is
             below 2.
     """
     least = number(function, "samples", samples)
@@ -234,8 +237,8 @@ class _Clip:
         radius: of the ball.
         bias: bound on the bias.
         noise: standard deviation of the noise, in Euclidean norm.
-        error: how far the round's estimate is from the mean in Euclidean norm, but for the chance
-            it was given.
+        error: bound on the Euclidean distance of the round's estimate from the mean, except with
+            the probability given to the round.
     """
 
     step: str
@@ -256,7 +259,7 @@ class _Plan:
 
 
 def _plan(name: str, budget: Budget, probe: Search, n: int, known: Moments, beta: float) -> _Plan:
-    """The number of rounds with the least bound on bias and noise of the last."""
+    """Return the number of rounds with the least bound on bias and noise of the last."""
     d = known.averages.dim
     plans = []
     for count in range(_MOST_ROUNDS + 1):
@@ -279,7 +282,7 @@ def _plan(name: str, budget: Budget, probe: Search, n: int, known: Moments, beta
 def _clip(
     step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool
 ) -> _Clip:
-    """The radius of least bias and noise together, around a center off the mean by ``off``."""
+    """Return the radius with the least bias and noise together, around a center off by ``off``."""
     d = known.averages.dim
     total = math.sqrt(d) * known.deviation
     reach = total * np.geomspace(0.5, 100.0 * max(n, 10), _RADII)
@@ -289,11 +292,11 @@ def _clip(
     bias = known.clipping_bias(reach, off)
     best = int(np.argmin(bias + noise))
     log = math.log(2 / beta)
-    # tails: of a Laplace variable; of the norm of a Gaussian (Laurent & Massart 2000)
+    # tails of a Laplace variable, or of the norm of a Gaussian (Laurent & Massart 2000)
     drawn = scale[best] * (log if pure else math.sqrt(d + 2 * math.sqrt(d * log) + 2 * log))
-    # of the norm of a sum of bounded vectors (Bousquet 2002; clipping raises no total variance), at
-    # all centers of a net at once: the center was found from the same people, and moves a mean no
-    # further than itself
+    # the tail of the norm of a sum of bounded vectors (Bousquet 2002; clipping does not increase
+    # total variance), for all centers of a net at once, since the center was found from the same
+    # people; moving the center moves a mean by no more than that
     mean, width = total / math.sqrt(n), 2 * radius[best] / n
     mesh = mean / 2
     log += d * math.log1p(2 * off / mesh)

@@ -1,4 +1,4 @@
-"""Minimax rates of private mean and density estimation, as in the sources: no constants."""
+"""Minimax rates of private mean and density estimation, as in the sources: without constants."""
 
 import math
 from typing import Literal, NamedTuple
@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from ..errors import ParameterError
 from .knowledge import SMALLEST, moment_order, number, positive, shown
 
-_MOST = 2**53  # of records, people, or dimensions
+_MOST = 2**53  # limit for numbers of records, people, or dimensions
 
 Setting = Literal["bounded", "moments", "normal", "person", "density", "support"]
 
@@ -15,8 +15,8 @@ class Rate(NamedTuple):
     """Orders of the worst mean squared error, up to constants; NaN where no source states one.
 
     Attributes:
-        lower: what no mechanism beats.
-        upper: what some mechanism reaches.
+        lower: the rate that no mechanism beats.
+        upper: the rate that some mechanism reaches.
         source: author, year and statement.
     """
 
@@ -36,10 +36,10 @@ def rates(
     m: int = 1,
     radius: float = 1.0,
 ) -> dict[str, Rate]:
-    r"""The minimax rates of a setting, for every kind of privacy that the sources treat.
+    r"""Return the minimax rates of a setting, for every kind of privacy that the sources treat.
 
     Args:
-        setting: what is estimated:
+        setting: the estimated quantity:
 
             * "bounded": the mean *of the data*, records in a ball of this radius (squared ℓ2
               error);
@@ -51,7 +51,7 @@ def rates(
             * "support": θ of uniform records on [0, θ], θ <= radius.
         n: number of records, or people.
         d: dimension.
-        eps: ε; α of total variation privacy; √α of KL privacy.
+        eps: ε; or α of total variation privacy; or √α of KL privacy.
         delta: of approximate privacy.
         k: order of the moment, at least 2; infinity for bounded records.
         m: records of one person.
@@ -61,7 +61,7 @@ def rates(
         Rates by name: "none", "pure", "approximate", "TV", "KL", as far as they are known.
 
     Raises:
-        ParameterError: another setting, or arguments out of range.
+        ParameterError: the setting is unknown, or arguments are out of range.
 
     Sources: Bassily, Smith & Thakurta (2014) and Steinke & Ullman (2015) for "bounded"; Barber &
     Duchi (2014), Table 1 and Propositions 2 to 6, for "moments", "density" and "support"; Karwa &

@@ -1,4 +1,4 @@
-"""Samples as they are given: real numbers, one row a record. No message shows a value."""
+"""Samples given as real numbers, one row per record. No message shows a value."""
 
 import math
 from typing import Literal
@@ -25,11 +25,11 @@ def samples(
     on_nonfinite: OnNonfinite = "refuse",
     dims: tuple[int, ...] = (1, 2),
 ) -> Array:
-    """Records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN stay.
+    """Return records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN stay.
 
     Raises:
-        DataError: not an array of real numbers, or no record.
-        ParameterError: another ``on_nonfinite``.
+        DataError: data are not an array of real numbers, or have no record.
+        ParameterError: ``on_nonfinite`` is unknown.
     """
     if not (isinstance(on_nonfinite, str) and on_nonfinite in ("refuse", "clip")):
         raise ParameterError(
@@ -43,7 +43,7 @@ def samples(
             f"got {kind(array)} with {array.ndim} dimensions"
             + (" and no record" if 0 in array.shape else "")
         )
-    with np.errstate(all="ignore"):  # of numbers too large for floats
+    with np.errstate(all="ignore"):  # some numbers are too large for floats
         rows = np.ascontiguousarray(array, dtype=np.float64)
     return rows
 
@@ -53,11 +53,11 @@ def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
 
     :func:`clipped` moves them to the boundary and to the center.
 
-    Whether they are there depends on the data: under a ledger this is asked where refusals are
+    Whether they occur depends on the data. Under a ledger this check runs where refusals are
     recorded.
 
     Raises:
-        DataError: a number that is not finite.
+        DataError: a number is not finite.
     """
     if on_nonfinite == "refuse" and not np.isfinite(rows).all():
         raise DataError(
@@ -70,16 +70,17 @@ def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
 def by_person(
     function: str, data: object, person: ArrayLike | None, on_nonfinite: OnNonfinite = "refuse"
 ) -> Array:
-    """The mean of every person's own records, shape (n,) or (n, d), in an order that is no hint.
+    """Return the mean of every person's own records, shape (n,) or (n, d), in arbitrary order.
 
     Args:
-        function: named in messages.
+        function: the name used in messages.
         data: records, with ``person``; or a list with the records of each person.
-        person: whose record each row is, shape (rows,), of integers or text.
+        person: the person each row belongs to, shape (rows,), of integers or text.
         on_nonfinite: as for :func:`samples`; a person with a NaN has a mean of NaN.
 
     Raises:
-        DataError: as :func:`samples`; labels of another length or kind; a person without records.
+        DataError: as for :func:`samples`; or labels have another length or kind, or a person has no
+            records.
     """
     if person is None:
         if isinstance(data, np.ndarray) or not isinstance(data, list | tuple):
@@ -108,7 +109,7 @@ def by_person(
 
 
 def exact_mean(records: Array) -> Array:
-    """Of one person's records alone, so that no rounding depends on others; sums are exact."""
+    """Return the mean of one person's records alone, by exact sums: others' rows have no effect."""
     if not np.isfinite(records).all():
         with np.errstate(all="ignore"):
             return records.mean(axis=0)
@@ -118,10 +119,10 @@ def exact_mean(records: Array) -> Array:
 
 
 def clipped(rows: Array, center: Array, radius: float) -> Array:
-    """``(rows − center) / radius``, shortened to the unit ball row by row; NaN to the center.
+    """Return ``(rows − center) / radius``, shortened to the unit ball by row; NaN to the center.
 
-    Elementwise arithmetic and sums along a row alone: what becomes of a record depends on no other.
-    Coordinates are off by less than :func:`clipping_error`.
+    It uses elementwise arithmetic and sums along a row alone: the result for a record depends on no
+    other. Coordinates are off by less than :func:`clipping_error`.
     """
     with np.errstate(all="ignore"):
         moved = rows - center
@@ -136,14 +137,14 @@ def clipped(rows: Array, center: Array, radius: float) -> Array:
 
 
 def clipping_error(center: Array, radius: float) -> float:
-    """By how much :func:`clipped` may be off in a coordinate, relative to the ball.
+    """Return how far :func:`clipped` may be off in a coordinate, relative to the ball.
 
     Every coordinate is multiplied by 1 + a few roundings of relative size EPS/2: of the difference,
     of both quotients, of the product, and d/2 + 2 of the length. All of them but that of the
     difference are relative to a result of at most one; the difference is rounded relative to
-    itself, and shortened with it. Numbers of other types became floats before, and a person's
-    records a mean, up to EPS of what they are, of which the ball leaves no more than
-    2 EPS (radius + ‖center‖).
+    itself, and shortened with it. Before that, numbers of other types became floats, and a person's
+    records a mean, with relative errors up to EPS, of which the ball leaves no more than 2 EPS
+    (radius + ‖center‖).
     """
     d = len(center)
     return EPS * (d + 18 + 2 * float(np.linalg.norm(center)) / radius)

@@ -13,10 +13,10 @@ from ..privacy.sampler import IntegerQuery
 
 Array = NDArray[np.float64]
 
-# of a row's numbers: rounding is then far below the noise of any number of rows that fit
+# of a row's numbers: rounding is then far below the noise, for all possible numbers of rows
 _BITS = 20
-_EXACT = 2**53  # what a sum in floats may be, so that no order of adding rounds
-# (29 M_ii, 41 M_ij) is never longer than 29 ‖M‖_F, since 41² <= 2 · 29²: an isometry but for 0.03 %
+_EXACT = 2**53  # limit of a sum in floats, below which no order of adding rounds
+# (29 M_ii, 41 M_ij) is never longer than 29 ‖M‖_F, since 41² <= 2 · 29²: an isometry up to 0.03 %
 DIAGONAL, OFF = 29, 41
 
 
@@ -29,7 +29,7 @@ class NoisyMoment:
         diagonal: standard deviation of the noise of each entry (i, i).
         off: standard deviation of the noise of each entry (i, j), i < j; all these noises are
             independent.
-        rounding: by how much a row's coordinates are rounded, at most.
+        rounding: upper bound on the rounding of a row's coordinates.
     """
 
     estimate: Array
@@ -40,16 +40,16 @@ class NoisyMoment:
 
 @dataclass(frozen=True)
 class MomentLattice:
-    r"""Integers for n rows of the unit ball in R^d, and noise of ρ for their second moment.
+    r"""A lattice of integers for n rows of the unit ball in R^d, with noise for their moment.
 
-    A row becomes ``z = rint(2^bits x)``; one whose squared length is above ``longest``, which no
-    row of the ball is, counts as zero. Neighbours' sums differ by ``z zᵀ − w wᵀ``, and
+    A row becomes ``z = rint(2^bits x)``; a row with a squared length above ``longest``, which is
+    impossible in the ball, counts as zero. Neighbours' sums differ by ``z zᵀ − w wᵀ``, and
 
         ‖z zᵀ − w wᵀ‖²_F = ‖z‖⁴ + ‖w‖⁴ − 2 (z·w)² <= 2 longest²,
 
     with equality for orthogonal z and w (in one dimension ``(z² − w²)² <= longest²``). One discrete
     Gaussian is added to each of ``29 M_ii`` and ``41 M_ij``, i < j, whose squared change is at most
-    ``29² ‖·‖²_F``. Off the diagonal that is half the variance of equal noise on all entries of the
+    ``29² ‖·‖²_F``. Off the diagonal this is half the variance of equal noise on all entries of the
     upper triangle, whose change can be as large.
 
     Attributes:
@@ -64,7 +64,7 @@ class MomentLattice:
 
     @property
     def bits(self) -> int:
-        """The finest grid on which sums and noise fit into 64 bits, of those that are worth it."""
+        """The bits of the finest useful grid on which sums and noise fit into 64 bits."""
         for bits in range(_BITS, 0, -1):
             longest = self._longest(bits)
             if self.rows * longest < MOST_SUM and DIAGONAL * longest <= MOST_STEPS * math.sqrt(
@@ -75,19 +75,19 @@ class MomentLattice:
 
     @property
     def longest(self) -> int:
-        """Squared length of integer rows, at most."""
+        """The upper bound on the squared length of integer rows."""
         return self._longest(self.bits)
 
     def _longest(self, bits: int) -> int:
-        # rounding moves a row of length 2^bits by √d/2 at most
+        # rounding moves a row of length 2^bits by at most √d/2
         return (2**bits + math.isqrt(self.dim) + 1) ** 2
 
     @property
     def query(self) -> IntegerQuery:
-        """What is drawn.
+        """The integer query that is drawn.
 
         Raises:
-            ParameterError: fewer lattice steps than promises rest on.
+            ParameterError: the lattice has fewer steps than the privacy guarantees need.
         """
         far = 2 if self.dim > 1 else 1
         query = IntegerQuery(far * (DIAGONAL * self.longest) ** 2, self.rho)
@@ -98,13 +98,13 @@ class MomentLattice:
         return query
 
     def integers(self, inside: Array) -> NDArray[np.int64]:
-        """Rows of the unit ball on the grid, each by itself."""
+        """Return rows of the unit ball on the grid, each rounded by itself."""
         steps = np.rint(np.ldexp(inside, self.bits)).astype(np.int64)
         steps[np.square(steps).sum(axis=1) > self.longest] = 0
         return steps
 
     def total(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """``Σ z zᵀ``, exactly: floats are sums of integers below 2⁵³, which are added."""
+        """Return ``Σ z zᵀ``, exactly: float sums stay below 2⁵³ and are added as integers."""
         total = np.zeros((self.dim, self.dim), dtype=np.int64)
         size = max(_EXACT // self.longest, 1)
         for start in range(0, len(integers), size):
@@ -113,7 +113,7 @@ class MomentLattice:
         return total
 
     def release(self, inside: Array) -> NoisyMoment:
-        """Rows of the unit ball, shape (n, d), none of them NaN."""
+        """Return the noisy second moment of rows of the unit ball, shape (n, d), without NaN."""
         total, query = self.total(self.integers(inside)), self.query
         estimate = np.zeros((self.dim, self.dim))
         noise = iter(query.draw(self.dim * (self.dim + 1) // 2))

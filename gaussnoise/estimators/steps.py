@@ -1,4 +1,4 @@
-"""The private steps that estimators are made of: all on exact integers, all through OpenDP."""
+"""The private steps that estimators consist of: all on exact integers, all through OpenDP."""
 
 import math
 from collections import Counter
@@ -31,8 +31,8 @@ from .samples import check_finite, clipped, clipping_error
 
 Array = NDArray[np.float64]
 
-_GRID = 2.0**30  # lattice steps of Laplace noise, about
-_MOST_RHO = 1e100  # a lattice that is fine enough for more has integers beyond floats
+_GRID = 2.0**30  # lattice steps of Laplace noise, approximately
+_MOST_RHO = 1e100  # a lattice fine enough for a larger ρ has integers beyond floats
 _COARSEST = 10  # bits of a row: rounding is then far below the noise of one record
 
 
@@ -47,17 +47,17 @@ def published(
     ledger: object,
     id: str | None,
 ) -> Estimate:
-    """The estimate, drawn now or, under a ledger, charged first, drawn once, read ever after.
+    """Return the estimate: drawn now or, under a ledger, charged first, drawn once, then read.
 
     Args:
         function: the estimator's name, which is part of the request.
-        draw: makes the estimate.
-        budget: of all steps together: one charge.
-        rows: the records, refused first if they are not finite and "on_nonfinite" says so.
+        draw: the function that draws the estimate.
+        budget: the budget of all steps together, which is one charge.
+        rows: the records; they are refused first if not finite and "on_nonfinite" requires it.
         request: all public parameters, as JSON values.
-        protects: one record, or one person, replaced.
+        protects: the protected unit: one record, or one person, replaced.
         ledger: a :class:`Ledger` or its path, or None.
-        id: what the ledger calls it, or None.
+        id: its name in the ledger, or None.
     """
 
     def checked() -> Estimate:
@@ -87,10 +87,10 @@ def recording_refusals(
     id: str | None,
     read: Callable[[], Array],
 ) -> Array:
-    """The records, whose number is part of every request: a refusal of them is an entry too.
+    """Return the records; a ledger also records a refusal, since their number is in every request.
 
     Raises:
-        DataError: the records are refused; under a ledger it is not said why.
+        DataError: the records are refused; under a ledger the message does not say why.
     """
     if (charged := ledger_and_id(function, ledger, id)) is None:
         return read()
@@ -125,7 +125,7 @@ PROTECTS: Mapping[str, str] = {
 
 
 def privacy_record(budget: Budget, unit: Literal["record", "person"], n: int) -> dict[str, object]:
-    """What is public about an estimate, whatever the data."""
+    """Return all that is public about an estimate; it does not depend on the data."""
     protected = (
         f"one {unit}, replaced by any other; the number of "
         f"{'records' if unit == 'record' else 'people'} is public."
@@ -156,7 +156,7 @@ class NoisyMean:
     rounding: Array
 
     def carried(self, center: Array, unit: Array | float) -> "NoisyMean":
-        """``center + unit · estimate``: two more roundings, relative to what is there."""
+        """Return ``center + unit · estimate``, with two more roundings, relative to the numbers."""
         return NoisyMean(
             center + unit * self.estimate,
             unit * self.deviation,
@@ -165,10 +165,10 @@ class NoisyMean:
 
 
 def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure: bool) -> NoisyMean:
-    """The mean of rows clipped to the Euclidean ball; noise spends ``amount``: ρ, or ε if ``pure``.
+    """Return the mean of rows clipped to the ball; noise spends ``amount``: ρ, or ε if ``pure``.
 
     Every record is moved into the ball by itself (:func:`~gaussnoise.estimators.samples.clipped`),
-    and put on a lattice of integers; one replaced record changes the sum by at most twice the
+    and put on a lattice of integers; replacing one record changes the sum by at most twice the
     radius.
     """
     n, d = rows.shape
@@ -182,10 +182,10 @@ def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure:
 
 
 def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
-    """Make what :func:`ball_mean` draws from, before data are near.
+    """Build the noise of :func:`ball_mean` before data are read.
 
     Raises:
-        ParameterError: no such noise.
+        ParameterError: there is no such noise.
     """
     if pure:
         check_laplace_mean(d, math.sqrt(d), amount, n)
@@ -194,10 +194,10 @@ def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
 
 
 def released_mean(mechanism: GaussianMechanism, rows: Array) -> NoisyMean:
-    """The mean of rows that are projected into the mechanism's set."""
+    """Return the mean of rows that are projected into the mechanism's set."""
     released = mechanism.release(rows, on_outside="project")
-    # the mechanism's bound is for numbers of the set's size. Noise may be larger: of a product of a
-    # matrix and independent noises, none beyond 64 deviations, d terms are rounded
+    # the mechanism's bound is for numbers of the set's size, but noise may be larger: in the
+    # product of a matrix and independent noises, none beyond 64 deviations, d terms are rounded
     deviation, d = released.standard_deviation, len(released.estimate)
     decoding = 32 * (d + 3) * math.sqrt(d) * EPS * deviation
     return NoisyMean(released.estimate, deviation, mechanism.rounding_bias + decoding)
@@ -209,10 +209,10 @@ def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
 
 
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
-    """The mean of rows no longer than ``length`` in ℓ1 norm, with Laplace noise that spends ε.
+    """Return the mean of rows of ℓ1 norm at most ``length``, with Laplace noise that spends ε.
 
-    Rows become integers, each by itself. One that is longer, which rounding alone can make, counts
-    as zero.
+    Rows become integers, each by itself. A longer row, which only rounding can make, counts as
+    zero.
     """
     n, d = rows.shape
     query, longest, bits = _laplace_query(d, length, epsilon, n)
@@ -230,16 +230,16 @@ def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
 
 
 def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
-    """Make what :func:`laplace_mean` draws from, before data are near.
+    """Build the noise of :func:`laplace_mean` before data are read.
 
     Raises:
-        ParameterError: no such noise.
+        ParameterError: there is no such noise.
     """
     _laplace_query(d, length, epsilon, n)[0].scale  # noqa: B018 (refuses)
 
 
 def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[LaplaceQuery, int, int]:
-    """What is drawn, the longest row of integers, and the bits of a row."""
+    """Return the query that is drawn, the length of integer rows, and the bits of a row."""
     steps = math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))))
     bits = max(math.floor(steps + math.log2(epsilon) - math.log2(2 * length)), _COARSEST)
     longest = math.floor(math.ldexp(length, bits)) + d
@@ -247,12 +247,12 @@ def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[Lapla
 
 
 def laplace_deviation(length: float, epsilon: float, n: int) -> float:
-    """Standard deviation of :func:`laplace_mean`'s noise, up to its lattice: √8 · length / (nε)."""
+    """Return the deviation of :func:`laplace_mean`'s noise, without lattice: √8 · length / (nε)."""
     return math.sqrt(8) * length / (n * epsilon)
 
 
 def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
-    """Counts with Gaussian noise of ρ; replacing a record moves two of them by one."""
+    """Return counts with Gaussian noise of ρ; replacing a record moves two of them by one."""
     query, bits = lattice_query(2, rho)
     noise = query.draw(len(counts))
     return np.array(
@@ -261,16 +261,16 @@ def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
 
 
 def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
-    """Counts with discrete Laplace noise of ε; replacing a record moves two of them by one."""
+    """Return counts with discrete Laplace noise of ε; replacing a record moves two by one."""
     noise = LaplaceQuery(2, epsilon).draw(len(counts))
     return np.array([float(int(c) + e) for c, e in zip(counts, noise, strict=True)])
 
 
 def count_deviation(amount: float, *, pure: bool) -> float:
-    """Standard deviation of noisy counts: about ``1/√ρ``, or ``√8/ε``.
+    """Return the standard deviation of noisy counts: about ``1/√ρ``, or ``√8/ε``.
 
     Raises:
-        ParameterError: no such noise.
+        ParameterError: there is no such noise.
     """
     if pure:
         query = LaplaceQuery(2, amount)
@@ -282,13 +282,13 @@ def count_deviation(amount: float, *, pure: bool) -> float:
 
 @lru_cache(maxsize=8)
 def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery, int]:
-    """Noise of ρ on integers of so many bits beyond the point, at least those of the grid.
+    """Return noise of ρ on integers, and their bits beyond the point, at least those of the grid.
 
     Between neighbours their squared change, without these bits, is at most ``squared``. The lattice
-    is as fine as promises need.
+    is as fine as the privacy guarantees need.
 
     Raises:
-        ParameterError: no such noise.
+        ParameterError: there is no such noise.
     """
     if not 0 < rho <= _MOST_RHO:
         raise ParameterError(
@@ -302,27 +302,27 @@ def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery
 
 
 def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
-    """The index of the bin with the most records, up to noise that spends ``amount``."""
+    """Return the index of the bin with the most records, up to noise that spends ``amount``."""
     if pure:
         return NoisyMaximum(1, amount).choose(counts.tolist())
     return int(np.argmax(noisy_counts(counts, amount)))
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """How many records the chosen bin may lack of the fullest, but for a chance of ``beta``."""
+    """Return the largest shortfall of the chosen bin from the fullest, except with ``beta``."""
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
     return 2 * math.sqrt(2 * math.log(max(bins, 2) / beta) / amount)
 
 
 def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | None:
-    """The most frequent key, up to noise, of keys nobody can list; None if below a threshold."""
+    """Return the most frequent of unlisted keys, up to noise; None if below a threshold."""
     noisy = _unlisted(rho, delta).frequent(Counter(keys.tolist()))
     return max(noisy, key=lambda key: noisy[key]) if noisy else None
 
 
 def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple[float, float]:
-    """The shortfall of :func:`fullest_of_any`, and the least count of a key that is shown."""
+    """Return the shortfall of :func:`fullest_of_any`, and the least count of a shown key."""
     query = _unlisted(rho, delta)
     tail = query.standard_deviation * math.sqrt(2 * math.log(max(n, 2) / beta))
     return 2 * tail, query.threshold + tail
@@ -330,5 +330,5 @@ def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple
 
 @lru_cache(maxsize=8)
 def _unlisted(rho: float, delta: float) -> ThresholdQuery:
-    """Of keys nobody can list; replacing a record moves two counts by one."""
+    """Return the query for keys that cannot be listed; a replaced record moves two counts by 1."""
     return ThresholdQuery(Change.replaced(1), rho, delta)

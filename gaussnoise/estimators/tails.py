@@ -1,4 +1,4 @@
-"""How long normal vectors are: tails by Chernoff's bound with the best of many exponents."""
+"""The length of normal vectors: tails by Chernoff's bound with the best of many exponents."""
 
 import math
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ _ODDS = np.geomspace(1e-12, 1e6, 600)  # of exponents, relative to the largest o
 
 @dataclass(frozen=True, eq=False)
 class SquaredLength:
-    r"""The squared length Q of Z + v: Z normal with mean 0, v a vector that does not depend on it.
+    r"""The squared length Q of Z + v: Z normal with mean 0, v a vector independent of it.
 
     With λ the variances, ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))`` for 0
-    <= s < 1/(2 max λ). Any s gives a bound, so that a grid of them costs accuracy and never truth.
-    (Laurent & Massart 2000, Lemma 1, is what one choice of s gives for v = 0.)
+    <= s < 1/(2 max λ). Every s gives a valid bound, so that a finite grid of them costs accuracy
+    only. (Laurent & Massart 2000, Lemma 1, is the result of one choice of s for v = 0.)
 
     Attributes:
         variances: eigenvalues of a covariance that is at least Z's, shape (d,).
-        shift: ‖v‖, at most.
+        shift: upper bound on ‖v‖.
     """
 
     variances: Array
@@ -43,11 +43,11 @@ class SquaredLength:
         ) + self._exponents * self.shift**2 * (1 + _ODDS)
 
     def quantile(self, log_odds: float) -> float:
-        """Q is larger with a chance of at most ``exp(−log_odds)``."""
+        """Return a q that Q exceeds with a probability of at most ``exp(−log_odds)``."""
         return float(((log_odds + self._log_moments) / self._exponents).min())
 
     def excess(self, q: float) -> float:
-        """Bound on ``E (Q − q)₊``, by ``x₊ <= e^{sx − 1}/s``."""
+        """Return a bound on ``E (Q − q)₊``, by ``x₊ <= e^{sx − 1}/s``."""
         with np.errstate(over="ignore"):
             return float(
                 (np.exp(self._log_moments - self._exponents * q - 1) / self._exponents).min()
@@ -55,5 +55,5 @@ class SquaredLength:
             )
 
     def excess_length(self, q: float) -> float:
-        """Bound on ``E (√Q − √q)₊``: a concave function is below its tangent."""
+        """Return a bound on ``E (√Q − √q)₊``: a concave function is below its tangent."""
         return self.excess(q) / (2 * math.sqrt(q))

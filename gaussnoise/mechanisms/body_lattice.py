@@ -1,4 +1,4 @@
-"""Records of a convex body on an integer lattice: each rounded by itself, sums exact."""
+"""An integer lattice for records of a convex body: each is rounded by itself, sums are exact."""
 
 import math
 import operator
@@ -30,19 +30,19 @@ from ..solvers.bodies.body import Body, left_inverse
 
 Array = NDArray[np.float64]
 
-_GRID_BITS = 50  # of a record's coordinate, relative to the body's reach along it
-_LARGEST = 2**51  # grid steps: what a coordinate may be
+_GRID_BITS = 50  # bits of each coordinate of a record, relative to the body's reach along it
+_LARGEST = 2**51  # the largest absolute value of a coordinate, in grid steps
 _SUMMED = 2**11  # records added in 64-bit integers: 2⁵¹ · 2¹¹ = 2⁶²
-# Members are computed, and rounded: by how much more than the sensitivity's share a record's
-# whitened length may be.
+# Members are computed numbers, and they are rounded. A record's whitened length may exceed its
+# share of the sensitivity by this factor.
 _FORGIVEN = 2.0**-26
-_CHUNK_ENTRIES = 2**21  # numbers of one record's longest description × records at once: 16 MB
-_BARE = 1e-9  # of a coordinate's size: what may stick out of the noise's range, with rounding
+_CHUNK_ENTRIES = 2**21  # numbers per record, in its longest description, × records: 16 MB
+_BARE = 1e-9  # of a coordinate's size: how far members may leave the noise's range, by rounding
 
 
 @dataclass(frozen=True, eq=False)
 class BodyLattice(AbstractLattice, PickledByArguments):
-    r"""Integers that a sum of records is released through.
+    r"""The lattice of integers that a sum of records is released through.
 
     With M = scale² L Lᵀ, W a left inverse of L, o the origin, and powers of two ``steps`` and
     ``size`` (near scale):
@@ -55,10 +55,10 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
     Sensitivity. Rounding Q moves each coordinate by at most 1/2, so neighbours differ by at most
     ``2^bits · sup ‖w‖ + √r``, where w is ``W (steps ∘ z)/size`` of the record added or removed, or
-    the difference of the two exchanged. A release refuses every record whose w is not
+    the difference of the two exchanged. A release accepts a record only if its w is
 
     * in the ball of ``radius``, where the body has a center (or sums are released): 2·radius
-      (radius) bounds the difference, whatever the domain's own oracles say; or else
+      (radius) bounds the difference, for all answers of the domain's own oracles; or else
     * within ``radius`` of W (K − o)/size, or the slack of its membership: the noise's
       ``sensitivity_squared``, as stored, bounds differences of members, and twice the larger is
       added. This rests on the domain's oracles being right up to the rounding of numbers of the
@@ -66,23 +66,24 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
     Where records are dropped (sums only) one that is not a member, or whose w is longer than
     ``radius``, has z = 0, so that w is in the same ball. Both are decided record by record, by
-    elementwise arithmetic alone: whether one counts depends on nothing but itself, and neighbours
+    elementwise arithmetic alone: whether a record counts depends on that record only, so neighbours
     differ by what one record can add.
 
     Attributes:
         domain: K.
-        body: W (K − o)/size where membership in it is asked for; None for the ball.
+        body: W (K − o)/size where records are tested for membership in it; None for the ball.
         whitening: W, shape (r, d).
         origin: o, shape (d,).
-        exponents: of the powers of two ``steps``, shape (d,).
-        live: coordinates along which the body extends at all, shape (d,).
-        box: least and largest coordinates of records worth a second look, shape (2, d).
-        radius: see above.
+        exponents: binary exponents of ``steps``, which are powers of two, shape (d,).
+        live: which coordinates have a positive extent in the body, shape (d,).
+        box: least and largest coordinates that a record may have without being refused at once,
+            shape (2, d).
+        radius: the largest length of w, as described above.
         bits: lattice steps per unit of w, as a power of two.
-        query: the integer query.
+        query: the integer query with its sensitivity and budget.
         unit_factor: L.
-        size: a power of two.
-        bias: bound on what rounding does to one record (or to the mean), shape (d,).
+        size: a power of two near the noise's scale.
+        bias: bound on how far rounding moves one record (or the mean), shape (d,).
     """
 
     domain: AbstractDomain
@@ -107,7 +108,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         rho: float,
         choose_bits: Callable[[float], int],
     ) -> Self:
-        """For a budget ρ; ``choose_bits`` finds the lattice for a deviation in units of w."""
+        """Return the lattice for ρ; ``choose_bits`` finds the bits for a noise deviation of w."""
         domain, factor = noise.domain, covariance.unit_factor
         sums = noise.neighbors == "add-remove"
         origin, centered = _origin(noise)
@@ -120,8 +121,8 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         W = left_inverse(factor) if factor.shape[1] else np.zeros((0, domain.dim))
         r, d = W.shape
         outside = _outside(domain, origin, reach, factor, W)
-        # a record is at most this far from what its integers say, coordinate by coordinate, and so
-        # are candidates
+        # rounding moves a record by at most this much, coordinate by coordinate; the same bound
+        # holds for support points
         numbers = magnitudes(domain) + np.abs(origin)
         blur = steps + 4 * (widest(domain) + 8) * EPS * numbers
         margin = 1e-6 * float(reach.max()) + blur
@@ -133,12 +134,12 @@ class BodyLattice(AbstractLattice, PickledByArguments):
             )
 
         def whitened(lengths: Array) -> float:
-            """Longest w of vectors in the box of these half widths."""
+            """Return a bound on ‖w‖ for all vectors in the box with these half widths."""
             return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * EPS)
 
         error = _left_error(W, factor)
-        # M = scale² L L', hence ‖w‖ <= (1 + error) · scale/size · √sensitivity over differences of
-        # members
+        # since M = scale² L L', ‖w‖ <= (1 + error) · scale/size · √sensitivity for all differences
+        # of members
         longest = math.sqrt(noise.sensitivity_squared) * (covariance.scale / size) * (1 + 8 * EPS)
         share = longest if sums else longest / 2
         rounding = 4 * (d + 8) * EPS * whitened(steps * _LARGEST)
@@ -178,7 +179,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         )
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """The exact integer answer for records, shape (n, d): all, projected, or those in the body.
+        """Return the exact integer sum of records, shape (n, d), under a rule for records outside.
 
         Raises:
             DataError: a record that is not finite, or outside, where they are refused.
@@ -209,12 +210,12 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return self.rounded(totals)
 
     def grid(self, X: Array) -> NDArray[np.int64]:
-        """The integers z of every row: elementwise, each operation exact or correctly rounded."""
+        """Return the integers z of every row, each by one exact or correctly rounded operation."""
         moved = np.ldexp(X - self.origin, -self.exponents)
         return (np.clip(np.rint(moved), -_LARGEST, _LARGEST) * self.live).astype(np.int64)
 
     def rounded(self, totals: list[int]) -> list[int]:
-        """``rint(2^bits · W (steps ∘ totals)/size)`` in exact arithmetic, halves upwards."""
+        """Return ``rint(2^bits · W (steps ∘ totals)/size)``, computed exactly; halves round up."""
         answers = []
         for row, low in self._exact:
             total = sum(map(operator.mul, row, totals))
@@ -223,7 +224,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
     @cached_property
     def _exact(self) -> list[tuple[list[int], int]]:
-        """2^bits W diag(steps)/size, row by row: integers, and one exponent for all."""
+        """The rows of 2^bits W diag(steps)/size, each as integers and a common exponent of two."""
         fractions, powers = np.frexp(self.whitening)
         integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
         powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
@@ -234,29 +235,29 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return list(zip(exact, lows.tolist(), strict=True))
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
-        """The vectors w of every row, up to rounding."""
+        """Return the vectors w of all rows, up to rounding."""
         return np.ldexp(grid * 1.0, self._powers) @ self.whitening.T
 
     @property
     def _powers(self) -> NDArray[np.int64]:
-        """Of two, by which integers are multiplied before W."""
+        """The exponents of the powers of two that scale the integers before W is applied."""
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _inside(self, X: Array, moved: Array) -> Array:
-        """Members as they are, and zero for others: each by itself, whatever the others are."""
+        """Return members unchanged and other records as zero; each row is decided by itself."""
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
         inside = (np.abs(X - moved) <= slack).all(
             axis=1, keepdims=True
-        )  # written so that NaN fails
+        )  # a NaN compares as false, so it counts as outside
         return np.where(inside, X, 0.0)
 
     def _short(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which records the sensitivity counts on, each by itself, whatever the others are."""
+        """Return, row by row, whether a record is within the ``radius`` that sensitivity uses."""
         lengths = row_norms(row_products(np.ldexp(grid * 1.0, self._powers), self.whitening), 2.0)
         return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
-        """Whether all records are members, up to rounding, and short enough for the noise."""
+        """Return whether all records are members, up to rounding, and within the noise's reach."""
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
         w = self.whitened(grid)
@@ -283,7 +284,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
 
 def _is_near(body: AbstractDomain, x: Array) -> bool:
-    """:func:`is_near`, with "cannot tell" as a no."""
+    """Return :func:`is_near`, or False where the domain cannot tell."""
     try:
         return is_near(body, x)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
@@ -291,7 +292,7 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """What records are measured from, and whether a ball about it bounds differences tightly."""
+    """Return the origin of records, and whether a ball around it bounds differences tightly."""
     domain = noise.domain
     if noise.neighbors == "add-remove":
         return np.zeros(domain.dim), True
@@ -302,7 +303,7 @@ def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
 
 
 def _left_error(W: Array, factor: Array) -> float:
-    """Bound on ‖W L − 1‖, its rounding included."""
+    """Return a bound on ‖W L − 1‖ that includes the rounding of its own computation."""
     wide = W.astype(np.longdouble) @ factor.astype(np.longdouble)
     error = float(np.linalg.norm((wide - np.eye(len(W))).astype(np.float64)))
     rounding = 8 * W.shape[1] * float(np.finfo(np.longdouble).eps)
@@ -310,11 +311,11 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """By how much support points leave o + range(L) along each axis; CovarianceError if it is much.
+    """Return how far support points leave o + range(L) along each axis; refuse large distances.
 
-    What sticks out is never released: the check is for bias, not for privacy.
+    That part is never released, so the check limits bias; privacy does not depend on it.
     """
-    # what sticks out along an axis is linear in the record: support points tell its largest value
+    # the part outside is linear in the record along each axis, so support points attain its maximum
     beyond = np.eye(domain.dim) - factor @ W
     heights = np.abs(beyond).max(axis=1, keepdims=True)
     directions = beyond / np.where(heights > 0, heights, 1.0)

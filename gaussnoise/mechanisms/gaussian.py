@@ -59,29 +59,31 @@ class GaussianMechanism(PickledByArguments):
 
     Listed points: the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to integers
     before any data are seen. Bodies: every record is rounded to a public grid by itself. A release
-    sums integers exactly, adds OpenDP's discrete Gaussian, and only then decodes to real numbers.
+    sums integers exactly, adds OpenDP's discrete Gaussian noise, and only then decodes to real
+    numbers.
 
     Formal guarantees:
         * ρ-zCDP for the stated relation, with a proven integer sensitivity of the *rounded*
           records. For bodies it includes the rounding that membership forgives, 1e-9 of their size
           and 2⁻²⁶ of the noise's ellipsoid; records beyond either are refused. Whether a release is
           refused depends on the data.
-        * ``standard_deviation`` and ``covariance`` are those of the noise really drawn: for bodies
-          they exceed the formula by a share of about 3e-8, for very thin ones by more.
+        * ``standard_deviation`` and ``covariance`` are those of the noise actually drawn: for
+          bodies they exceed the formula by a factor of about 1 + 3e-8, and by more for very thin
+          bodies.
         * The estimate is unbiased up to ``rounding_bias``, a public bound, unless records are
           projected.
 
     Args:
-        noise: from :func:`optimal_noise` or :func:`gamma`; carries the domain and the neighbouring
-            relation.
+        noise: the result of :func:`optimal_noise` or :func:`gamma`; it carries the domain and the
+            neighbouring relation.
         privacy: :class:`zCDP`, :class:`ApproxDP`, :class:`GDP`, :class:`KL` or :class:`TV`.
-        n: number of records, public: required under replacement (means), forbidden under add/remove
+        n: public number of records: required under replacement (means), forbidden under add/remove
             (sums).
 
     Raises:
-        ParameterError: n missing or forbidden, not a Gaussian's privacy definition, or marginals
-            noise.
-        CovarianceError: the noise leaves some direction of the sensitivity set bare.
+        ParameterError: n is missing or forbidden, the privacy definition is not one that
+            Gaussian noise satisfies, or the noise is for marginals.
+        CovarianceError: the noise does not cover some direction of the sensitivity set.
 
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)))
     >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=1000)
@@ -178,24 +180,24 @@ class GaussianMechanism(PickledByArguments):
 
     @cached_property
     def covariance(self) -> FactorCovariance:
-        """Covariance of the released estimate, as really drawn."""
+        """The covariance of the noise that is actually drawn for an estimate."""
         lattice = self._lattice
         scale = lattice.size * lattice.noise_scale / self._divisor if lattice.rank else 1.0
         return FactorCovariance(lattice.unit_factor, scale)
 
     @property
     def standard_deviation(self) -> Array:
-        """Of every released coordinate, shape (d,)."""
+        """The standard deviation of every released coordinate, shape (d,)."""
         return self.covariance.standard_deviation()
 
     @property
     def error(self) -> float:
-        """``‖sd‖_p`` of the released estimate."""
+        """The error ``‖sd‖_p`` of the released estimate."""
         return self.covariance.error(self.noise.p)
 
     @cached_property
     def bound(self) -> Bound | None:
-        """What no unbiased mechanism of this budget can beat on any data; None under policy graphs.
+        """The lower bound for unbiased mechanisms with this guarantee; None under policy graphs.
 
         >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
         >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
@@ -208,7 +210,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rounding_bias(self) -> Array:
-        """Bound on how far rounding moves the mean, or a record's term of the sum, shape (d,)."""
+        """The bound on how far rounding moves the mean, or a record's part of it, shape (d,)."""
         lattice = self._lattice
         return (
             lattice.bias(self._points.points) if isinstance(lattice, PointLattice) else lattice.bias
@@ -229,48 +231,51 @@ class GaussianMechanism(PickledByArguments):
         ledger: Ledger | str | os.PathLike[str] | None = None,
         id: str | None = None,
     ) -> Release:
-        """Draw once, privately.
+        """Draw one private release.
 
         Args:
-            data: records as rows, shape (n, d); of listed points, exact rows of them.
-            counts: instead of data, how many records sit at each listed point, shape (N,).
+            data: records as rows, shape (n, d); for listed points, rows that equal them exactly.
+            counts: instead of data, the number of records at each listed point, shape (N,).
             rows: another name for data.
-            indices: instead of data, at which listed point every record sits, shape (n,).
-            on_outside: what becomes of a record that is none of the listed points, or outside the
-                body, NaN and infinity included. With the last two no release is refused for what
-                the rows hold, but the answer is biased, by how much is private:
+            indices: instead of data, the index of each record's listed point, shape (n,).
+            on_outside: the rule for a record that is none of the listed points, or outside the
+                body, NaN and infinity included. With "project" and "drop" no release is refused
+                because of the rows' values, but the answer is biased, and the size of the bias is
+                private:
 
-                * "refuse" the whole release: then *that* it was refused depends on the data;
-                * "project" every such record, by itself, to a point of the body: the nearest for
-                  boxes and Euclidean balls, else (ℓ_q balls, ellipsoids) the one on the ray to the
-                  center; without a number, the center;
-                * "drop" it from a sum, under add/remove. Private as before: it adds zero, so the
-                  terms are from K ∪ {0}, and the sensitivity of sums, ``sup ‖x‖`` in the noise's
-                  norm, is the same over both. For listed points, and bodies where a map into them
-                  is known; a mean of n public records counts all.
-            ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn
-                once, and kept beside it; run again with the same arguments, it is read from there,
-                whatever interrupted the first.
-            id: what the ledger is to call this release.
+                * "refuse" the whole release: then the fact *that* it was refused depends on the
+                  data;
+                * "project" every such record, by itself, to a point of the body: the nearest one
+                  for boxes and Euclidean balls, else (ℓ_q balls, ellipsoids) the one on the ray to
+                  the center; a record with a NaN becomes the center;
+                * "drop" it from a sum, under add/remove. This keeps the guarantee: a dropped record
+                  adds zero, so all terms are from K ∪ {0}, and the sensitivity of sums, ``sup ‖x‖``
+                  in the noise's norm, is the same over both. It is available for listed points, and
+                  for bodies with a known map into them; not for means, whose public n counts all
+                  records.
+            ledger: a :class:`Ledger` or its path. The release is charged to the ledger's budget
+                first, drawn once, and kept beside the ledger; a second run with the same arguments
+                reads it from there, even if the first run was interrupted.
+            id: the name of this release in the ledger.
 
         Returns:
-            A :class:`Release`: the mean under replacement, the sum under add/remove.
+            A :class:`Release` of the mean under replacement, or of the sum under add/remove.
 
         Raises:
-            DataError: records outside the domain, not finite, wrong shape or number; shows no
-                value.
+            DataError: records are outside the domain, not finite, or of the wrong shape or number;
+                the message shows no value.
             NotAvailableError: "project" or "drop" without a known map into the domain.
-            InvalidDomainError: a ledger for a domain of your own class without ``stored_as``, which
-                has no description to compare.
+            InvalidDomainError: a ledger is given for a domain of your own class without
+                ``stored_as``, which has no description to compare.
             ParameterError: ledger without id; "drop" for means.
-            BudgetError: the ledger's budget does not allow it; nothing was drawn.
-            LedgerError: another release under this id, or an unusable ledger.
+            BudgetError: the ledger's budget does not allow the release; nothing was drawn.
+            LedgerError: the ledger has another release under this id, or is unusable.
         """
         self._check_outside(on_outside)
         check_given("release", data, counts, rows, indices, listed=self._listed)
         record = self._record(
             private=True, on_outside=on_outside
-        )  # whatever can fail without data does so here
+        )  # all that can fail without data fails here, before data are read
 
         def released() -> Release:
             given = one_kind("release", data, rows, indices, listed=self._listed)
@@ -311,7 +316,7 @@ class GaussianMechanism(PickledByArguments):
         indices: ArrayLike | None = None,
         on_outside: Literal["refuse", "project", "drop"] = "refuse",
     ) -> Release:
-        """The same estimate with floating-point noise from ``rng``: for studies, NOT private.
+        """Return such an estimate with floating-point noise from ``rng``, for studies: NOT private.
 
         Args:
             data: as in :meth:`release`.
@@ -322,8 +327,8 @@ class GaussianMechanism(PickledByArguments):
             on_outside: as in :meth:`release`.
 
         Raises:
-            ParameterError: not a Generator.
-            DataError: as :meth:`release`.
+            ParameterError: rng is not a Generator.
+            DataError: as for :meth:`release`.
         """
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
@@ -338,22 +343,22 @@ class GaussianMechanism(PickledByArguments):
         return Release(self._decoded(drawn, offset), self.covariance, record, private=False)
 
     def dp_event(self) -> "DpEvent":
-        """What a release costs, for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""
+        """Return a release's cost, for ``dp-accounting``: :func:`gaussnoise.privacy.dp_event`."""
         return dp_event(self.rho_charged)
 
     def to_opendp(self) -> Any:
-        """The mechanism as a measurement of OpenDP, to chain and compose there.
+        """Return the mechanism as an OpenDP measurement, to chain and compose with others.
 
         Input: row indices of the listed points, or records as rows; symmetric distance for sums,
         change-one distance for means. Output: the estimate, as a list, under zero-concentrated
         divergence; d records more or less (or changed) cost d² times :attr:`rho_charged`. OpenDP
-        cannot look into measurements made by others: this enables its features "contrib" and
-        "honest-but-curious", and its own vetting says nothing about them. OpenDP converts row
-        indices before they get here: what it says of some that do not fit may show them, and it
+        cannot inspect measurements made by others: this call enables its features "contrib" and
+        "honest-but-curious", and OpenDP's own vetting does not cover them. OpenDP converts row
+        indices before they get here: its error messages about unfit indices may show them, and it
         knows no masks.
 
         Raises:
-            NotAvailableError: a policy graph, which is no distance OpenDP knows.
+            NotAvailableError: the relation is a policy graph, for which OpenDP has no distance.
 
         >>> sums = gn.GaussianMechanism(
         ...     gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1)
@@ -362,7 +367,7 @@ class GaussianMechanism(PickledByArguments):
         >>> print(f"{measurement.map(1):.3f} {measurement.map(2):.3f}", len(measurement([0, 1, 1])))
         0.100 0.400 2
         """
-        discrete_gaussian(1.0)  # checks OpenDP, once
+        discrete_gaussian(1.0)  # fails here, once, if OpenDP is not usable
 
         from opendp.domains import atom_domain, user_domain, vector_domain
         from opendp.measurements import make_user_measurement
@@ -393,14 +398,14 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def _relation(self) -> str:
-        """The neighbours, told apart from all others."""
+        """Return a text that identifies the neighbouring relation uniquely."""
         if not isinstance(self.noise.neighbors, PolicyGraph):
             return str(self.noise.neighbors)
         return f"policy graph {hashlib.sha256(self.noise.neighbors.edges.tobytes()).hexdigest()}"
 
     @property
     def _request(self) -> dict[str, object]:
-        """All public parameters of a release."""
+        """Return all public parameters of a release."""
         header, arrays = describe(self.noise.domain)
         digests = {
             name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()
@@ -416,11 +421,11 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rho_charged(self) -> float:
-        """What OpenDP's map charges for one release; zero when there is nothing to protect."""
+        """The ρ that OpenDP's map charges for one release; zero if there is nothing to protect."""
         return self._lattice.query.rho if self._lattice.rank else 0.0
 
     def _check_outside(self, on_outside: str) -> None:
-        """Refuse what is no rule for records outside, or none for this mechanism."""
+        """Refuse an unknown rule for records outside, or one that is not possible here."""
         check_on_outside("release", on_outside)
         if on_outside == "drop" and not self._sums:
             raise ParameterError(
@@ -436,7 +441,7 @@ class GaussianMechanism(PickledByArguments):
     def _exact(
         self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str
     ) -> tuple[list[int], Array]:
-        """The answer before noise, in integers, and what is public about it."""
+        """Return the integer answer before noise is added, and the public offset to decode it."""
         lattice = self._lattice
         if isinstance(lattice, BodyLattice):
             return lattice.sums(self._records(data), on_outside), lattice.origin
@@ -444,7 +449,7 @@ class GaussianMechanism(PickledByArguments):
         return lattice.sums(present), self._offset(present)
 
     def _records(self, data: ArrayLike | None) -> NDArray:
-        """Real-valued records as rows, not looked at yet."""
+        """Return records as rows of real numbers; their values are not checked yet."""
         records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
         return records
@@ -457,7 +462,7 @@ class GaussianMechanism(PickledByArguments):
             )
 
     def _offset(self, counts: list[int]) -> Array:
-        """Mean of the records' origins: one point for all, or one for each policy component.
+        """Return the mean of the records' origins: one point for all, or one per policy component.
 
         How many records are in a component is public, by the policy's own declaration.
         """
@@ -470,7 +475,7 @@ class GaussianMechanism(PickledByArguments):
         inside = [0] * len(points)
         for row, count in zip(rows.tolist(), counts, strict=True):
             inside[row] += count
-        # nothing but the components' totals may tell in what is rounded
+        # round only the components' totals: they are public, so the rounding reveals nothing else
         return np.array([total / self._divisor for total in inside]) @ points
 
     def _decoded(self, lattice_sums: list[int], offset: Array) -> Array:
@@ -480,7 +485,7 @@ class GaussianMechanism(PickledByArguments):
         return lattice.size * (lattice.unit_factor @ coordinates) + offset
 
     def _record(self, *, private: bool, on_outside: str) -> dict[str, object]:
-        """What is public about a release, whatever the data."""
+        """Return all that is public about a release; it does not depend on the data."""
         lattice = self._lattice
         record = self.privacy.as_dict(max(lattice.rank, 1), POINT_STEPS) | {
             "neighbors": str(self.noise.neighbors),
@@ -513,7 +518,7 @@ class GaussianMechanism(PickledByArguments):
 
 
 def _published(neighbors: Relation) -> str:
-    """What the relation itself makes public."""
+    """Return the words for what the neighbouring relation makes public."""
     if neighbors == "add-remove":
         return "nothing"
     several = isinstance(neighbors, PolicyGraph) and neighbors.parts > 1

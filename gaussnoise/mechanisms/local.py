@@ -1,4 +1,4 @@
-"""Unbiased means under local privacy: every user sends one message, and nobody is trusted."""
+"""Unbiased means under local privacy: every user sends one message, and no server is trusted."""
 
 import hashlib
 import math
@@ -33,12 +33,12 @@ from .randomizers import Bytes, Codebook, point_release, privunit, privunitg
 Array = NDArray[np.float64]
 
 _RANDOMIZERS = {"privunitg": privunitg, "privunit": privunit, "point-release": point_release}
-_RANDOMIZERS |= {"randomized-response": point_release}  # on the line
+_RANDOMIZERS |= {"randomized-response": point_release}  # another name, for segments
 _MOST_DIMENSIONS = 4096
 _LEAST_EPSILON = 1e-9
-_DECODED = 2**21  # numbers at once: 16 MB
+_DECODED = 2**21  # numbers decoded at once: 16 MB
 _LABEL = 4  # bytes
-_SLACK = 2.0**-32  # of the body's size: how far from a member a record may be, by rounding
+_SLACK = 2.0**-32  # of the body's size: how far a record may be from a member, by rounding
 _FORMAT = "gaussnoise.local/1"
 
 Outside = Literal["refuse", "project", "drop"]
@@ -51,10 +51,9 @@ class LocalEstimate:
 
     Attributes:
         estimate: unbiased, shape (d,).
-        standard_deviation: of every coordinate, shape (d,): an upper bound, whatever the records
-            were.
+        standard_deviation: an upper bound for every coordinate, valid for all records, shape (d,).
         n: number of messages.
-        privacy: a record of the promise and of how the messages were made.
+        privacy: a record of the privacy guarantee and of how the messages were made.
         private: False for simulations, whose numbers must not be published.
 
     >>> flip = gn.LocalMechanism(gn.LpBall(1, 2), gn.LocalDP(1.0))
@@ -83,7 +82,7 @@ class LocalEstimate:
 @final
 @dataclass(frozen=True, eq=False)
 class LocalMechanism:
-    r"""Means of records that never leave their users, who send one ε-locally private message each.
+    r"""A mechanism for means of records that never leave their users.
 
     With M = A A' and v the optimum of ``γ_p(K)``, a user's record x is ``y = A⁻¹(x − v)`` in the
     unit ball, rounded without bias to a unit vector, and randomised. Decoded, the message of a
@@ -92,47 +91,48 @@ class LocalMechanism:
 
     Formal guarantees:
         * ε-local differential privacy of one message, for the floating-point program: messages are
-          from a finite set, and no two records' probabilities of one differ by more than a rational
-          factor, which is at most e^ε. All randomness is the operating system's. Nothing else about
-          the code is assumed; see ``gaussnoise.mechanisms.randomizers`` for the argument. A user
-          who reports k times is protected at kε.
-        * All of this whatever K, M and v are, and whoever chose them: y is moved into the unit
+          from a finite set, and no two records' probabilities of one message differ by more than a
+          rational factor, which is at most e^ε. All randomness is the operating system's. Nothing
+          else about the code is assumed; see ``gaussnoise.mechanisms.randomizers`` for the
+          argument. A user who reports k times is protected at kε.
+        * All of this holds for all K, M and v, and for any source of them: y is moved into the unit
           ball, and every y is equally private. So it holds for a mechanism that :meth:`load` read
           from an untrusted server's file, too.
-        * Not covered: how long a report took, and that a record outside K is refused instead of
-          reported. With ``on_outside="drop"`` none is refused.
+        * Not covered: how long a report took, and the fact that a record outside K is refused
+          instead of reported. With ``on_outside="drop"`` no record is refused.
         * The estimate is unbiased, up to rounding and 1e-12 of quadrature, over records in K. Users
-          who lie can move it by any message's size: local privacy has no remedy for that.
+          who lie can move it by the size of any message: local privacy has no remedy for that.
 
     ``randomizer``: choose "privunit" for vectors and "randomized-response" for segments, r = 1. The
     total variance of a unit vector's message, :attr:`squared_norm` − 1, at (r, ε) = (2, 8), (3, 2),
     (10, 4), (100, 1):
 
         * "privunit", the default: 0.022, 3.71, 3.70, 633. A cap of k of N candidates on the sphere:
-          PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018) for N → ∞. The least of these
-          three at every r >= 2 and ε we computed; for r = 1 randomised response.
+          PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018) for N → ∞. It has the least
+          variance of the first three at every r >= 2 and ε we computed; for r = 1 it is randomised
+          response.
         * "privunitg": 0.205, 4.82, 4.36, 637. The same with normal candidates, PrivUnitG (Asi,
           Feldman & Talwar 2022) for N → ∞. Both are within 1 % of their limits up to ε about 8 in
           hundreds of dimensions, 4 in thousands; the covariance stated is that of the finite N.
         * "point-release": 1.47, 5.90, 15.1, 731. One bit about a random direction (Duchi, Jordan &
           Wainwright 2018; Błasiok, Bun, Nikolov & Steinke 2019; the choice of Nikolov & Tang 2023,
           Theorem 17). α = β. Near privunit for small ε; beyond 4 it hardly improves.
-        * "randomized-response": segments only: one bit. Variance ``coth²(ε/2) − y²`` times M, which
-          at the ends is the least possible, 1/sinh²(ε/2).
+        * "randomized-response": one bit, for segments only. Its variance is ``coth²(ε/2) − y²``
+          times M, which at the ends is the least possible, 1/sinh²(ε/2).
 
     Args:
-        domain: K; of at most 4096 coordinates.
-        privacy: a :class:`LocalDP`, with ε at least 1e-9.
+        domain: K, with at most 4096 coordinates.
+        privacy: a :class:`LocalDP` with ε at least 1e-9.
         p: error norm in [2, ∞].
-        randomizer: see above.
+        randomizer: one of the four above.
 
     Raises:
-        ParameterError: another definition of privacy, ε too small, an unknown randomizer, a
-            segment's randomizer for more dimensions, a domain of one point, or p < 2.
-        DomainTooLargeError: more than 4096 coordinates.
+        ParameterError: the privacy definition is not LocalDP, ε is too small, the randomizer is
+            unknown or for segments only, the domain is one point, or p < 2.
+        DomainTooLargeError: the domain has more than 4096 coordinates.
 
     Warns:
-        ConvergenceWarning: γ_p(K) is not known to 1e-6; everything promised holds all the same.
+        ConvergenceWarning: γ_p(K) is not known to 1e-6; all guarantees hold all the same.
 
     Source: Nikolov & Tang (2023), Theorem 17.
 
@@ -163,7 +163,7 @@ class LocalMechanism:
             raise ParameterError(
                 f"LocalMechanism: expected LocalDP(epsilon), got {self.privacy!r:.50}; hint: "
                 "LocalDP(1.0); the other "
-                "definitions are promises of a trusted server, for GaussianMechanism"
+                "definitions are guarantees of a trusted server, for GaussianMechanism"
             )
         if not self.privacy.epsilon >= _LEAST_EPSILON:
             raise ParameterError(
@@ -185,7 +185,7 @@ class LocalMechanism:
 
     @classmethod
     def _of(cls, noise: OptimalNoise, privacy: LocalDP, randomizer: Any) -> "LocalMechanism":
-        """With an optimum that is known; all else is derived and checked as ever."""
+        """Build a mechanism on a known optimum; all else is derived and checked as usual."""
         self = object.__new__(cls)
         vars(self)["noise"] = noise
         self.__init__(noise.domain, privacy, noise.p, randomizer)
@@ -197,8 +197,8 @@ class LocalMechanism:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the parameters, for users and server, to a ``.npz`` file of plain numbers and text.
 
-        Other machines may solve for another M with the same arguments, whose messages do not add up
-        with these.
+        Users and server must share this file: another machine may find another M for the same
+        arguments, and messages made with different M cannot be aggregated.
 
         Raises:
             InvalidDomainError: a domain of your own class without ``stored_as``.
@@ -213,16 +213,16 @@ class LocalMechanism:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "LocalMechanism":
-        """Read a mechanism that :meth:`save` wrote, from anyone.
+        """Read a mechanism that :meth:`save` wrote; the file may come from an untrusted source.
 
         Reading runs no code from the file. The codebook is built here, from the ε that is then
-        shown, so every message is ε-private whatever the file says. ε and K are the maker's choice:
-        read ``privacy`` and ``domain`` before use, and report with ``on_outside="drop"``, or
-        whoever chose K sees which records lie outside.
+        shown, so every message is ε-private for any content of the file. ε and K are the maker's
+        choice: read ``privacy`` and ``domain`` before use, and report with ``on_outside="drop"``;
+        otherwise the one who chose K learns which records lie outside.
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: not such a file, or its claims do not survive
+            CertificateError: not such a file, or its claims do not pass
                 :meth:`OptimalNoise.verify`.
 
         >>> import tempfile
@@ -260,7 +260,7 @@ class LocalMechanism:
         """The optimum of ``γ_p(K)``: M and v."""
         with (
             interrupts_pass()
-        ):  # a mechanism that the user has stopped must not go on with worse noise
+        ):  # if the user stops the solver, stop: do not continue with worse noise
             return gamma(self.domain, self.p)
 
     @cached_property
@@ -274,7 +274,7 @@ class LocalMechanism:
 
     @property
     def dim(self) -> int:
-        """r, the dimensions of K's affine hull: of the unit vectors that users randomise."""
+        """The dimension r of K's affine hull, and so of the unit vectors that users randomise."""
         return self._factor.unit_factor.shape[1]
 
     @cached_property
@@ -292,15 +292,15 @@ class LocalMechanism:
 
     @property
     def message_bytes(self) -> int:
-        """Length of a message."""
+        """The length of a message in bytes."""
         return len(self._label) + self._codebook.message_bytes
 
     @cached_property
     def _label(self) -> bytes:
-        """What messages of equal mechanisms begin with: a digest of the codebook and the decoder.
+        """The first bytes of all messages of equal mechanisms: a digest of codebook and decoder.
 
-        To six digits, so that rounding does not matter; a factor that another machine's linear
-        algebra has turned does.
+        Numbers enter with six digits, so that rounding does not change the digest. A factor that
+        the linear algebra of another machine has rotated does change it.
         """
         code, M = self._codebook, self._factor
         exact = repr((code.dim, code.pairs, code.closest, code.spherical, code.hits, code.bits))
@@ -322,18 +322,18 @@ class LocalMechanism:
 
     @property
     def squared_norm(self) -> float:
-        """``E‖message‖² = (r − 1) α + β`` where M is 1; total variance is this less ‖y‖²."""
+        """The number ``E‖message‖² = (r − 1) α + β`` for M = 1; the total variance plus ‖y‖²."""
         return (self.dim - 1) * self._codebook.across + self._codebook.along
 
     @property
     def covariance_bound(self) -> FactorCovariance:
-        """β M: no decoded message has more covariance, as quadratic forms; divide by n."""
+        """The covariance β M, at least that of every decoded message (Loewner); divide by n."""
         return FactorCovariance(
             self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along)
         )
 
     def covariance(self, record: ArrayLike) -> FactorCovariance:
-        """Exact covariance of a *hypothetical* record's decoded message: a real one's is private.
+        """Return the covariance of a *hypothetical* record's message; a real one's is private.
 
         Args:
             record: as for :meth:`report`.
@@ -357,11 +357,11 @@ class LocalMechanism:
         return FactorCovariance(self._factor.unit_factor @ root, self._factor.scale)
 
     def error(self, n: int) -> float:
-        """Upper bound on ``‖sd‖_p`` of the average of n messages, whatever the records.
+        """Return an upper bound on ``‖sd‖_p`` of the average of n messages, for all records.
 
-        Proved by ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖``, norms of order p/2, the last at most the
-        lesser of ``‖diag M‖`` and M's largest eigenvalue. With α = β (point release, randomised
-        response) it is approached by records near v, if those are in K.
+        The bound is ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖`` in norms of order p/2; the last norm is at
+        most ``‖diag M‖`` and at most M's largest eigenvalue. With α = β (point release, randomised
+        response) records near v approach the bound, if they are in K.
 
         Raises:
             ParameterError: n not a positive integer.
@@ -377,7 +377,7 @@ class LocalMechanism:
         return math.hypot(math.sqrt(across) * total, more) / math.sqrt(n)
 
     def bound(self, n: int) -> Bound:
-        """What no unbiased local mechanism beats without interaction: :func:`lower_bound`.
+        """Return the :func:`lower_bound` for unbiased local mechanisms without interaction.
 
         Raises:
             ParameterError: n not a positive integer.
@@ -389,20 +389,21 @@ class LocalMechanism:
         return lower_bound(self.domain, self.privacy, n, self.p)
 
     def report(self, record: ArrayLike, *, on_outside: Outside = "refuse") -> bytes:
-        """What one user sends: ε-locally private, drawn anew at every call, never seeded.
+        """Return one user's message: ε-locally private, drawn anew at every call, never seeded.
 
         Args:
             record: a member of K, shape (d,); or a row index of a :class:`FiniteSet`.
-            on_outside: what becomes of a record outside K: "refuse"; "project", into a body, as
-                :meth:`GaussianMechanism.release` does; or "drop", a message that tells nothing, as
-                of v. The last two bias the mean, and with them no record is refused for its values.
+            on_outside: the rule for a record outside K: "refuse"; "project", into a body, as
+                :meth:`GaussianMechanism.release` does; or "drop", which sends a message that
+                carries no information, as for the record v. The last two bias the mean, and with
+                them no record is refused for its values.
 
         Returns:
             A message of :attr:`message_bytes` bytes.
 
         Raises:
-            DataError: not a record, not finite, or outside K; shows no value. That a user reports
-                nothing is seen.
+            DataError: not a record, not finite, or outside K; the message shows no value. Others
+                can see that a user reports nothing.
             NotAvailableError: "project" without a known map into the domain.
         """
         given = as_array("report", record)
@@ -414,29 +415,29 @@ class LocalMechanism:
         return self.reports(given[None], on_outside=on_outside)[0]
 
     def reports(self, records: ArrayLike, *, on_outside: Outside = "refuse") -> list[bytes]:
-        """The messages of many users, one for each row of ``records``, shape (n, d).
+        """Return the messages of many users, one for each row of ``records``, shape (n, d).
 
         Raises:
-            DataError: as for :meth:`report`, by any of them.
-            NotAvailableError: as there.
+            DataError: as for :meth:`report`, for any of the records.
+            NotAvailableError: as for :meth:`report`.
         """
         return self._messages(records, on_outside, secrets.token_bytes)
 
     def aggregate(self, messages: Iterable[bytes]) -> LocalEstimate:
-        """The unbiased mean of the records that the messages were made of: what the server does.
+        """Return the unbiased mean of the records behind the messages; this is the server's part.
 
         Args:
-            messages: from :meth:`report` of an equal mechanism.
+            messages: messages from :meth:`report` of an equal mechanism.
 
         Raises:
-            DataError: no messages, or something that is none.
+            DataError: there are no messages, or one of them is not a message of this mechanism.
         """
         return self._estimate(messages, private=True)
 
     def simulate(
         self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Outside = "refuse"
     ) -> LocalEstimate:
-        """Reports of ``data``'s rows, aggregated, with random bytes from ``rng``: NOT private."""
+        """Return the aggregate of ``data``'s reports, random bytes from ``rng``: NOT private."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)
@@ -445,24 +446,24 @@ class LocalMechanism:
         code = self._codebook
         with np.errstate(
             all="ignore"
-        ):  # no warning or error of the caller's choice may tell a record's numbers
+        ):  # a warning or an error that the caller turned on could show a record's numbers
             Y = self._coordinates(records, on_outside)
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: ArrayLike, on_outside: str) -> Array:
-        """Every record's y, shape (n, r), in the unit ball whatever the numbers; zero if none."""
+        """Return every record's y, shape (n, r), in the unit ball; zero for dropped records."""
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
             Y = ((X - self.noise.center) / self._factor.scale) @ self._whitening.T
             Y = np.where(counted[:, None] & np.isfinite(Y).all(axis=1, keepdims=True), Y, 0.0)
             size = np.maximum(
                 np.abs(Y).max(axis=1, initial=0.0, keepdims=True), 1.0
-            )  # lest squares overflow
+            )  # so that squares do not overflow
             lengths = size * np.linalg.norm(Y / size, axis=1, keepdims=True)
             return Y / np.maximum(lengths, 1.0)
 
     def _members(self, records: ArrayLike, on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
-        """Points of K, one for every record, and which of them are to count."""
+        """Return a point of K for every record, and which of the records count."""
         check_on_outside("report", on_outside)
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":
@@ -479,7 +480,7 @@ class LocalMechanism:
             size = float(magnitudes(domain).max())
             near = np.asarray(
                 (np.abs(X) <= 2 * size).all(axis=1)
-            )  # squares of other records may overflow
+            )  # the squares of all others could overflow
             X = np.where(near[:, None], X, self.noise.center)
             try:
                 close = near_members(domain, X)

@@ -1,4 +1,4 @@
-"""Exact integer sums of listed points, on a lattice fine enough that noise hides it."""
+"""Exact integer sums of listed points, on a lattice much finer than the noise."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,8 @@ from ..privacy.sampler import MAX_BITS, IntegerQuery
 
 Array = NDArray[np.float64]
 
-# Coarser lattices would round the strategy visibly: a budget that small releases nothing but noise.
+# On coarser lattices the strategy would be rounded visibly. A budget that small releases nothing
+# but noise anyway.
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
 
@@ -32,7 +33,7 @@ _EXACT_PAIR_ENTRIES = 2**21
 @final
 @dataclass(frozen=True, eq=False)
 class PointLattice(AbstractLattice, PickledByArguments):
-    """The integer strategy: ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
+    """The integer strategy ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
 
     strategy: list[list[int]]
     bits: int
@@ -45,7 +46,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
     def build(
         cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float
     ) -> Self:
-        """For a budget ρ, from the points' coordinates in the noise's own."""
+        """Return the lattice for a budget ρ, from the points' coordinates in the noise's factor."""
         rows = origin_rows(points, noise.neighbors)
         origins = np.zeros_like(points) if rows is None else points[rows]
         size = covariance.scale
@@ -62,7 +63,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
     def bias(self, points: Array) -> Array:
-        """Largest difference of a point and what its integers decode to, in extended precision."""
+        """Return the largest distance of points from their decoded integers, per coordinate."""
         wide = np.longdouble
         integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
         integers = integers.reshape(len(self.strategy), self.rank)
@@ -78,13 +79,13 @@ class PointLattice(AbstractLattice, PickledByArguments):
         return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
 
     def sums(self, counts: list[int]) -> list[int]:
-        """Exact integer totals of the strategy over all records, one for each coordinate."""
+        """Return exact integer sums of the strategy over all records, coordinate by coordinate."""
         present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
         return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
 
 
 def bits_for(length: float, rho: float) -> int:
-    """For noise of standard deviation ``length``, a lattice of 2^-bits."""
+    """Return the number of bits b of a lattice 2^-b that suits noise of deviation ``length``."""
     bits = POINT_BITS - math.frexp(length)[1]
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
@@ -96,11 +97,11 @@ def bits_for(length: float, rho: float) -> int:
 
 
 def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
-    """For every point, the one it is measured from, shape (N,); None for the origin of the space.
+    """Return the index of each point's origin, shape (N,), or None for the origin of the space.
 
-    A member of K where the number of records is public: coordinates that no neighbour can change
-    come out exactly. For a policy graph, one in the same component, found from the points
-    themselves: equal points are one value.
+    Where the number of records is public, the origin is a member of K, so that coordinates that no
+    neighbour can change come out exactly. For a policy graph it is a member of the same component.
+    It is found from the points themselves: equal points are one value.
     """
     if neighbors == "add-remove":
         return None
@@ -110,7 +111,7 @@ def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Largest squared length or distance of neighbouring rows: exact, or 1e-12 above."""
+    """Return the largest squared length or distance of neighbouring rows, at most 1e-12 above."""
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])

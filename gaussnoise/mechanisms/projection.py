@@ -1,4 +1,4 @@
-"""The projection mechanism: the nearest possible answer. It has less error at small n, and bias."""
+"""The projection mechanism: the nearest possible answer, with less error at small n, but biased."""
 
 import math
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ _MOST_STEPS = 2000
 @final
 @dataclass(frozen=True, eq=False)
 class BiasedRelease:
-    """A released estimate after a step that makes it possible, and no longer unbiased.
+    """A released estimate that was moved to the nearest possible answer, and so is biased.
 
-    No standard deviation or interval is known: the error has become partly bias, which depends on
-    the true answer.
+    No standard deviation or interval is known: part of the error is now bias, which depends on the
+    true answer.
 
     Attributes:
         estimate: biased answer, shape (d,).
         distance: ``‖estimate − released‖₂``.
-        gap: how far the estimate is from the nearest point at most, in ``‖·‖₂``.
-        method: what was done.
+        gap: upper bound on the distance from the estimate to the nearest point, in ``‖·‖₂``.
+        method: the words for the set that the answer was moved to.
         private: False for simulations, whose numbers must not be published.
         privacy: the record of the release it was made from.
 
@@ -67,10 +67,10 @@ class BiasedRelease:
 
 
 def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """The point of hull K nearest to y, and how far from it the answer may be.
+    """Return the point of hull K nearest to y, and a bound on the answer's distance from it.
 
-    Frank and Wolfe's directions with the best combination of the points found so far (Wolfe 1976):
-    with x the answer and ``g = max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
+    Frank–Wolfe directions with the best combination of the points found so far (Wolfe 1976). With x
+    the answer and ``g = max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
     """
     atoms, weights = np.array([domain.support_point(y)]), np.ones(1)
     best, close = (atoms[0], np.inf), _CLOSE * _size(domain, y)
@@ -90,13 +90,13 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
 
 
 def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """The point nearest to y of the cone over K, of sums of records, and how far it may be.
+    """Return the point nearest to y in the cone over K, of sums of records, and an error bound.
 
-    As :func:`nearest`: of x* = tz, z ∈ hull K, t is at most ``‖y‖ / ‖z₀‖``, z₀ the nearest point of
-    hull K to zero, and ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
+    As in :func:`nearest`, with x* = tz for a z in hull K: t is at most ``‖y‖ / ‖z₀‖``, where z₀ is
+    the point of hull K nearest to zero, and ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
 
     Raises:
-        NotAvailableError: zero is in hull K: any answer is nearly possible.
+        NotAvailableError: zero is in hull K, so that nearly all answers are possible.
     """
     least, within = nearest(domain, np.zeros(domain.dim))
     shortest = float(np.linalg.norm(least)) - within

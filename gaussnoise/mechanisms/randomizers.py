@@ -2,28 +2,28 @@ r"""Randomisers of unit vectors under local privacy, as choices from a public ra
 
 A *token* is drawn without looking at the record. It names N = 2h *candidates* ±u_1 … ±u_h, by a
 hash function that anyone can compute. The k candidates closest to the unit vector y are the *cap*.
-With probability a the message is a uniform one of the cap, else a uniform one of the other N − k;
-what is sent is the token and the candidate's index.
+With probability a the message is a uniformly chosen candidate of the cap, else a uniformly chosen
+one of the other N − k. The token and the candidate's index are sent.
 
-Why it is ε-private, as a floating-point program. Messages are from a finite set, and for every y
+Why it is ε-private as a floating-point program. Messages are from a finite set, and for every y
 
     P(token, index) = P(token) · (a/k  if the index is in the cap of y, else (1 − a)/(N − k)),
 
 because *every* y has a cap of exactly k indices, however rounding ranks the candidates. So no two
 records' probabilities of a message differ by more than the factor a (N − k)/((1 − a) k), and a is a
 multiple of 2^−bits for which that rational number is at most e^ε, and at least one. Neither the
-candidates' distribution, nor the hash function, nor y enters: only that the operating system's
-random bytes are uniform. Running time is not part of the message; whoever can measure it on the
-user's device is not covered.
+candidates' distribution, nor the hash function, nor y enters the argument: only that the operating
+system's random bytes are uniform. Running time is not part of the message; an observer who can
+measure it on the user's device is not covered.
 
-Why it is unbiased. Candidates are spherically symmetric, so the mean of the one sent is
-``scale · y``, with ``scale`` from order statistics (up to 1e-12 of quadrature, and to the hash
-function's output being like random bytes).
+Why it is unbiased. Candidates are spherically symmetric, so the mean of the sent candidate is
+``scale · y``, with ``scale`` from order statistics (up to 1e-12 of quadrature, and as far as the
+hash function's output behaves like random bytes).
 
 Sources: Ye & Barg (2018), choosing k of N; Shah, Chen, Ballé, Kairouz & Theis (2022), "Optimal
 Compression of Locally Differentially Private Mechanisms", and Isik, Chen, Ozgur, Weissman & No
 (2023), "Exact Optimality of Communication-Privacy-Utility Tradeoffs in Distributed Mean
-Estimation", the k closest of a random codebook. The functions below say what the codebooks are.
+Estimation", for the k closest of a random codebook. The functions below describe the codebooks.
 """
 
 import hashlib
@@ -42,31 +42,31 @@ from numpy.typing import NDArray
 from ..files.pickling import PickledByArguments
 
 Array = NDArray[np.float64]
-Bytes = Callable[[int], bytes]  # that many random ones
+Bytes = Callable[[int], bytes]  # returns the given number of random bytes
 
-_TOKEN = 16  # bytes: two users' tokens never meet
-_CLOSE = 1.01  # times the variance of infinitely many candidates is near enough
-# Of candidates, and of their coordinates: 30 milliseconds a message.
+_TOKEN = 16  # bytes: so long that two users practically never draw the same token
+_CLOSE = 1.01  # accept a codebook of at most this multiple of the limit's variance
+# Limits of candidates and of their coordinates: a message takes at most 30 milliseconds.
 _MOST_PAIRS, _MOST_NUMBERS = 2**12, 2**20
-_WORDS = 64  # a hash call's worth: its own cost is that of some 50
-_FARTHEST = 13.0  # standard deviations: where quadrature ends
+_WORDS = 64  # words drawn by one hash call, whose fixed cost is that of about 50 words
+_FARTHEST = 13.0  # standard deviations at which the quadrature ends
 _NODES = 1000
-_LEAST_CAP = 1e-9  # of all mass: the largest codebook's is 1e-4
+_LEAST_CAP = 1e-9  # of all mass; that of the largest codebook is 1e-4
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Codebook(PickledByArguments):
-    """The randomiser: see the module.
+    """The randomiser that the module describes.
 
     Attributes:
-        dim: r, of the unit vectors.
-        pairs: h.
-        closest: k, in 1..h.
-        spherical: candidates are uniform on the unit sphere, instead of standard normal.
+        dim: r, the dimension of the unit vectors.
+        pairs: h, the number of pairs ±u_j.
+        closest: k, the size of the cap, in 1..h.
+        spherical: candidates are uniform on the unit sphere instead of standard normal.
         hits: a · 2^bits, an integer.
-        bits: of the coin.
-        cap_mean: of ⟨u, y⟩ over the cap.
+        bits: of the coin that decides between the cap and the rest.
+        cap_mean: mean of ⟨u, y⟩ over the cap.
         cap_square: mean of ⟨u, y⟩² over the cap.
     """
 
@@ -81,39 +81,39 @@ class Codebook(PickledByArguments):
 
     @property
     def size(self) -> int:
-        """N."""
+        """The number of candidates N."""
         return 2 * self.pairs
 
     @property
     def chance(self) -> Fraction:
-        """a, exactly."""
+        """The probability a, exactly."""
         return Fraction(self.hits, 2**self.bits)
 
     @cached_property
     def scale(self) -> float:
-        """Mean of ⟨u, y⟩ of the candidate sent; all N add up to zero, which tells the rest."""
+        """The mean of ⟨u, y⟩ of the sent candidate; the cap determines it, as all N sum to zero."""
         return self.cap_mean * float(
             (self.chance * self.size - self.closest) / (self.size - self.closest)
         )
 
     @cached_property
     def across(self) -> float:
-        """E⟨u, z⟩²/scale² for unit z orthogonal to y; ``along`` on the line, which has none."""
+        """The moment E⟨u, z⟩²/scale² for unit z orthogonal to y; on the line it is ``along``."""
         square = (
             self._square
-        )  # normal coordinates are independent; on the sphere their squares add up to one
+        )  # normal coordinates are independent; on the sphere their squares sum to one
         if self.spherical and self.dim > 1:
             square = min(square, max(1 - self._chosen_square, 0.0) / (self.dim - 1))
         return square / self.scale**2
 
     @cached_property
     def along(self) -> float:
-        """E⟨u, y⟩²/scale²: at least ``across``, and equal to it on the sphere with one pair."""
+        """The moment E⟨u, y⟩²/scale²: at least ``across``; equal on the sphere with one pair."""
         return self._chosen_square / self.scale**2
 
     @cached_property
     def _chosen_square(self) -> float:
-        """E⟨u, y⟩² of the candidate sent: at least that of one that nobody chose."""
+        """The moment E⟨u, y⟩² of the sent candidate: at least that of a random candidate."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -123,12 +123,12 @@ class Codebook(PickledByArguments):
 
     @property
     def _square(self) -> float:
-        """E⟨u, z⟩² of a candidate nobody chose."""
+        """The moment E⟨u, z⟩² of a random candidate, for a fixed unit vector z."""
         return 1 / self.dim if self.spherical else 1.0
 
     @property
     def _token(self) -> int:
-        """Bytes; on the line the sphere has two points and needs none."""
+        """The length of a token in bytes; on the line the sphere has two points and needs none."""
         return 0 if self.spherical and self.dim == 1 else _TOKEN
 
     @property
@@ -137,18 +137,18 @@ class Codebook(PickledByArguments):
 
     @property
     def message_bytes(self) -> int:
-        """Length of a message."""
+        """The length of a message in bytes."""
         return self._token + self._index
 
     def message(self, y: Array, draw: Bytes) -> bytes:
-        """One private message about the unit vector y, shape (r,)."""
+        """Return one private message about the unit vector y, shape (r,)."""
         token = draw(self._token)
         index = self.choose(self.candidates(token) @ y, lambda n: _below(n, draw))
         return token + index.to_bytes(self._index, "big")
 
     def choose(self, products: Array, below: Callable[[int], int]) -> int:
-        """An index by ⟨u_j, y⟩ of all pairs j: ``2j`` is u_j, ``2j + 1`` is −u_j."""
-        # the larger half of ±u_j is in the cap, for the k largest |⟨u_j, y⟩|
+        """Choose an index by the products ⟨u_j, y⟩ of all pairs: ``2j`` is u_j, ``2j + 1`` −u_j."""
+        # for the k largest |⟨u_j, y⟩|, the one of ±u_j with the positive product is in the cap
         order, k = np.argsort(-np.abs(products), kind="stable"), self.closest
         if below(2**self.bits) < self.hits:
             pair, other = int(order[below(k)]), False
@@ -159,7 +159,7 @@ class Codebook(PickledByArguments):
         return 2 * pair + (bool(products[pair] < 0) ^ other)
 
     def candidates(self, token: bytes) -> Array:
-        """All u_j, shape (h, r)."""
+        """Return all u_j of a token, shape (h, r)."""
         if not self._token:
             return np.ones((1, 1))
         blocks = (
@@ -169,7 +169,7 @@ class Codebook(PickledByArguments):
         return self._vectors(blocks)[: self.pairs]
 
     def read(self, message: bytes) -> tuple[bytes, int]:
-        """Token and index; ValueError if it is no message."""
+        """Return token and index; raise ValueError for anything that is not a message."""
         if not isinstance(message, bytes) or len(message) != self.message_bytes:
             raise ValueError
         index = int.from_bytes(message[self._token :], "big")
@@ -178,7 +178,7 @@ class Codebook(PickledByArguments):
         return message[: self._token], index
 
     def decoded(self, messages: Iterable[tuple[bytes, int]]) -> Array:
-        """Unbiased estimates of the unit vectors, shape (messages, r)."""
+        """Return unbiased estimates of the unit vectors, shape (messages, r)."""
         read = list(messages)
         signs = np.array([1.0 - 2.0 * (index % 2) for _, index in read]).reshape(-1, 1) / self.scale
         if not self._token:
@@ -186,18 +186,18 @@ class Codebook(PickledByArguments):
         return signs * self._vectors(self._words_of(token, index // 2) for token, index in read)
 
     def _words_of(self, token: bytes, pair: int) -> bytes:
-        """What one u_j is made of."""
+        """Return the random words that one u_j is made from."""
         block, place = divmod(pair, self._together)
         size = 8 * self.dim
         return _words(token, block, self._together * self.dim)[place * size : (place + 1) * size]
 
     @property
     def _together(self) -> int:
-        """Candidates made by one call of the hash function; the server makes as many to read."""
+        """The number of candidates from one hash call; the server makes that many to read one."""
         return max(1, _WORDS // self.dim)
 
     def unit(self, y: Array, draw: Bytes) -> Array:
-        """A unit vector of mean y, shape (r,), in the unit ball: ±y/‖y‖; any direction if zero."""
+        """Return a unit vector with mean y, shape (r,): ±y/‖y‖; for y = 0, a uniform direction."""
         length = float(np.linalg.norm(y))
         if length == 0:
             u = _normals([_words(draw(_TOKEN), 0, self.dim)], self.dim)[0]
@@ -211,11 +211,12 @@ class Codebook(PickledByArguments):
 
 
 def privunit(dim: int, epsilon: float) -> Codebook:
-    r"""PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018) with a cap of k of N candidates.
+    r"""Return a codebook of PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018).
 
-    As :func:`privunitg`, from candidates uniform on the sphere; on the line, whose sphere has two
-    points, randomised response. With the best cap the limit has the least variance of a large
-    family of unbiased randomisers (Asi, Feldman & Talwar 2022).
+    The cap is k of N candidates, as in :func:`privunitg`, but candidates are uniform on the sphere.
+    On the line, where the sphere has two points, this is randomised response. With the best cap the
+    limit N → ∞ has the least variance in a large family of unbiased randomisers (Asi, Feldman &
+    Talwar 2022).
     """
     if dim == 1:
         return point_release(dim, epsilon)
@@ -223,24 +224,24 @@ def privunit(dim: int, epsilon: float) -> Codebook:
 
 
 def privunitg(dim: int, epsilon: float) -> Codebook:
-    r"""PrivUnitG (Asi, Feldman & Talwar 2022), its cap of k of N candidates instead of known mass.
+    r"""Return a codebook of PrivUnitG (Asi, Feldman & Talwar 2022) with a cap of k of N candidates.
 
     PrivUnitG sends a normal vector u conditioned on ⟨u, y⟩ >= t with probability a, and on ⟨u, y⟩ <
     t otherwise. Its ε needs the cap's mass exactly, which no floating-point sampler has. Here
     normal candidates are drawn first and the k closest are the cap: N → ∞ with k/N = Φ(−t) is
-    PrivUnitG. Of the powers of two up to 4096, the number of pairs is the least whose variance is
-    within 1 % of that limit's; k minimises the variance. Beyond ε about 10 the largest codebook is
-    not enough to come that close.
+    PrivUnitG. The number of pairs is the least power of two, up to 4096, whose variance is within 1
+    % of that limit's; k minimises the variance. Beyond ε about 10 the largest codebook is not
+    enough to come that close.
     """
     return _codebook(dim, epsilon, False, *_least_variance(dim, float(epsilon), False))
 
 
 def point_release(dim: int, epsilon: float) -> Codebook:
-    """±u, u uniform on the sphere: the one on y's side with probability e^ε/(1 + e^ε).
+    """Return the codebook of one pair ±u: y's side is sent with probability e^ε/(1 + e^ε).
 
-    The ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018), Section 4.2.3, as local point release
-    for the unit ball: Błasiok, Bun, Nikolov & Steinke (2019), "Towards Instance-Optimal Private
-    Query Release", local model.
+    The ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018), Section 4.2.3, with u uniform on the
+    sphere; local point release for the unit ball of Błasiok, Bun, Nikolov & Steinke (2019),
+    "Towards Instance-Optimal Private Query Release", local model.
     """
     above, below = scipy.special.gammaln([dim / 2, (dim + 1) / 2])
     mean = math.exp(above - below) / math.sqrt(math.pi)
@@ -250,7 +251,7 @@ def point_release(dim: int, epsilon: float) -> Codebook:
 def _codebook(
     dim: int, epsilon: float, spherical: bool, pairs: int, closest: int, mean: float, square: float
 ) -> Codebook:
-    """With the largest a for ε, rounded down."""
+    """Return the codebook with the largest probability a for ε, rounded down."""
     precision = 60 + int(epsilon)
     nearest = Decimal(epsilon).exp(Context(prec=precision))  # correctly rounded
     odds = closest * Fraction(nearest) * (1 - Fraction(1, 10 ** (precision - 2)))
@@ -261,7 +262,7 @@ def _codebook(
 
 @lru_cache(maxsize=64)
 def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int, float, float]:
-    """h, k and the cap's moments."""
+    """Return h, k and the first two moments of the cap."""
     best, mass = _ideal(dim, epsilon, spherical)
     pairs = 1
     while True:
@@ -279,7 +280,7 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
 
 
 def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
-    """Least variance of infinitely many candidates, and the mass of their cap ⟨u, y⟩ >= t."""
+    """Return the least variance for infinitely many candidates, and the mass of ⟨u, y⟩ >= t."""
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
         rest = scipy.special.betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
@@ -288,7 +289,7 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
         mean, square = (
             density * rest ** ((dim - 1) / 2) / ((dim - 1) * mass),
             mass,
-        )  # squares add up to one
+        )  # the squares of all coordinates sum to one
     else:
         t = -scipy.special.ndtri(mass)
         mean = np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi) / mass
@@ -301,7 +302,7 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """E‖u‖²/scale² − 1, the total variance of a decoded unit vector, for caps of these shares."""
+    """Return E‖u‖²/scale² − 1, a decoded unit vector's total variance, for caps of these shares."""
     chance = share / (share + (1 - share) * math.exp(-epsilon))
     scale = mean * (chance - share) / (1 - share)
     along = chance * square + (1 - chance) * (1 - share * square) / (1 - share)
@@ -309,7 +310,7 @@ def _excess(
 
 
 def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float, float]:
-    """First and second moment of the k largest of h absolute values, averaged over the k."""
+    """Return the first two moments of the k largest of h absolute values, averaged over the k."""
     values, tails, weights = _quadrature(dim)
     among = scipy.special.bdtr(closest - 1, pairs - 1, tails) if pairs > 1 else np.ones_like(values)
     weights = weights * among * (pairs / closest)
@@ -318,7 +319,7 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Gauss–Legendre nodes for |N(0, 1)|, or |⟨u, y⟩| on the sphere; chances of more; weights."""
+    """Return quadrature nodes for |N(0, 1)| or |⟨u, y⟩| on the sphere, chances of more, weights."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
         z = (nodes + 1) * (_FARTHEST / 2)
@@ -327,7 +328,8 @@ def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
             2 * scipy.special.ndtr(-z),
             weights * (_FARTHEST / 2) * np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi),
         )
-    # angles with y: less than a normal's chance of being so far from a right one
+    # integrate over angles with y: they concentrate at a right angle more than a normal variable
+    # does
     reach = min(math.pi / 2, _FARTHEST / math.sqrt(max(dim - 2, 1)))
     angle = math.pi / 2 - reach + (nodes + 1) * (reach / 2)
     weights = weights * np.sin(angle) ** (dim - 2)
@@ -336,7 +338,7 @@ def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
 
 
 def _below(n: int, draw: Bytes) -> int:
-    """Uniform in 0..n−1, exactly, by rejection."""
+    """Return a uniform integer in 0..n−1, exactly, by rejection."""
     bits = (n - 1).bit_length()
     count = bits + 7 >> 3
     while True:
@@ -346,11 +348,11 @@ def _below(n: int, draw: Bytes) -> int:
 
 
 def _words(token: bytes, block: int, count: int) -> bytes:
-    """Uniform 64-bit words."""
+    """Return uniform 64-bit words as bytes."""
     return hashlib.shake_256(token + block.to_bytes(4, "big")).digest(8 * count)
 
 
 def _normals(words: Iterable[bytes], dim: int) -> Array:
-    """Standard normals from uniform 64-bit words, shape (rows, dim): never 0 and never infinite."""
+    """Return standard normals from 64-bit words, shape (rows, dim): never 0 and never infinite."""
     uniform = np.frombuffer(b"".join(words), dtype="<u8").reshape(-1, dim) >> 12
     return scipy.special.ndtri((uniform + 0.5) * 2.0**-52)

@@ -1,4 +1,4 @@
-"""What a mechanism returns: an unbiased estimate, and the covariance of the noise drawn."""
+"""The result of a mechanism: an unbiased estimate, and the covariance of its noise."""
 
 import json
 import os
@@ -28,9 +28,10 @@ class Release:
     """An unbiased estimate. Everything in it is safe to publish when ``private`` is true.
 
     Attributes:
-        estimate: shape (d,): the mean under replacement, the sum under add/remove.
-        covariance: of the noise actually added; known exactly, it does not depend on the data.
-        privacy: a record of the promise and of what was charged.
+        estimate: the mean under replacement, or the sum under add/remove, shape (d,).
+        covariance: of the noise actually added; it is known exactly and does not depend on the
+            data.
+        privacy: a record of the privacy guarantee and of the budget charged.
         private: False for simulations, whose numbers must not be published.
     """
 
@@ -41,13 +42,13 @@ class Release:
 
     @property
     def standard_deviation(self) -> Array:
-        """Of every coordinate, shape (d,)."""
+        """The standard deviation of every coordinate, shape (d,)."""
         return self.covariance.standard_deviation()
 
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals that hold the truth with probability ``level``, each or all together (Šidák).
+        """Return intervals that contain the truth with probability ``level``, each or all (Šidák).
 
         Returns:
             ``(low, high)``, arrays of shape (d,).
@@ -58,7 +59,7 @@ class Release:
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def contrast(self, weights: ArrayLike) -> Contrast:
-        """``weights @ estimate`` with its standard deviation, correlations included.
+        """Return ``weights @ estimate`` with its standard deviation, correlations included.
 
         Args:
             weights: shape (d,).
@@ -73,21 +74,21 @@ class Release:
         )
 
     def projected(self, domain: AbstractDomain) -> BiasedRelease:
-        """The nearest possible answer: in hull K for means, in the cone over it for sums. BIASED.
+        """Return the nearest possible, BIASED answer: in hull K for means, in its cone for sums.
 
-        The projection mechanism. It costs no privacy, and where n is small it takes much less error
-        than any unbiased answer must have, so that lower bounds on those do not hold for it. Keep
-        the unbiased release for anything that is added up or compared.
+        This is the projection mechanism. It costs no privacy, and where n is small its error is
+        much less than that of any unbiased answer, so the lower bounds on unbiased answers do not
+        hold for it. Keep the unbiased release for anything that is added up or compared.
 
         Args:
-            domain: K, that records come from.
+            domain: the set K that records come from.
 
         Returns:
-            A :class:`BiasedRelease`; of a set whose oracle is slow, after at most 2000 steps.
+            A :class:`BiasedRelease`; where the domain's oracle is slow, after at most 2000 steps.
 
         Raises:
-            ParameterError: a domain of another dimension.
-            NotAvailableError: sums of records that may cancel.
+            ParameterError: the domain has another dimension.
+            NotAvailableError: sums of records may cancel.
 
         Source: Nikolov, Talwar & Zhang (2016), "The geometry of differential privacy: the small
         database and approximate cases"; Nikolov & Tang (2023), Theorems 6 and 7, for what unbiased
@@ -115,7 +116,7 @@ class Release:
         return BiasedRelease(nearby, distance, gap, method, self.private, self.privacy)
 
     def to_json(self) -> str:
-        """Estimate, standard deviations and the privacy record."""
+        """Return estimate, standard deviations and the privacy record as JSON."""
         record = {
             "format": _FORMAT,
             "private": self.private,
@@ -126,7 +127,7 @@ class Release:
         return json.dumps(record, indent=2)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_json` to a new file: all of it or, whatever happens, nothing.
+        """Write :meth:`to_json` to a new file; an interrupted write leaves no file.
 
         Raises:
             OutputError: the file exists, or cannot be written.
@@ -135,16 +136,16 @@ class Release:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], covariance: Covariance) -> "Release":
-        """Read what :meth:`save` wrote.
+        """Read a release that :meth:`save` wrote.
 
         Args:
             path: the file.
-            covariance: of the mechanism that made it: the file has standard deviations only.
+            covariance: that of the mechanism's noise; the file has standard deviations only.
 
         Raises:
-            ParameterError: not a covariance.
+            ParameterError: covariance is not a :class:`Covariance`.
             OutputError: the file cannot be read.
-            CertificateError: not a release, or of other noise than this covariance.
+            CertificateError: the file is not a release, or its noise differs from this covariance.
         """
         if not isinstance(covariance, Covariance):
             raise ParameterError(
@@ -183,6 +184,6 @@ class Release:
             )
         ]
         bound = self.privacy.get("lower_bound")
-        if isinstance(bound, Mapping):  # none under policy graphs
+        if isinstance(bound, Mapping):  # there is no bound under policy graphs
             lines.append(bound["sentence"])
         return "\n".join(lines)

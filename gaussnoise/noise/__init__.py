@@ -1,1 +1,1 @@
-"""The optimal noise: what is solved, the answer, its certificate, and the check of both."""
+"""The optimal noise: the problem, the answer, its certificate, and the check of both."""

@@ -1,4 +1,4 @@
-"""Replacement that leaves some attributes as they are: their joint table is published exactly."""
+"""Replacement that keeps some attributes: their joint table is published exactly."""
 
 from dataclasses import dataclass
 from typing import final
@@ -11,16 +11,17 @@ from ..errors import ParameterError
 @final
 @dataclass(frozen=True)
 class ReplaceWithin:
-    """Neighbouring datasets differ in one record, exchanged for another with some attributes alike.
+    """The relation of data sets that differ in one record, which keeps its public attributes.
 
-    How many records have each combination of those attributes is published exactly, and which one
-    a record has gets no protection at all.
+    The number of records with each combination of these attributes is published exactly, and the
+    combination of a record gets no protection at all.
 
-    The policy graph that joins records of equal public attributes: for marginals in closed form,
-    for products of other bases by the same residuals. What is measured of two records x, y that
-    agree on them differs by ``Σ_T a_T q_T(x, y)``, q_T >= 0 of the other attributes of T, a_T at
-    most the longest columns of the public ones: so patterns of differing attributes leave those
-    out, and residuals of public attributes alone, which nothing moves, are published as they are.
+    This is the policy graph that joins records with equal public attributes. For marginals the
+    optimum has a closed form; for products of other bases the same residuals are used. Two records
+    x, y that agree on the public attributes differ in their measurements by ``Σ_T a_T q_T(x, y)``,
+    where q_T >= 0 depends on the other attributes of T and a_T is at most the longest columns of
+    the public ones. So patterns of differing attributes omit the public ones, and residuals of
+    public attributes alone, which no exchange changes, are published exactly.
 
     Attributes:
         public: sorted positions of the attributes.
@@ -58,5 +59,5 @@ class ReplaceWithin:
 
 
 def public_of(relation: object) -> tuple[int, ...]:
-    """The attributes that a relation leaves as they are."""
+    """Return the attributes that a relation keeps."""
     return relation.public if isinstance(relation, ReplaceWithin) else ()

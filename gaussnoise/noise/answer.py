@@ -1,4 +1,4 @@
-"""From what was found to the answer it is: both ends of the bracket, and how the solve ended."""
+"""The step from a solver's result to an answer: both ends of the bracket, and the status."""
 
 import warnings
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def answer(
     trace: Sequence[Progress],
     tol: float,
 ) -> OptimalNoise:
-    """The one builder of answers; ``unsolved`` says how it ended with a gap wider than ``tol``."""
+    """Build an answer; ``unsolved`` is its status if the gap is wider than ``tol``."""
     if not lower <= upper:
         raise CertificateError(
             f"expected a lower end below the upper one, got {lower!r} > {upper!r}; "
@@ -58,20 +58,20 @@ def answer(
 
 
 def upper_end(covariance: FactorCovariance, p: float, outside: float) -> float:
-    """The error, if what sticks out of the range lies in a box whose sides sum to ``outside``."""
-    # a box costs at most the sum of its sides (Minkowski sum)
+    """Return the error, where members leave the range by a box whose sides sum to ``outside``."""
+    # covering a box costs at most the sum of its sides (Minkowski sum)
     return float((covariance.error(p) + outside) * (1 + ROUNDING_MARGIN))
 
 
 def steps_seen(trace: Sequence[Progress], steps: int, lower: float, upper: float) -> list[Progress]:
-    """The bracket after every step that had one; the last word is that of the checks."""
+    """Return the bracket after every step that had one; the last is that of the checks."""
     if not steps:
         return []
     return [*(now for now in trace if now.lower > 0), Progress(steps, lower, upper)]
 
 
 def how_it_ended(design: Design, most: int = MAX_STEPS) -> Status:
-    """What kept a solve of at most that many steps from the tolerance, if it missed it."""
+    """Return why a solve of at most that many steps missed the tolerance, if it did."""
     if design.interrupted:
         return Status.INTERRUPTED
     if design.inexact:
@@ -80,7 +80,7 @@ def how_it_ended(design: Design, most: int = MAX_STEPS) -> Status:
 
 
 def warned(noise: OptimalNoise, tol: float) -> OptimalNoise:
-    """The same; the caller of the door that calls this hears of a gap wider than ``tol``."""
+    """Return the noise; warn the caller of the public function if its gap is wider than ``tol``."""
     if not noise.gap <= tol:
         spent = f" after {noise.steps} steps" if noise.steps else ""
         warnings.warn(

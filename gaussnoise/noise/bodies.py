@@ -31,15 +31,15 @@ from .tensors import axes_noise, tensor_noise
 
 Array = NDArray[np.float64]
 
-# Points that carry less than this share of the tolerance together are left out of the certificate.
+# Points that together carry less than this share of the tolerance are left out of the certificate.
 _SPARED = 1e-2
-_SHARE = 0.7  # of the tolerance is for the solver; the rest, for what checking adds
+_SHARE = 0.7  # of the tolerance is for the solver; the rest is for what checking adds
 
 
 def body_noise(
     function: str, problem: Problem, tol: float, method: str, watch: Watch
 ) -> OptimalNoise:
-    """The best noise for a set that is known through oracles; ``function`` is named in messages."""
+    """Return the best noise for a set known through oracles; errors name ``function``."""
     if problem.p == 2 and method == "auto":
         known = tensor_noise(problem, tol)
         if known is not None:
@@ -58,14 +58,14 @@ def body_noise(
     covered = still - still if protected == "replace" else still
     center = still._center() if shifted else np.zeros(domain.dim)
     symmetric = center is not None
-    # a set with no known center is solved about a member of it, where coordinates round least
+    # without a known center, measure from a member: there coordinates are rounded least
     origin = covered.support_point(np.zeros(domain.dim)) if center is None else center
     body, size = unit_body(covered, origin)
     design, points, rank = _design(body, p, tol, method, watch.scaled(size), centered=not symmetric)
     members = origin + size * points
     center = np.zeros(domain.dim)
     if shifted:
-        # about the center that will be stored, rounding and all
+        # use the center as it will be stored, with its rounding
         center = shift + (origin if symmetric else origin + size * design.center)
         body = about(covered, center - shift, size, domain._drift(shift))
     factor, longest, outside = _enclosing(design.factor, body)
@@ -75,7 +75,7 @@ def body_noise(
     points, members, weights = points[kept], members[kept], design.weights[kept]
     rows, weights = thinned(points, weights, centered=not symmetric)
     members = members[rows]
-    if shifted and symmetric:  # the measure, and its mirror image about the center
+    if shifted and symmetric:  # the measure and its mirror image about the center
         members = np.vstack([members, origin - size * points[rows]])
         weights = np.tile(weights, 2) / 2
     moved = shift if shifted and shift.any() else None
@@ -90,7 +90,7 @@ def body_noise(
             enclosed = both.enclosure(factor, left_inverse(factor), slack=2)
             sensitivity = min(4.0, (enclosed.longest / longest) ** 2)
     upper = upper_end(covariance, p, size * float(outside.sum()))
-    # members of the certificate may owe something to the rounding of points
+    # the certificate's points were rounded, so they may lie outside the set by that much
     lower = max(certificate.lower_bound() - Body(covered).rounded(p), 0.0)
     return answer(
         problem,
@@ -109,7 +109,7 @@ def body_noise(
 
 
 def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
-    """All but the lightest, which weigh less than ``spared`` together."""
+    """Return which points to keep: all but the lightest, of total weight below ``spared``."""
     order = np.argsort(weights)
     light = np.cumsum(weights[order]) < spared * weights.sum()
     kept = np.ones(len(weights), dtype=bool)
@@ -118,7 +118,7 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """A factor whose ellipsoid, scaled, covers the body but for ``outside``, which is rounding."""
+    """Return a factor whose ellipsoid, scaled, covers the body up to ``outside``, a rounding."""
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
     stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
@@ -131,7 +131,7 @@ def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
 def _design(
     body: Body, p: float, tol: float, method: str, report: Report | None, *, centered: bool
 ) -> tuple[Design, Array, int]:
-    """The best design known, the points of the body its weights are on, and the rank."""
+    """Return the best known design, the points of the body that carry it, and the rank."""
     if method == "auto" and not centered:
         known = closed_form(body, p)
         if known is not None:
@@ -172,7 +172,7 @@ def _design(
 def _factor(
     domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
 ) -> Factor:
-    """One factor of a product, solved after ``spent`` steps; its bracket is not the product's."""
+    """Return one factor of a product, solved after ``spent`` steps; it has no bracket by itself."""
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

@@ -1,4 +1,4 @@
-"""What pictures of an answer say: the problem, the bracket, and what is drawn."""
+"""The words in pictures of an answer: the problem, the bracket, and what is drawn."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -21,7 +21,7 @@ _MOST_WEIGHT = 0.999
 
 
 def problem_text(noise: "OptimalNoise") -> str:
-    """What was asked: the relation and the norm."""
+    """Return the words for the problem: the relation and the norm."""
     relation = {"replace": "one record replaced", "add-remove": "one record added or removed"}
     asked = relation[noise.neighbors] if isinstance(noise.neighbors, str) else str(noise.neighbors)
     return f"{'least ellipsoid around K' if noise.shifted else asked}, p = {_order(noise.p)}"
@@ -32,7 +32,7 @@ def _order(p: float) -> str:
 
 
 def bracket_text(noise: "OptimalNoise") -> str:
-    """Both ends, rounded outwards to as many digits as their gap deserves."""
+    """Return both ends, rounded outwards to as many digits as their gap justifies."""
     if noise.gamma == 0:
         return "γ = 0"
     digits = (
@@ -44,7 +44,7 @@ def bracket_text(noise: "OptimalNoise") -> str:
 
 
 def set_name(noise: "OptimalNoise") -> str:
-    """The set that is covered."""
+    """Return the words for the set that is covered."""
     if noise.shifted:
         name = "K"
     elif isinstance(noise.neighbors, PolicyGraph):
@@ -56,7 +56,7 @@ def set_name(noise: "OptimalNoise") -> str:
 
 
 def ball_name(noise: "OptimalNoise", radii: tuple[float, float] | None) -> str:
-    """The ball, and what it costs against the optimum."""
+    """Return the words for the least ball, and for its cost relative to the optimum."""
     if radii is None:
         return "plain spherical noise: no bound at this size"
     name = f"plain spherical noise: ball of radius {radii[1]:.3g}"
@@ -75,7 +75,7 @@ def _times(ratio: float) -> str:
 
 
 def certificate_name(certificate: Certificate) -> str:
-    """The certificate, and why it has no points if it has none."""
+    """Return the words for the certificate, and why no points are drawn if it lists none."""
     if isinstance(certificate, PointCertificate):
         shares = np.cumsum(np.sort(certificate.weights)[::-1]) / certificate.weights.sum()
         count = 1 + int(np.count_nonzero(shares < _MOST_WEIGHT))
@@ -88,7 +88,7 @@ def certificate_name(certificate: Certificate) -> str:
 
 
 def coordinate_name(domain: AbstractDomain, coordinate: int) -> str:
-    """A coordinate, for the axis."""
+    """Return the name of a coordinate, for the axis."""
     if not isinstance(domain, Marginals):
         return f"coordinate {coordinate}"
     S, cell = cell_of(domain, coordinate)
@@ -98,7 +98,7 @@ def coordinate_name(domain: AbstractDomain, coordinate: int) -> str:
 
 
 def cell_of(domain: Marginals, coordinate: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The subset whose table holds a coordinate, and the codes of its cell."""
+    """Return the subset whose table holds a coordinate, and the codes of its cell."""
     starts = np.cumsum([0, *map(domain.cells, domain.subsets)])
     k = int(np.searchsorted(starts, coordinate, side="right")) - 1
     S = domain.subsets[k]

@@ -1,4 +1,4 @@
-"""A solver's bracket, step by step."""
+"""The picture of a solver's bracket, step by step."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _MOST_MARKERS = 60
-_HIGHEST = 2.5  # answers; the first steps of a solver would flatten the rest
+_HIGHEST = 2.5  # times the answer; the first steps of a solver would flatten the rest
 
 
 def plot_convergence(noise: "OptimalNoise") -> "Figure":
-    """Both certified ends at every step of the solver, beside the gap that they leave.
+    """Draw both certified ends at every step of the solver, beside the gap between them.
 
     Args:
         noise: an answer of an iterative method, with its trace.
@@ -32,7 +32,7 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
         A matplotlib Figure; save it with ``.savefig(path)``.
 
     Raises:
-        ParameterError: there is no trace: a closed form, or an answer from a file.
+        ParameterError: the answer has no trace: it is a closed form, or was read from a file.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
             "hint: solve again by an iterative method"
         )
     steps = np.array([now.steps for now in noise.trace])
-    # what was proved once stays proved
+    # what was proved at a step stays proved
     lower = np.maximum.accumulate([now.lower for now in noise.trace])
     upper = np.minimum.accumulate([now.upper for now in noise.trace])
     figure = Figure(figsize=(10, 5.2), layout="constrained")
@@ -70,7 +70,7 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
 
 
 def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: Array) -> None:
-    """Both ends, relative to the answer; steps that are far off leave the frame."""
+    """Draw both ends relative to the answer; steps that are far off leave the frame."""
     known = np.isfinite(upper)
     axes.fill_between(
         steps[known], lower[known], upper[known], step="post", color=OURS, alpha=0.12, lw=0
@@ -87,7 +87,7 @@ def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: A
 def _draw_gaps(
     axes: "Axes", noise: "OptimalNoise", steps: NDArray[np.int64], lower: Array, upper: Array
 ) -> None:
-    """The relative gap, and how much of it each end is to blame for, on a logarithmic axis."""
+    """Draw the relative gap, and the part of it due to each end, on a logarithmic axis."""
     with np.errstate(divide="ignore"):
         gaps = {
             "gap": (upper / lower - 1, "0.6", "-", 4),
@@ -109,11 +109,11 @@ def _draw_gaps(
         axes.axhline(noise.gap, color="0.5", lw=0.8, ls=":", label=f"final gap {noise.gap:.1e}")
         shown.append(noise.gap)
     axes.set_yscale("log")
-    if shown:  # matplotlib rounds equal numbers apart, and would leave them no height
+    if shown:  # rounding inside matplotlib gives equal numbers limits of no height
         axes.set_ylim(min(shown) / 2, max(shown) * 2)
     axes.set_ylabel("relative gap")
 
 
 def _steps(count: int) -> dict[str, Any]:
-    """A line that keeps its value until the next step, with a mark at each while they are few."""
+    """Return the style of a line that is constant between steps, with marks if these are few."""
     return {"drawstyle": "steps-post", "marker": "o" if count <= _MOST_MARKERS else "", "ms": 3}

@@ -1,4 +1,4 @@
-"""Covariance matrices, stored as what they are made of: feasibility is checked on those numbers."""
+"""Covariance matrices, stored by their parts: feasibility is checked on these numbers."""
 
 import abc
 from dataclasses import dataclass
@@ -19,41 +19,41 @@ Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a header for JSON, an
 
 
 class Covariance(abc.ABC):
-    """A positive semidefinite matrix M of shape (dim, dim); dense only when asked."""
+    """A positive semidefinite matrix M of shape (dim, dim); it is dense only when asked."""
 
     __array_ufunc__ = None
 
     @property
     @abc.abstractmethod
     def dim(self) -> int:
-        """Number of coordinates d."""
+        """The number of coordinates d."""
 
     @abc.abstractmethod
     def standard_deviation(self) -> Array:
-        """Square roots of the diagonal, shape (dim,)."""
+        """Return the square roots of the diagonal, shape (dim,)."""
 
     @abc.abstractmethod
     def factor(self) -> Array:
-        """A matrix L, shape (dim, r), with ``M = L @ L.T``."""
+        """Return a matrix L, shape (dim, r), with ``M = L @ L.T``."""
 
     @abc.abstractmethod
     def _multiply(self, x: Array) -> Array:
-        """M @ x for x of shape (dim, k)."""
+        """Return M @ x for x of shape (dim, k)."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """``(dim, dim)``."""
+        """The shape ``(dim, dim)``."""
         return (self.dim, self.dim)
 
     def diagonal(self) -> Array:
-        """Variances, shape (dim,)."""
+        """Return the variances, shape (dim,)."""
         return self.standard_deviation() ** 2
 
     def toarray(self) -> Array:
-        """The dense matrix.
+        """Return the dense matrix.
 
         Raises:
-            DomainTooLargeError: it would need more than a gigabyte.
+            DomainTooLargeError: the matrix would need more than a gigabyte.
         """
         self._check_dense(self.dim**2)
         L = self.factor()
@@ -74,11 +74,11 @@ class Covariance(abc.ABC):
         return self._multiply(x.reshape(self.dim, -1)).reshape(x.shape)
 
     def error(self, p: float) -> float:
-        """``‖sd(M)‖_p``: root total variance at p = 2, largest standard deviation at p = ∞."""
+        """Return ``‖sd(M)‖_p``: root total variance at p = 2, largest deviation at p = ∞."""
         return norm(self.standard_deviation(), p)
 
     def encode(self) -> Stored:
-        """Its numbers, for a file."""
+        """Return the covariance's numbers, for a file."""
         raise CovarianceError(
             f"save: expected a covariance that can be stored, got {type(self).__name__}"
         )
@@ -87,7 +87,7 @@ class Covariance(abc.ABC):
     def decode(
         cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> Self:
-        """What :meth:`encode` wrote, for this domain; from anyone, and not checked yet."""
+        """Return the covariance that :meth:`encode` wrote: not trusted, not checked yet."""
         raise CovarianceError(f"load: expected a covariance that can be stored, got {cls.__name__}")
 
     def _check_dense(self, entries: int) -> None:
@@ -101,9 +101,9 @@ class Covariance(abc.ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class FactorCovariance(Covariance, PickledByArguments):
-    """``M = scale² · L @ L.T`` with the entries of L near one.
+    """A covariance ``M = scale² · L @ L.T``, where the entries of L are near one.
 
-    So scales of 1e±150 neither under- nor overflow.
+    The separate scale lets sizes of 1e±150 neither under- nor overflow.
 
     >>> FactorCovariance(np.array([[3.0], [4.0]]), 2.0).standard_deviation()
     array([6., 8.])

@@ -1,4 +1,4 @@
-"""The dual norms γ₂* and γ_F*: Grothendieck's programme, by cvxpy, certified without it."""
+"""The dual norms γ₂* and γ_F*: Grothendieck's programme by cvxpy, certified without it."""
 
 import contextlib
 import math
@@ -21,8 +21,8 @@ from .factorize import asked_norm, check_matrix, warn_of_gap
 Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
 
-# Eigenvalues of the solver's Gram matrix below this fraction of the largest are its tolerance, not
-# directions.
+# Eigenvalues of the solver's Gram matrix below this fraction of the largest come from its
+# tolerance; they are not directions.
 _NEGLIGIBLE = 1e-12
 _CLARABEL_ORDER, _LARGEST_ORDER = 40, 600
 # SCS stops at 1e-4 on its own; 1e-9 leaves certified gaps of 1e-9 (40 x 30) at little cost.
@@ -35,12 +35,12 @@ def dual_norm(
     tol: float = 1e-6,
     solver: Solver | Literal["auto"] = "auto",
 ) -> "DualNorm":
-    r"""The dual norm ``γ_(p)*(A) = max { Σ A_ij B_ij : γ_(p)(B) <= 1 } = max Σ A_ij <u_i, v_j>``.
+    r"""Return the dual norm ``γ_(p)*(A) = max { Σ A_ij B_ij : γ_(p)(B) <= 1 }``, certified.
 
-    The vectors have ``‖v_j‖ <= 1`` and ``‖(‖u_i‖)_i‖_p <= 1``: unit vectors at p = ∞, which is
-    Grothendieck's semidefinite relaxation of ``max Σ ±A_ij±`` and within his constant (< 1.7823) of
-    it. Dually, with weights as in :class:`Witness`, ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``, an
-    operator norm.
+    It equals ``max Σ A_ij <u_i, v_j>`` over vectors with ``‖v_j‖ <= 1`` and ``‖(‖u_i‖)_i‖_p <= 1``.
+    At p = ∞ these are unit vectors: Grothendieck's semidefinite relaxation of ``max Σ ±A_ij±``,
+    within his constant (< 1.7823) of it. Dually, with weights as in :class:`Witness`, ``γ_(p)*(A) =
+    min ‖W^{-1/2} A Λ^{-1/2}‖``, an operator norm.
 
     The solver only proposes: the lower end is recomputed from the normalised vectors, and the upper
     end from the weights by singular values.
@@ -56,8 +56,9 @@ def dual_norm(
         A :class:`DualNorm`; ``float(...)`` is the lower end, attained by its vectors.
 
     Raises:
-        ParameterError: not a finite real matrix, unknown error or solver, tol outside (0, 1).
-        DomainTooLargeError: more than 600 rows and columns, a matter of hours.
+        ParameterError: A is not a finite real matrix, error or solver is unknown, or tol is outside
+            (0, 1).
+        DomainTooLargeError: A has more than 600 rows and columns, which would take hours.
         NotAvailableError: cvxpy or the solver is not installed.
 
     Warns:
@@ -95,7 +96,8 @@ def dual_norm(
     gram, proposed = _solve(unit, p, solver)
     U, V = _vectors(unit, gram, p)
     lower = float(np.sum(U * (unit @ V)) * (1 - ROUNDING_MARGIN))
-    # the solver's weights, or what stationarity makes of its vectors: better where weights are tiny
+    # take the better of the solver's weights and those that stationarity gives for its vectors: the
+    # latter are better where weights are tiny
     queries = np.linalg.norm(unit @ V, axis=1)
     stationary = (
         queries ** ((p - 2) / (p - 1) if p < math.inf else 1.0),
@@ -122,7 +124,7 @@ def dual_norm(
 @final
 @dataclass(frozen=True, eq=False)
 class DualNorm:
-    """``value <= γ_(p)*(A) <= upper``, with both proofs; made by :func:`gaussnoise.dual_norm`.
+    """Proven bounds ``value <= γ_(p)*(A) <= upper``; made by :func:`gaussnoise.dual_norm`.
 
     Attributes:
         p: the norm of the error.
@@ -134,7 +136,7 @@ class DualNorm:
         right: vectors v_j as rows, shape (cells, k), of length at most one.
         query_weights: w, shape (queries,), as in :class:`Witness`; zero for zero rows.
         cell_weights: λ, shape (cells,), a probability vector; zero for zero columns.
-        solver: which one proposed them.
+        solver: the solver that proposed them.
     """
 
     p: float
@@ -152,12 +154,12 @@ class DualNorm:
 
     @property
     def lower(self) -> float:
-        """The same as ``value``."""
+        """The lower end, ``value``."""
         return self.value
 
     @property
     def gap(self) -> float:
-        """``upper / value − 1``; zero when both are."""
+        """The gap ``upper / value − 1``; zero when both are zero."""
         if self.upper == 0:
             return 0.0
         return self.upper / self.value - 1 if self.value > 0 else math.inf
@@ -173,7 +175,7 @@ class DualNorm:
 
 
 def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Array]]:
-    """A Gram matrix of the v_j and weights (d_u, d_v), unrepaired, from the dual programme.
+    """Return a Gram matrix of the v_j and weights (d_u, d_v) from the dual programme, unrepaired.
 
     ``min (‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is positive
     semidefinite; the Gram matrix of all vectors is its multiplier. At p = 2, d_u is constant, and
@@ -191,10 +193,10 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
         )
     q, n = A.shape
     core = np.linalg.qr(A)[1] if p == 2 and q > n else A
-    conjugate: Any = dual_order(p)  # cvxpy's stubs say int
+    conjugate: Any = dual_order(p)  # cvxpy's type stubs say int
     d_u, d_v = cp.Variable(1 if p == 2 else len(core)), cp.Variable(n)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an inaccurate solution is a proposal like any other
+        warnings.simplefilter("ignore")  # an inaccurate solution is a proposal too
         cost = cp.sum(d_u) if p in (2, math.inf) else cp.pnorm(d_u, conjugate)
         diagonal = cp.diag(d_u if p > 2 else d_u * np.ones(len(core)))
         constraint = cp.bmat([[diagonal, -core], [-core.T, cp.diag(d_v)]]) >> 0
@@ -212,7 +214,7 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
-    """Unit vectors v_j from a Gram matrix, and the u_i that are best beside them."""
+    """Return unit vectors v_j from a Gram matrix, and the best u_i for them."""
     eigenvalues, axes = np.linalg.eigh((gram + gram.T) / 2)
     kept = eigenvalues > _NEGLIGIBLE * eigenvalues[-1]
     V = axes[:, kept] * np.sqrt(eigenvalues[kept])
@@ -221,14 +223,14 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
     V /= np.linalg.norm(V, axis=1)[:, None] * (1 + ROUNDING_MARGIN / 4)
     Y = A @ V
     lengths = np.linalg.norm(Y, axis=1)
-    # Hölder: sizes in proportion to ‖y_i‖^{1/(p−1)}
+    # by Hölder's inequality the best lengths are proportional to ‖y_i‖^{1/(p−1)}
     sizes = lengths ** (1 / (p - 1))
     sizes /= norm(sizes, p) * (1 + ROUNDING_MARGIN / 4)
     return Y * np.where(lengths > 0, sizes / np.where(lengths > 0, lengths, 1.0), 0.0)[:, None], V
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
-    """The upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` from positive, normalised weights, and these."""
+    """Return the bound ``‖W^{-1/2} A Λ^{-1/2}‖``, with the positive, normalised weights used."""
     w, cells = (np.maximum(d, EPS * d.max()) for d in (queries, cells))
     w = w / dual_ball_norm(w, p)
     cells = cells / cells.sum()

@@ -1,4 +1,4 @@
-"""From a solver's factor to an ellipsoid that covers its set, rounding included."""
+"""The step from a solver's factor to an ellipsoid that covers its set, rounding included."""
 
 import math
 
@@ -10,13 +10,13 @@ from .sensitivity import Covered, largest_pair
 
 Array = NDArray[np.float64]
 
-# Points farther than this outside the factor's range, relative to their sizes, betray rows short of
-# digits.
+# Points farther than this outside the factor's range, relative to their sizes, show that some rows
+# have too few digits.
 _ROUGH = 1e-13
 
 
 def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
-    """A factor whose ellipsoid, scaled, covers the target, and the target's proven lengths."""
+    """Return a factor whose ellipsoid, scaled, covers the target, and its proven lengths."""
     sizes = np.maximum(target.points.max(axis=0), -target.points.min(axis=0))
     whitened = whiten(factor, target.points)
     if (whitened.outside > _ROUGH * sizes).any():
@@ -35,14 +35,14 @@ def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
 
 
 def pair_sensitivity(whitened: Whitened, longest: float) -> float:
-    """What replacing a record costs once the longest of the points has length one."""
+    """Return the squared sensitivity of replacement, once the longest point has length one."""
     return min(largest_pair(whitened) / longest**2, 4.0) if longest > 0 else 0.0
 
 
 def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
-    """A factor that also covers what sticks out, little, along the coordinates ``stuck``.
+    """Return a factor that also covers the small box outside its range, on coordinates ``stuck``.
 
-    E(M) + E(D) lies in E((1+t) M + (1+1/t) D); D is an ellipsoid around the box of what sticks out.
+    For t > 0, E(M) + E(D) lies in E((1+t) M + (1+1/t) D); D is an ellipsoid around the box.
     """
     t = 1e-8
     box = np.diag(np.where(stuck, outside, 0.0) * math.sqrt(stuck.sum() * (1 + 1 / t)))[:, stuck]
@@ -51,6 +51,6 @@ def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
         return wide
     heights = np.abs(wide).max(axis=1)
     heights[heights == 0] = 1
-    # M = wide wide' again, as a square factor, every row to its own precision
+    # return to a square factor with M = wide wide', scaled so that every row keeps its precision
     _, triangle = np.linalg.qr((wide / heights[:, None]).T)
     return triangle.T * heights[:, None]

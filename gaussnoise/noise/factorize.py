@@ -29,13 +29,13 @@ from .structure import Piece, pieces, runs, table
 
 Array = NDArray[np.float64]
 
-# Uniform weights are called optimal when they close the certificate this far: what rounding margins
-# leave over at order 4096 (1e-11 at 1024). A Hadamard matrix of order 1024 with one sign changed
-# ends at 2e-7.
+# Uniform weights are called optimal when their certificate closes to this gap, which is what
+# rounding margins leave at order 4096 (1e-11 at 1024). A Hadamard matrix of order 1024 with one
+# changed sign has a gap of 2e-7.
 _CLOSED = 1e-10
-# Beyond these, factors and products of norms would over- or underflow.
+# Beyond these sizes, factors and products of norms would over- or underflow.
 _LARGEST, _SMALLEST = 1e300, 1e-300
-_COLUMNS = 512  # of an extended-precision product, at a time
+_COLUMNS = 512  # columns of an extended-precision product that are computed at a time
 
 
 def factorize(
@@ -43,7 +43,7 @@ def factorize(
     error: str | float = "max",
     tol: float = 1e-6,
 ) -> "Factorization":
-    r"""The best factorization ``A = L R``, and a proof that no other is better.
+    r"""Return the best factorization ``A = L R``, and a proof that no other is better.
 
     ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``, with ``‖L‖_p`` the p-norm of the row norms of L
     and ``‖R‖`` the largest column norm of R. Answering the queries A by measuring R with Gaussian
@@ -71,10 +71,10 @@ def factorize(
     Hadamard matrices and orbits of a symmetry group.
 
     Raises:
-        ParameterError: not a finite real matrix of one row and column at least, entries beyond
-            1e±300, unknown error, tol outside (0, 1).
-        CovarianceError: dependent queries whose sizes differ so much (1e5 and more) that rounding
-            of one hides another.
+        ParameterError: A is not a finite real matrix of at least one row and column, has entries
+            beyond 1e±300, the error is unknown, or tol is outside (0, 1).
+        CovarianceError: the queries are dependent and differ so much in size (1e5 and more) that
+            rounding of one hides another.
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``.
@@ -114,23 +114,23 @@ def factorize(
 @final
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """Why no factorization is better (Nikolov & Tang 2023, Theorem 26).
+    """Dual weights that prove that no factorization is better (Nikolov & Tang 2023, Theorem 26).
 
-    ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*``.
+    They prove ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*``.
 
     Attributes:
         query_weights: w, diagonal of W, shape (queries,), nonnegative; ones at p = 2, of sum one at
-            p = ∞, otherwise of unit norm ``‖w‖_{p/(p−2)}``. Queries of large weight are the ones
-            that cost.
-        cell_weights: λ, diagonal of Λ, shape (cells,), a probability vector. Cells of large weight
-            are hard to hide.
+            p = ∞, otherwise of unit norm ``‖w‖_{p/(p−2)}``. Queries with large weights cause most
+            of the error.
+        cell_weights: λ, diagonal of Λ, shape (cells,), a probability vector. Cells with large
+            weights are hard to hide.
     """
 
     query_weights: Array
     cell_weights: Array
 
     def lower_bound(self, A: ArrayLike) -> float:
-        """The nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed, less a margin for rounding.
+        """Return the nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed, minus a rounding margin.
 
         Args:
             A: shape (queries, cells).
@@ -171,10 +171,10 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _LongPart:
-    """The factorization of a workload over time of more ticks than are written out.
+    """The factorization of a workload over time with too many ticks to write out.
 
-    ``A = L R`` with ``L = M^½`` and ``R = M^-½ A``, M the noise's covariance, which is known by its
-    weights: rows of L are as long as standard deviations, squared columns of R are leverages, and
+    ``A = L R`` with ``L = M^½`` and ``R = M^-½ A``, where M is the noise's covariance, known by its
+    weights. Rows of L are as long as standard deviations, squared columns of R are leverages, and
     both have proven bounds.
     """
 
@@ -215,7 +215,7 @@ class _LongPart:
 @final
 @dataclass(frozen=True, eq=False)
 class Factorization(PickledByArguments):
-    """``A ≈ left @ right`` with both ends of γ_(p)(A); made by :func:`gaussnoise.factorize`.
+    """A factorization ``A ≈ left @ right`` with bounds on γ_(p)(A), by :func:`factorize`.
 
     Guarantees, on the stored numbers: the columns of ``right`` have length at most one,
     ``lower <= γ_(p)(A) <= value``, and ``value`` is the p-norm of the row lengths of ``left`` times
@@ -223,10 +223,10 @@ class Factorization(PickledByArguments):
     for rounding.
 
     Attributes:
-        matrices: what was factorized, as given; one matrix, or the Kronecker factors. A workload
-            over time of more than 1024 ticks is itself.
+        matrices: the matrices that were factorized, as given: one, or the Kronecker factors. A
+            workload over time of more than 1024 ticks is kept as such.
         p: the norm of the error.
-        tol: the gap that was asked for.
+        tol: the requested relative gap.
         parts: one factorization for each Kronecker factor, given or found.
     """
 
@@ -237,7 +237,7 @@ class Factorization(PickledByArguments):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """``(queries, cells)``."""
+        """The shape ``(queries, cells)``."""
         sizes = [
             (M.ticks, M.ticks) if isinstance(M, StreamWorkload) else M.shape for M in self.matrices
         ]
@@ -245,31 +245,31 @@ class Factorization(PickledByArguments):
 
     @property
     def value(self) -> float:
-        """Upper end of the bracket: what the stored factors attain."""
+        """The upper end of the bracket, which the stored factors attain."""
         return _multiplied([part.value for part in self.parts], +1)
 
     @property
     def lower(self) -> float:
-        """Lower end of the bracket, proved by ``witness``."""
+        """The lower end of the bracket, proved by ``witness``."""
         return _multiplied([part.lower for part in self.parts], -1)
 
     @property
     def gap(self) -> float:
-        """``value / lower − 1``: how much better a factorization could be; zero at zero."""
+        """The gap ``value / lower − 1``, a bound on any improvement; zero if both ends are zero."""
         if self.value == 0:
             return 0.0
         return self.value / self.lower - 1 if self.lower > 0 else math.inf
 
     @property
     def residual(self) -> float:
-        """Largest entry of ``A − left @ right``, relative to A's; a bound for products."""
+        """The largest entry of ``A − left @ right`` relative to A's; for products, a bound."""
         if len(self.parts) == 1:
             return self.parts[0].residual
         return math.expm1(math.fsum(math.log1p(part.residual) for part in self.parts))
 
     @property
     def method(self) -> str:
-        """Which route was taken, and why."""
+        """The route that was taken, and why."""
         methods = [part.method for part in self.parts]
         if len(methods) == 1:
             return methods[0]
@@ -278,7 +278,7 @@ class Factorization(PickledByArguments):
 
     @cached_property
     def left(self) -> Array:
-        """L, shape (queries, k).
+        """The factor L, shape (queries, k).
 
         Raises:
             DomainTooLargeError: a Kronecker product of more than 2^27 entries, or a workload over
@@ -288,7 +288,7 @@ class Factorization(PickledByArguments):
 
     @cached_property
     def right(self) -> Array:
-        """R, shape (k, cells), columns of length at most one: a strategy of unit sensitivity.
+        """The factor R, shape (k, cells), with columns of length at most one: unit sensitivity.
 
         Raises:
             DomainTooLargeError: a Kronecker product of more than 2^27 entries, or a workload over
@@ -298,15 +298,15 @@ class Factorization(PickledByArguments):
 
     @cached_property
     def witness(self) -> Witness:
-        """The dual weights behind ``lower``."""
+        """The dual weights that prove ``lower``."""
         queries = _kronecker([part.witness.query_weights for part in self.parts])
         return Witness(queries, _kronecker([part.witness.cell_weights for part in self.parts]))
 
     @cached_property
     def noise(self) -> OptimalNoise:
-        """``optimal_noise`` of the columns of A under "add-remove".
+        """The ``optimal_noise`` of the columns of A under "add-remove".
 
-        Structured matrices solve for it when first asked.
+        For structured matrices it is solved at the first access.
 
         Raises:
             DomainTooLargeError: a Kronecker product of more than 2^27 entries.
@@ -337,7 +337,7 @@ class Factorization(PickledByArguments):
 
 
 def warn_of_gap(function: str, gap: float, tol: float, certain: str) -> None:
-    """Tell the caller of a door of a gap that is wider than asked for."""
+    """Warn the caller of a public function of a gap wider than requested."""
     if gap > tol:
         message = (
             f"{function}: certified gap {gap:.2g}, wider than tol={tol:g}; {certain} all the same"
@@ -346,7 +346,7 @@ def warn_of_gap(function: str, gap: float, tol: float, certain: str) -> None:
 
 
 def asked_norm(function: str, error: object, tol: object) -> float:
-    """The exponent p that ``error`` names, or a ParameterError; also where ``tol`` is no gap."""
+    """Return the exponent p that ``error`` names; refuse other errors, and a bad ``tol``."""
     if not isinstance(tol, float) or not 0 < tol < 1:
         raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
     if isinstance(error, str):
@@ -360,7 +360,7 @@ def asked_norm(function: str, error: object, tol: object) -> float:
 
 
 def check_matrix(function: str, A: object) -> Array:
-    """``A`` as a read-only copy in float64, or a ParameterError."""
+    """Return ``A`` as a read-only copy in float64; raise ParameterError if it is not a matrix."""
     try:
         array = np.asarray(A)
     except ValueError:
@@ -368,7 +368,7 @@ def check_matrix(function: str, A: object) -> Array:
             f"{function}: expected a matrix, got rows of different lengths; "
             "hint: every Kronecker factor must be a matrix"
         ) from None
-    if hasattr(A, "toarray") and not array.ndim:  # scipy's sparse matrices are objects to numpy
+    if hasattr(A, "toarray") and not array.ndim:  # numpy sees scipy's sparse matrices as objects
         raise ParameterError(
             f"{function}: expected a dense matrix, got {type(A).__name__}; hint: A.toarray()"
         )
@@ -398,7 +398,7 @@ def check_matrix(function: str, A: object) -> Array:
 
 
 def _factor(M: object) -> Array | StreamWorkload:
-    """A Kronecker factor as a matrix, or as a workload over time that is not written out."""
+    """Return a Kronecker factor as a matrix, or as a long workload over time, not written out."""
     return M if isinstance(M, StreamWorkload) and not is_written_out(M) else _written_out(M)
 
 
@@ -407,7 +407,7 @@ def _written_out(M: object) -> Array:
 
 
 def _listed(A: object) -> Sequence[object]:
-    """The matrices of a list of matrices; anything else, rows of numbers included, by itself."""
+    """Return a list of matrices as it is; put anything else, rows of numbers too, in a list."""
     if isinstance(A, StreamProduct):
         return [K if isinstance(K, StreamWorkload) else K.to_finite_set().points.T for K in A.parts]
     try:
@@ -416,13 +416,13 @@ def _listed(A: object) -> Sequence[object]:
             and len(A) > 0
             and all(isinstance(M, StreamWorkload) or np.ndim(M) == 2 for M in A)
         )
-    except ValueError:  # a ragged row: no matrix either way
+    except ValueError:  # a ragged row: not a matrix in either case
         listed = False
     return A if listed and isinstance(A, list | tuple) else [A]
 
 
 def _multiplied(bounds: list[float], side: int) -> float:
-    """Product of bounds, each in turn, rounded towards the safe side."""
+    """Return the product of lower (side −1) or upper (+1) bounds, rounded to the safe side."""
     if len(bounds) == 1 or 0 in bounds:
         return min(bounds)
     exponent = sum(math.frexp(bound)[1] for bound in bounds)
@@ -434,7 +434,7 @@ def _multiplied(bounds: list[float], side: int) -> float:
 
 
 def _kronecker(factors: Sequence[Array]) -> Array:
-    """The Kronecker product, scales apart so that 1e200 ⊗ 1e−200 survives; at most a gigabyte."""
+    """Return the Kronecker product, at most a gigabyte; scales apart, as for 1e200 ⊗ 1e−200."""
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)
@@ -454,7 +454,7 @@ def _kronecker(factors: Sequence[Array]) -> Array:
 
 
 def _exponent(array: Array) -> int:
-    """Exponent e with ``2^(e−1) <= max |array| < 2^e``; scaling by powers of two rounds nothing."""
+    """Return e with ``2^(e−1) <= max |array| < 2^e``; scaling by powers of two rounds nothing."""
     return math.frexp(float(np.abs(array).max(initial=0.0)))[1]
 
 
@@ -499,7 +499,7 @@ def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part 
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
         noise = optimal_noise(workload, p, neighbors="add-remove", tol=tol)
     certificate = noise.certificate
-    if not isinstance(certificate, StreamCertificate):  # too many bands for linear time
+    if not isinstance(certificate, StreamCertificate):  # too many bands for the linear-time route
         return _part(Piece(_written_out(workload)), p, tol)
     witness = Witness(certificate.coordinate_weights, certificate.weights)
     return _LongPart(workload, noise, witness)
@@ -508,11 +508,11 @@ def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part 
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
-    """The general route: the optimal covariance ``M = L L'`` of the columns, and these in L."""
+    """Return the general solution: the optimal ``M = L L'`` of the columns, and these in L."""
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
-        # the tenth is for the residual and the margins
+        # a tenth of the tolerance is kept for the residual and the margins
         columns = FiniteSet.from_workload(A[rows]) if domain is None else domain
         noise = optimal_noise(columns, p, neighbors="add-remove", tol=0.9 * tol)
     certificate = noise.certificate
@@ -533,7 +533,7 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """The polar factors ``U S^½``, ``S^½ V'`` of A, optimal if rows and columns are even."""
+    """Return the polar factors ``U S^½``, ``S^½ V'`` of A, optimal if rows and columns are even."""
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()
@@ -541,7 +541,7 @@ def _at_uniform_weights(A: Array, p: float) -> _Part:
     scale = math.sqrt(rows.sum() ** -dual_power(p) / columns.sum())
     rounding = 8 * len(singular) * EPS * singular[0]
     lower = float(scale * max(singular.sum() - rounding, 0.0) * (1 - ROUNDING_MARGIN))
-    # below this, a direction is the rounding of the others
+    # a singular value below this is only rounding of the others
     kept = singular > 4 * EPS * singular[0] * math.sqrt(max(A.shape))
     roots = np.sqrt(singular[kept])
     left, right = _bounded(U[:, kept] * roots, roots[:, None] * Vt[kept])
@@ -551,7 +551,7 @@ def _at_uniform_weights(A: Array, p: float) -> _Part:
 
 
 def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
-    """The same product with the columns of the stored ``right`` no longer than one."""
+    """Return the same product with columns of the stored ``right`` of length at most one."""
     longest = np.linalg.norm(right, axis=0).max() * (1 + ROUNDING_MARGIN / 2)
     return left * longest, right / longest
 
@@ -559,9 +559,9 @@ def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
 def _attained(
     A: Array, left: Array, right: Array, p: float, precision: type = np.float64
 ) -> tuple[float, float]:
-    """Upper bound on γ_(p)(A) from stored factors, and the largest residual relative to A.
+    """Return an upper bound on γ_(p)(A) from stored factors, and the largest relative residual.
 
-    The residual E, and what rounding hides of it, is factorized as E·I: its row norms are added.
+    The residual E, with a bound on its rounding, counts as factorized E·I: its row norms are added.
     """
     n = A.shape[1]
     wide = left.astype(precision)
@@ -577,7 +577,7 @@ def _attained(
 
 
 def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
-    """A group-circulant, ``A[g, h] = f(g − sign·h)``: so are its polar factors, found by FFT.
+    """Return the polar factors, found by FFT, of a group-circulant ``A[g, h] = f(g − sign·h)``.
 
     The group permutes rows and columns transitively, so uniform weights are optimal: γ_(p) = n^{1/p
     − 1} Σ|f̂|.
@@ -593,10 +593,10 @@ def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Par
         (first_left * longest)[table(orders, 1)],
         (first_right / longest)[table(orders, sign)],
     )
-    # the stored product is exactly group-circulant: its first row tells all
+    # the stored product is exactly group-circulant: its first row determines all rows
     row_value, residual = _attained(A[:1], left[:1], right, p, precision=np.longdouble)
-    # FFT errors are relative to the Euclidean norm (Higham 2002, Theorem 24.2); √n carries them to
-    # the sum
+    # FFT errors are relative to the Euclidean norm (Higham 2002, Theorem 24.2); the factor √n
+    # bounds the sum
     margin = ROUNDING_MARGIN + 32 * EPS * math.log2(2 * n) * math.sqrt(n)
     lower = float(n ** (1 / p - 1) * sizes.sum() * (1 - margin))
     group = " x ".join(f"Z_{m}" + (f"^{k}" if k > 1 else "") for m, k in runs(orders))

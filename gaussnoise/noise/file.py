@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .optimal_noise import OptimalNoise
 
 _FORMAT = "gaussnoise.noise/4"
-_DOMAIN = "domain."  # before the names of the arrays that a domain is made of
+_DOMAIN = "domain."  # prefix of the names of a domain's arrays
 INTEGERS = ("policy_edges", "certificate_rows", "patterns", "contrasts", "participations")
 _SCALARS = (
     "p",
@@ -56,13 +56,13 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
 
 
 def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
-    """Everything in an answer: a header for JSON, and arrays."""
+    """Return everything in an answer: a header for JSON, and arrays."""
     header: dict[str, Any] = {name: getattr(noise, name) for name in _SCALARS}
     header["status"] = noise.status.name
     arrays: Arrays = {"center": noise.center}
     if not (
         any(noise.center.strides) or noise.center[:1].any()
-    ):  # one zero stands for all, in memory as well
+    ):  # one zero stands for all of them, in memory as well
         header["center"], arrays = "zeros", {}
     if isinstance(noise.neighbors, PolicyGraph):
         header["neighbors"] = "policy graph"
@@ -83,7 +83,7 @@ def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
 
 
 def read(path: str | os.PathLike[str]) -> "OptimalNoise":
-    """What :func:`write` stored, verified."""
+    """Return the answer that :func:`write` stored, verified."""
     try:
         noise = verified(rebuilt(*read_arrays(path, _FORMAT, INTEGERS)))
     except (CertificateError, OutputError):
@@ -98,14 +98,14 @@ def read(path: str | os.PathLike[str]) -> "OptimalNoise":
 
 
 def verified(noise: "OptimalNoise") -> "OptimalNoise":
-    """The answer, once it is recomputed; numbers that overflow on the way fail there."""
+    """Return the answer once it is verified; numbers that overflow on the way are refused there."""
     with np.errstate(all="ignore"):
         noise.verify()
     return noise
 
 
 def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
-    """What :func:`described` describes, not verified yet; the data may come from anyone."""
+    """Return the answer that :func:`described` wrote, not verified yet; it may come from anyone."""
     from .optimal_noise import OptimalNoise, Status
 
     _check_types(header)
@@ -149,7 +149,7 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
 
 
 def _check_types(header: dict) -> None:
-    """Raise CertificateError unless every scalar is of its kind."""
+    """Raise CertificateError unless every scalar has its type."""
     numbers = [header[name] for name in ("p", "gamma", "gamma_lower", "sensitivity_squared")]
     numbers += [header["scale"]] if "scale" in header else []
     finite = numbers[1:]
@@ -169,7 +169,7 @@ def _check_types(header: dict) -> None:
 def _kinds(
     domain: AbstractDomain, header: dict, arrays: dict
 ) -> tuple[type[Covariance], type[Certificate]]:
-    """What covariance and certificate are stored for such a domain."""
+    """Return the types of covariance and certificate that are stored for such a domain."""
     if isinstance(domain, Products) and "strategies" in header:
         return ProductCovariance, ProductCertificate
     if isinstance(domain, Marginals) and "variances" in header:

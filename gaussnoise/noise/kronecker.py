@@ -25,10 +25,10 @@ def product_of_streams(
     tol: float,
     solve: Solve,
 ) -> OptimalNoise:
-    """The product of the parts' optimal noises, each solved to its share of the tolerance.
+    """Return the product of the parts' optimal noises, each solved to its share of ``tol``.
 
-    ``±(K ⊗ L) = (±K) ⊗ (±L)`` for any sets, so that add-remove goes part by part; differences do
-    not: ``K ⊗ L − K ⊗ L`` is no product.
+    ``±(K ⊗ L) = (±K) ⊗ (±L)`` for all sets, so that add-remove is solved part by part. This does
+    not hold for replacement: ``K ⊗ L − K ⊗ L`` is not a product.
     """
     if problem.p > 2 and any(isinstance(part, Products) for part in parts):
         raise ParameterError(

@@ -29,7 +29,7 @@ _KINDS: dict[str, type[Covariance]] = {
 @final
 @dataclass(frozen=True, eq=False)
 class KroneckerCovariance(Covariance):
-    """``M = M_1 ⊗ … ⊗ M_m``.
+    """A covariance ``M = M_1 ⊗ … ⊗ M_m``.
 
     Attributes:
         parts: M_1, …, M_m.
@@ -53,7 +53,7 @@ class KroneckerCovariance(Covariance):
         return kronecker(factors)
 
     def written_out(self) -> FactorCovariance | None:
-        """The same with a dense factor, where all parts have one."""
+        """Return the same covariance with a dense factor, or None unless all parts have one."""
         known = [part for part in self.parts if isinstance(part, FactorCovariance)]
         if len(known) < len(self.parts):
             return None
@@ -94,12 +94,12 @@ class KroneckerCovariance(Covariance):
 
 
 def kronecker(arrays: Iterable[Array]) -> Array:
-    """The product of all."""
+    """Return the Kronecker product of all arrays."""
     return np.asarray(reduce(np.kron, arrays), dtype=np.float64)
 
 
 def joined(name: str, stored: list[Stored]) -> Stored:
-    """Headers in a list, and arrays whose names say to which part they belong."""
+    """Return the parts' headers in a list, and their arrays under names that include the part."""
     arrays = {
         f"{key}@{k}": array
         for k, (_, numbers) in enumerate(stored)
@@ -109,6 +109,6 @@ def joined(name: str, stored: list[Stored]) -> Stored:
 
 
 def arrays_of_part(arrays: dict[str, NDArray[Any]], k: int) -> dict[str, NDArray[Any]]:
-    """The arrays of one part, by the names it gave them."""
+    """Return the arrays of one part, under its own names."""
     end = f"@{k}"
     return {name.removesuffix(end): array for name, array in arrays.items() if name.endswith(end)}

@@ -1,4 +1,4 @@
-"""Covariance of tables of counts: all cells of a table vary alike, by sums over subsets."""
+"""Covariance of tables of counts, by sums over subsets: all cells of a table vary alike."""
 
 import itertools
 import math
@@ -37,10 +37,10 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class MarginalCovariance(TableCovariance, PickledByArguments):
-    """Noise of marginal tables that agree with each other, never built as one matrix.
+    """Noise of marginal tables that are consistent with each other, never built as one matrix.
 
-    Independent zero-sum tensors ``η_T ~ N(0, variances[T] · Π_T)`` reach table S as
-    ``Σ_{T ⊆ S} η_T ⊗ 1/N_{S∖T}``, and coordinate block S of the domain as its weight times that.
+    Independent zero-sum tensors ``η_T ~ N(0, variances[T] · Π_T)`` contribute ``Σ_{T ⊆ S} η_T ⊗
+    1/N_{S∖T}`` to table S, and coordinate block S of the domain is its weight times that.
     """
 
     domain: AbstractTables
@@ -56,7 +56,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _products(self) -> ProductCovariance:
-        """The same noise, as it reaches any queries."""
+        """The same noise as a covariance that answers all product queries."""
         return ProductCovariance(self.domain, self.strategies, self.variances)
 
     def term_variance(self, term: Term) -> Array:
@@ -89,14 +89,14 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def by_type(self) -> ByType:
-        """The variances up to exchange of attributes that were said to be alike."""
+        """The variances up to exchange of attributes that are declared alike."""
         if isinstance(self.variances, ByType):
             return self.variances
         return ByType(Orbits(tuple((i,) for i in range(len(self.domain.sizes)))), self.variances)
 
     @cached_property
     def _sums(self) -> dict[Type, float]:
-        """By type of T: what its noise adds to the variance of a table over S, times N_S²."""
+        """The share of each type T in the variance of a table over S, times N_S²."""
         sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
         return {
             kind: variance * float(math.prod((sizes[k] - 1) * sizes[k] for k in kind))
@@ -105,9 +105,9 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
-        """One table of every variance and size, and which of them each table is like."""
+        """One table for each pair of variance and size, and the index of each table's kind."""
         subsets = self.domain.subsets
-        classes = -2 - np.arange(len(self.domain.sizes))  # outside the classes, no two are alike
+        classes = -2 - np.arange(len(self.domain.sizes))  # no two attributes outside are alike
         for k, members in enumerate(self.by_type.orbits.classes):
             classes[list(members)] = k
         flat = np.fromiter(itertools.chain.from_iterable(subsets), dtype=np.intp)
@@ -158,7 +158,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, T: Subset, values: Array, S: Subset, weight: float) -> Array:
-        """Columns ``values`` (cells of T, k) as they reach block S, shape (cells of S, k)."""
+        """Return columns ``values`` (cells of T, k) lifted to block S, shape (cells of S, k)."""
         if not set(T) <= set(S):
             return np.zeros((self.domain.cells(S), values.shape[1]))
         lifted = extended(values, T, S, self.domain.sizes) * (
@@ -172,7 +172,7 @@ def covariance_of_cells(
     strategies: tuple[AbstractStrategy, ...],
     variances: Mapping[Subset, float],
 ) -> TableCovariance:
-    """Of tables of counts, however their attributes are measured."""
+    """Return the covariance of tables of counts, for any strategies of their attributes."""
     if all(isinstance(own, IdentityStrategy) for own in strategies):
         return MarginalCovariance(tables, variances)
     return ProductCovariance(tables, strategies, variances)

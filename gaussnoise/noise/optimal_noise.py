@@ -1,4 +1,4 @@
-"""What an answer is: the optimal covariance of a domain, with both ends of its bracket."""
+"""The answer: the optimal covariance of a domain, with both ends of its bracket."""
 
 import enum
 import math
@@ -64,7 +64,7 @@ class Status(enum.Enum):
 
 
 def gap_between(lower: float, upper: float) -> float:
-    """``upper / lower − 1``, zero when both ends are."""
+    """Return ``upper / lower − 1``, or zero when both ends are zero."""
     if upper == 0:
         return 0.0
     return upper / lower - 1 if lower > 0 else math.inf
@@ -91,7 +91,7 @@ class OptimalNoise:
         certificate: the dual witness.
         sensitivity_squared: proven upper bound on ``sup s' M⁺ s`` over differences s of neighbours:
             1 from ``optimal_noise``, up to 4 from ``gamma``.
-        method: which route was taken, and why.
+        method: the route that was taken, and why.
         status: how the solve ended.
         steps: iterations spent, 0 for closed forms.
         trace: the bracket after every step; empty for closed forms, and for answers read from a
@@ -115,16 +115,16 @@ class OptimalNoise:
 
     @property
     def problem(self) -> Problem:
-        """What was solved: ``domain``, ``p``, ``neighbors`` and ``shifted``."""
+        """The problem that was solved: ``domain``, ``p``, ``neighbors`` and ``shifted``."""
         return Problem(self.domain, self.p, self.neighbors, self.shifted)
 
     @property
     def gap(self) -> float:
-        """``gamma / gamma_lower − 1``: how much better a covariance could be; zero at zero."""
+        """The gap ``gamma / gamma_lower − 1``, a bound on any improvement; zero at zero."""
         return gap_between(self.gamma_lower, self.gamma)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A center of zeros travels as its shape: tables may have billions of cells."""
+        """Replace a center of zeros by its shape: tables may have billions of cells."""
         bare = not any(self.center.strides) and not self.center.flat[0]
         return self.__dict__ | ({"center": self.center.shape} if bare else {})
 
@@ -144,7 +144,7 @@ class OptimalNoise:
         )
 
     def verify(self) -> Verification:
-        """Recompute both bounds from the domain and stored numbers, not as the solver did.
+        """Recompute both bounds from the domain and stored numbers, in another way than the solver.
 
         Finite sets: rational arithmetic for both ends at small sizes; else coordinates by QR with
         residuals in extended precision, and the dual by an inner product with a matrix of proven
@@ -155,7 +155,7 @@ class OptimalNoise:
         certificate.
 
         Returns:
-            The recomputed bracket.
+            The recomputed bounds.
 
         Raises:
             CertificateError: a stored claim is stronger than what could be recomputed.
@@ -172,7 +172,7 @@ class OptimalNoise:
         """Write the answer and its domain to one ``.npz`` file, without pickles."""
         from .file import (
             write,
-        )  # files and pictures meet the class here: methods for what other files do
+        )  # imported here, since files and pictures import this class
 
         write(self, path)
 
@@ -185,7 +185,7 @@ class OptimalNoise:
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: not such a file, or its claims do not survive :meth:`verify`.
+            CertificateError: the file holds no answer, or its claims do not pass :meth:`verify`.
         """
         from .file import read
 
@@ -201,7 +201,7 @@ class OptimalNoise:
             A matplotlib Figure; save it with ``.savefig(path)``.
 
         Raises:
-            ParameterError: axes that are not two of the coordinates.
+            ParameterError: axes are not two of the coordinates.
 
         >>> gn.optimal_noise(gn.FiniteSet(np.eye(3))).plot().axes[0].get_xlabel()
         'coordinate 0'
@@ -217,8 +217,8 @@ class OptimalNoise:
             A matplotlib Figure.
 
         Raises:
-            ParameterError: a closed form, or an answer read from a file, which have no steps to
-                show.
+            ParameterError: the answer is a closed form, or was read from a file: there are no steps
+                to show.
         """
         from .convergence import plot_convergence
 

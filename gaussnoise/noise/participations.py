@@ -27,8 +27,8 @@ from .problem import Problem
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_SHARE = 0.8  # of the tolerance is for the solver; the rest, for what checking adds
-_ROUGH = 1e-3  # for what column generation begins from
+_SHARE = 0.8  # of the tolerance is for the solver; the rest is for what checking adds
+_ROUGH = 1e-3  # tolerance of the solution that column generation starts from
 _NEGLIGIBLE_WEIGHT = 1e-14  # of the largest
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
 
@@ -41,11 +41,11 @@ def participation_noise(
     method: str,
     watch: Watch,
 ) -> OptimalNoise:
-    """The covariance M of each coordinate: the vectors' coordinates have independent noise M.
+    """Return the covariance M of each coordinate; coordinates have independent noise M.
 
-    By Newton's method on the dual where patterns are disjoint; where they are not, or where it
-    stalls, by a barrier method on few patterns of few ticks, and else by column generation from
-    what Newton's method found.
+    Where patterns are disjoint, it is found by Newton's method on the dual. Where they are not, or
+    where that method stalls, it is found by a barrier method on few patterns of few ticks, or else
+    by column generation from the result of Newton's method.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
@@ -82,7 +82,7 @@ def participation_noise(
 def _found(
     A: Array, who: AbstractPatterns, p: float, tol: float, report: Report
 ) -> tuple[Indices, Array, Separated | Overlapping | Exchanged, str]:
-    """Sets, their correlations, what a solver found, and which one it was."""
+    """Return sets, their correlations, the solver's result, and the name of the solver."""
     sets = who.maximal() if who.lists_few or who.are_disjoint else covering_sets(A, who, p)
     few = who.lists_few and affordable(len(A), len(sets), who.most)
     optimum: Separated | Overlapping | Exchanged
@@ -90,7 +90,7 @@ def _found(
         if not who.are_disjoint and who.lists_few:
             sets = covering_sets(A, who, p)
         enough = tol if who.are_disjoint else max(_ROUGH, tol)
-        proven = report if who.are_disjoint else None  # the dual of a restriction is no lower end
+        proven = report if who.are_disjoint else None  # a restricted dual is no lower bound
         optimum = separated_optimum(
             A, who, sets, p, tol=enough, max_steps=_MOST_SLOW_STEPS, report=proven
         )
@@ -108,10 +108,11 @@ def _found(
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
-    """Z of every set, shape (P, k, k), with ``Σ p_π Z_π`` near Λ: equal to it where patterns are
-    disjoint.
+    """Return Z of every set, shape (P, k, k), with ``Σ p_π Z_π`` near Λ.
 
-    Whatever they are, they are what one person may do.
+    Equality holds where patterns are disjoint. Every Z has a unit diagonal and is positive
+    semidefinite, so one person may have these correlations: the certificate is valid for all of
+    them.
     """
     n = len(second_moment)
     shared = np.zeros((n + 1, n + 1))

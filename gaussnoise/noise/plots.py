@@ -1,4 +1,4 @@
-"""The set that noise covers, in its ellipsoid, with the points that prove it."""
+"""The picture of the set that noise covers, in its ellipsoid, with the points that prove it."""
 
 from typing import TYPE_CHECKING
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_LARGEST_AREA = 180.0  # of a certificate's heaviest point, in square points
+_LARGEST_AREA = 180.0  # of the certificate's heaviest point, in square points
 _SET = "0.86"
 
 
 def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure":
-    """The set that the noise covers, in the optimal ellipsoid, with the points that prove it.
+    """Draw the set that the noise covers, in the optimal ellipsoid, with the points that prove it.
 
-    Beside them the least ball around the same center that covers the set: the shape of plain
-    spherical noise. In more than two dimensions, everything is projected on two coordinates:
-    shadows of touching bodies need not touch. In one, intervals are drawn.
+    The picture also has the least ball around the same center that covers the set: the shape of
+    plain spherical noise. In more than two dimensions, everything is projected on two coordinates,
+    and the projections of touching bodies need not touch. In one dimension, intervals are drawn.
 
     Args:
-        noise: what to draw.
-        axes: the two coordinates to show, across and up; left out in one dimension.
+        noise: the answer to draw.
+        axes: the two coordinates to show, across and up; ignored in one dimension.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
 
     Raises:
-        ParameterError: axes that are not two different coordinates.
-        DomainError: a domain whose oracle gives no answer at its size.
+        ParameterError: axes are not two different coordinates.
+        DomainError: the domain's oracle gives no answer at its size.
 
     >>> figure = plot_noise(gn.optimal_noise(gn.FiniteSet([[0.0, 0.0], [3.0, 1.0], [1.0, 2.0]])))
     >>> print(figure.axes[0].get_legend_handles_labels()[1][0])
@@ -51,7 +51,7 @@ def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure
     width, height = (6.6, 7.7) if plane else (7.6, 3.6)
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
-    # in inches: automatic layouts do not know that the axes will be square
+    # sizes in inches: automatic layouts do not know that the axes will be square
     left, bottom, across, up = (0.9, 1.75, 5.2, 5.2) if plane else (0.3, 0.55, 7.0, 2.5)
     picture = figure.add_axes((left / width, bottom / height, across / width, up / height))
     draw = _draw_plane if plane else _draw_line
@@ -64,7 +64,7 @@ def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure
 
 
 def _draw_plane(axes: "Axes", scene: Scene) -> None:
-    """Two coordinates, at equal scales."""
+    """Draw two coordinates, at equal scales."""
     axes.fill(
         *scene.outline.T, facecolor=_SET, edgecolor="0.6", lw=1, label=scene.labels["set"], zorder=1
     )
@@ -100,7 +100,7 @@ def _draw_plane(axes: "Axes", scene: Scene) -> None:
 
 
 def _draw_line(axes: "Axes", scene: Scene) -> None:
-    """One coordinate: an interval for each thing, one below the other."""
+    """Draw one coordinate: an interval for each item, one below the other."""
     spans = {
         "set": (scene.outline, "0.6", 7),
         "noise": (scene.ellipse, OURS, 3),
@@ -119,7 +119,7 @@ def _draw_line(axes: "Axes", scene: Scene) -> None:
     )
     heights = np.full(len(scene.witnesses), rows["certificate"])
     _draw_witnesses(axes, scene, np.column_stack([scene.witnesses, heights]))
-    for name, row in rows.items():  # beside the lines, which a legend would only repeat
+    for name, row in rows.items():  # the names stand beside the lines, so that no legend is needed
         axes.text(
             0.01,
             row + 0.3,
@@ -137,7 +137,7 @@ def _draw_line(axes: "Axes", scene: Scene) -> None:
 
 
 def _draw_witnesses(axes: "Axes", scene: Scene, positions: Array) -> None:
-    """The certificate's measure, as discs."""
+    """Draw the certificate's measure as discs."""
     label = scene.labels["certificate"]
     if not len(positions):
         axes.plot([], [], " ", label=label)
@@ -149,5 +149,5 @@ def _draw_witnesses(axes: "Axes", scene: Scene, positions: Array) -> None:
 
 
 def _closed(boundary: Array) -> Array:
-    """A boundary that ends where it began."""
+    """Return a boundary that ends at its first point."""
     return np.concatenate([boundary, boundary[:1]])

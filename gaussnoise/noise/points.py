@@ -33,17 +33,18 @@ from .structure import halves
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking adds
-_MOST_CUTS = 400_000  # of the ellipsoid method: about a minute at the largest size it accepts
+_SHARE = 0.9  # of the tolerance is for the solver; the rest is for what checking adds
+_MOST_CUTS = 400_000  # steps of the ellipsoid method: about a minute at the largest size it accepts
 # A point whose weight is below this fraction of the largest only makes the certificate longer.
 _NEGLIGIBLE_WEIGHT = 1e-14
-# With more points than this for every dimension, all but a few are left out until they stick out:
-# a tenth of the time where few carry weight, up to ten times as much where all do.
+# With more points than this per dimension, most are left out until the ellipsoid does not cover
+# them. That takes a tenth of the time where few points have weight, and up to ten times as much
+# where all do.
 _MANY = 100
-# Of few points for every dimension, as prefix sums are, most pairs carry weight: one problem in all
-# takes a tenth of the time of many in some. With more points, few pairs do.
+# With few points per dimension, as in prefix sums, most pairs have weight: one problem of all pairs
+# takes a tenth of the time of many problems of some. With more points, few pairs have weight.
 _AT_ONCE = 2
-_LIGHT = 0.01  # of the tolerance, the share of the measure that is left out of the certificate
+_LIGHT = 0.01  # of the tolerance: the share of the measure that is left out of the certificate
 _MOST_AT_ONCE = 2**26  # numbers in the certificate: 512 MB, the differences of 512 prefix sums
 _LARGEST, _SMALLEST = 5e300, 1e-300
 _LARGEST_SIMPLEX = 2**26  # numbers in twice its differences
@@ -52,7 +53,7 @@ _LARGEST_SIMPLEX = 2**26  # numbers in twice its differences
 def point_noise(
     problem: Problem, listed: FiniteSet, tol: float, method: str, watch: Watch
 ) -> OptimalNoise:
-    """The best noise for the points whose hull the problem's domain is."""
+    """Return the best noise for the points whose hull the problem's domain is."""
     p, shifted = problem.p, problem.shifted
     _check_size(_largest(listed.points))
     target = covered(listed, problem, listed=method != "auto")
@@ -72,7 +73,7 @@ def point_noise(
         report = watch.scaled(size)
         design, rows, rank = _design(problem, unit, target.rows, tol, method, report)
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
-    # about the center that will be stored, rounding and all
+    # use the center as it will be stored, with its rounding
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
     try:
         factor, whitened = enclosing(design.factor, moved)
@@ -112,7 +113,7 @@ def point_noise(
 
 
 def _reason(listed: FiniteSet, target: Covered, method: str) -> str:
-    """Why this method, in words."""
+    """Return the reason for this method, in words."""
     count = listed.cardinality
     if method != "auto":
         return f"as asked: {len(target.points)} points"
@@ -137,7 +138,7 @@ def _check_size(largest: float) -> None:
 def _design(
     problem: Problem, unit: Array, rows: Rows | None, tol: float, method: str, report: Report
 ) -> tuple[Design, Rows, int]:
-    """The best design by ``method``, the domain's rows its weights are on, and the rank."""
+    """Return the best design by ``method``, the rows of the domain it uses, and the rank."""
     live = (unit != 0).any(axis=0)
     points = unit if live.all() else unit[:, live]
     basis = span(points)
@@ -172,7 +173,7 @@ def _design(
 
 
 def _are_few(points: Array, rank: int) -> bool:
-    """Whether all pairs of points are one problem."""
+    """Return whether all pairs of points are solved as one problem."""
     count = len(points)
     numbers = count * (count - 1) // 2 * points.shape[1]
     return count <= _AT_ONCE * rank and numbers <= _MOST_AT_ONCE
@@ -181,7 +182,7 @@ def _are_few(points: Array, rank: int) -> bool:
 def _of_all_pairs(
     problem: Problem, points: Array, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Of all differences at once, but for those that share next to nothing of the measure."""
+    """Return the design of all differences at once, without those of almost no weight."""
     fidelity = PairFidelity(points, problem.p, False, basis)
     design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     order = np.argsort(design.weights)
@@ -193,7 +194,7 @@ def _of_all_pairs(
 def _generated(
     problem: Problem, candidates: Candidates, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Of few members at a time, for what is too much to be solved for at once."""
+    """Return the design from few members at a time, for problems too large to solve at once."""
     return generated_design(
         candidates,
         problem.p,
@@ -206,8 +207,8 @@ def _generated(
 
 
 def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design:
-    """Of the points ``b ⊗ c`` for all columns b and c: ``±(B ⊗ C) = (±B) ⊗ (±C)``, so that the
-    products of measures, and of factors, are optimal.
+    """Return the design of the points ``b ⊗ c`` for all columns b and c, from those of the
+    parts.
     """
     share = math.expm1(math.log1p(tol) / 2)
     one, other = (
@@ -232,13 +233,13 @@ def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design
 
 
 def _silent(steps: int, lower: float, upper: float) -> None:
-    """Half a product says little about the whole."""
+    """Report nothing: the bracket of one part says little about the whole product."""
 
 
 def _symmetric(
     problem: Problem, points: Array, rows: Rows | None, rank: int
 ) -> tuple[Design, Rows] | None:
-    """The uniform measure on what is covered, if optimal, and the rows: all pairs of a simplex."""
+    """Return the uniform measure and its rows, all pairs of a simplex, or None if not optimal."""
     if rows is None:
         if len(points) != rank + 1 or len(points) ** 2 * points.shape[1] > _LARGEST_SIMPLEX:
             return None
@@ -249,7 +250,7 @@ def _symmetric(
 
 
 def _reference(problem: Problem, points: Array, tol: float, method: str, report: Report) -> Design:
-    """One of the slow, independent routes."""
+    """Return the design by one of the slow, independent routes."""
     from ..solvers.reference.ellipsoid import ellipsoid
     from ..solvers.reference.sdp import sdp
 

@@ -1,4 +1,4 @@
-"""Policy graphs: which values of a record are to be indistinguishable."""
+"""Policy graphs: the pairs of values of a record that must be indistinguishable."""
 
 import warnings
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ Integers = NDArray[np.intp]
 @final
 @dataclass(frozen=True, eq=False)
 class PolicyGraph:
-    """Neighbours differ in one record, whose two values are joined by an edge (Blowfish privacy).
+    """The relation of data sets that differ in one record, whose two values are joined by an edge.
 
-    Values at graph distance k are protected at k²ρ; values in different components not at all: how
-    many records are in each component is published exactly. Whoever passes such an object instead
-    of a networkx graph accepts that.
+    This is Blowfish privacy. Values at graph distance k are protected at k²ρ, and values in
+    different components not at all: the number of records in each component is published exactly. A
+    caller who passes such an object instead of a networkx graph accepts that.
 
     Attributes:
         edges: shape (E, 2), row indices into the domain's points, each pair sorted.
@@ -40,7 +40,7 @@ class PolicyGraph:
 
     @classmethod
     def from_networkx(cls, graph: Any, points: Array, function: str) -> "PolicyGraph":
-        """The policy of a networkx graph on points' row indices; private components are refused."""
+        """Return the policy of a graph on points' row indices; refuse undeclared components."""
         count = len(points)
         if graph.is_directed():
             raise ParameterError(
@@ -67,7 +67,7 @@ class PolicyGraph:
 
     @classmethod
     def from_edges(cls, edges: ArrayLike, points: Array) -> "PolicyGraph":
-        """From pairs of row indices. Equal points are one value, hence in one component."""
+        """Return the policy of pairs of row indices; equal points are one value."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -89,12 +89,12 @@ class PolicyGraph:
 
     @property
     def parts(self) -> int:
-        """Number of connected components."""
+        """The number of connected components."""
         return int(self.components.max()) + 1
 
     @property
     def unprotected(self) -> str:
-        """What a policy of several parts gives away."""
+        """The words for what a policy of several parts does not protect."""
         return (
             f"the policy graph has {self.parts} components on {len(self.components)} points "
             "(points without edges are "
@@ -109,7 +109,7 @@ class PolicyGraph:
             )
 
     def origins(self) -> Integers:
-        """For every point, the first one of its component, shape (N,)."""
+        """Return the first point of each point's component, shape (N,)."""
         first = np.unique(self.components, return_index=True)[1]
         return first[self.components]
 

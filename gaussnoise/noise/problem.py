@@ -1,4 +1,4 @@
-"""What is solved: which noise is sought for which set."""
+"""The problem to solve: the noise that is sought, and the set it must cover."""
 
 from dataclasses import dataclass
 from typing import Literal, final
@@ -15,14 +15,14 @@ Relation = Literal["replace", "add-remove"] | PolicyGraph | ReplaceWithin
 @final
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The least ``‖sd(M)‖_p`` over covariances M that cover what one record can change.
+    """The search for the least ``‖sd(M)‖_p`` over covariances M that cover one record's change.
 
     Attributes:
         domain: the set K.
         p: norm of the error, in [2, ∞].
-        neighbors: the relation that is to be protected.
-        shifted: whether the ellipsoid is to cover K up to a shift (the paper's γ_p(K)) instead of
-            the sensitivity set.
+        neighbors: the neighbouring relation to protect.
+        shifted: whether the ellipsoid covers K up to a shift (the paper's γ_p(K)) instead of the
+            sensitivity set.
     """
 
     domain: AbstractDomain
@@ -32,7 +32,7 @@ class Problem:
 
     @property
     def protected(self) -> Protected | None:
-        """What is covered, in one word; None for the differences along a policy graph."""
+        """The covered set in one word; None for the differences along a policy graph."""
         if self.shifted:
             return "gamma"
         if isinstance(self.neighbors, ReplaceWithin):
@@ -41,5 +41,5 @@ class Problem:
 
     @property
     def public(self) -> tuple[int, ...]:
-        """Attributes that no exchange of records changes."""
+        """The attributes that no exchange of records changes."""
         return public_of(self.neighbors)

@@ -27,12 +27,12 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCovariance(TableCovariance, PickledByArguments):
-    """A sum over attribute subsets of products over attributes, however each is measured.
+    """A sum over attribute subsets of products over attributes, for all kinds of strategies.
 
     Attributes:
-        domain: whose coordinates are the queries.
+        domain: the tables whose coordinates are the queries.
         strategies: one per attribute.
-        variances: by sorted attributes T.
+        variances: the noise variance of each sorted tuple of attributes T.
     """
 
     domain: AbstractTables
@@ -52,7 +52,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._variance(term, None)
 
     def _variance(self, term: Term, box: Box | None) -> Array:
-        """Of every query, or of those in a box."""
+        """Return the variance of every query, or of those in a box."""
         box = box or tuple([slice(0, base.queries) for _, base in term])
         parts = [self._parts(i, base) for i, base in term]
         own, rest = (
@@ -65,7 +65,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return total
 
     def term_total(self, term: Term) -> float:
-        """Sum of :meth:`term_variance`, from the Gram matrices of the bases alone."""
+        """Return the sum of :meth:`term_variance`, from the Gram matrices of the bases alone."""
         return math.fsum(
             self.variances[T]
             * math.prod(
@@ -156,11 +156,11 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """What a coordinate of η along attribute i, or a total beside it, adds to each query."""
+        """Return what a coordinate of η along attribute i, or a total, adds to each query."""
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
-        # what all categories have in common is no contrast: exactly nothing, where rounding leaves
-        # something
+        # a query that is constant over categories is no contrast: set exact zeros where rounding
+        # leaves a rest
         return np.where(np.isnan(constants(base))[:, None], lifted, 0.0) if measured else lifted
 
     @cached_property
@@ -168,7 +168,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return {}
 
     def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
-        """diag(W E W') and (W v)²."""
+        """Return diag(W E W') and (W v)²."""
         key = (id(self.strategies[i]), base, True)
         if key not in self._memory:
             if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):
@@ -181,7 +181,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._memory[key]
 
     def _traces(self, i: int, base: AbstractBase) -> tuple[float, float]:
-        """The sums of :meth:`_parts`."""
+        """Return the sums of :meth:`_parts`."""
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]
@@ -197,7 +197,7 @@ def _attributes(term: Term) -> Subset:
 
 
 def constants(base: AbstractBase) -> Array:
-    """What a query multiplies all categories by, shape (queries,); NaN if not one number."""
+    """Return the constant that a query multiplies all categories by, shape (queries,), or NaN."""
     if base.is_identity:  # without a matrix: there may be many categories
         return np.full(base.size, 1.0 if base.size == 1 else np.nan)
     if isinstance(base, AbstractRuns):

@@ -1,4 +1,4 @@
-"""The set that noise must cover: how far one record can move the answer, for each relation."""
+"""The set that noise must cover: one record's change of the answer, for each relation."""
 
 import math
 import sys
@@ -29,13 +29,13 @@ from .problem import Problem, Relation
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-# Beyond this many numbers in all differences together, they are generated as they are needed.
+# Beyond this many numbers in all differences together, differences are generated when needed.
 _LISTED_ENTRIES = 2**14
 _LARGEST_LIST = 2**25  # numbers in a list of differences: 256 MB
 
 
 def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Relation:
-    """``neighbors`` as one of the relations on the domain's points, or a ParameterError."""
+    """Return ``neighbors`` as a relation on the domain's points, or raise ParameterError."""
     if isinstance(neighbors, str) and neighbors == "replace":
         return "replace"
     if isinstance(neighbors, str) and neighbors == "add-remove":
@@ -51,7 +51,7 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
         if not np.array_equal(rebuilt.components, neighbors.components):
             raise ParameterError(f"{function}: the policy graph belongs to another domain")
         return rebuilt
-    networkx = sys.modules.get("networkx")  # whoever has a graph has loaded it
+    networkx = sys.modules.get("networkx")  # a caller who has a graph has loaded networkx
     if networkx is not None and isinstance(neighbors, networkx.Graph):
         return PolicyGraph.from_networkx(neighbors, domain.to_finite_set().points, function)
     got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
@@ -62,46 +62,46 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
 
 
 def members(points: Array, rows: Rows) -> Array:
-    """Points named by rows of one index (a point) or two (a difference), shape (k, d)."""
+    """Return the points named by rows of one index (point) or two (difference), shape (k, d)."""
     first = points[rows[:, 0]]
     return first - points[rows[:, 1]] if rows.shape[1] == 2 else first
 
 
 @dataclass(frozen=True, eq=False)
 class Covered:
-    """What an ellipsoid is to cover, up to sign and translation: points, or all their differences.
+    """The set that an ellipsoid must cover, up to sign and translation: points, or all differences.
 
     Attributes:
         points: shape (k, d).
-        rows: shape (k, 1) or (k, 2), the domain's rows each listed point is made of; None when
-            ``points`` are the domain's own, less a common origin, and all their differences are
-            meant.
+        rows: shape (k, 1) or (k, 2), the domain's rows that each listed point is made of; None when
+            ``points`` are the domain's own, less a common origin, and all their differences must be
+            covered.
     """
 
     points: Array
     rows: Rows | None
 
     def longest(self, whitened: Whitened) -> float:
-        """Proven upper bound on the length of what is covered, in the strategy's coordinates."""
+        """Return a proven bound on the length of the covered set, in the strategy's coordinates."""
         if self.rows is not None:
             return float(whitened.lengths.max())
         return math.sqrt(largest_pair(whitened))
 
     def outside(self, whitened: Whitened) -> Array:
-        """By how much it sticks out of the factor's range along each axis."""
+        """Return how far the set leaves the factor's range along each axis."""
         return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 
 def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Covered:
-    """K itself, about a point of it, for the paper's γ; else the sensitivity set of the relation.
+    """Return K itself, moved to a member, for the paper's γ; else the relation's sensitivity set.
 
-    Differences of many points are left implicit unless they must be ``listed``, where
-    DomainTooLargeError is raised if they do not fit.
+    Differences of many points are left implicit unless they must be ``listed``; then
+    DomainTooLargeError is raised if they do not fit in memory.
     """
     points = domain.points
     count = len(points)
     if problem.shifted:
-        # a member as the origin: coordinates on which all points agree become exact zeros
+        # with a member as the origin, coordinates on which all points agree become exact zeros
         return Covered(points - points[0], np.arange(count)[:, None])
     if problem.neighbors == "add-remove":
         return _distinct(points, np.arange(count)[:, None])
@@ -119,9 +119,9 @@ def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Cov
 
 
 def _distinct(points: Array, rows: Rows) -> Covered:
-    """One of each ± pair, zeros dropped; a single zero when nothing is left."""
+    """Return one of each ± pair without zeros, or a single zero when nothing is left."""
     values = members(points, rows) + 0.0
-    # the first nonzero coordinate positive
+    # choose the sign that makes the first nonzero coordinate positive
     leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
     oriented = np.where(leading < 0, -values, values) + 0.0
     seen = {
@@ -138,7 +138,7 @@ def _distinct(points: Array, rows: Rows) -> Covered:
 
 
 def largest_pair(whitened: Whitened) -> float:
-    """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; crude when pairs are too many."""
+    """Return a proven bound on ``max_{i,j} ‖b_i − b_j‖²``, a crude one when pairs are too many."""
     b, lengths = whitened.coordinates, whitened.lengths
     cap = 4 * float(lengths.max()) ** 2
     if b.shape[1] == 0:
@@ -147,7 +147,7 @@ def largest_pair(whitened: Whitened) -> float:
         largest = far_pairs(b).largest
     except DomainTooLargeError:
         return cap
-    # lengths carry the rounding of the coordinates themselves; the margin, that of the distances
+    # lengths include the rounding of the coordinates; the margin covers that of the distances
     slack = float((lengths - np.linalg.norm(b, axis=1)).max())
     rounding = 4 * (b.shape[1] + 8) * EPS * cap
     return min(cap, (math.sqrt(largest + rounding) * (1 + ROUNDING_MARGIN) + 2 * slack) ** 2)
@@ -159,11 +159,11 @@ def marginal_sensitivity(
     neighbors: Relation,
     claimed: float | None = None,
 ) -> float:
-    """Upper bound on s' M⁺ s over neighbours' differences, M of zero-sum noises of ``variances``.
+    """Return an upper bound on s' M⁺ s over neighbours' differences, for zero-sum noises.
 
     Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes
-    of ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; where they are too many, what a search
-    proves, of ``claimed`` no more. Public attributes never differ.
+    of ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``. Where these are too many, it is the
+    bound that a search proves, no smaller than ``claimed``. Public attributes never differ.
     """
     public = public_of(neighbors)
     shares = {
@@ -175,7 +175,7 @@ def marginal_sensitivity(
     total = math.fsum(shares.values())
     kinds = [(n, i in public) for i, n in enumerate(domain.sizes)]
     orbits = Orbits(tuple(c for c in alike(shares, kinds) if any(c[0] in T for T in shares)))
-    # the same attribute of both records agrees (factor 1) or differs (factor −1/(n−1))
+    # the value of an attribute in the two records agrees (factor 1) or differs (factor −1/(n−1))
     unequal = [
         1.0 if members[0] in public else -1 / (domain.sizes[members[0]] - 1)
         for members in orbits.classes
@@ -191,8 +191,8 @@ def marginal_sensitivity(
 def largest_move(
     workload: Workload, shares: Array, *, replaced: bool, claimed: float | None = None
 ) -> float:
-    """Largest squared change of all measurements, rounding included; ``shares`` is 1/noise."""
-    # differences of a total and sums like it
+    """Return the largest squared change of all measurements, rounded up; ``shares`` is 1/noise."""
+    # subtracting sums from a total of the same size loses digits
     margin = 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares) if replaced else 0.0
     proven = None if claimed is None else claimed - margin
     return workload.largest_move(shares, replaced=replaced, claimed=proven) + margin

@@ -1,4 +1,4 @@
-"""What pictures of an answer show: everything projected on one or two coordinates."""
+"""The contents of pictures of an answer: everything projected on one or two coordinates."""
 
 import math
 from collections.abc import Mapping
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# even, so that −θ is among them; chords of one degree are 4e-5 of the radius off a circle
+# even, so that −θ is also a direction; chords of one degree are 4e-5 of the radius off a circle
 _DIRECTIONS = 360
 _MOST_MEMBERS = 500
-_MOST_DIMENSIONS = 2048  # of a quadratic form handed to an oracle: seconds
-_FARTHEST_BALL = 5.0  # times the rest of the picture; a larger one would leave nothing else to see
+_MOST_DIMENSIONS = 2048  # of a quadratic form that is given to an oracle: it takes seconds
+_FARTHEST_BALL = 5.0  # times the rest of the picture; a larger one would make the rest too small
 _CHUNK_ENTRIES = 2**22
-_PLAIN_EXPONENT = 100  # of sizes that matplotlib's own arithmetic can square
+_PLAIN_EXPONENT = 100  # exponent of sizes that matplotlib's own arithmetic can square
 _VISIBLE = 1e-4  # of the heaviest point: smaller ones would only make vector files large
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What is to be drawn, in one or two coordinates (k).
+    """The contents of a picture, in one or two coordinates (k).
 
     Attributes:
         outline: shape (m, k), support points of the covered set around the compass; two in one
@@ -45,12 +45,12 @@ class Scene:
         members: shape (n, k), the set's own points where they are few; empty otherwise.
         ellipse: shape (m, k), boundary points of center + E(M).
         ball: shape (m, k), boundary points of the least ball found; empty where there is none.
-        witnesses: shape (q, k), where the certificate's measure is; empty if it names no points.
-        masses: shape (q,), of the measure at these points; what is too small to see is left out.
+        witnesses: shape (q, k), the points of the certificate's measure; empty if it names none.
+        masses: shape (q,), of the measure at these points, without those too small to see.
         center: shape (k,).
-        reach: how far from the center there is something to see.
-        names: of the coordinates, k of them.
-        labels: what to call the parts: set, members, noise, ball, certificate.
+        reach: the distance from the center within which something is drawn.
+        names: the names of the k coordinates.
+        labels: the words for the parts: set, members, noise, ball, certificate.
     """
 
     outline: Array
@@ -66,7 +66,7 @@ class Scene:
 
 
 def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
-    """Everything that plot_noise draws, before anything is drawn."""
+    """Return everything that plot_noise draws, before anything is drawn."""
     angles = 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
     circle = (
         np.column_stack([np.cos(angles), np.sin(angles)])
@@ -80,7 +80,7 @@ def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
     radii = _radii(noise)
     ball = np.empty((0, len(shown))) if radii is None else center + radii[1] * circle
     witnesses, masses = _measure(noise.certificate, shown)
-    # drawn in powers of ten where sizes are beyond what matplotlib can square
+    # draw in units of a power of ten where sizes are beyond what matplotlib can square
     exponent = math.floor(math.log10(near)) if near > 0 else 0
     framed = radii is None or radii[1] <= _FARTHEST_BALL * near
     unit = 10.0**exponent if abs(exponent) > _PLAIN_EXPONENT else 1.0
@@ -110,7 +110,7 @@ def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
 
 
 def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
-    """The coordinates to show; one in one dimension."""
+    """Return the coordinates to show; only one in one dimension."""
     dim = noise.domain.dim
     try:
         pair = list(axes)
@@ -132,7 +132,7 @@ def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
 
 
 def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Support points of the projected set in directions of ``circle``, and its members, if few."""
+    """Return the projected set's support points in directions ``circle``, and its few members."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, ReplaceWithin):
         raise ParameterError("plot: no picture where some attributes of the records are public")
@@ -164,7 +164,7 @@ def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Arr
 
 
 def _listed(domain: AbstractDomain, shown: list[int]) -> Array | None:
-    """The projections of a finite domain's points, each once; None for others."""
+    """Return the projections of a finite domain's points, each once; None for others."""
     if isinstance(domain, Marginals):
         return marginal_points(domain, shown)
     return (
@@ -173,7 +173,7 @@ def _listed(domain: AbstractDomain, shown: list[int]) -> Array | None:
 
 
 def _points(domain: AbstractDomain) -> Array:
-    """The listed points of a finite domain."""
+    """Return the listed points of a finite domain."""
     if not isinstance(domain, AbstractFiniteDomain):
         raise ParameterError(
             f"plot: expected a finite domain under a policy graph, got {type(domain).__name__}"
@@ -182,14 +182,14 @@ def _points(domain: AbstractDomain) -> Array:
 
 
 def marginal_points(domain: Marginals, shown: list[int]) -> Array:
-    """The projections of all records on one or two cells: counting tells which occur."""
+    """Return the projections of all records on one or two cells, by counting which ones occur."""
     cells = [cell_of(domain, i) for i in shown]
     weights = [domain.weights[domain.subsets.index(S)] for S, _ in cells]
     codes = [dict(zip(S, cell, strict=True)) for S, cell in cells]
     every = domain.cells(set().union(*codes))
     counts = [
         every // domain.cells(S) for S, _ in cells
-    ]  # records, of the attributes at hand, in each cell
+    ]  # the number of records, of the attributes concerned, in each cell
     if len(cells) == 1:
         present = {(1,): counts[0], (0,): every - counts[0]}
     else:
@@ -202,14 +202,14 @@ def marginal_points(domain: Marginals, shown: list[int]) -> Array:
 
 
 def _lift(theta: Array, shown: list[int], dim: int) -> Array:
-    """A direction of the picture, in the space of the domain."""
+    """Return a direction of the picture as one in the space of the domain."""
     lifted = np.zeros(dim)
     lifted[shown] = theta
     return lifted
 
 
 def _support_points(points: Array, circle: Array) -> Array:
-    """For every direction the farthest of listed points."""
+    """Return the farthest of the listed points in every direction."""
     return np.array([points[np.argmax(points @ theta)] for theta in circle])
 
 
@@ -218,12 +218,12 @@ def _distinct(points: Array) -> Array:
 
 
 def _few(points: Array) -> Array:
-    """The points, or none when they are too many to draw."""
+    """Return the points, or none when they are too many to draw."""
     return points if len(points) <= _MOST_MEMBERS else points[:0]
 
 
 def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
-    """A root F of the projected covariance: F F' = M on the coordinates shown, without squares."""
+    """Return F with F F' = M on the coordinates shown, computed without squares."""
     deviations = noise.covariance.standard_deviation()[shown]
     if len(shown) == 1:
         return deviations[:, None]
@@ -236,7 +236,7 @@ def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
 
 
 def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
-    """A bracket on the largest Euclidean norm of what is covered; None where it costs too much."""
+    """Return bounds on the largest Euclidean norm in the covered set, or None if that is costly."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         points = _points(domain)
@@ -267,20 +267,20 @@ def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
 
 
 def _longest(rows: Array) -> float:
-    """The largest norm, of rows of any size."""
+    """Return the largest norm, of rows of any size."""
     size = float(np.abs(rows).max(initial=0.0))
     return size * float(np.linalg.norm(rows / size, axis=1).max()) if size > 0 else 0.0
 
 
 def _diameter(points: Array) -> float:
-    """The largest distance between two of the points, of any size."""
+    """Return the largest distance between two of the points, of any size."""
     moved = points - points[0]
     size = float(np.abs(moved).max())
     return size * math.sqrt(far_pairs(moved / size).largest) if size > 0 else 0.0
 
 
 def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
-    """The largest norm for closed forms: a record has one cell in each table."""
+    """Return the largest norm for closed forms, where a record has one cell in each table."""
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
     if noise.shifted:
@@ -293,7 +293,7 @@ def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
 
 
 def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
-    """The certificate's measure, projected: one point for each shadow, and even signs."""
+    """Return the certificate's measure, projected: equal shadows are one point, signs are even."""
     if not isinstance(certificate, PointCertificate):
         return np.empty((0, len(shown))), np.empty(0)
     points, weights = certificate.points[:, shown], certificate.weights / certificate.weights.sum()
@@ -302,7 +302,7 @@ def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
     if not certificate.centered:
         points, weights = np.concatenate([points, -points]), np.concatenate([weights, weights]) / 2
     size = float(np.abs(points).max()) or 1.0
-    # differences of equal shadows agree up to rounding
+    # differences with equal shadows agree only up to rounding
     _, first, same = np.unique(
         np.round(points / size, 9) + 0.0, axis=0, return_index=True, return_inverse=True
     )

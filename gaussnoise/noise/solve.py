@@ -1,4 +1,4 @@
-"""The doors to an optimal covariance: ``optimal_noise`` for privacy, ``gamma`` as in the paper."""
+"""The public functions for an optimal covariance: ``optimal_noise``, and the paper's ``gamma``."""
 
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -37,15 +37,15 @@ def optimal_noise(
     *,
     progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
-    """The covariance of least error that covers what one record can change, by default *replaced*.
+    """Return the least-error covariance that covers one record's change, by default *replaced*.
 
     :func:`plan` and the command line protect a record that is added or removed unless told
     otherwise: pass ``neighbors="add-remove"`` for the same here.
 
     Minimises ``‖sd(M)‖_p`` subject to ``s' M⁺ s <= 1`` on the sensitivity set: K − K when a record
     is replaced, K ∪ −K when one is added or removed, the differences along the edges of a policy
-    graph. With noise ``M/(2ρ)`` on the sum of records, this is ρ-zCDP exactly. Ctrl-C while steps
-    are taken returns the best certified answer so far.
+    graph. With noise ``M/(2ρ)`` on the sum of records, this is ρ-zCDP exactly. Ctrl-C during the
+    steps returns the best certified answer so far.
 
     Args:
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
@@ -54,9 +54,9 @@ def optimal_noise(
             table (with its own under a policy graph, by another method, and in :func:`gamma`).
         neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an
             undirected networkx graph on the row indices of the points (n is public, means): values
-            it joins are to be indistinguishable, values at distance k are protected at k²ρ. A
+            that it joins must be indistinguishable, values at distance k are protected at k²ρ. A
             disconnected graph is refused unless ``graph.graph["components"]`` is ``"public"``. For
-            :class:`Marginals` also a ``ReplaceWithin``, which :func:`plan` makes of ``public``.
+            :class:`Marginals` also a ``ReplaceWithin``, which :func:`plan` builds from ``public``.
         tol: certified relative gap to reach, in (0, 1).
         method: "auto" chooses and says so in ``.method``: a closed form, listed points, a
             relaxation without its matrix, or column generation on the quadratic oracle, which
@@ -70,14 +70,15 @@ def optimal_noise(
 
     Raises:
         ParameterError: p < 2, tol outside (0, 1), unknown relation or method, disconnected policy.
-        DomainTooLargeError: points, or differences for the reference methods, that cannot be
-            listed; more than 4096 dimensions.
-        CovarianceError: coordinates whose sizes differ by more than about 1e15.
-        NotAvailableError: a reference solver that failed.
+        DomainTooLargeError: points, or differences for the reference methods, cannot be listed; or
+            there are more than 4096 dimensions.
+        CovarianceError: sizes of coordinates differ by more than about 1e15.
+        NotAvailableError: a reference solver failed.
 
     Warns:
-        ConvergenceWarning: the gap is wider than ``tol``; the noise is feasible all the same. Of
-            :class:`Products` of several attributes it often is; then ``.status`` says what to try.
+        ConvergenceWarning: the gap is wider than ``tol``; the noise is feasible all the same. This
+            is common for :class:`Products` of several attributes; then ``.status`` says what to
+            try.
         PolicyWarning: the policy graph has several components.
 
     Source: Nikolov & Tang (2023), Definition 2 without shift; Theorem 26 for the dual.
@@ -113,10 +114,10 @@ def gamma(
     *,
     progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
-    """The paper's ``γ_p(K) = min ‖sd(M)‖_p`` over ellipsoids ``v + E(M)`` that contain K.
+    """Return the paper's ``γ_p(K) = min ‖sd(M)‖_p`` over ellipsoids ``v + E(M)`` that contain K.
 
     Its M encloses K − v, not K − K: ``sensitivity_squared`` is up to 4 under replacement, and the
-    mechanism reads it.
+    mechanism takes it into account.
 
     Args:
         domain: any domain.
@@ -131,9 +132,9 @@ def gamma(
 
     Raises:
         ParameterError: p < 2, tol outside (0, 1), unknown method.
-        DomainTooLargeError: points that cannot be listed.
-        CovarianceError: coordinates whose sizes differ by more than about 1e15.
-        NotAvailableError: a reference solver that failed.
+        DomainTooLargeError: the points cannot be listed.
+        CovarianceError: sizes of coordinates differ by more than about 1e15.
+        NotAvailableError: a reference solver failed.
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``.
@@ -151,7 +152,7 @@ def gamma(
 def _solved(
     function: str, problem: Problem, tol: float, method: str, progress: bool | Watcher | None
 ) -> OptimalNoise:
-    """The answer by the first route that knows one."""
+    """Return the answer by the first route that solves the problem."""
     domain = problem.domain
     with watching(progress, tol) as watch:
         if method == "auto" and problem.protected is not None:
@@ -180,7 +181,7 @@ def _solved(
 
 
 def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> None:
-    """What every door asks of its arguments."""
+    """Check the arguments that all public functions here share."""
     if not isinstance(domain, AbstractDomain):
         raise ParameterError(
             f"{function}: expected a domain, got {type(domain).__name__}; hint: "
@@ -199,7 +200,7 @@ def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, m
 
 
 def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | None:
-    """The points whose hull the domain is, unless they are to be reached through oracles."""
+    """Return the points whose hull the domain is, or None for the route through oracles."""
     if method == "oracle":
         return None
     listed = domain._listed()

@@ -1,4 +1,4 @@
-"""Covariance of the answers to a workload over time, by the weights it is made of."""
+"""Covariance of the answers to a workload over time, stored as the weights that define it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,13 +21,13 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class StreamCovariance(Covariance):
-    """``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``: never formed, and exactly so defined.
+    """The covariance ``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``: never formed, defined exactly.
 
     Attributes:
         workload: A.
         weights: λ, shape (n,), positive.
         coordinate_weights: w, shape (n,), positive.
-        scale: by how much the noise is larger than what belongs to the weights.
+        scale: factor by which the noise is larger than the weights alone give.
     """
 
     workload: StreamWorkload
@@ -45,10 +45,10 @@ class StreamCovariance(Covariance):
         return evaluate(self.workload.bands, self.weights, self.coordinate_weights)
 
     def standard_deviation(self) -> Array:
-        """Upper bounds on the standard deviations.
+        """Return upper bounds on the standard deviations.
 
-        For a million ticks they are at most a relative 1e-9 above the exact ones where A⁻¹
-        has one subdiagonal; where it has several, by what rounding is proven to do at most.
+        For a million ticks they are at most a relative 1e-9 above the exact ones where A⁻¹ has one
+        subdiagonal; where it has several, they are above by a proven bound on the rounding.
         """
         return self.scale * np.sqrt(self.evaluation.variances)
 
@@ -63,10 +63,10 @@ class StreamCovariance(Covariance):
         return self._multiply(np.eye(self.dim))
 
     def _multiply(self, x: Array) -> Array:
-        """By the rational function's resolvents, each of which is a banded system."""
+        """Return M x by the rational function's resolvents, each of which is a banded system."""
         root = self.evaluation.root
         precision = precision_bands(self.workload.bands, self.weights)
-        for m in range(1, len(precision)):  # by columns, as LAPACK wants it
+        for m in range(1, len(precision)):  # LAPACK wants bands stored by columns
             precision[m] = np.roll(precision[m], -m)
         total = np.zeros_like(x)
         for c, s in zip(root.sizes, root.shifts, strict=True):

@@ -1,4 +1,4 @@
-"""Noise for workloads over time: of many ticks as an answer, of few as a design."""
+"""Noise for workloads over time: an answer for many ticks, a design for few."""
 
 import math
 from dataclasses import replace
@@ -22,14 +22,14 @@ from .stream_covariance import StreamCovariance
 Array = NDArray[np.float64]
 
 _SHARE = 0.9  # of the tolerance is for the solver
-_MOST_SUBDIAGONALS = 8  # of the inverse, that the linear-time route is meant for
+_MOST_SUBDIAGONALS = 8  # of the inverse: the most for which the linear-time route is made
 _LEAST_TICKS = 257  # with one subdiagonal; below, Newton's method on dense matrices is as fast
 _LEAST_TICKS_OF_SEVERAL = 1025
 _WRITTEN_OUT = 1024  # ticks up to which the covariance is stored as a matrix
 
 
 def linear_workload(problem: Problem) -> StreamWorkload | None:
-    """The workload over time that is solved for, where the linear-time route knows the problem."""
+    """Return the workload over time if the linear-time route can solve the problem, else None."""
     domain = problem.domain
     if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
         return None
@@ -40,12 +40,12 @@ def linear_workload(problem: Problem) -> StreamWorkload | None:
 
 
 def is_written_out(workload: StreamWorkload) -> bool:
-    """Whether the answer is stored as a matrix, and checked like that of any list of points."""
+    """Return whether the answer is stored as a matrix, and checked like any list of points."""
     return workload.ticks <= _WRITTEN_OUT
 
 
 def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design:
-    """The optimal design of a workload over time, with its factor written out."""
+    """Return the optimal design of a workload over time, with its factor written out."""
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     w = _inside(optimum.coordinate_weights, p)
     root = np.sqrt(w)
@@ -67,7 +67,7 @@ def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) 
 def stream_noise(
     problem: Problem, workload: StreamWorkload, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """The optimal noise of a workload over time, never written out."""
+    """Return the optimal noise of a workload over time, never written out."""
     p = problem.p
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     weights, w = (
@@ -97,7 +97,7 @@ def stream_noise(
 
 
 def _inside(w: Array, p: float) -> Array:
-    """The weights in the dual ball, rounding included."""
+    """Return the weights scaled into the dual ball, rounding included."""
     return w if p == 2 else w / dual_ball_norm(w, p) * (1 - ROUNDING_MARGIN)
 
 

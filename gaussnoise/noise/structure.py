@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A matrix that is no Kronecker product, and the group it is circulant over, if any."""
+    """A matrix that is not split further, and the group it is circulant over, if any."""
 
     matrix: Array
     orders: tuple[int, ...] = ()
@@ -21,7 +21,7 @@ class Piece:
 
 
 def pieces(A: Array) -> list[Piece]:
-    """A as a Kronecker product of matrices that are group-circulant, or split no further."""
+    """Return A as a Kronecker product of group-circulants and matrices that split no further."""
     known = _group(A)
     if known:
         return [known]
@@ -30,12 +30,12 @@ def pieces(A: Array) -> list[Piece]:
 
 
 def runs(orders: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Each order with the number of times it is repeated in a row."""
+    """Return each order with the number of times it is repeated in a row."""
     return [(m, len(list(run))) for m, run in itertools.groupby(orders)]
 
 
 def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
-    """Position of ``g − sign·h`` in C order, for all pairs of elements g (rows), h (columns)."""
+    """Return the position of ``g − sign·h`` in C order, for all elements g (rows), h (columns)."""
     table = np.zeros((1, 1), dtype=np.intp)
     for m in orders:
         digit = (np.arange(m)[:, None] - sign * np.arange(m)) % m
@@ -44,7 +44,7 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 
 
 def _group(A: Array) -> Piece | None:
-    """Orders n1, ..., nk of A and a sign, ``A[g, h] = f(g − sign·h)`` bit by bit; None without.
+    """Return A with orders n1, ..., nk and a sign, ``A[g, h] = f(g − sign·h)`` exactly, or None.
 
     Digits are found from the last to the first: the column of a digit's unit must be f, shifted in
     that digit.
@@ -64,7 +64,7 @@ def _group(A: Array) -> Piece | None:
 
 
 def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Ways to complete the last orders ``found`` that agree with units' and last columns."""
+    """Yield the orders that extend ``split`` and agree with the units' and last columns."""
     n, stride = len(A), math.prod(split)
     if stride == n:
         f = A[:, 0].reshape(split)
@@ -78,7 +78,7 @@ def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, 
 
 
 def halves(A: Array) -> tuple[Array, Array] | None:
-    """B, C with ``A = B ⊗ C`` exactly, neither 1 × 1, B smallest; A must hold 0 and ±c alone."""
+    """Return B, C with ``A = B ⊗ C`` exactly, B smallest, for A of entries 0 and ±c; or None."""
     size = np.abs(A).max()
     if not size or not ((size == np.abs(A)) | (A == 0)).all():
         return None

@@ -1,4 +1,4 @@
-"""Noise of tables that agree with each other, as it reaches what is asked about them."""
+"""Noise of tables that are consistent with each other, and of the queries about them."""
 
 import abc
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ Array = NDArray[np.float64]
 class TableCovariance(Covariance):
     """Covariance of the answers about tables, never built as one matrix.
 
-    Independent ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)`` on the cells over T reach the cells over
-    S as ``Σ_{T ⊆ S} η_T ⊗_{i∈S∖T} v_i``; see :class:`AbstractStrategy` for E and v.
+    Independent ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)`` on the cells over T contribute ``Σ_{T ⊆
+    S} η_T ⊗_{i∈S∖T} v_i`` to the cells over S; see :class:`AbstractStrategy` for E and v.
 
     Attributes:
-        domain: whose coordinates the answers are.
+        domain: the tables whose coordinates the answers are.
         strategies: how each attribute is measured.
-        variances: by sorted attributes T.
+        variances: the noise variance of each sorted tuple of attributes T.
     """
 
     domain: AbstractTables
@@ -38,32 +38,32 @@ class TableCovariance(Covariance):
 
     @abc.abstractmethod
     def table_variance(self, subset: Subset, box: Box | None = None) -> Array | float:
-        """Variance of every cell of ``subset``'s (unweighted) table, shape (sizes…), or one.
+        """Return the variance of every cell of a ``subset``'s (unweighted) table, or one for all.
 
-        Of those in a box alone, if there is one.
+        With a box, return those of its cells alone.
         """
 
     @abc.abstractmethod
     def mean_variance(self, subset: Subset) -> float:
-        """The mean of :meth:`table_variance`."""
+        """Return the mean of :meth:`table_variance`."""
 
     @abc.abstractmethod
     def term_variance(self, term: Term) -> Array:
-        """Variance of every (unweighted) query of a product of bases, shape (queries…)."""
+        """Return the variance of every (unweighted) query of a product of bases: (queries…)."""
 
     @property
     @abc.abstractmethod
     def deviations(self) -> Array:
-        """Root mean square of each term's (unweighted) standard deviations, in order."""
+        """The root mean square of each term's (unweighted) standard deviations, in order."""
 
     @property
     @abc.abstractmethod
     def largest_deviations(self) -> Array:
-        """Largest standard deviation of each term's (unweighted) queries, in the domain's order."""
+        """The largest standard deviation of each term's (unweighted) queries, in that order."""
 
     @cached_property
     def queries(self) -> Array:
-        """Number of queries of each term, in the domain's order."""
+        """The number of queries of each term, in the domain's order."""
         return np.array([float(self.domain.queries(term)) for term in self.domain.terms])
 
     @property
@@ -71,24 +71,24 @@ class TableCovariance(Covariance):
         return self.domain.dim
 
     def error(self, p: float) -> float:
-        """The p-norm over all queries, each with its term's root mean square."""
+        """Return the p-norm over all queries, each with its term's root mean square."""
         return group_norm(np.array(self.domain.weights) * self.deviations, self.queries, p)
 
     def encode(self) -> Stored:
         return {"variances": [[T, variance] for T, variance in self.variances.items()]}, {}
 
     def _inside(self, S: Subset) -> list[Subset]:
-        """The T ⊆ S that have noise."""
+        """Return the subsets T of S that have noise."""
         return [T for T in subsets_of(S) if T in self.variances]
 
 
 def variances_of(header: dict[str, Any]) -> dict[Subset, float]:
-    """By attributes, as :meth:`TableCovariance.encode` wrote them."""
+    """Return the variances by attributes that :meth:`TableCovariance.encode` wrote."""
     return {tuple(T): variance for T, variance in header["variances"]}
 
 
 def covariance_of_tables(covariance: Covariance) -> TableCovariance:
-    """The covariance, or a ParameterError if it is of something else."""
+    """Return the covariance, or raise ParameterError if it is not one of tables."""
     if not isinstance(covariance, TableCovariance):
         raise ParameterError("Plan: expected noise of tables")
     return covariance

@@ -25,17 +25,17 @@ from .sensitivity import largest_move, marginal_sensitivity
 
 Array = NDArray[np.float64]
 
-_SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking adds
+_SHARE = 0.9  # of the tolerance is for the solver; the rest is for what checking adds
 _MOST_NAMED = 2**60  # numpy's indices have 63 bits
-# of a gap: what a search for strategies with short differences may win, for its seconds
+# below this gap, a search for strategies with short differences gains too little for its seconds
 _WORTH = 0.01
-_CLOSED = 1e-9  # what both ends of a closed bracket may be apart by rounding
+_CLOSED = 1e-9  # the distance of both ends of a closed bracket that rounding may cause
 
 
 def marginal_optimum(
     problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """The best noise for marginals, whose residuals' variances are all there is to choose."""
+    """Return the best noise for marginals, where only the residuals' variances are chosen."""
     p, replaced, shifted = problem.p, protected == "replace", problem.shifted
     if shifted and domain.dim > MOST_NUMBERS:
         raise DomainTooLargeError(
@@ -87,7 +87,7 @@ def marginal_optimum(
 def product_optimum(
     problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """The best noise of one strategy per attribute, with a bracket on the best of all noises."""
+    """Return the best noise with one strategy per attribute, and bounds for all noises."""
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced, public=problem.public)
     optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
@@ -106,7 +106,7 @@ def _answer(
     optimum: ProductNoise,
     watch: Watch,
 ) -> OptimalNoise:
-    """Feasible noise from what was found, and both ends."""
+    """Return feasible noise from a solver's result, with both ends."""
     p, replaced = problem.p, protected == "replace"
     workload, tables = optimum.workload, optimum.noise
     enclosed = largest_move(workload, 1 / tables.noise, replaced=replaced)
@@ -154,7 +154,7 @@ def _answer(
 
 
 def _by_type(workload: Workload, noise: Array) -> ByType:
-    """The variances of the residuals, whose ``noise`` is in the workload's units."""
+    """Return the variances of the residuals; ``noise`` is in the workload's units."""
     variances = (noise * workload.units).tolist()
     return ByType(workload.moving, dict(zip(workload.residuals, variances, strict=True)))
 

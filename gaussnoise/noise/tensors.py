@@ -1,4 +1,4 @@
-"""The closed forms for tensor powers as answers."""
+"""The closed forms for tensor powers, as answers."""
 
 import math
 
@@ -14,12 +14,12 @@ from .covariance import FactorCovariance
 from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 
-_LOST = 1e-13  # of the size, of a center that is stored rounded
-_FAR = 1e-3  # of the size: farther away, the general route fits the center that is stored better
+_LOST = 1e-13  # of the size: the error of a center that is stored rounded
+_FAR = 1e-3  # of the size: farther away, the general route fits the stored center better
 
 
 def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
-    """The optimal noise at p = 2 for c · T + v, T a tensor power; None for other domains."""
+    """Return the optimal noise at p = 2 for c · T + v, T a tensor power; None for other domains."""
     domain, kind = problem.domain, problem.protected
     power, scale, shift = stripped(domain)
     if power is None or kind is None or (kind == "add-remove" and shift.any()):
@@ -27,7 +27,7 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
     designed = tensor_design(power, kind)
     center = scale * designed.center + shift if problem.shifted else np.zeros(domain.dim)
     lost = np.abs(center - shift - scale * designed.center).max() if problem.shifted else 0.0
-    if lost > _LOST * abs(scale):  # so far away that the general route covers what rounding moves
+    if lost > _LOST * abs(scale):  # too far away: the center's rounding needs the general route
         return None
     size = abs(scale) * math.sqrt(1 + ROUNDING_MARGIN) * (1 + 8 * ASTRAY)
     covariance = FactorCovariance(designed.factor, size)
@@ -49,9 +49,10 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
 
 
 def axes_noise(problem: Problem, tol: float) -> OptimalNoise | None:
-    """The optimal noise at p = ∞ for c · T + v, T a power of even order; None for others.
+    """Return the optimal noise at p = ∞ for c · T + v, T a power of even order; None for others.
 
-    Not for a record that is added or removed: the ball of symmetric tensors is the answer there.
+    It does not serve a record that is added or removed: there the ball of symmetric tensors is
+    optimal.
     """
     power, scale, shift = stripped(problem.domain)
     kind = problem.protected

@@ -1,4 +1,4 @@
-"""Both bounds of an answer, recomputed from its domain and stored numbers by another way."""
+"""Both bounds of an answer, recomputed from its domain and stored numbers in another way."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 def verify(noise: "OptimalNoise") -> Verification:
-    """Recompute, compare with what ``noise`` claims, and raise CertificateError if it is more."""
+    """Return recomputed bounds; raise CertificateError if ``noise`` claims more."""
     numbers = [_in_memory(noise.center)]
     if isinstance(noise.covariance, FactorCovariance):
         numbers.append(noise.covariance.unit_factor)
@@ -56,7 +56,7 @@ def verify(noise: "OptimalNoise") -> Verification:
         sensitivity_squared=max(f.sensitivity_squared for f in checks),
         rounding=max(f.rounding for f in checks),
     )
-    # written so that NaN fails
+    # this comparison is false for NaN, so NaN is refused
     if not worst.enclosure <= 1:
         raise CertificateError(
             "verify: too little noise: expected z' M⁺ z <= 1 on the set, recomputed "
@@ -82,5 +82,5 @@ def verify(noise: "OptimalNoise") -> Verification:
 
 
 def _in_memory(array: Array) -> Array:
-    """The numbers that are really stored: one, where a single zero stands for all."""
+    """Return the numbers that are really stored: one, where a single zero stands for all."""
     return array if any(array.strides) else array[:1]

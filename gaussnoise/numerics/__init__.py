@@ -1,1 +1,1 @@
-"""Numbers: rounding, exact sums, spans, factorizations with proven errors."""
+"""Numbers: rounding, exact sums, spans, and factorizations with proven errors."""

@@ -11,16 +11,16 @@ _MOST_OPERATIONS = 4000  # about a tenth of a second
 
 
 def is_small(factor: Array, points: Array) -> bool:
-    """Whether :func:`longest_square` takes little time."""
+    """Return whether :func:`longest_square` takes little time."""
     d, r = factor.shape
     return (d + len(points) + r) * r**2 <= _MOST_OPERATIONS
 
 
 def longest_square(factor: Array, points: Array, center: Array, weights: Array) -> Fraction:
-    """Largest ``(x − v)' M⁺ (x − v)`` over rows x, M = L L' of the stored L, exactly.
+    """Return the largest ``(x − v)' M⁺ (x − v)`` over rows x, exactly, with M = L L' as stored.
 
-    L must have independent columns. Where x − v leaves the range of L by rounding, its projection
-    is meant, with coordinates weighted by ``weights``.
+    L must have independent columns. Where rounding moves x − v out of the range of L, its
+    projection is used, with coordinates weighted by ``weights``.
     """
     scales = [Fraction(weight) for weight in weights.tolist()]
     L = [
@@ -47,7 +47,7 @@ def longest_square(factor: Array, points: Array, center: Array, weights: Array) 
 
 
 def _solve(matrix: list[list[Fraction]], right: list[list[Fraction]]) -> list[list[Fraction]]:
-    """Gauss–Jordan elimination of a positive definite matrix."""
+    """Solve a positive definite system by Gauss–Jordan elimination."""
     rows = [[*a, *b] for a, b in zip(matrix, right, strict=True)]
     for i, pivot in enumerate(rows):
         rows[i] = pivot = [value / pivot[i] for value in pivot]

@@ -1,4 +1,4 @@
-"""Is every point in the ellipsoid of the *stored* factor? Asked after solves, and by ``verify``."""
+"""The check that points are in the ellipsoid of a *stored* factor, by solvers and ``verify``."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +14,13 @@ from .precision import precision_for
 
 Array = NDArray[np.float64]
 
-# Points may stick out of range(L) by this fraction of the size of the coordinate they stick out
-# along: rounding, not signal. It is charged to gamma, and releases do not lean on it: their
+# Points may leave range(L) by this fraction of the size of the coordinate concerned: this is
+# rounding, not signal. It is charged to gamma. Releases do not depend on it, since their
 # sensitivity is computed on drawn integers.
 RANGE_TOLERANCE = 1e-11
 _LARGE = 200  # columns
-_CHUNK = 2**13  # points that are looked at together: they stay in the cache
-_LONG_OPERATIONS = 2**20  # products in extended precision, which no BLAS helps: ten milliseconds
+_CHUNK = 2**13  # number of points processed together: they stay in the cache
+_LONG_OPERATIONS = 2**20  # products in extended precision, without BLAS: ten milliseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +29,10 @@ class Whitened:
 
     Attributes:
         coordinates: shape (N, r).
-        lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included; of
-            the projection on range(L), coordinates weighted by :func:`row_weights`, where a point
-            sticks out by rounding.
-        outside: shape (d,), by how much points stick out of range(L) along each axis.
+        lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included;
+            where rounding moves a point out of range(L), those of its projection, with coordinates
+            weighted by :func:`row_weights`.
+        outside: shape (d,), the distance by which points leave range(L) along each axis.
     """
 
     coordinates: Array
@@ -41,10 +41,11 @@ class Whitened:
 
 
 def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
-    """Coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), by QR, once refined.
+    """Return coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), refined once.
 
-    Residuals are accumulated in ``precision``; by default in extended precision where that takes no
-    time. Raises CovarianceError when the factor is too nearly singular to tell.
+    They are found by QR. Residuals are accumulated in ``precision``; by default in extended
+    precision where that takes almost no time. Raises CovarianceError when the factor is too nearly
+    singular for a bound.
     """
     count, r = len(points), factor.shape[1]
     if precision is None:
@@ -54,7 +55,7 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
     rows = row_weights(factor)
     factor = factor * rows[:, None]
     Q, R = np.linalg.qr(factor)
-    # the singular values of R are those of the factor up to this
+    # the singular values of R are those of the factor, up to this error
     backward = 8 * max(factor.shape) * EPS * float(np.linalg.norm(R))
     inverse = (
         scipy.linalg.solve_triangular(R, np.eye(r), check_finite=False).T
@@ -82,13 +83,13 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
         inside = (here @ Q) @ inverse
         inside += (residual(inside) @ Q) @ inverse
         left = residual(inside)
-        # what is left inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself
+        # the residual inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself
         # rounded
         unit = 8 * r * EPS
         plain = np.linalg.norm(inside, axis=1)
         sizes = np.linalg.norm(here, axis=1)
         rounded = 8 * r * float(np.finfo(precision).eps) * (sizes + np.linalg.norm(factor) * plain)
-        rounded = rounded + 2 * EPS * sizes  # of the points themselves, where they are differences
+        rounded = rounded + 2 * EPS * sizes  # of the points, where they are differences
         inner = left if r == len(factor) else left @ Q  # a square Q keeps lengths
         moved = (np.linalg.norm(inner, axis=1) + rounded) * (1 + unit) / smallest
         coordinates[part], lengths[part] = inside, plain * (1 + unit) + moved
@@ -97,17 +98,17 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
 
 
 def row_weights(factor: Array) -> Array:
-    """Powers of two that even out a factor's rows, shape (d,): very different sizes spoil a QR.
+    """Return powers of two that even out a factor's rows, shape (d,): uneven sizes spoil a QR.
 
-    Rows below a 1e-8 of the largest may be rounding themselves, and are not blown up to matter.
+    Rows below 1e-8 of the largest may be rounding themselves, and are not scaled up further.
     """
     heights = np.abs(factor).max(axis=1, initial=0.0)
     return np.exp2(-np.frexp(np.maximum(heights, 1e-8 * heights.max()))[1])
 
 
 def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
-    """Lower bound on the smallest singular value; from the inverse, faster, where that is clear."""
-    # the inverse itself is computed to a fraction backward/smallest
+    """Return a lower bound on the smallest singular value; by the inverse, faster, if clear."""
+    # the inverse itself has a relative error of backward/smallest
     smallest = 0.5 / float(np.linalg.norm(inverse))
     if len(R) > _LARGE and smallest > 1e3 * backward:
         return smallest
@@ -115,8 +116,8 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
 
 
 def sticks_out(whitened: Whitened, sizes: Array) -> NDArray[np.bool_]:
-    """Along which axes points leave range(L); ``sizes`` (d,) are the points' largest magnitudes."""
-    return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # NaN sticks out
+    """Return along which axes points leave range(L); ``sizes`` (d,) are their magnitudes."""
+    return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # NaN counts as outside
 
 
 def check_range(whitened: Whitened, sizes: Array) -> None:

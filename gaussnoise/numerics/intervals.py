@@ -1,4 +1,4 @@
-"""Gaussian confidence intervals, one rule for every release."""
+"""Gaussian confidence intervals, by one rule for every release."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,17 +16,17 @@ Array = NDArray[np.float64]
 
 
 class ConfidenceInterval(NamedTuple):
-    """Ends of intervals, arrays shaped like the estimate."""
+    """The ends of intervals, as arrays shaped like the estimate."""
 
     low: Array
     high: Array
 
 
 def quantile(level: float, count: int = 1) -> float:
-    """Half-width in standard deviations at confidence ``level``.
+    """Return the half-width, in standard deviations, at confidence ``level``.
 
-    ``count`` > 1: simultaneous over that many correlated Gaussians, by Šidák's inequality (1967),
-    hence conservative.
+    With ``count`` > 1 it is simultaneous over that many correlated Gaussians, by Šidák's inequality
+    (1967), and so conservative.
     """
     if not 0 < level < 1:
         raise ParameterError(
@@ -38,7 +38,7 @@ def quantile(level: float, count: int = 1) -> float:
 def confidence_interval(
     estimate: Array, sd: Array, level: float, simultaneous: bool
 ) -> ConfidenceInterval:
-    """``estimate ∓ quantile · sd``."""
+    """Return ``estimate ∓ quantile · sd``."""
     half = quantile(level, np.size(estimate) if simultaneous else 1) * sd
     return ConfidenceInterval(estimate - half, estimate + half)
 
@@ -52,21 +52,21 @@ def ratio_interval(
     squared: float,
     ends: tuple[float, float],
 ) -> ConfidenceInterval:
-    """Intervals of ``E x / E g`` for a pair of Gaussians, by Fieller (1954), cut to the possible.
+    """Return intervals of ``E x / E g`` for a pair of Gaussians (Fieller 1954), within ``ends``.
 
-    They hold every p at which ``x − p g`` lies within so many of its standard deviations about
-    zero; everything possible where g is not clear of zero.
+    They contain every p for which ``x − p g`` is within ``√squared`` of its standard deviations
+    from zero; they are the whole range where g is not clearly positive.
 
     Args:
-        x: of what the ratio is.
-        g: what it is divided by; its mean is positive.
+        x: the numerator.
+        g: the divisor; its mean is positive.
         variance: of x.
         covariance: of both.
         divisor_variance: of g.
         squared: number of standard deviations, squared.
-        ends: between which the ratio is known to lie.
+        ends: the known limits of the ratio.
     """
-    # a p² − 2 b p + c <= 0
+    # solve a p² − 2 b p + c <= 0
     a = g**2 - squared * divisor_variance
     b = x * g - squared * covariance
     c = x**2 - squared * variance
@@ -87,7 +87,7 @@ class Contrast(NamedTuple):
     standard_deviation: float
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
-        """Interval that holds the true value with probability ``level``."""
+        """Return an interval that contains the true value with probability ``level``."""
         return confidence_interval(
             np.asarray(self.estimate), np.asarray(self.standard_deviation), level, False
         )
@@ -109,15 +109,15 @@ class Contrasts(NamedTuple):
 
     @property
     def standard_deviation(self) -> Array:
-        """Of every combination, shape (k,)."""
+        """The standard deviation of every combination, shape (k,)."""
         return np.sqrt(np.diagonal(self.covariance))
 
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals that hold the truth with probability ``level``, each or all (Šidák 1967).
+        """Return intervals that contain the truth with probability ``level``, each or all (Šidák).
 
-        Whatever the correlations, simultaneous intervals hold together at least that often.
+        For all correlations, simultaneous intervals hold together at least that often (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays of shape (k,).
@@ -128,11 +128,11 @@ class Contrasts(NamedTuple):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def plot(self, names: Sequence[str] | None = None, level: float = 0.95) -> "Figure":
-        """One dot and its interval for every combination, each alone.
+        """Draw one dot and its interval for every combination, each interval alone.
 
         Args:
-            names: what the combinations are, one text for each; their numbers from 1 if left out.
-            level: of the intervals.
+            names: names of the combinations, one text for each; by default, their numbers from 1.
+            level: confidence level of the intervals.
 
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.

@@ -1,4 +1,4 @@
-"""Norms of numbers of any size, and the dual ball that weights of coordinates lie in."""
+"""Norms of numbers of any size, and the dual ball that coordinate weights lie in."""
 
 import math
 
@@ -9,46 +9,46 @@ Array = NDArray[np.float64]
 
 
 def norm(values: Array, order: float) -> float:
-    """``‖values‖_order`` of nonnegative numbers of any size."""
+    """Return ``‖values‖_order`` of nonnegative numbers of any size."""
     largest = float(values.max(initial=0.0))
     return largest * float(np.linalg.norm(values / largest, order)) if largest != 0 else 0.0
 
 
 def group_norm(sizes: Array, counts: Array, p: float) -> float:
-    """``‖sd‖_p`` of groups of so many numbers, each with its group's root mean square."""
+    """Return ``‖sd‖_p`` of groups of this many numbers, each with its group's root mean square."""
     return norm(sizes * counts ** (1 / p), p)
 
 
 def row_lengths(factor: Array) -> Array:
-    """Standard deviations of ``L Lᵀ``, added up in extended precision."""
+    """Return the standard deviations of ``L Lᵀ``, summed in extended precision."""
     return np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
 
 
 def error_of(variances: Array, p: float, stretch: float = 1.0) -> float:
-    """``‖sd‖_p``, once variances are multiplied by ``stretch``."""
+    """Return ``‖sd‖_p`` of variances that are multiplied by ``stretch``."""
     return math.sqrt(stretch * norm(variances, p / 2))
 
 
 def error_of_factor(factor: Array, p: float, stretch: float = 1.0) -> float:
-    """:func:`error_of` the covariance ``L Lᵀ`` of a factor L, shape (d, r)."""
+    """Return :func:`error_of` the covariance ``L Lᵀ`` of a factor L, shape (d, r)."""
     return error_of(np.square(factor).sum(axis=1), p, stretch)
 
 
 def dual_power(p: float) -> float:
-    """``1/s* = 1 − 2/p``: shares of a simplex to this power have ``‖w‖_{s*} = 1``; 0 at p = 2."""
+    """Return ``1/s* = 1 − 2/p``: shares of a simplex to this power have ``‖w‖_{s*} = 1``."""
     return 1 - 2 / p
 
 
 def dual_order(p: float) -> float:
-    """``s* = p/(p − 2)``: from ∞ at p = 2 to 1 at p = ∞."""
+    """Return ``s* = p/(p − 2)``, from ∞ at p = 2 to 1 at p = ∞."""
     return math.inf if p == 2 else 1 / dual_power(p)
 
 
 def dual_ball_norm(weights: Array, p: float) -> float:
-    """``‖w‖_{s*}``, which is at most one for the weights of a certificate."""
+    """Return ``‖w‖_{s*}``, which is at most one for the weights of a certificate."""
     return norm(weights, dual_order(p))
 
 
 def even_weights(count: int, p: float) -> Array:
-    """Equal weights of ``count`` coordinates with ``‖w‖_{s*} = 1``; ones at p = 2."""
+    """Return equal weights of ``count`` coordinates with ``‖w‖_{s*} = 1``; ones at p = 2."""
     return np.full(count, float(count) ** -dual_power(p))

@@ -9,9 +9,10 @@ Array = NDArray[np.float64]
 
 
 def nuclear_norm_below(G: NDArray[np.floating]) -> tuple[float, float]:
-    """Lower bound on ``‖G‖_*``: its inner product with a matrix Q, over a bound on the norm of Q.
+    """Return a lower bound on ``‖G‖_*``, and the share of it that was subtracted for rounding.
 
-    Second, the share of it that was given up to the worst case of rounding, in the precision of G.
+    The bound is the inner product with a matrix Q, divided by a bound on the norm of Q. The share
+    is for the worst case of rounding, in the precision of G.
     """
     precision = G.dtype.type
     left, singular, right = np.linalg.svd(G.astype(np.float64), full_matrices=False)

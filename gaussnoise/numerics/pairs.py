@@ -1,4 +1,4 @@
-"""The quadratic oracle of K − K: farthest pairs among listed points, without listing the pairs."""
+"""The quadratic oracle of K − K: farthest pairs among listed points, without a list of pairs."""
 
 import math
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from domains.floats import EPS
 Array = NDArray[np.float64]
 
 _CHUNK = 2**10
-_CHUNK_ENTRIES = 2**24  # squared distances held at once: 128 MB
+_CHUNK_ENTRIES = 2**24  # squared distances in memory at once: 128 MB
 _MOST_OPERATIONS = 2**41  # about a minute
 _SAMPLE = 512
-# Of more points than this, only so many rows are looked at in double precision.
+# With more points than this, only this many rows are computed in double precision.
 _MANY, _MOST_ROWS = 2**14, 2**11
 
 
@@ -35,14 +35,14 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
-    """Farthest pairs of ``points`` (N, r), one for every row with a partner beyond a threshold.
+    """Return farthest pairs of ``points`` (N, r), one per row with a partner beyond a threshold.
 
-    Of very many points, for the rows that reach farthest.
+    With very many points, they are those of the rows that reach farthest.
 
-    Rows whose distance from the middle, added to the largest such distance, stays below the
-    farthest pair of a sample and below the threshold cannot matter, and are skipped.
+    Rows whose distance from the middle, added to the largest such distance, is below the farthest
+    pair of a sample and below the threshold cannot matter, and are skipped.
     """
-    # about the middle, where products round least
+    # measure from the middle, where products are rounded least
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
     radii = np.sqrt(np.einsum("ij,ij->i", points, points))
     if radii.max() == 0:
@@ -71,7 +71,7 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
 
 
 def all_far_pairs(points: Array, beyond: float) -> FarPairs:
-    """All pairs of few ``points`` (N, r) beyond a threshold: all distances are held at once."""
+    """Return all pairs of few ``points`` (N, r) beyond a threshold; all distances fit in memory."""
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
     lengths = np.einsum("ij,ij->i", points, points)
     squares = points @ (-2 * points.T)
@@ -82,13 +82,13 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
 
 
 def _farthest(points: Array) -> float:
-    """Largest squared distance of all pairs, up to the rounding of products in double precision."""
+    """Return the largest squared distance of all pairs, up to rounding in double precision."""
     reaches, margin = _reaches(points)
     return _partners(points, np.flatnonzero(reaches >= reaches.max() - margin)).largest
 
 
 def _longest_partners(points: Array, beyond: float) -> FarPairs:
-    """Of all rows with a partner beyond the threshold those that reach farthest, ``_MOST_ROWS``."""
+    """Return pairs of the ``_MOST_ROWS`` rows, with partners beyond, that reach farthest."""
     reaches, margin = _reaches(points)
     rows = np.flatnonzero(reaches >= min(beyond, reaches.max()) - margin)
     if len(rows) > _MOST_ROWS:
@@ -98,11 +98,11 @@ def _longest_partners(points: Array, beyond: float) -> FarPairs:
 
 
 def _reaches(points: Array) -> tuple[Array, float]:
-    """Squared distances of every row from the farthest of those from its block on, every pair seen
-    once, and how far the largest differs at most from such a number of its row.
+    """Return squared distances of every row from the farthest of the rows from its block on, so
+    that every pair is seen once, and a margin for the difference of the largest from its row's.
 
-    In single precision: each is off by less than half of that, a generous bound on the rounding of
-    coordinates, products and sums.
+    They are computed in single precision: each is off by less than half of the margin, a generous
+    bound on the rounding of coordinates, products and sums.
     """
     squares = np.einsum("ij,ij->i", points, points)
     size = math.sqrt(squares.max()) or 1.0  # single precision has no large numbers
@@ -121,7 +121,7 @@ def _reaches(points: Array) -> tuple[Array, float]:
 
 
 def _partners(points: Array, rows: NDArray[np.intp] | None = None) -> FarPairs:
-    """The farthest partner of every row, or of these."""
+    """Return the farthest partner of every row, or of these."""
     rows = np.arange(len(points)) if rows is None else rows
     squares = np.einsum("ij,ij->i", points, points)
     farthest = np.zeros(len(rows), dtype=np.intp)

@@ -1,10 +1,10 @@
-"""Extended precision, where it takes no time."""
+"""Extended precision, where it takes almost no time."""
 
 import numpy as np
 
-LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
+LONG_OPERATIONS = 2**26  # products in extended precision, without BLAS: half a second
 
 
 def precision_for(operations: int, most: int = LONG_OPERATIONS) -> type:
-    """Of so many products: extended where they are few, double elsewhere."""
+    """Return the float type for this many products: extended if they are few, else double."""
     return np.longdouble if operations <= most else np.float64

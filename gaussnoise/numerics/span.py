@@ -1,4 +1,4 @@
-"""The subspace that points span, told apart from their rounding."""
+"""The subspace that points span, distinguished from their rounding."""
 
 import math
 
@@ -11,8 +11,8 @@ Array = NDArray[np.float64]
 
 
 def span(points: Array) -> Array | None:
-    """Orthonormal columns that span the rows of ``points``, of entries near one; None if all."""
-    # below this, a direction is the rounding of the points themselves
+    """Return orthonormal columns that span the rows of ``points``, of entries near one, or None."""
+    # below this, a direction is only the rounding of the points
     noise = 4 * EPS * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:
         if _is_definite(points.T @ points, 1e-8):
@@ -25,8 +25,8 @@ def span(points: Array) -> Array | None:
 
 
 def _is_definite(squares: Array, share: float) -> bool:
-    """Whether every eigenvalue is above a share of their sum: a tenth of the work that finding
-    them takes.
+    """Return whether every eigenvalue is above a share of their sum; this takes a tenth of the time
+    of computing them.
     """
     try:
         np.linalg.cholesky(squares - share * np.trace(squares) * np.eye(len(squares)))
@@ -36,7 +36,7 @@ def _is_definite(squares: Array, share: float) -> bool:
 
 
 def placed(values: Array, live: NDArray[np.bool_]) -> Array:
-    """Zeros on the coordinates left out."""
+    """Return the values on the ``live`` coordinates, with zeros on the others."""
     full = np.zeros((len(live), *values.shape[1:]))
     full[live] = values
     return full

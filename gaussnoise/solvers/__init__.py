@@ -1,1 +1,1 @@
-"""Optimisation without privacy: from what must be covered to a design."""
+"""Optimisation without privacy: from the set that must be covered to a design."""

@@ -1,4 +1,4 @@
-"""What every route to an optimal covariance returns."""
+"""The result of every route to an optimal covariance."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -12,7 +12,7 @@ from ..numerics.span import placed
 Array = NDArray[np.float64]
 Protected = Literal["gamma", "add-remove", "replace"]  # K up to a shift, K ∪ −K, K − K
 
-# Far beyond the 8 to 30 steps seen to reach 1e-6.
+# Far more than the 8 to 30 steps observed for a gap of 1e-6.
 MAX_STEPS = 1000
 
 
@@ -27,9 +27,9 @@ class Design:
         center: shape (d,), zeros without shift.
         gap: upper/lower − 1 by the route's own arithmetic.
         steps: iterations spent.
-        note: one phrase saying which route was taken, and why.
-        interrupted: whether Ctrl-C ended it.
-        inexact: whether what is left of the gap is the slack of an oracle's upper bound.
+        note: one phrase that names the route, and the reason for it.
+        interrupted: whether Ctrl-C ended the solve.
+        inexact: whether the rest of the gap is the slack of an oracle's upper bound.
     """
 
     weights: Array
@@ -46,14 +46,14 @@ class Design:
     def closed(
         cls, weights: Array, w: Array, factor: Array, note: str, center: Array | None = None
     ) -> Self:
-        """A closed form, about the origin unless said otherwise: no gap, and no steps."""
+        """Return a closed form, about the origin by default: no gap, and no steps."""
         center = np.zeros(len(factor)) if center is None else center
         return cls(weights, w, factor, center, 0.0, 0, note)
 
     def on_all(self, live: NDArray[np.bool_], p: float) -> Self:
-        """The same on all coordinates, of which only those ``live`` were solved for."""
+        """Return the same design on all coordinates; it was solved on the ``live`` ones only."""
         w = np.ones(len(live))
-        if p > 2:  # a certificate only inside the dual ball
+        if p > 2:  # it is a certificate only inside the dual ball
             w = placed(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)
         return replace(
             self,

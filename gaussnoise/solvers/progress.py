@@ -1,4 +1,4 @@
-"""Watching a long solve."""
+"""Progress reports of long solves."""
 
 import math
 import sys
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """What is certified so far.
+    """The bracket that is certified so far.
 
     Attributes:
         steps: iterations spent.
         lower: lower end of the bracket on γ.
-        upper: upper end, of the noise that stopping now would return.
+        upper: upper end, for the noise that would be returned if the solve stopped now.
     """
 
     steps: int
@@ -31,7 +31,7 @@ class Progress:
 
     @property
     def gap(self) -> float:
-        """``upper/lower − 1``."""
+        """The gap ``upper/lower − 1``."""
         return self.upper / self.lower - 1 if self.lower > 0 else math.inf
 
 
@@ -40,13 +40,13 @@ Watcher = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Watch:
-    """Records every report, and passes it on."""
+    """A record of all reports, which are also passed on."""
 
     show: Watcher | None
     trace: list[Progress] = field(default_factory=list)
 
     def scaled(self, size: float) -> Callable[[int, float, float], None]:
-        """What a solver reports to whose points are ``size`` times smaller."""
+        """Return the report function of a solver whose points are ``size`` times smaller."""
 
         def report(steps: int, lower: float, upper: float) -> None:
             self.trace.append(Progress(steps, size * lower, size * upper))
@@ -57,20 +57,20 @@ class Watch:
 
 
 def check_progress(progress: object) -> None:
-    """Refuse what nobody can report to."""
+    """Refuse a ``progress`` that is neither True, False, None nor a callable."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
 
 
-_AFTER = 2.0  # seconds that pass before anything is drawn that nobody asked for
+_AFTER = 2.0  # seconds until a bar is drawn that the caller did not ask for
 _told = ContextVar("told", default=False)
 
 
 @contextmanager
 def told() -> Iterator[None]:
-    """In this block no bar is drawn by default.
+    """Draw no bar by default within this block.
 
-    The caller says how far it is, or nobody is to be told.
+    The caller reports progress itself, or wants no report.
     """
     before = _told.set(True)
     try:
@@ -81,7 +81,7 @@ def told() -> Iterator[None]:
 
 @contextmanager
 def drawn_late(bar: "Bar") -> Iterator[None]:
-    """The bar, from two seconds on."""
+    """Draw the bar after two seconds."""
     timer = threading.Timer(_AFTER, bar.start)
     timer.daemon = True
     timer.start()
@@ -89,19 +89,19 @@ def drawn_late(bar: "Bar") -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        timer.join()  # so that it cannot start after this
+        timer.join()  # so that it cannot start afterwards
         bar.stop()
 
 
 @contextmanager
 def _drawn(bar: "Bar", asked: bool) -> Iterator[None]:
-    """A bar that was asked for, or a late one."""
+    """Draw a bar that was asked for, or a late one."""
     with told(), bar if asked else drawn_late(bar):
         yield
 
 
 def _is_silent(progress: object) -> bool:
-    """Whether nobody is told: as asked for, or since somebody is already, or nobody watches."""
+    """Return whether to report nothing: on request, in another report, or without a terminal."""
     if progress is not None:
         return progress is False
     return _told.get() or sys.stderr is None or not sys.stderr.isatty()
@@ -109,10 +109,10 @@ def _is_silent(progress: object) -> bool:
 
 @contextmanager
 def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
-    """Where to report to.
+    """Yield the object to report to.
 
-    The caller's own callback, nobody for False, a progress bar for True, and for None one that
-    is drawn after two seconds, if standard error is a terminal.
+    It reports to the caller's own callback, to nothing for False, to a progress bar for True, and
+    for None to one that is drawn after two seconds, if standard error is a terminal.
     """
     check_progress(progress)
     if _is_silent(progress):
@@ -150,10 +150,10 @@ _interrupts_pass = ContextVar("interrupts_pass", default=False)
 
 @contextmanager
 def interrupts_pass() -> Iterator[None]:
-    """In this block Ctrl-C stops the program, even where a solver has an answer to return.
+    """Let Ctrl-C stop the program within this block, even where a solver has an answer to return.
 
-    For solves that are only a step of a larger task: what the user has stopped must not go on with
-    a worse answer.
+    It is for solves that are only a step of a larger task: if the user stops the task, it must not
+    continue with a worse answer.
     """
     before = _interrupts_pass.set(True)
     try:
@@ -163,16 +163,16 @@ def interrupts_pass() -> Iterator[None]:
 
 
 def keeps_answer() -> bool:
-    """Whether a solver that is interrupted may return its best answer so far."""
+    """Return whether a solver that is interrupted may return its best answer so far."""
     return not _interrupts_pass.get()
 
 
-Counted = Callable[[int, int], object]  # called with how much is done, and how much there is
+Counted = Callable[[int, int], object]  # called with the amount done, and the total
 
 
 @contextmanager
 def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator[Counted]:
-    """Where to say how far a task is: as for :func:`watching`."""
+    """Yield the function to report a task's progress to, as in :func:`watching`."""
     check_progress(progress)
     if _is_silent(progress):
         with told():

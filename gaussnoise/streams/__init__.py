@@ -1,4 +1,4 @@
-"""Data that arrive over time: workloads, noise generators, certificates, tables that go on."""
+"""Data that arrive over time: workloads, noise generators, certificates, and streams of tables."""
 
 from domains.participation.patterns import AnyOf, Apart, Epochs, Window
 

@@ -1,4 +1,4 @@
-"""How far anybody's strategy is from the best possible one, with proof."""
+"""The proven distance of a given strategy from the best possible one."""
 
 import math
 import warnings
@@ -23,26 +23,26 @@ from .participations import dense, participations
 
 Array = NDArray[np.float64]
 
-_RESIDUAL = 1e-9  # of the workload's largest entry: farther away, A C⁻¹ has lost too many digits
-_ROUNDING = 16 * EPS  # of a squared length, times the ticks of one person and all ticks
+_RESIDUAL = 1e-9  # of the workload's largest entry: beyond it, A C⁻¹ has lost too many digits
+_ROUNDING = 16 * EPS  # of a squared length, times the number of ticks of one person and in all
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class StrategyCertificate:
-    """What a strategy costs, and what every strategy must cost.
+    """The error of a strategy, and a lower bound on that of every strategy.
 
     Attributes:
-        error: ``‖sd‖_p`` of all answers at unit noise multiplier: an upper bound. Noise
+        error: upper bound on ``‖sd‖_p`` of all answers at unit noise multiplier. Noise
             σ·sensitivity on the strategy's answers makes it σ·error; σ = 1/√(2ρ) is ρ-zCDP.
-        lower: a certified lower end of the same for every strategy, of any kind, under the same
+        lower: certified lower bound on this error for every strategy, of any kind, under the same
             participation.
-        sensitivity: a proven upper bound on how far one person moves the strategy's answers, as
-            they were given.
+        sensitivity: proven upper bound on how far one person moves the strategy's answers, at their
+            given scale.
         p: the norm of the error: 2 is root total variance, ``math.inf`` the largest standard
             deviation.
-        participation: who takes part when; None for once each.
-        optimal: the best noise known, with the certificate behind ``lower``.
+        participation: who takes part when; None if each person takes part once.
+        optimal: the best known noise, with the certificate behind ``lower``.
     """
 
     error: float
@@ -54,11 +54,11 @@ class StrategyCertificate:
 
     @property
     def factor(self) -> float:
-        """``error / lower``: at most this many times the error of the best possible strategy."""
+        """The ratio ``error / lower``, which bounds the error relative to the least possible."""
         return self.error / self.lower
 
     def explain(self) -> str:
-        """The same in sentences."""
+        """Return the numbers in sentences."""
         n = self.optimal.domain.dim
         what, share = "root of the summed p-th powers of the standard deviations", 1.0
         if self.p == 2:
@@ -66,7 +66,7 @@ class StrategyCertificate:
         elif self.p == math.inf:
             what = f"largest standard deviation among the {n} answers"
         who = (
-            "Everybody takes part once."
+            "Each person takes part once."
             if self.participation is None
             else f"Who takes part: {self.participation!r}."
         )
@@ -91,25 +91,26 @@ def certify(
 ) -> StrategyCertificate:
     """Compare a strategy C for a workload A with the best possible noise.
 
-    What is published is A C⁻¹ (C x + noise).
+    The published answers are A C⁻¹ (C x + noise).
 
     Args:
         strategy: C, lower triangular of shape (n, n), at any scale: its sensitivity is computed. Or
-            the first column of a Toeplitz one, shape (k,), k <= n; or an object with
-            ``materialize(n)``, ``materialize()`` or ``toarray()``, as the matrices of jax_privacy
-            are.
+            the first column of a Toeplitz matrix, shape (k,), k <= n; or an object with
+            ``materialize(n)``, ``materialize()`` or ``toarray()``, such as the matrices of
+            jax_privacy.
         workload: A, shape (n, n), lower triangular with no zero on the diagonal, or an object with
             ``toarray()``.
-        participation: who takes part when; once each if omitted.
+        participation: who takes part when; if omitted, each person takes part once.
         p: error norm in [2, ∞].
 
     Returns:
         A :class:`StrategyCertificate`.
 
     Raises:
-        ParameterError: a strategy of another shape, not lower triangular, or too nearly singular; p
-            < 2.
-        InvalidDomainError: a workload that is not lower triangular, or patterns over other ticks.
+        ParameterError: the strategy has another shape, is not lower triangular, or is too nearly
+            singular; or p < 2.
+        InvalidDomainError: the workload is not lower triangular, or the patterns are over other
+            ticks.
 
     Source: the lower end is that of :func:`gaussnoise.optimal_noise` (Nikolov & Tang 2023, Theorem
     26; for repeated participation, see ``ParticipationCertificate``).
@@ -132,7 +133,7 @@ def certify(
         )
     who = participation
     matrix = dense(workload)
-    # checks the workload, whoever takes part
+    # this checks the workload, for any participation
     A = participations(matrix, Epochs(max(len(np.atleast_1d(matrix)), 1), 1)).matrix
     n = len(A)
     C, scale = _unit(_matrix(strategy, n))
@@ -148,15 +149,13 @@ def certify(
     if who is None and isinstance(workload, StreamWorkload):
         domain = workload
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # the sentences say how far apart the ends are
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the sentences state the gap
         best = optimal_noise(domain, p, neighbors="add-remove")
     return StrategyCertificate(error, best.gamma_lower, sensitivity, float(p), who, best)
 
 
 def _error(C: Array, A: Array, p: float) -> float:
-    """``‖sd‖_p`` of the answers for noise of one on those of C, whose entries are near one."""
+    """Return ``‖sd‖_p`` of the answers for unit noise on those of C, whose entries are near one."""
     workload, size = _unit(A)
     B = scipy.linalg.solve_triangular(C.T, workload.T, lower=False).T
     with np.errstate(over="ignore", invalid="ignore"):
@@ -170,13 +169,13 @@ def _error(C: Array, A: Array, p: float) -> float:
 
 
 def _unit(matrix: Array) -> tuple[Array, float]:
-    """The matrix with entries of at most about one, and the power of two it was divided by."""
+    """Return the matrix divided by a power of two, with entries of at most about one; the power."""
     size = power_of_two(np.abs(matrix).max())
     return matrix / size, size
 
 
 def sensitivity_of(C: Array, who: AbstractPatterns | None) -> float:
-    """A proven bound on the longest that one person moves the strategy's answers."""
+    """Return a proven bound on the length of one person's move of the strategy's answers."""
     (unit, size), most = _unit(C), 1 if who is None else who.most
     longest = float(np.square(unit).sum(axis=0).max())
     if who is not None:
@@ -185,12 +184,12 @@ def sensitivity_of(C: Array, who: AbstractPatterns | None) -> float:
 
 
 def _matrix(strategy: Any, n: int) -> Array:
-    """C as an array (n, n)."""
+    """Return C as an array (n, n)."""
     given = strategy
     if hasattr(given, "materialize"):
         try:
             given = given.materialize(n)
-        except TypeError:  # sizes itself
+        except TypeError:  # it knows its own size
             given = given.materialize()
     try:
         array = np.asarray(dense(given), dtype=np.float64)

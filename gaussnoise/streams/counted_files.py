@@ -1,7 +1,7 @@
-"""Which files earlier ticks counted, so that the owner is warned when one of them comes again.
+"""Notes of the files that earlier ticks counted, to warn the owner when one comes again.
 
-A file is known by its path or inode, with its size and time, never by what is in it. The note is
-private, it tells the owner alone, and what is published does not depend on it.
+A file is recognised by its path or inode, with its size and time, never by its content. The note is
+private, only the owner sees it, and what is published does not depend on it.
 """
 
 import contextlib
@@ -20,15 +20,15 @@ _File = tuple[str, int, int, int]  # path, inode, size, nanoseconds of the last 
 
 
 def noted(private: Path, tick: int, table: object) -> dict[str, int]:
-    """Note which files a tick's table is in.
+    """Note the files that hold a tick's table, and return those that were counted before.
 
     Args:
-        private: the folder for it.
-        tick: its number.
-        table: the new rows; what is in no file is not known again.
+        private: the folder for the note.
+        tick: the tick's number.
+        table: the new rows; rows that are in no file are not recognised again.
 
     Returns:
-        The paths of files that an earlier tick counted, and which tick that was.
+        The paths of files that an earlier tick counted, and the number of that tick.
 
     Raises:
         OSError: the note cannot be written.
@@ -43,15 +43,15 @@ def noted(private: Path, tick: int, table: object) -> dict[str, int]:
 
 
 def _names(file: _File) -> list[tuple[object, ...]]:
-    """What a file is known by, also when it was moved, or its inode has another number now."""
+    """Return the keys of a file; they still match after it was moved, or has a new inode number."""
     path, inode, size, time = file
     return [("path", path, size, time), ("inode", inode, size, time)]
 
 
 def _files_of(table: object) -> list[_File]:
-    """The files of a table, as they are now."""
+    """Return the files of a table, as they are now."""
     found = []
-    with contextlib.suppress(OSError, DataError):  # whoever opens them says so
+    with contextlib.suppress(OSError, DataError):  # code that opens them reports these
         for path in table_files(table) if is_path(table) else ():
             status = os.stat(path)
             where = os.path.abspath(path)
@@ -60,7 +60,7 @@ def _files_of(table: object) -> list[_File]:
 
 
 def _read(note: Path) -> dict[int, list[Any]]:
-    """Files by ticks; none where the note is missing or damaged, since it only warns."""
+    """Return files by ticks; none if the note is missing or damaged: it is only for warnings."""
     try:
         content = read_json(note, _MOST_BYTES)
         return {int(t): [(str(path), *map(int, of)) for path, *of in content[t]] for t in content}
@@ -69,7 +69,7 @@ def _read(note: Path) -> dict[int, list[Any]]:
 
 
 def _write(note: Path, content: Mapping[int, Sequence[_File]]) -> None:
-    """All of it or nothing, for the owner alone."""
+    """Write the note in one step, readable for the owner alone."""
     scratch = note.with_suffix(".partial")
     handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(handle, "w", encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""What a stream and its ticks say about themselves, for machines and people.
+"""The public descriptions of a stream and its ticks, for machines and people.
 
-Nothing in it depends on the data.
+Nothing in them depends on the data.
 """
 
 import json
@@ -37,7 +37,7 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside) -> dict[str, Any]:
-    """``stream.json``, all but its format: everything that later ticks, and auditors, need."""
+    """Return ``stream.json`` without its format: everything that later ticks and auditors need."""
     query = drawn_query(plan.query)
     return {
         "format": None,
@@ -77,7 +77,7 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
 
 
 def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrategy:
-    """The time strategy of a stream that was begun."""
+    """Return the time strategy of a stream that was begun."""
     matrix = np.zeros((over.n, over.n), dtype=np.int64)
     for t, row in enumerate(record["time_matrix"]):
         matrix[t, : t + 1] = [int(x) for x in row.split(" ")]
@@ -85,7 +85,7 @@ def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrateg
 
 
 def multipliers_in(record: Mapping[str, Any]) -> dict[Type, int]:
-    """The multipliers of a stream that was begun."""
+    """Return the multipliers of a stream that was begun."""
     return {tuple(kind): s for kind, s in record["noise"]["multipliers"]}
 
 
@@ -99,7 +99,7 @@ def tick_record(
     on_outside: OnOutside,
     digests: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """``release.json`` of one tick, once its other files are written.
+    """Return ``release.json`` of one tick, once its other files are written.
 
     ``digests``: sha256 of files that need not be read again.
     """
@@ -140,18 +140,18 @@ def tick_record(
 
 
 def write_record(record: Mapping[str, Any], folder: Path) -> None:
-    """``release.json``, last of all files."""
+    """Write ``release.json``; it is the last of all files."""
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
 
 def deviation_in(covariance: TableCovariance) -> Callable[[Subset], Array]:
-    """Of cells of each table."""
+    """Return the function from a table to the deviations of its cells."""
     return lambda S: np.sqrt(np.asarray(covariance.table_variance(S)))
 
 
 def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Subset, Place]:
-    """Where the record of a tick says that each table is."""
+    """Return the place of each table, according to the record of a tick."""
     places = {}
     for S, entry in zip(plan.tables.tables.subsets, listed, strict=True):
         if (
@@ -187,7 +187,7 @@ def _promise(plan: StreamPlan) -> dict[str, Any]:
 
 
 def disclaimers(plan: StreamPlan) -> list[str]:
-    """What is promised, and what is not."""
+    """Return the sentences on what is guaranteed, and what is not."""
     whom = participation_text(plan)
     return _text.disclaimers(
         f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is "
@@ -200,7 +200,7 @@ def disclaimers(plan: StreamPlan) -> list[str]:
 
 
 def summary_text(plan: StreamPlan, tick: int) -> str:
-    """``summary.txt`` of one tick."""
+    """Return ``summary.txt`` of one tick."""
     width = max(len("marginal"), *(len(marginal_name(m)) for m in plan.marginals))
     lines = [
         f"Tick {tick} of {plan.over.n}: {len(plan.marginals)} marginals, of its own rows "

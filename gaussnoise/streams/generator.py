@@ -1,6 +1,6 @@
 """Correlated noise for a stream, one tick at a time: for research and training.
 
-It takes the memory of a few contributions.
+It needs the memory of a few contributions.
 """
 
 import hashlib
@@ -20,27 +20,27 @@ Array = NDArray[np.float64]
 
 @final
 class NoiseGenerator:
-    """Noise to add to the contributions of a stream, tick by tick.
+    """A generator of noise for the contributions of a stream, tick by tick.
 
-    The answers then carry the designed noise.
+    With it the answers have the designed noise.
 
     Add :meth:`next` to the contribution of each tick (in training: to the sum of clipped gradients
-    of each step), times ``σ · clip``, and put the sums through the workload as if they were data.
-    One person changes the whitened stream by at most ``σ⁻¹`` then: the run is ``1/(2σ²)``-zCDP,
-    also where contributions depend on earlier answers.
+    of each step), times ``σ · clip``, and apply the workload to the sums as if they were data. One
+    person then changes the whitened stream by at most ``σ⁻¹``: the run is ``1/(2σ²)``-zCDP, also
+    where contributions depend on earlier answers.
 
-    This is floating-point noise, for research and training, like that of other libraries of private
-    training. It is not what :meth:`Plan.release` and the other releases of this package draw: those
-    add integers from a vetted sampler.
+    This is floating-point noise, for research and training, like that of other libraries for
+    private training. It is not the noise of :meth:`Plan.release` and the other releases of this
+    package, which add integers from a vetted sampler.
 
     Attributes:
-        ticks: n, how many times it can be asked.
+        ticks: n, the number of ticks it serves.
         sensitivity: proven upper bound on how far one person moves the strategy C = L⁻¹ A: its
-            largest column norm, or the most of several ticks together; 1 after scaling.
+            largest column norm, or the largest move of several ticks together; 1 after scaling.
         standard_deviation: of the noise of every answer at σ = 1, shape (n,), read-only.
         loss: error of the answers at σ = 1: root mean square at "mean", largest at "max".
         lower: certified lower end of this error over all noise of sensitivity 1.
-        factor: loss / lower, at least 1: what few states cost at most.
+        factor: loss / lower, at least 1: the cost of few states is at most this.
         buffers: arrays of the shape of one contribution that are kept between ticks.
 
     Source: noise by Nikolov & Tang (2023); nodes of the inverse square root in the spirit of Hale,
@@ -61,12 +61,12 @@ class NoiseGenerator:
 
     @property
     def factor(self) -> float:
-        """Loss over the certified lower end."""
+        """The loss divided by the certified lower end."""
         return self.loss / self.lower
 
     @property
     def buffers(self) -> int:
-        """Arrays kept between ticks."""
+        """The number of arrays kept between ticks."""
         return self._filter.buffers
 
     def __repr__(self) -> str:
@@ -77,31 +77,31 @@ class NoiseGenerator:
         )
 
     def next(self, shape: int | tuple[int, ...] = ()) -> Array:
-        """Noise for the contribution of the next tick, at σ = 1.
+        """Return noise for the contribution of the next tick, at σ = 1.
 
-        Its randomness is the operating system's.
+        Its randomness comes from the operating system.
 
         Args:
             shape: of one contribution, the same at every tick.
 
         Raises:
-            ParameterError: all ticks are used up, or another shape than before.
+            ParameterError: all ticks are used up, or the shape differs from before.
         """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        # 53 bits a number, away from 0 and 1
+        # 53 bits per number, away from 0 and 1
         bits = np.frombuffer(
             secrets.token_bytes(8 * int(np.prod(shape))), dtype=np.uint64
         ) >> np.uint64(11)
         return self.correlate(scipy.special.ndtri((bits + 0.5) * 2.0**-53).reshape(shape))
 
     def correlate(self, normal: Any) -> Any:
-        """The same from your own independent standard normal numbers.
+        """Return the noise of :meth:`next` made from your own independent standard normal numbers.
 
-        They may be of any library: numpy, torch, jax.
+        They may come from any library: numpy, torch, jax.
 
         Args:
             normal: fresh numbers of the shape of one contribution. Only ``+`` and ``*`` with floats
-                are asked of them, so that they stay on their device.
+                are applied to them, so that they stay on their device.
 
         >>> noise = gn.streams.noise(gn.streams.prefix_sums(64))
         >>> noise.correlate(np.zeros(3))
@@ -124,16 +124,16 @@ class NoiseGenerator:
         return noise
 
     def toarray(self) -> Array:
-        """The strategy C, shape (n, n), lower triangular.
+        """Return the strategy C, shape (n, n), lower triangular.
 
         :func:`certify` compares it with the best possible.
         """
         return self._filter.strategy()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that changes from tick to tick.
+        """Return all that changes from tick to tick.
 
-        Saved numbers of a training run must be kept as private as its noise.
+        Keep saved states of a training run as private as its noise.
         """
         return {
             "design": self._digest(),
@@ -142,7 +142,7 @@ class NoiseGenerator:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where :meth:`state_dict` was taken.
+        """Continue from a state that :meth:`state_dict` returned.
 
         Raises:
             ParameterError: the state is of another design.

@@ -1,6 +1,6 @@
-"""From exact counts of the ticks so far to noisy integers, and to estimates.
+"""The step from exact counts of the ticks so far to noisy integers, and to estimates.
 
-Estimates are of the last tick's counts.
+The estimates are of the last tick's counts.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,21 +30,21 @@ Tables = Mapping[Subset, Counts]  # exact counts of every planned marginal
 Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
 Noisy = Mapping[Subset, Sequence[int]]  # the noisy answer of every residual
 
-_AT_ONCE = 2**16  # Python integers, a hundred bytes each
+_AT_ONCE = 2**16  # Python integers, of a hundred bytes each
 
 
 def counted(
     plan: Plan, over: Ticks, tick: int, table: object, on_outside: OnOutside
 ) -> dict[Subset, Counts]:
-    """Exact counts of every planned marginal of one tick's rows.
+    """Return exact counts of every planned marginal for one tick's rows.
 
-    Planned with ``person``, at most so many rows of each person in the tick, chosen under a key of
-    its own, which is not kept. Whatever the keys of all ticks are, what a tick counts of a person
-    is a function of that person's rows in it: so the promise for all ticks holds for every choice
-    of keys, and for keys that are drawn without looking at data.
+    In a plan with ``person``, at most the planned number of rows of each person is counted in the
+    tick, chosen under a key of its own, which is not kept. For all keys of all ticks, a tick's
+    counts of a person are a function of that person's rows in it. So the guarantee for all ticks
+    holds for every choice of keys, and for keys that are drawn without looking at data.
 
     Raises:
-        DataError: rows that break the schema, or are of another tick and not to be carried.
+        DataError: rows break the schema, or are of another tick and must not be carried.
     """
     table = written_in(table, plan.schema.file)
     used = sorted({i for S in plan.tables.subsets for i in S})
@@ -58,7 +58,7 @@ def counted(
         attributes.append(Attribute(over.period, categories=range(1, over.n + 1)))
         wanted.append(when)
     rules, limit = excluded(plan.schema, used), limit_of(plan)
-    if over.period is not None and limit is not None:  # chance is not to decide on a refusal
+    if over.period is not None and limit is not None:  # check before rows are chosen at random
         every = count_marginals(table, attributes, [when], on_outside, impossible=rules)
         check_period(over, tick, dict(every)[when])
     found = dict(count_marginals(table, attributes, wanted, on_outside, limit, impossible=rules))
@@ -68,7 +68,7 @@ def counted(
 
 
 def check_period(over: Ticks, tick: int, rows: Counts) -> None:
-    """Refuse rows of other ticks; ``rows`` counts those of each."""
+    """Refuse rows of other ticks; ``rows`` are the numbers of rows of each tick."""
     if rows[tick:].any():
         raise DataError(
             f"column {over.period!r}: expected rows of tick {tick} or before, got later ones; "
@@ -82,7 +82,7 @@ def check_period(over: Ticks, tick: int, rows: Counts) -> None:
 
 
 def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
-    """Every residual that is measured, and the first planned marginal that has it."""
+    """Return every measured residual, with the first planned marginal that has it."""
     parts: dict[Subset, Subset] = {}
     for S in plan.tables.tables.subsets:
         for T in measured_parts(S, plan.query):
@@ -93,9 +93,9 @@ def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
 def measured(
     plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream
 ) -> dict[Subset, list[int]]:
-    """What is measured at the last of these ticks, with fresh noise.
+    """Return the measurements at the last of these ticks, with fresh noise.
 
-    On every residual it is ``Σ_i C_ti q_i``, exactly.
+    On every residual they are ``Σ_i C_ti q_i`` plus noise, in exact integers.
     """
     rows = max(int(counts.sum()) for tables in ticks for counts in tables.values())
     noisy: dict[Subset, list[int]] = {}
@@ -107,9 +107,9 @@ def measured(
 
 
 def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> Integers:
-    """``Σ_i C_ti (counts of tick i)``, exactly, for the last of these ticks, t.
+    """Return ``Σ_i C_ti (counts of tick i)``, exactly, for the last of these ticks, t.
 
-    ``rows``: what the counts of a tick add up to, at most.
+    ``rows``: upper bound on the sum of a tick's counts.
     """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     exact = exact_type(sum(map(abs, row)) * max(rows, 1))
@@ -120,9 +120,9 @@ def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> I
 
 
 def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subset, Array]:
-    """Unbiased tables of the last tick's own rows, from what was measured so far.
+    """Return unbiased tables of the last tick's own rows, from the measurements so far.
 
-    ``rows`` says how many there are, where that is public.
+    ``rows`` is their number, where that is public.
     """
     inverse = plan.strategy.row_of_inverse(len(ticks) - 1)
     residuals = {
@@ -138,9 +138,9 @@ def own_residual(
     inverse: tuple[list[int], int],
     ticks: Sequence[Sequence[int] | Integers],
 ) -> Array:
-    """The residual of the last tick's own rows, from what was measured of T so far.
+    """Return the residual of the last tick's own rows, from the measurements of T so far.
 
-    ``inverse``: the row of C⁻¹ for that tick, over its unit.
+    ``inverse``: the row of C⁻¹ for that tick, with its unit.
     """
     weights, unit = inverse
     count = query.rows(T)
@@ -159,6 +159,6 @@ def own_residual(
 def own_table(
     query: ResidualQuery, S: Subset, residuals: Mapping[Subset, Array], rows: int
 ) -> Array:
-    """A table of the last tick's own rows; ``rows`` as for :func:`estimated`."""
+    """Return a table of the last tick's own rows; ``rows`` as for :func:`estimated`."""
     exact = np.array(0.0 if () in query.multipliers else float(rows))
     return table_of(S, exact, {T: residuals[T] for T in measured_parts(S, query)}, query)

@@ -1,4 +1,4 @@
-"""From a workload over time to a noise generator of few states."""
+"""The step from a workload over time to a noise generator of few states."""
 
 import math
 import warnings
@@ -23,9 +23,9 @@ from .generator import NoiseGenerator
 from .participations import participations
 
 _EXPONENT = {"mean": 2.0, "max": math.inf}
-_MOST_REPEATED = 512  # ticks: minutes
-_ENOUGH = 1e-4  # of the certified optimum: a hundredth of what few states cost
-_LEAST = 0.5  # of the mean weight: a tick that hardly counts would ask for chains of its own
+_MOST_REPEATED = 512  # ticks: it takes minutes
+_ENOUGH = 1e-4  # relative to the certified optimum: a hundredth of what few states cost
+_LEAST = 0.5  # of the mean weight: a tick of almost no weight would need chains of its own
 
 
 def noise(
@@ -35,36 +35,38 @@ def noise(
     loss: Literal["mean", "max"] = "mean",
     participation: AbstractPatterns | None = None,
 ) -> NoiseGenerator:
-    """A generator of correlated noise with a few states.
+    """Return a generator of correlated noise with a few states.
 
-    It says how far from the best possible noise it is at most.
+    It states a proven bound on its distance from the best possible noise.
 
-    Where people take part more than once, all coefficients are chosen for it, tick by tick, and the
-    sensitivity is the proven one of :func:`certify` (where sets of ticks are too many to list, the
-    coefficients are those for rounds in a fixed order, and the sensitivity is the proven one all
-    the same).
+    Where people take part more than once, all coefficients are chosen for that, tick by tick, and
+    the sensitivity is the proven one of :func:`certify`. (Where there are too many sets of ticks to
+    list, the coefficients are those for rounds in a fixed order; the sensitivity is proven all the
+    same.)
 
     Args:
-        workload: over time, with a banded inverse: :func:`prefix_sums`, :func:`momentum` and their
-            neighbours.
+        workload: a workload over time with a banded inverse, such as :func:`prefix_sums` or
+            :func:`momentum`.
         states: arrays of the shape of one contribution that may be kept between ticks: a multiple
             of the number b of subdiagonals of A⁻¹ (1 for running totals, 2 for momentum), at least
             2b. With ``participation``, any number.
-        loss: what is small: the root mean square of the answers' standard deviations, or the
-            largest of them.
+        loss: the error to minimise: the root mean square of the answers' standard deviations, or
+            the largest of them.
         participation: who takes part when: :class:`Epochs`, :class:`Apart`, :func:`AnyOf` or
-            :class:`Window`, over the same ticks, at most 512 of them; once each if omitted.
+            :class:`Window`, over the same ticks, at most 512 of them; if omitted, each person takes
+            part once.
 
     Raises:
-        ParameterError: a workload whose inverse is not banded, or is diagonal; another number of
-            states; another loss; no patterns, or too many ticks for them.
-        InvalidDomainError: patterns over other ticks.
+        ParameterError: the workload's inverse is not banded, or is diagonal; the number of states
+            or the loss is not possible; participation is no pattern, or has too many ticks.
+        InvalidDomainError: the patterns are over other ticks.
 
-    Source: found for this package. The peer is buffered Toeplitz matrices (Dvijotham et al. 2024):
-    3.7 % above the optimum for 256 running totals, where this is 0.1 % above it. For 1024 of them,
-    4, 5, 6 and 8 states are 0.38 %, 0.033 %, 0.0034 % and 0.0002 % above it.
-    For 64 in 4 epochs, the best such matrix of 4 buffers is 9.2 % above it, this 2.4 %; of one
-    buffer, 11.5 % and 6.0 %.
+    Source: found for this package. The closest published method is buffered Toeplitz matrices
+    (Dvijotham et al. 2024): 3.7 % above the optimum for 256 running totals, where this is 0.1 %
+    above it. For 1024 of them, 4, 5, 6 and 8 states are 0.38 %, 0.033 %, 0.0034 % and 0.0002 %
+    above it.
+    For 64 in 4 epochs, the best such matrix of 4 buffers is 9.2 % above it, and this is 2.4 %
+    above; with one buffer, 11.5 % and 6.0 %.
 
     >>> noise = gn.streams.noise(gn.streams.prefix_sums(64))
     >>> noise.buffers, noise.factor < 1.002
@@ -124,11 +126,11 @@ def _repeated(
         )
     domain = participations(workload, who)
     listed = who if who.lists_few else Epochs(n, who.most)
-    with warnings.catch_warnings():  # the factor says how far apart the ends are
+    with warnings.catch_warnings():  # the factor states the gap
         warnings.simplefilter("ignore", ConvergenceWarning)
         lower = optimal_noise(domain, p, "add-remove", tol=_ENOUGH).gamma_lower
     found = repeated_recursion(workload, listed.maximal(), p, states)
-    # what C's own rounding adds, at each tick of one person
+    # add what C's own rounding can add, at each tick of one person
     sensitivity = sensitivity_of(found.strategy(), who) + who.most * found.rounding()
     error = norm(np.sqrt(found.variances()), p) * sensitivity
     scale = math.sqrt(n) if p == 2 else 1.0
@@ -136,7 +138,7 @@ def _repeated(
 
 
 def _weights(certificate: Certificate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of contributions and of answers, one for each tick."""
+    """Return the weights of contributions and of answers, one for each tick."""
     if isinstance(certificate, StreamCertificate):
         return certificate.weights, certificate.coordinate_weights
     if not isinstance(certificate, PointCertificate) or certificate.rows is None:

@@ -1,4 +1,4 @@
-"""How a tick is counted, drawn and written by the program that calls it."""
+"""Ticks that are counted, drawn and written by the calling program."""
 
 import hashlib
 import json
@@ -26,11 +26,11 @@ Counts = NDArray[np.int64]
 @final
 @dataclass(frozen=True, eq=False)
 class Commit(AbstractCommit):
-    """One tick, as counted and measured.
+    """The commit of one tick: its counts and measurements.
 
     Attributes:
-        counts: exact, of every planned marginal.
-        noisy: what was measured with noise, of every residual.
+        counts: exact counts of every planned marginal.
+        noisy: the noisy measurements of every residual.
     """
 
     rows: int
@@ -40,7 +40,7 @@ class Commit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """Of all residuals, one after another."""
+        """The sha256 of all residuals, one after another."""
         values = [list(values) for values in self.noisy.values()]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
@@ -48,13 +48,13 @@ class Commit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class OneMachine(AbstractMaker[Commit]):
-    """Makes ticks here.
+    """The maker of ticks on this machine.
 
     Attributes:
-        plan: what was planned.
-        state: what is kept between ticks.
-        format: of table files.
-        on_outside: what becomes of rows with values outside the schema.
+        plan: the plan of the stream.
+        state: the files kept between ticks.
+        format: the format of table files.
+        on_outside: the rule for rows with values outside the schema.
         table: the new rows.
     """
 
@@ -66,11 +66,11 @@ class OneMachine(AbstractMaker[Commit]):
 
     @property
     def most_bytes(self) -> int:
-        """All counts and measurements of a tick."""
+        """The largest size of a commit: all counts and measurements of a tick."""
         return 2**20 + 32 * self.plan.tables.tables.dim + 256 * self.plan.query.count
 
     def read(self, content: Any, sha256: str) -> Commit:
-        """A commit whose tables have all their cells, and add up to the same number of rows."""
+        """Return a commit whose tables have all their cells, and sum to the same number of rows."""
         plan = self.plan
         subsets, parts = plan.tables.tables.subsets, list(parts_of(plan))
         shapes = [tuple(plan.schema.sizes[i] for i in S) for S in subsets]
@@ -88,7 +88,7 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, sha256, counts, noisy)
 
     def drawn(self, tick: int, commits: list[Commit]) -> Commit:
-        """Nothing of the draw leaves this function before it is on disk."""
+        """Count, draw and commit a tick; the draw is on disk before it leaves this function."""
         plan = self.plan
         counts = counted(plan.tables, plan.over, tick, self.table, self.on_outside)
         with noise_stream(
@@ -105,7 +105,7 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, self.state.commit(content, commits), counts, noisy)
 
     def write(self, folder: Path, commits: list[Commit]) -> None:
-        """Tables, one after another, and what goes with them."""
+        """Write the tables, one after another, and the files that belong to them."""
         plan, tick = self.plan, len(commits)
         folder.mkdir(exist_ok=True)
         own = estimated(plan, [commit.noisy for commit in commits], commits[-1].rows)
@@ -130,4 +130,4 @@ class OneMachine(AbstractMaker[Commit]):
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)
 
     def tidy(self, commits: list[Commit]) -> None:
-        """Nothing is left: a tick is one file."""
+        """Delete nothing: a tick is one file, so no partial work is left."""

@@ -1,4 +1,4 @@
-"""Who takes part when, and what noise that needs."""
+"""The rule for who takes part when, and the set that noise must then cover."""
 
 from typing import Any
 
@@ -17,18 +17,18 @@ Array = NDArray[np.float64]
 def participations(
     workload: Any, who: AbstractPatterns
 ) -> CountParticipations | VectorParticipations:
-    """What one person can do to all answers of a workload over time.
+    """Return the set of changes that one person can make to all answers of a workload over time.
 
     It is a domain for :func:`gaussnoise.optimal_noise`.
 
-    People are added or removed: pass ``neighbors="add-remove"``. Of vectors, the answer's error and
-    covariance are those of one coordinate: add noise of covariance M to every coordinate of the n
-    published vectors, independently.
+    People are added or removed: pass ``neighbors="add-remove"``. For vectors, the answer's error
+    and covariance are those of one coordinate: add noise of covariance M to every coordinate of the
+    n published vectors, independently.
 
     Args:
         workload: A, shape (n, n), lower triangular with no zero on the diagonal: an array, or an
-            object with ``toarray()``. Row t is published at time t; column i is what the
-            contribution at time i does to all rows.
+            object with ``toarray()``. Row t is published at time t; column i is the effect of the
+            contribution at time i on all rows.
         who: :class:`Epochs`, :class:`Apart`, :func:`AnyOf` or :class:`Window`, over the same n
             ticks.
 
@@ -38,13 +38,13 @@ def participations(
         coordinate.
 
     Raises:
-        ParameterError: no patterns.
-        InvalidDomainError: a workload of another shape, with a zero on the diagonal, or over other
-            ticks.
+        ParameterError: ``who`` is not a pattern of participation.
+        InvalidDomainError: the workload has another shape or a zero on the diagonal, or is over
+            other ticks.
 
     Source: Choquette-Choo et al. (2023), "Multi-epoch matrix factorization"; the semidefinite
-    programme of one pattern, the loss of nothing for disjoint ones, and the certificate are this
-    project's.
+    programme of one pattern, the proof that nothing is lost for disjoint ones, and the certificate
+    are this project's.
 
     >>> K = gn.streams.participations(np.tril(np.ones((16, 16))), gn.streams.Epochs(16, 4))
     >>> # root mean square of 16 answers
@@ -61,7 +61,7 @@ def participations(
 
 
 def dense(workload: Any) -> Array:
-    """The matrix of a workload, or of anything that becomes one."""
+    """Return the matrix of a workload, or of any object that can be converted to one."""
     if isinstance(workload, FiniteSet):  # points are the columns
         return workload.points.T
     return np.asarray(workload.toarray() if hasattr(workload, "toarray") else workload)

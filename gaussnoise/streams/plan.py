@@ -1,4 +1,4 @@
-"""What a release that goes on will look like: public, since it is computed without data."""
+"""The plan of a release over time: public, since it is computed without data."""
 
 import hashlib
 import json
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MOST_HERE = 10**8  # integers of all ticks, or cells, on one machine: all are read at every tick
-_SECONDS_PER_TICK = 0.2e-6  # of one thread, for an integer and an earlier tick: what is measured
-_WANTED_BITS, _FEWEST_BITS = 16, 12  # of the time strategy's columns
+MOST_HERE = 10**8  # integers of all ticks, or cells, on one machine: all are read each tick
+_SECONDS_PER_TICK = 0.2e-6  # of one thread, to read one earlier tick's integer
+_WANTED_BITS, _FEWEST_BITS = 16, 12  # bits of the time strategy's columns
 _MULTIPLIER_BITS = (
-    12  # that residuals keep where bits are few: deviations to a part in four thousand
+    12  # bits that residuals keep where bits are few: deviations to a part in four thousand
 )
 _MOST_SCALE_BITS = 53
 
@@ -55,38 +55,38 @@ _MOST_SCALE_BITS = 53
 @final
 @dataclass(frozen=True, eq=False)
 class StreamPlan(PickledByArguments):
-    """A release of tables that goes on from tick to tick: a public document, computed without data.
+    """A plan of tables that are released tick by tick: a public document, computed without data.
 
-    At tick t the integers that a release of tables measures are known of each tick's rows so far,
-    q_1, …, q_t; what is measured is ``Σ_{i<=t} C_ti q_i`` with fresh discrete Gaussian noise. One
-    person's reports move all of that by at most ``Δ² max_π Σ_{i,j∈π} |(CᵀC)_ij|`` squared, Δ² for
-    the rows of one person in one table: see :func:`.reports.largest_change`.
+    Let q_1, …, q_t be the integers that a release of tables measures, for the rows of each tick so
+    far. At tick t ``Σ_{i<=t} C_ti q_i`` is measured with fresh discrete Gaussian noise. One
+    person's reports move all measurements by at most ``Δ² max_π Σ_{i,j∈π} |(CᵀC)_ij|`` squared,
+    where Δ² bounds the move by one person's rows in one table: see :func:`.reports.largest_change`.
 
     Formal guarantees:
         * All ticks together are ρ-zCDP, even if the rows of a tick, and who reports in it, depend
           on what was published before. Proof: given what was published before tick t, the noise of
           tick t is a discrete Gaussian of scale σ around integers, which differ between neighbours
-          by some s_t that the past determines, since C is lower triangular. With p, q the
-          probabilities of what tick t shows, ``E_q[(p/q)^α | past] <= exp(α(α−1)‖s_t‖²/2σ²)``
+          by some s_t that the past determines, since C is lower triangular. Let p, q be the
+          probabilities of what tick t shows. Then ``E_q[(p/q)^α | past] <= exp(α(α−1)‖s_t‖²/2σ²)``
           (Canonne, Kamath & Steinke 2020, Proposition 5). So ``Π_t (p/q)^α exp(−α(α−1)‖s_t‖²/2σ²)``
-          is a supermartingale that starts at 1; and whatever happens, the s_t are those of *some*
-          reports that one person may make, hence ``Σ_t ‖s_t‖² <= 2ρσ²`` for every course of events.
-          Together, ``E_q Π_t (p/q)^α <= exp(α(α−1)ρ)``. Who reports may be chosen on the way, as
-          long as it is a person's at most ``reports`` ticks, each two ``apart``, in every course of
+          is a supermartingale that starts at 1. In every course of events the s_t are those of
+          *some* reports that one person may make, hence ``Σ_t ‖s_t‖² <= 2ρσ²``. Together, ``E_q Π_t
+          (p/q)^α <= exp(α(α−1)ρ)``. Who reports may be chosen during the stream, as long as a
+          person reports in at most ``reports`` ticks, each two ``apart``, in every course of
           events.
-        * Other promises, such as (ε, δ), hold by the same argument as for releases one after
-          another under a :class:`Ledger`: a path of one Brownian motion, and distances of the
-          lattice that add up.
-        * What is published of a tick is never changed afterwards: the estimates of tick t's counts
+        * Other guarantees, such as (ε, δ), hold by the same argument as for successive releases
+          under a :class:`Ledger`: a path of one Brownian motion, and distances of the lattice that
+          add up.
+        * What is published for a tick is never changed afterwards: the estimates of tick t's counts
           are row t of C⁻¹ times the measurements so far. They are unbiased, totals are their sums,
           and tables agree on shared margins.
 
     Attributes:
         tables: the plan of one tick's tables, as if released alone with the whole budget.
-        over: ticks, and who takes part in them.
-        privacy: the budget of the whole stream, for one person.
-        strategy: how ticks are measured together.
-        multipliers: of residuals, by type; None for those that the tables' plan has.
+        over: the ticks, and who takes part in them.
+        privacy: the privacy guarantee of the whole stream, for one person.
+        strategy: the matrix C that combines ticks in measurements.
+        multipliers: of residuals, by type; None for those of the tables' plan.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
@@ -111,12 +111,12 @@ class StreamPlan(PickledByArguments):
 
     @property
     def schema(self) -> Schema:
-        """The public attributes."""
+        """The schema with the public attributes."""
         return self.tables.schema
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
-        """Attribute names of every marginal that is released."""
+        """The attribute names of every marginal that is released."""
         return self.tables.marginals
 
     @property
@@ -126,36 +126,36 @@ class StreamPlan(PickledByArguments):
 
     @property
     def rho(self) -> float:
-        """ρ of zero-concentrated differential privacy, for all ticks together."""
+        """The ρ of zero-concentrated differential privacy, for all ticks together."""
         return self.tables.rho
 
     @property
     def integers(self) -> int:
-        """Noisy integers drawn in all ticks together."""
+        """The number of noisy integers drawn in all ticks together."""
         return self.over.n * self.tables.query.count
 
     @property
     def needs_executors(self) -> bool:
-        """Whether the stream is more than one machine can do: ``start(…, executors=True)``."""
+        """Whether the stream is too large for one machine: see ``start(…, executors=True)``."""
         return max(self.integers, self.tables.tables.dim) > MOST_HERE
 
     @property
     def core_hours(self) -> dict[tuple[str, ...], float]:
-        """Roughly how long each table takes one core of an executor, in all ticks together.
+        """The approximate hours of one executor core for each table, in all ticks together.
 
-        By names of attributes; counting is not in it. Every tick reads what all before it counted
-        and measured.
+        The keys are names of attributes; counting is not included. Every tick reads the counts and
+        measurements of all earlier ticks.
         """
         n = self.over.n
         once, drawn = self.tables.core_hours, self.tables.integers * SECONDS_PER_INTEGER / 3600
         again = n * (n + 1) / 2 * _SECONDS_PER_TICK / SECONDS_PER_INTEGER
-        # the tables' own hours are those of drawing, but for a part that is as small for each
+        # the tables' hours are for drawing, except for a part that is as small in each tick
         share = drawn / sum(once.values())
         return {names: hours * (n + again * share) for names, hours in once.items()}
 
     @property
     def privacy_unit(self) -> str:
-        """Whom the budget protects."""
+        """The words for the unit that the budget protects."""
         k, b, rows = self.over.most_reports, self.over.apart, self.tables.rows_per_person
         if self.tables.person is not None:
             one = f"{self.tables.privacy_unit} in each of at most {k} ticks"
@@ -177,12 +177,12 @@ class StreamPlan(PickledByArguments):
 
     @property
     def scale(self) -> float:
-        """Standard deviation of the noise on every integer."""
+        """The standard deviation of the noise on every integer."""
         return drawn_query(self.query).scale
 
     @property
     def rho_charged(self) -> float:
-        """What OpenDP's map charges for all noise of all ticks, for all reports of one person."""
+        """The ρ that OpenDP's map charges for all noise of all ticks, for one person's reports."""
         query = drawn_query(self.query)
         if query.scale < TABLE_STEPS:
             raise GaussNoiseError(
@@ -197,22 +197,22 @@ class StreamPlan(PickledByArguments):
 
     @cached_property
     def request(self) -> dict[str, object]:
-        """Every part of what was asked for, as plain data: the same on any machine."""
+        """The complete request as plain data: the same on any machine."""
         return self.tables.request | {"ticks": self.over.as_dict()}
 
     @cached_property
     def request_sha256(self) -> str:
-        """What was asked for, in one number."""
+        """The digest of the request."""
         return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
 
     def covariance(self, weights: ArrayLike) -> TableCovariance:
-        """Covariance of the noise in a combination of ticks, over the cells of all planned tables.
+        """Return the noise covariance of a combination of ticks, over all planned tables' cells.
 
         Args:
             weights: of ticks 1, 2, …: at most n numbers.
 
         Raises:
-            ParameterError: more weights than ticks, or not finite.
+            ParameterError: there are more weights than ticks, or they are not finite.
         """
         variance, drawn = self.strategy.variance(self.weights(weights)), self.query.variances
         scaled = ByType(
@@ -224,37 +224,38 @@ class StreamPlan(PickledByArguments):
 
     @cached_property
     def time_covariance(self) -> Array:
-        """Covariance of the estimates of a cell's counts in each two ticks, shape (n, n).
+        """Return the covariance of the estimates of a cell's counts in all pairs of ticks: (n, n).
 
         It is in units of the cell's variance at tick 1.
 
         The covariance of any two cells in any two ticks is their covariance at tick 1 times this:
-        time and tables are independent of each other.
+        the factors for time and tables are independent of each other.
         """
         inverse = self.strategy.inverse
         return (inverse @ inverse.T) / float(np.square(inverse[0]).sum())
 
     def standard_deviation(self, *names: str, ticks: tuple[int, int]) -> float:
-        """Of every cell of the table of these attributes, as counted over ticks first to last.
+        """Return the deviation of the cells of these attributes' table, summed over ticks.
 
-        Where more than cells is planned for, cells differ, and this is their root mean square.
+        The counts are those of the ticks from first to last. Where other queries than cells are
+        planned, the cells' deviations differ, and this is their root mean square.
 
         Raises:
-            ParameterError: no planned marginal contains them, or no such ticks.
+            ParameterError: no planned marginal contains the attributes, or there are no such ticks.
         """
         S = tuple(sorted(self.tables.subset(names)))
         self.tables.check_released(S)
         return math.sqrt(self.covariance(self.window(*ticks)).mean_variance(S))
 
     def half_width(self, *names: str, ticks: tuple[int, int], level: float = 0.95) -> float:
-        """Half the length of a cell's confidence interval, as counted over ticks first to last."""
+        """Return half the length of a cell's confidence interval, over ticks first to last."""
         return quantile(level) * self.standard_deviation(*names, ticks=ticks)
 
     def window(self, first: int, last: int) -> Array:
-        """Weights of ticks that count those from first to last.
+        """Return the weights of ticks that sum those from first to last.
 
         Raises:
-            ParameterError: no such ticks.
+            ParameterError: there are no such ticks.
         """
         ends = (first, last)
         if not (all(type(t) is int for t in ends) and 1 <= first <= last <= self.over.n):
@@ -264,7 +265,7 @@ class StreamPlan(PickledByArguments):
         return (np.arange(1, last + 1) >= first).astype(np.float64)
 
     def weights(self, given: ArrayLike) -> Array:
-        """Weights of ticks, checked."""
+        """Return the validated weights of ticks."""
         try:
             weights = np.array(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -283,12 +284,12 @@ class StreamPlan(PickledByArguments):
 
     @property
     def error(self) -> float:
-        """p-norm of the standard deviations of all (weighted) cells in all answers over time."""
+        """The p-norm of the deviations of all (weighted) cells in all answers over time."""
         return self.tables.error * self.strategy.error
 
     @property
     def gap(self) -> float:
-        """How much more error than the least possible this has, at most.
+        """The relative gap: an upper bound on the excess over the least possible error.
 
         The optimum of the product is the product of the optima, in every p-norm: the product of two
         covariances covers the products of their points, and the product of two dual measures proves
@@ -306,10 +307,10 @@ class StreamPlan(PickledByArguments):
         on_outside: OnOutside = "refuse",
         executors: bool = False,
     ) -> "Stream":
-        """Begin the stream in a new folder; under a ledger, its whole budget is charged here, once.
+        """Begin the stream in a new folder; a ledger is charged its whole budget here, once.
 
-        A program that is killed between the charge and the record of it loses the charge, as for
-        any release.
+        If the program is killed between the charge and its record, the charge is lost, as for any
+        release.
 
         ``path/ticks`` and ``path/stream.json`` are public. ``path/private`` holds the exact counts
         of every tick, which later ticks need: keep it as confidential as the rows.
@@ -318,25 +319,25 @@ class StreamPlan(PickledByArguments):
             path: a new directory; with ledger and id, the same one again reads the stream that was
                 started there.
             ledger: a :class:`Ledger` or its path.
-            id: what the ledger is to call this stream; its ticks are entries of their own, at no
+            id: the name of this stream in the ledger; its ticks are entries of their own, at no
                 further cost. It is in ``stream.json``, which is public.
-            format: of table files, "csv" or "parquet".
+            format: the format of table files, "csv" or "parquet".
             on_outside: as for :meth:`Plan.release`, at every tick.
             executors: whether Spark's executors count, draw, decode and write the ticks, which then
-                take Spark dataframes: what :meth:`Plan.release` says of ``executors`` holds for
+                take Spark dataframes. The rules of ``executors`` in :meth:`Plan.release` hold for
                 ``path``. It needs ``format="parquet"``.
 
         Raises:
             OutputError: the directory exists, or cannot be written.
-            StreamError: its folder ``private`` cannot be kept from other users.
-            ParameterError: more than 1000 marginals as CSV, or any with ``executors``; ledger and
-                id not together.
+            StreamError: other users cannot be kept out of its folder ``private``.
+            ParameterError: there are more than 1000 marginals as CSV, or CSV is combined with
+                ``executors``; or ledger and id are not given together.
             DomainTooLargeError: more than 10⁸ noisy integers in all ticks together, or cells,
-                without ``executors``; with them, a table of more than 2²⁶ cells,
-                which streams do not cut into pieces.
-            BudgetError: the ledger's budget does not allow it.
-            LedgerError: another release under this id, or an unusable ledger.
-            SchemaError: the schema is a draft, which no person has confirmed.
+                without ``executors``; with them, a table of more than 2²⁶ cells, since streams do
+                not cut tables into pieces.
+            BudgetError: the ledger's budget does not allow the stream.
+            LedgerError: the ledger has another release under this id, or is unusable.
+            SchemaError: the schema is a draft that no person has confirmed.
         """
         from .running import started
 
@@ -357,7 +358,7 @@ class StreamPlan(PickledByArguments):
         *,
         on_outside: OnOutside = "refuse",
     ) -> "StreamTables":
-        """The first ticks with floating-point noise from ``rng``: for studies, NOT private.
+        """Return the first ticks with floating-point noise from ``rng``: for studies, NOT private.
 
         Args:
             tables: the rows of ticks 1, 2, …
@@ -365,8 +366,8 @@ class StreamPlan(PickledByArguments):
             on_outside: as for :meth:`start`.
 
         Raises:
-            ParameterError: not a Generator, or more tables than ticks.
-            DataError: as :meth:`Stream.tick`.
+            ParameterError: rng is not a Generator, or there are more tables than ticks.
+            DataError: as for :meth:`Stream.tick`.
         """
         from .running import simulated
 
@@ -379,7 +380,7 @@ class StreamPlan(PickledByArguments):
         return simulated(self, tables, draw, on_outside=on_outside)
 
     def dp_event(self) -> "DpEvent":
-        """What the stream costs, as :func:`gaussnoise.privacy.dp_event`.
+        """Return the cost of the stream as :func:`gaussnoise.privacy.dp_event`.
 
         ``dp-accounting`` composes it with others.
         """
@@ -392,7 +393,7 @@ class StreamPlan(PickledByArguments):
 
 
 def drawn_query(query: ResidualQuery) -> IntegerQuery:
-    """The integers that get noise; tables in which no row can change anything are refused."""
+    """Return the integers that get noise; refuse tables in which no row can change anything."""
     if query.query is None:
         raise ParameterError(
             "plan: over= needs tables that rows can change; hint: release these once, they are "
@@ -407,12 +408,12 @@ def continual(
     strategy: TimeStrategy | None = None,
     multipliers: Mapping[Type, int] | None = None,
 ) -> StreamPlan:
-    """The plan of a stream of such tables.
+    """Return the plan of a stream of such tables.
 
-    It has the strategy it was begun with, or the best that is known.
+    Its strategy is the one it was begun with, or the best one known.
 
     Raises:
-        ParameterError: not ticks; a budget that cannot be drawn.
+        ParameterError: ``over`` is not ticks, or the budget cannot be drawn.
     """
     if not isinstance(over, Ticks):
         raise ParameterError(
@@ -430,7 +431,7 @@ def continual(
         )
     drawn = over.n * tables.integers
     privacy = tables.privacy
-    # the promise is for all that is drawn, which is what says how much of it the lattice takes
+    # the guarantee is for all draws together; their number determines the lattice's share of it
     whole = replace(tables, privacy=zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho))
     if strategy is None:
         query, multipliers = _coarsened(whole, over)
@@ -439,7 +440,7 @@ def continual(
 
 
 def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, int]]:
-    """The tables' query, on a lattice as coarse as it takes to leave bits for the time strategy."""
+    """Return the tables' query on a lattice coarse enough to leave bits for the time strategy."""
     query = tables.query
     drawn_query(query)
     known = {kind: int(s) for kind, s in query.multipliers.values_by_type.items()}
@@ -457,7 +458,7 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
-    """Of the longest column: as fine as 64-bit noise allows."""
+    """Return the bits of the longest column: as many as 64-bit noise allows."""
     return min(
         BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))
     )

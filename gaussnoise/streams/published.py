@@ -1,4 +1,4 @@
-"""Tables of a tick, read after its files are checked."""
+"""Published tables of a tick, read after their files are checked."""
 
 from ..errors import GaussNoiseError, StreamError
 from ..files.disk import folder_fault, read_json
@@ -9,7 +9,7 @@ from .state import MOST_BYTES, State
 
 
 def stored(state: State, plan: StreamPlan, what: str, tick: int) -> StoredTables:
-    """Published tables of one tick: "cumulative" or "period".
+    """Return the published tables of one tick: "cumulative" or "period".
 
     Raises:
         StreamError: files are missing or were changed.

@@ -1,6 +1,6 @@
-"""How far the reports of one person together can move what is measured over time.
+"""The largest change of all measurements over time by the reports of one person.
 
-In exact integers.
+It is computed in exact integers.
 """
 
 from functools import lru_cache
@@ -16,27 +16,27 @@ from ..numerics.integers import exact_type
 Array = NDArray[np.float64]
 Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
 
-_MOST_PAIRS = 2**22  # of ticks, in all sets that are looked at one by one
+_MOST_PAIRS = 2**22  # of ticks, in all sets that are enumerated
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most so many ticks.
+    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most that many ticks.
 
     Each two ticks of a set are at least ``apart`` apart.
 
     A person with rows in the ticks of π changes the answers of tick i's table by some u_i with
-    ‖u_i‖ <= Δ, which may differ from tick to tick; what is measured over time changes by
-    ``Σ_i C_·i ⊗ u_i``, of squared length
+    ‖u_i‖ <= Δ, which may differ from tick to tick. The measurements over time change by ``Σ_i C_·i
+    ⊗ u_i``, of squared length
 
         Σ_{i,j∈π} X_ij ⟨u_i, u_j⟩ <= Δ² Σ_{i,j∈π} |X_ij|,    X = CᵀC,
 
-    by the inequality of Cauchy and Schwarz. Attained at u_i = u where X >= 0.
+    by the Cauchy–Schwarz inequality, with equality at u_i = u where X >= 0.
 
-    Exact, where ticks of one person do not meet in X, or a person has two, or the sets are few.
-    Otherwise each tick i is charged r_i, the most that a set with i in it has in row i, and
-    Σ_{i∈π} r_i is maximised: both by dynamic programming over positions and counts (the bound of
-    Choquette-Choo et al. 2023, Section 4). A row may count all other ticks, or only the earlier or
-    only the later ones, twice; the least of the three bounds is returned.
+    The bound is exact where ticks of one person do not meet in X, or a person has two, or the sets
+    are few. Otherwise let r_i be the largest part of row i of X that a set with i can contain. Then
+    Σ_{i∈π} r_i is maximised; both steps use dynamic programming over positions and counts (the
+    bound of Choquette-Choo et al. 2023, Section 4). A row may count all other ticks, or only the
+    earlier or only the later ones, twice; the least of the three bounds is returned.
 
     Args:
         gram: X, integers, shape (n, n).
@@ -62,11 +62,11 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
 
 
 def _most(weights: Integers, k: int, apart: int) -> list[int]:
-    """Of every row of weights >= 0, the largest sum over at most k positions, each two at least
-    ``apart`` apart.
+    """Return, for every row of weights >= 0, the largest sum over at most k positions that are
+    pairwise at least ``apart`` apart.
     """
     rows, n = weights.shape
-    before = np.zeros((n + 1, rows), dtype=weights.dtype)  # by how many positions are looked at
+    before = np.zeros((n + 1, rows), dtype=weights.dtype)  # row j: the first j positions
     for _ in range(k):
         best = np.zeros_like(before)
         for j in range(1, n + 1):
@@ -75,13 +75,13 @@ def _most(weights: Integers, k: int, apart: int) -> list[int]:
     return [int(x) for x in before[n]]
 
 
-@lru_cache(maxsize=1)  # a search asks for the same ones again and again
+@lru_cache(maxsize=1)  # a search asks for the same sets repeatedly
 def _sets(who: Apart) -> NDArray[np.intp]:
     return who.maximal()
 
 
 def _largest_of_all(sizes: Integers, sets: NDArray[np.intp]) -> int:
-    """The same by going through all sets, filled up with n."""
+    """Return the largest sum over all sets, which are padded with n."""
     padded = np.zeros((len(sizes) + 1,) * 2, dtype=sizes.dtype)
     padded[:-1, :-1] = sizes
     totals = sum(padded[i, j] for i in sets.T for j in sets.T)
@@ -91,9 +91,9 @@ def _largest_of_all(sizes: Integers, sets: NDArray[np.intp]) -> int:
 def worst_reports(
     gram: Array, reports: int, apart: int, signed: bool
 ) -> dict[tuple[float, ...], float]:
-    """Reports that move much, 0 or 1 (or −1) in every tick, and how much: for a search, no bound.
+    """Return reports of 0, 1 (or −1) per tick that move much, with their moves: not a bound.
 
-    Grown from every tick by the report that adds most.
+    A search uses them. Each starts from a tick and adds the report that moves most.
     """
     n, worst = len(gram), {}
     positions, own = np.arange(n), np.diagonal(gram)

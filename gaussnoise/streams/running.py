@@ -1,4 +1,4 @@
-"""A stream on disk: begun once, one tick after another, each drawn once, whatever interrupts it."""
+"""A stream on disk: begun once, then tick by tick, each drawn once, through all interruptions."""
 
 import json
 import os
@@ -43,40 +43,40 @@ Array = NDArray[np.float64]
 
 FORMAT = "gaussnoise.stream/1"
 _LONGEST_ID = 180
-_LEDGER = "ledger.json"  # in the private folder: where the ledger is
+_LEDGER = "ledger.json"  # in the private folder: it holds the ledger's path
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A release of tables that goes on, in a folder.
+    """A release of tables over time, in a folder.
 
     ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact
     counts of every tick, which later ticks need; only its owner may read it. Keep it as
-    confidential as the rows, and never copy a stream to go on from both copies: a tick drawn twice
+    confidential as the rows, and never copy a stream to continue both copies: a tick drawn twice
     with other noise costs its budget twice.
 
     Formal guarantees:
-        * Every tick is drawn once. What is published of it is made of measurements that were on
-          disk before, so that it is the same however often it is interrupted; a draw that was
-          interrupted before that was seen by nobody.
+        * Every tick is drawn once. Its publication is made from measurements that were on disk
+          before, so that it is the same after any number of interruptions; a draw that was
+          interrupted before it was on disk was seen by no person.
         * No tick is left out, and none is run under another's number. The same call can be repeated
-          until it succeeds, whatever interrupted it, and never counts rows twice.
-        * Whether a tick is drawn, read again or refused follows from its number and from how many
-          ticks are published, which are public: exact counts are compared with nothing.
+          after any interruption until it succeeds, and never counts rows twice.
+        * Whether a tick is drawn, read again or refused depends on its number and on the number of
+          published ticks, which are public: exact counts are compared with nothing.
         * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both
-          together cannot be told from the stream as it was then, unless the stream is under a
-          ledger, which knows each of its ticks.
+          together cannot be distinguished from the stream as it was then, unless the stream is
+          under a ledger, which knows each of its ticks.
 
     Attributes:
-        plan: what was planned.
-        path: of the folder.
-        format: of table files.
-        on_outside: what becomes of rows with values outside the schema.
-        state: what is kept between ticks.
-        ledger: the budget it was charged to; None if there is none, or it is not known where.
-        id: what the ledger calls it; None without a ledger.
-        layout_sha256: of which executor measures what; None where one machine does.
+        plan: the plan of the stream.
+        path: the path of the folder.
+        format: the format of table files.
+        on_outside: the rule for rows with values outside the schema.
+        state: the files kept between ticks.
+        ledger: the budget that was charged; None if there is none, or its path is not known.
+        id: its name in the ledger; None without a ledger.
+        layout_sha256: of the assignment of measurements to executors; None on one machine.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -103,17 +103,17 @@ class Stream:
     def open(
         cls, path: str | os.PathLike[str], ledger: Ledger | str | os.PathLike[str] | None = None
     ) -> "Stream":
-        """A stream that was started, to go on or to be read.
+        """Return a stream that was started, to continue or to read it.
 
         Without its private folder it can only be read.
 
         Args:
-            path: its folder.
-            ledger: where its ledger is now, if that was moved.
+            path: the stream's folder.
+            ledger: the new path of its ledger, if that was moved.
 
         Raises:
-            OutputError: no stream, or calibrated by another version or machine.
-            LedgerError: its ledger is missing, or one is given and it is charged to none.
+            OutputError: there is no stream, or it was calibrated by another version or machine.
+            LedgerError: its ledger is missing, or one is given and the stream is charged to none.
         """
         return _opened(_folder("open", path), None if ledger is None else Ledger.of(ledger))
 
@@ -124,20 +124,22 @@ class Stream:
             table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or
                 Parquet file; a tick without rows is a table without rows. Executors take a Spark
                 dataframe.
-            number: of the tick; only the first tick can be run without. A call that was interrupted
-                can be repeated: it reads the tick's tables again if they were drawn. Rows are not
-                compared with those of any tick, so rows under a new number count again.
+            number: the number of the tick; only the first tick can be run without it. A call that
+                was interrupted can be repeated: it reads the tick's tables again if they were
+                drawn. Rows are not compared with those of any tick, so the same rows under a new
+                number count again.
 
         Returns:
             The tables of all rows so far.
 
         Raises:
-            DataError: the table breaks the schema, or has rows of other ticks. Under a ledger it is
-                not said how.
-            ParameterError: not a number of a tick.
-            StreamError: not the next tick; no number after the first tick; the folder was changed,
-                or is an older copy; its private folder is not its owner's alone.
-            LedgerError: the stream is charged to a ledger that is missing, or says otherwise.
+            DataError: the table breaks the schema, or has rows of other ticks. Under a ledger the
+                message does not say how.
+            ParameterError: ``number`` is not the number of a tick.
+            StreamError: this is not the next tick; a tick after the first has no number; the folder
+                was changed, or is an older copy; or others than its owner can open its private
+                folder.
+            LedgerError: the stream is charged to a ledger that is missing, or disagrees.
             OutputError: the folder cannot be written; the same tick can be run again.
 
         Warns:
@@ -161,7 +163,7 @@ class Stream:
             done = self.state.published()
             if (
                 len(commits) > done
-            ):  # its program died: what it drew is published now, and nothing drawn again
+            ):  # its program died: publish what it drew, and draw nothing again
                 self._publish(done + 1, commits, maker)
                 done += 1
             maker.tidy(commits[:done])
@@ -193,7 +195,7 @@ class Stream:
         return self._total(number, backend)
 
     def _maker(self, table: object) -> AbstractMaker[Any]:
-        """Who counts these rows."""
+        """Return the maker that counts these rows."""
         if self.layout_sha256 is None:
             from .one_machine import OneMachine
 
@@ -226,7 +228,7 @@ class Stream:
             )
 
     def _check_ledger(self) -> None:
-        """Whether the stream as it is here is the one that was charged."""
+        """Refuse a stream that is not the one that was charged."""
         if self.id is None:
             return
         if self.ledger is None:
@@ -247,7 +249,7 @@ class Stream:
             )
 
     def __len__(self) -> int:
-        """How many ticks are published."""
+        """Return the number of published ticks."""
         return self.state.published()
 
     @property
@@ -271,23 +273,23 @@ class Stream:
         return combined(self.plan, weights, found, what_of(1, tick), backend, self.on_outside)
 
     def period(self, tick: int) -> TableRelease:
-        """:meth:`StreamTables.period`."""
+        """Return :meth:`StreamTables.period`."""
         return self.tables.period(tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
-        """:meth:`StreamTables.total`, after the files of that tick are checked."""
+        """Return :meth:`StreamTables.total`, after the files of that tick are checked."""
         return self._total(len(self) if tick is None else tick, "pyarrow")
 
     def difference(self, later: int, earlier: int) -> TableRelease:
-        """:meth:`StreamTables.difference`."""
+        """Return :meth:`StreamTables.difference`."""
         return self.tables.difference(later, earlier)
 
     def combined(self, weights: ArrayLike) -> TableRelease:
-        """:meth:`StreamTables.combined`."""
+        """Return :meth:`StreamTables.combined`."""
         return self.tables.combined(weights)
 
     def contrast(self, weights: Mapping[int, Weights]) -> Contrast:
-        """:meth:`StreamTables.contrast`."""
+        """Return :meth:`StreamTables.contrast`."""
         return self.tables.contrast(weights)
 
     def __repr__(self) -> str:
@@ -304,7 +306,7 @@ def started(
     on_outside: OnOutside,
     executors: bool,
 ) -> Stream:
-    """What :meth:`StreamPlan.start` promises."""
+    """Begin a stream as :meth:`StreamPlan.start` describes."""
     from ..tables.release.publish import check_outside
 
     plan.schema.check_confirmed("start")
@@ -337,7 +339,7 @@ def started(
     record = stream_record(plan, key, format, on_outside) | {"format": FORMAT, "ledger": id} | more
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     summary_text(plan, 1)
-    _planned(json.loads(text), folder)  # what could not be gone on with is not charged
+    _planned(json.loads(text), folder)  # a stream that could not be continued is not charged
     made(folder)
     try:
         if book is None or id is None:
@@ -345,7 +347,7 @@ def started(
             return _opened(folder, None)
         where = folder / "private" / _LEDGER
         if not os.path.lexists(folder / "stream.json"):
-            where.unlink(missing_ok=True)  # of a start that was killed before it charged anything
+            where.unlink(missing_ok=True)  # left by a start that was killed before the charge
             write_private("start", where, {"ledger": os.path.abspath(book.path)})
         return book.once(
             id,
@@ -373,7 +375,7 @@ def simulated(
     *,
     on_outside: OnOutside,
 ) -> StreamTables:
-    """Ticks whose noise is what ``draw`` returns for a number of integers: NOT private."""
+    """Return ticks whose noise is ``draw(count)`` for a count of integers: NOT private."""
     from ..tables.reading.frames import frame_backend
     from ..tables.release.publish import check_outside
     from .measure import counted, estimated, measured
@@ -396,7 +398,7 @@ def simulated(
 
 
 def _opened(folder: Path, ledger: Ledger | None) -> Stream:
-    """The stream in a folder."""
+    """Return the stream in a folder."""
     try:
         record = read_json(folder / "stream.json", MOST_BYTES)
     except (OSError, ValueError) as error:
@@ -415,8 +417,8 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
 
 
 def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
-    """What a stream's record says was asked for, planned again; its name, format of files, and rule
-    for rows.
+    """Return the plan that a stream's record describes, its key, its file format, and its rule for
+    rows.
     """
     try:
         if record["format"] != FORMAT:
@@ -440,12 +442,12 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
     tables = planned_from(record, folder)
     try:
         strategy = strategy_in(record, over, tables.noise.p)
-        # later versions may plan with other last digits; what is measured stays what it was
+        # later versions may plan with other last digits; the measurements stay those of the record
         plan = continual(tables, over, strategy, multipliers_in(record))
         written, ours = record["noise"], stream_record(plan, key, format, on_outside)["noise"]
         same = all(
             written.get(name) == ours[name] for name in ours if name != "query"
-        )  # which only says it in words
+        )  # which only describes the plan in words
         same = same and record["request_sha256"] == plan.request_sha256
     except (GaussNoiseError, *MALFORMED) as error:
         raise OutputError(
@@ -461,10 +463,10 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
 
 
 def check_size(function: str, plan: StreamPlan) -> None:
-    """Refuse what one machine does not do at every tick.
+    """Refuse plans that are too large for one machine.
 
     Raises:
-        DomainTooLargeError: it takes executors.
+        DomainTooLargeError: the plan needs executors.
     """
     if plan.needs_executors:
         raise DomainTooLargeError(

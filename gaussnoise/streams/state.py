@@ -1,18 +1,19 @@
-"""What a stream keeps between ticks.
+"""The files that a stream keeps between ticks.
 
 Its exact counts are PRIVATE, as confidential as the rows themselves.
 
 Later ticks measure sums over earlier rows exactly, so something that determines their counts must
-be kept: the counts, or the noise, which with what is published is the same. Counts are kept and
-noise never is: an older copy that is put back then leads to a second draw, which costs at most what
-the first did, where kept noise under other rows would show their difference exactly.
+be kept: the counts, or the noise, which together with the publications determines them too. Counts
+are kept and noise never is. If an older copy is put back, kept counts lead to a second draw, which
+costs at most as much as the first, whereas kept noise under other rows would show their difference
+exactly.
 
-A tick is committed by one file, ``private/exact-counts-0003.json``: what was counted and what was
-measured of it, or sha256 of the files where executors keep that. It is on disk before anything of
-the tick is published, and never written again. What is published is made of committed measurements
-alone, so it is the same however often it is made. A draw that was not committed was in the memory
-of a dead program, and in a folder that only the owner of the exact counts can read; nobody else has
-seen it.
+A tick is committed by one file, ``private/exact-counts-0003.json``: its counts and measurements, or
+sha256 of the files where executors keep them. The file is on disk before anything of the tick is
+published, and never written again. The publication is made from committed measurements alone, so it
+is the same however often it is made. A draw that was not committed was in the memory of a dead
+program, and in a folder that only the owner of the exact counts can read; no other person has seen
+it.
 """
 
 import abc
@@ -36,15 +37,15 @@ C = TypeVar("C", bound="AbstractCommit")
 
 MOST_BYTES = 2**27  # of stream.json, which has the matrix, and of records of ticks
 _FORMAT = "gaussnoise.stream-private/1"
-_LEFT = re.compile(r"\.(exact-counts-\d+\.json|\d+)\.[0-9a-f]{16}\.partial")  # by :func:`aside`
+_LEFT = re.compile(r"\.(exact-counts-\d+\.json|\d+)\.[0-9a-f]{16}\.partial")  # see :func:`aside`
 _WARNING = "EXACT COUNTS, NOT PRIVATE: keep this file as confidential as the rows; never publish it"
 
 
 class AbstractCommit(abc.ABC):
-    """One tick, as counted and measured, on disk.
+    """One tick on disk: its counts and measurements.
 
     Attributes:
-        rows: how many rows there were: public under replacement only.
+        rows: number of rows: public under replacement only.
         sha256: of the file that commits it.
     """
 
@@ -54,36 +55,36 @@ class AbstractCommit(abc.ABC):
     @property
     @abc.abstractmethod
     def measurements_sha256(self) -> str:
-        """Of what was measured with noise: public, unlike any digest of exact counts."""
+        """The sha256 of the noisy measurements: public, unlike any digest of exact counts."""
 
 
 class AbstractMaker(abc.ABC, Generic[C]):
-    """Who counts, draws and writes ticks: this program, or Spark's executors."""
+    """The interface for counting, drawing and writing ticks, here or by Spark's executors."""
 
     @property
     @abc.abstractmethod
     def most_bytes(self) -> int:
-        """No file that commits a tick is longer."""
+        """The largest size of a file that commits a tick."""
 
     @abc.abstractmethod
     def read(self, content: Any, sha256: str) -> C:
-        """A commit, from its file.
+        """Return a commit, from the content of its file.
 
         Raises:
-            ValueError, LookupError, TypeError: it is none.
+            ValueError, LookupError, TypeError: the content is not a commit.
         """
 
     @abc.abstractmethod
     def drawn(self, tick: int, commits: list[C]) -> C:
-        """Count, draw and commit: nothing of the draw is public before it is on disk."""
+        """Count, draw and commit: the draw is on disk before any part of it is public."""
 
     @abc.abstractmethod
     def write(self, folder: Path, commits: list[C]) -> None:
-        """The folder of the last of these ticks, from what was measured."""
+        """Write the folder of the last of these ticks, from its measurements."""
 
     @abc.abstractmethod
     def tidy(self, commits: list[C]) -> None:
-        """Take away what programs that were killed left of these ticks, which are published."""
+        """Delete what killed programs left of these ticks, which are published."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ class State:
     """The folder of a stream.
 
     Attributes:
-        path: of the stream.
+        path: the folder of the stream.
         key: a random name of the stream, the same in all its files.
     """
 
@@ -100,18 +101,18 @@ class State:
 
     @property
     def private(self) -> Path:
-        """Where exact counts are."""
+        """The folder of exact counts."""
         return self.path / "private"
 
     def tick_folder(self, tick: int) -> Path:
-        """Where a tick is published."""
+        """Return the folder in which a tick is published."""
         return self.path / "ticks" / f"{tick:04d}"
 
     def published(self) -> int:
-        """How many ticks are published.
+        """Return the number of published ticks.
 
         Raises:
-            StreamError: one is missing between others.
+            StreamError: a tick is missing between others.
         """
         try:
             there = sorted(
@@ -128,14 +129,14 @@ class State:
         return len(there)
 
     def commits(self, most: int, maker: AbstractMaker[C]) -> list[C]:
-        """All committed ticks, checked against each other and against what is published.
+        """Return all committed ticks, checked against each other and against the publications.
 
         Args:
-            most: ticks.
-            maker: who committed them.
+            most: the largest number of ticks.
+            maker: the maker that committed them.
 
         Raises:
-            StreamError: files are missing, older than what is published, or were changed.
+            StreamError: files are missing, older than the publications, or were changed.
         """
         done = self.published()
         commits: list[C] = []
@@ -162,10 +163,10 @@ class State:
         return commits
 
     def commit(self, content: Mapping[str, object], before: Sequence[AbstractCommit]) -> str:
-        """Keep what a tick counted and measured, on disk when this returns: sha256 of its file.
+        """Save a tick's counts and measurements to disk, and return the sha256 of the file.
 
         Raises:
-            OutputError: it cannot be written; nothing of it is kept.
+            OutputError: the file cannot be written; nothing of it is kept.
         """
         tick = len(before) + 1
         whole = {
@@ -184,7 +185,7 @@ class State:
         return self.private / f"exact-counts-{tick:04d}.json"
 
     def _links(self, before: Sequence[AbstractCommit]) -> dict[str, str]:
-        """What a commit says of all that was there before it."""
+        """Return the digests of everything before a commit, which it repeats."""
         try:
             if not before:
                 return {"previous": file_digest(self.path / "stream.json"), "published": ""}
@@ -232,11 +233,11 @@ class State:
             )
 
     def _tidy(self) -> None:
-        """Take away what dead programs left half written; what a ledger will still publish has
+        """Delete half-written files of dead programs; files that a ledger will still publish have
         other names.
         """
         for folder in (self.private, self.path / "ticks"):
-            with contextlib.suppress(OSError):  # it is tried again
+            with contextlib.suppress(OSError):  # the next call tries again
                 for path in [path for path in folder.iterdir() if _LEFT.fullmatch(path.name)]:
                     remove(path)
 
@@ -244,10 +245,10 @@ class State:
     def alone(self) -> Iterator[None]:
         """Wait until no other program works on the stream.
 
-        The lock is the operating system's and dies with us.
+        The lock belongs to the operating system and ends with this process.
 
         Raises:
-            StreamError: the private folder is missing, or not its owner's alone.
+            StreamError: the private folder is missing, or others than its owner can open it.
             OutputError: the disk is full, or fails otherwise, here or in the block.
         """
         check_private("tick", self.path)
@@ -273,10 +274,10 @@ class State:
 
 
 def made(path: Path) -> None:
-    """The folders of a stream; those of one that was not begun may be there.
+    """Create the folders of a stream; empty ones of a stream that was not begun may exist.
 
     Raises:
-        OutputError: something else is there, or they cannot be written.
+        OutputError: other files are there, or the folders cannot be written.
     """
     try:
         path.mkdir(exist_ok=True)
@@ -301,10 +302,10 @@ def made(path: Path) -> None:
 
 
 def check_private(who: str, path: Path) -> None:
-    """Refuse a private folder that others may enter, where exact counts are not written.
+    """Refuse a private folder that others may enter: exact counts are not written there.
 
     Raises:
-        StreamError: it is so, or missing.
+        StreamError: others may enter it, or it is missing.
     """
     mode = stat.S_IMODE(_check_owner(who, path))
     if os.name != "nt" and mode & 0o077:
@@ -316,7 +317,7 @@ def check_private(who: str, path: Path) -> None:
 
 
 def _check_owner(who: str, path: Path) -> int:
-    """Refuse a private folder that is a link, or another user's: its mode."""
+    """Refuse a private folder that is a link or another user's; return its mode."""
     private = path / "private"
     try:
         status, parent = os.lstat(private), path.stat()
@@ -326,7 +327,7 @@ def _check_owner(who: str, path: Path) -> int:
             "be read"
         ) from None
     user = os.geteuid() if hasattr(os, "geteuid") else 0
-    # where all files are one user's, so is the parent
+    # on disks where all files belong to one user, the parent has the same owner
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (user, parent.st_uid):
         raise StreamError(
             f"{who}: expected {private} to be a folder of the user who starts the stream, got a "
@@ -336,17 +337,17 @@ def _check_owner(who: str, path: Path) -> int:
 
 
 def unmade(path: Path) -> None:
-    """Take the folders of a stream away that was not begun."""
+    """Delete the folders of a stream that was not begun."""
     for folder in (path / "private", path / "ticks", path):
-        with contextlib.suppress(OSError):  # not empty, or not there
+        with contextlib.suppress(OSError):  # not empty, or missing
             folder.rmdir()
 
 
 def write_private(who: str, file: Path, content: Mapping[str, Any]) -> None:
-    """A new file that only its owner can read: all of it or nothing.
+    """Write a new file that only its owner can read, in one step.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: the file cannot be written.
     """
     try:
         with aside(file, who) as scratch:

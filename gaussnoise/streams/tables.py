@@ -1,6 +1,6 @@
 """Tables over time, with exact covariances between ticks.
 
-Of single ticks, of all so far, of any combination.
+They are for single ticks, for all ticks so far, and for any combination.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ class StreamTables(PickledByArguments):
     """Everything published up to some tick. Safe to publish when ``private`` is true.
 
     Attributes:
-        plan: what was planned.
+        plan: the plan of the stream.
         private: False for simulations, whose numbers must not be published.
-        periods: of every tick so far, unbiased tables of its own rows, by sorted positions of their
-            attributes.
+        periods: for every tick so far, unbiased tables of its own rows, by sorted positions of
+            their attributes.
         backend: the dataframe library of ``to_frame()``.
-        on_outside: what became of rows with values outside the schema.
+        on_outside: the rule for rows with values outside the schema.
 
     >>> import numpy as np, pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -56,17 +56,17 @@ class StreamTables(PickledByArguments):
         return len(self.periods)
 
     def period(self, tick: int) -> TableRelease:
-        """Counts of the rows that came in at one tick."""
+        """Return the counts of the rows of one tick."""
         return self._window(tick, tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
-        """Counts of all rows up to a tick, the last one if left out."""
+        """Return the counts of all rows up to a tick; the last tick by default."""
         return self._window(1, len(self) if tick is None else tick)
 
     def difference(self, later: int, earlier: int) -> TableRelease:
-        """``total(later)`` less ``total(earlier)``.
+        """Return ``total(later)`` minus ``total(earlier)``.
 
-        These are the counts of the rows that came in after one tick, up to another.
+        These are the counts of the rows that came after one tick, up to another.
         """
         if type(earlier) is not int or type(later) is not int or not 0 <= earlier < later:
             raise ParameterError(
@@ -80,16 +80,16 @@ class StreamTables(PickledByArguments):
         return self._combined(weights, what_of(first, last))
 
     def combined(self, weights: ArrayLike) -> TableRelease:
-        """``Σ_t weights[t] · (counts of tick t)``, with exact deviations.
+        """Return ``Σ_t weights[t] · (counts of tick t)``, with exact deviations.
 
-        Windows, trends, any contrast over time.
+        Examples are windows, trends, and all contrasts over time.
 
         Args:
-            weights: of ticks 1, 2, …, at most as many as there are. Under replacement they must be
-                integers.
+            weights: of ticks 1, 2, …, at most as many as are published. Under replacement they must
+                be integers.
 
         Raises:
-            ParameterError: too many weights, or not finite.
+            ParameterError: there are too many weights, or they are not finite.
         """
         checked = self.plan.weights(weights)
         if self.plan.neighbors == "replace" and (checked != np.rint(checked)).any():
@@ -101,7 +101,7 @@ class StreamTables(PickledByArguments):
         return self._combined(checked, "a combination of ticks")
 
     def contrast(self, weights: Mapping[int, Weights]) -> Contrast:
-        """A linear combination of cells of tables of several ticks' own rows.
+        """Return a linear combination of cells of tables of several ticks' own rows.
 
         It has its exact standard deviation.
 
@@ -109,7 +109,7 @@ class StreamTables(PickledByArguments):
             weights: for each tick, as for :meth:`TableRelease.contrast`.
 
         Raises:
-            ParameterError: unknown ticks or marginals, or wrong shapes.
+            ParameterError: ticks or marginals are unknown, or shapes are wrong.
         """
         if not isinstance(weights, Mapping) or not all(
             type(t) is int and 1 <= t <= len(self) for t in weights
@@ -148,7 +148,7 @@ class StreamTables(PickledByArguments):
 @final
 @dataclass(frozen=True, eq=False)
 class _Combined(Mapping[Subset, Array]):
-    """Weighted sums of tables of ticks, each added up when it is asked for."""
+    """Weighted sums of tables of ticks, each computed when it is asked for."""
 
     plan: StreamPlan
     weights: Array
@@ -170,10 +170,10 @@ class _Combined(Mapping[Subset, Array]):
 
 
 def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
-    """Weights of ticks that count those from first to last, of so many that are done.
+    """Return the weights of ticks that sum those from first to last, if these are done.
 
     Raises:
-        ParameterError: no such ticks.
+        ParameterError: there are no such ticks.
     """
     weights = plan.window(first, last)
     if last > done:
@@ -182,7 +182,7 @@ def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
 
 
 def what_of(first: int, last: int) -> str:
-    """Some ticks, in words."""
+    """Return the name of some ticks, in words."""
     return f"tick {last}" if first == last else f"ticks {first} to {last}"
 
 
@@ -196,7 +196,7 @@ def combined(
     *,
     private: bool = True,
 ) -> TableRelease:
-    """Tables of a combination of ticks, with their deviations."""
+    """Return the tables of a combination of ticks, with their deviations."""
     return TableRelease(
         plan=plan.tables,
         private=private,

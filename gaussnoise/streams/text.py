@@ -1,4 +1,4 @@
-"""Plans of streams, said in words."""
+"""The words for plans of streams."""
 
 import math
 from typing import TYPE_CHECKING
@@ -17,11 +17,11 @@ _CLOSED = 1e-3
 
 
 def participation_text(plan: "StreamPlan") -> str:
-    """Who is protected, over time."""
+    """Return the words for the unit that is protected over time."""
     k, b, rows = plan.over.most_reports, plan.over.apart, plan.tables.rows_per_person
     person = plan.tables.person
     one = "one row" if rows == 1 else f"one person's at most {rows} rows"
-    if person is not None:  # however many there are
+    if person is not None:  # for any number of rows
         one = f"all rows of one value of {person!r}"
     change = "more or less" if plan.neighbors == "add-remove" else "exchanged for another"
     if rows > 1 and plan.neighbors == "replace":
@@ -35,7 +35,7 @@ def participation_text(plan: "StreamPlan") -> str:
 
 
 def counted_text(plan: "StreamPlan") -> str:
-    """Which rows the tables count."""
+    """Return the words for the rows that the tables count."""
     k = plan.tables.rows_per_person
     rows = "one row" if k == 1 else f"{k} rows"
     return (
@@ -45,7 +45,7 @@ def counted_text(plan: "StreamPlan") -> str:
 
 
 def plan_text(plan: "StreamPlan") -> str:
-    """What ``print(plan)`` shows."""
+    """Return the text of ``print(plan)``."""
     n, over = plan.over.n, plan.over
     shown = plan.marginals[:_MOST_LINES]
     names = [marginal_name(m) for m in shown]
@@ -83,7 +83,7 @@ def plan_text(plan: "StreamPlan") -> str:
 
 
 def over_time(plan: "StreamPlan", times: str) -> OverTime:
-    """What tables of a plan's ticks say of the whole stream."""
+    """Return the facts about the whole stream that its ticks' tables show."""
     promise = Promise(
         whole="stream",
         unit=plan.privacy_unit,
@@ -104,7 +104,7 @@ def _late_text(late: str) -> str:
 
 
 def _verdict(plan: "StreamPlan") -> list[str]:
-    """How good the strategy over time is, beside simple ones, and how that is known."""
+    """Return the comparison of the strategy over time with simple ones, and its proof, in words."""
     ours = plan.strategy.error
     matrix = plan.over.matrix
     reports, answers = plan.over.most_reports, np.linalg.norm(matrix, axis=1)

@@ -1,6 +1,6 @@
-"""When rows come in, who may take part how often, and what is wanted over time.
+"""The ticks of a stream: when rows arrive, who may take part how often, which answers count.
 
-All of it is public, stated before any data.
+All of it is public and stated before any data.
 """
 
 from dataclasses import dataclass
@@ -28,30 +28,31 @@ _NAMED = {
 @final
 @dataclass(frozen=True, eq=False)
 class Ticks(PickledByArguments):
-    """A release that goes on: at each of n ticks a table of new rows comes in, and tables go out.
+    """The ticks of a release over time: at each, a table of new rows comes in, and tables go out.
 
     Args:
-        n: how many ticks, at most; from 1 to 2000. Fewer may happen: the budget is for all n.
-        reports: in how many ticks one person can have rows, at most; 1 unless you say otherwise. It
-            is a promise of yours: nothing is checked, also where ``person`` in the plan bounds the
-            rows of each tick: to count a person's ticks, the stream would have to keep who had rows
-            when. With ``person`` it must be given, since persons tend to come again.
-        apart: how far the numbers of two ticks with rows of one person differ, at least: with 4,
-            after tick 3 not before tick 7. A promise too.
-        workload: which answers over time are to have the least error: "totals", the running totals;
-            "periods", the counts of each tick alone; "both"; or a matrix of m answers by n ticks,
-            of rank n, or a workload over time. All are published anyway. With
+        n: largest number of ticks, from 1 to 2000. Fewer may happen: the budget is for all n.
+        reports: the largest number of ticks in which one person can have rows; 1 unless you say
+            otherwise. It is your own assurance: nothing is checked, also where ``person`` in the
+            plan bounds the rows of each tick, because to count a person's ticks the stream would
+            have to keep who had rows when. With ``person`` it must be given, since persons tend to
+            come again.
+        apart: the least difference between the numbers of two ticks with rows of one person: with
+            4, after tick 3 not before tick 7. This is your own assurance too.
+        workload: the answers over time that must have the least error: "totals", the running
+            totals; "periods", the counts of each tick alone; "both"; or a matrix of m answers by n
+            ticks, of rank n, or a workload over time. All answers are published anyway. With
             ``unknown_length(n).workload`` and p = ∞ in the plan, the noise is good at every length
             at which the stream may end.
-        late: what becomes of rows that ``period`` says are of an earlier tick: "refuse" the table,
-            or "carry", count them in the tick that they come in, which is also where they are a
-            person's report. Without ``period`` rows are of the tick that they come in.
-        period: a column that holds the number of each row's tick, from 1 on; it is checked at every
-            tick. Rows of a later tick are refused. Refusals depend on the rows, also where others
+        late: the rule for rows that ``period`` assigns to an earlier tick: "refuse" the table, or
+            "carry", which counts them in the tick in which they arrive, and that tick also counts
+            as a person's report. Without ``period``, rows belong to the tick in which they arrive.
+        period: a column with the number of each row's tick, from 1 on; it is checked at every tick.
+            Rows of a later tick are refused. Refusals depend on the rows, also where other rows
             that do not fit are dropped.
 
     Raises:
-        ParameterError: out of range, or a workload that does not tell all ticks apart.
+        ParameterError: a number is out of range, or the workload does not distinguish all ticks.
 
     >>> gn.streams.Ticks(52, reports=4, apart=4)
     Ticks(52, reports=4, apart=4)
@@ -95,16 +96,16 @@ class Ticks(PickledByArguments):
 
     @property
     def matrix(self) -> Array:
-        """The workload over time, (answers, n): what it asks of the counts of each tick."""
+        """The workload over time, (answers, n): the weight of each tick's counts in each answer."""
         return _NAMED[self.workload](self.n) if isinstance(self.workload, str) else self.workload
 
     @property
     def most_reports(self) -> int:
-        """In how many of n ticks one person can have rows, given how far apart these are."""
+        """The largest number of n ticks in which one person can have rows, given ``apart``."""
         return min(self.reports or 1, (self.n - 1) // self.apart + 1)
 
     def as_dict(self) -> dict[str, object]:
-        """The arguments, as plain data."""
+        """Return the arguments as plain data."""
         workload = self.workload if isinstance(self.workload, str) else self.workload.tolist()
         return {
             "n": self.n,

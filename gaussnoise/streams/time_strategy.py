@@ -1,4 +1,4 @@
-"""What is measured over time: integer combinations of the ticks so far.
+"""The measurements over time: integer combinations of the ticks so far.
 
 They are chosen for the least error.
 """
@@ -32,32 +32,32 @@ from .workloads import matrix, prefix_sums
 
 Array = NDArray[np.float64]
 
-BITS = 20  # of the longest column: what is lost by rounding to integers is a part in a million
+BITS = 20  # of the longest column: rounding to integers costs a part in a million
 _LEAST_PIVOT = 2**4
 _TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4
 _ROUNDS, _FEW_TICKS = (12, 2), 128  # of a search, for few ticks and for many
-_MOST_SOLVED = 64  # ticks, of a search over all that persons may do: seconds
+_MOST_SOLVED = 64  # ticks, for a search over all that persons may do: it takes seconds
 _SHARES = (0.03, 0.1, 0.3, 0.5)  # of other strategies in a mixture
-_WORTH = 1e-4  # of an error
-_FRACTION = 320  # bits of a row of the inverse
+_WORTH = 1e-4  # of an error: a smaller gain is not worth a round
+_FRACTION = 320  # bits after the point in a row of the inverse
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TimeStrategy(PickledByArguments):
-    """A lower triangular integer matrix C.
+    """A lower triangular integer matrix C that combines ticks in measurements.
 
     At tick t, ``Σ_{i<=t} C_ti · (answers on tick i's rows)`` gets fresh noise.
 
     Attributes:
         matrix: C, shape (n, n), int64, with a positive diagonal.
-        ticks: what it was chosen for.
+        ticks: the ticks it was chosen for.
         p: norm of the error over all answers.
-        lower: proven lower end of the least error at unit sensitivity, of any strategy; 0 where
+        lower: proven lower end of the least error at unit sensitivity, for every strategy; 0 if
             none is known.
 
     Raises:
-        ParameterError: not lower triangular integers.
+        ParameterError: the matrix is not lower triangular, or not of integers.
 
     >>> import numpy as np
     >>> # each tick alone
@@ -92,42 +92,42 @@ class TimeStrategy(PickledByArguments):
 
     @cached_property
     def sensitivity_squared(self) -> int:
-        """How far a person's reports can move all measurements.
+        """The squared change of all measurements that a person's reports can cause.
 
-        In units of how far one report moves a tick's answers, squared.
+        Its unit is the squared change of a tick's answers by one report.
         """
         return largest_change(gram(self.matrix), self.ticks.most_reports, self.ticks.apart)
 
     @cached_property
     def inverse(self) -> Array:
-        """C⁻¹, in floating point: row t makes the counts of tick t from measurements."""
+        """The inverse C⁻¹ in floating point: row t computes tick t's counts from measurements."""
         size = 2.0 ** math.ceil(math.log2(float(np.abs(self.matrix).max())))
         return np.asarray(np.tril(np.linalg.inv(self.matrix / size)) / size, dtype=np.float64)
 
     @property
     def error(self) -> float:
-        """p-norm of the standard deviations of all answers, at unit sensitivity.
+        """The p-norm of the standard deviations of all answers, at unit sensitivity.
 
-        An upper end.
+        It is an upper end.
         """
         return _error(self.ticks.matrix, self.inverse, self.p) * math.sqrt(self.sensitivity_squared)
 
     @property
     def gap(self) -> float:
-        """How much more error than the least possible this has, at most."""
+        """The relative gap: an upper bound on the excess over the least possible error."""
         return self.error / self.lower - 1 if self.lower > 0 else math.inf
 
     def variance(self, weights: Array) -> float:
-        """Of a combination of the counts of ticks, at unit noise on the measurements."""
+        """Return a combination of ticks' counts' variance, at unit noise on the measurements."""
         return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
 
     def row_of_inverse(self, t: int) -> tuple[list[int], int]:
-        """Row t of C⁻¹ as integers over 2^bits, and 2^bits.
+        """Return row t of C⁻¹ as integers over 2^bits, and 2^bits.
 
         ``Σ_i r_i C_ij`` is 2^bits at j = t, else within C_jj of 0.
 
-        By back substitution in Python integers, for t from 0: of counts below 2⁶⁰, what is lost is
-        below 2⁻¹⁶⁰ rows.
+        It is found by back substitution in Python integers. For t counted from 0 and counts below
+        2⁶⁰, the error is below 2⁻¹⁶⁰ rows.
         """
         C: list[list[int]] = self.matrix[: t + 1, : t + 1].tolist()
         unit = 1 << _FRACTION
@@ -139,9 +139,9 @@ class TimeStrategy(PickledByArguments):
 
 
 def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
-    """``CᵀC``, exactly."""
+    """Return ``CᵀC``, exactly."""
     largest, n = int(np.abs(matrix).max()), len(matrix)
-    if largest**2 * n < 2**53:  # every sum on the way is an integer that doubles hold exactly
+    if largest**2 * n < 2**53:  # every intermediate sum is an integer that doubles hold exactly
         C = matrix.astype(np.float64)
         return (C.T @ C).astype(np.int64)
     exact = matrix.astype(exact_type(largest**2 * n))
@@ -149,16 +149,16 @@ def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
-    """The best of some strategies, by their error at their own exact sensitivity.
+    """Return the best of several strategies, by their error at their own exact sensitivity.
 
-    For one report it is the certified optimum: M covers the columns of A, and any factor
-    ``CᵀC = AᵀM⁺A`` measures with it; one is lower triangular whatever A is, so nothing is lost by
-    measuring in time. For more reports it is the best found among that optimum, banded matrices in
-    which no two reports of a person meet, optima for a number of sets of reports, with the same row
-    in every tick or with opposite ones, the optimum for vectors that may differ from tick to tick
-    (:func:`gaussnoise.streams.participations`), and mixtures of them (``CᵀC`` may be mixed: both
-    its error and what it charges are convex in it). Sets with the same row in every tick prove the
-    lower end.
+    For one report it is the certified optimum: M covers the columns of A, and every factor C with
+    ``CᵀC = AᵀM⁺A`` measures with it. For all A one of these factors is lower triangular, so
+    measuring in the order of time loses nothing. For more reports it is the best found among that
+    optimum, banded matrices in which no two reports of a person meet, optima for a number of sets
+    of reports, with the same row in every tick or with opposite ones, the optimum for vectors that
+    may differ from tick to tick (:func:`gaussnoise.streams.participations`), and mixtures of them
+    (``CᵀC`` may be mixed: both its error and its charge are convex in it). Sets with the same row
+    in every tick prove the lower end.
 
     Args:
         ticks: workload and reports.
@@ -206,12 +206,12 @@ def _error_of(strategy: TimeStrategy) -> float:
 
 
 def _unit_gram(strategy: TimeStrategy) -> Array:
-    """Its Gram matrix, such that one person's reports move it by one."""
+    """Return its Gram matrix, scaled so that one person's reports move it by one."""
     return np.asarray(gram(strategy.matrix) / float(strategy.sensitivity_squared), dtype=np.float64)
 
 
 def _once(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
-    """The least noise for one report: in linear time, where the inverse of A has few bands."""
+    """Return the least noise for one report; in linear time if the inverse of A has few bands."""
     if not _is_causal(A):
         return _optimum(A, np.eye(ticks.n), p)
     totals = isinstance(ticks.workload, str) and ticks.workload == "totals"
@@ -221,28 +221,28 @@ def _once(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
 
 
 def _is_causal(A: Array) -> bool:
-    """Whether answers are lower triangular in the ticks, one for each."""
+    """Return whether there is one answer per tick, lower triangular in the ticks."""
     return bool(A.shape[0] == A.shape[1] and not np.triu(A, 1).any() and A.diagonal().all())
 
 
 def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
-    """The least noise that covers any of these reports, one a row: a strategy, and a lower end."""
+    """Return a strategy that covers all of these reports, one a row, and a lower end."""
     noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
     return _strategy(noise, A), noise.gamma_lower
 
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
-    """A strategy for people who add a vector in each of their ticks, which is what is charged but
-    for signs.
+    """Return a strategy for people who add a vector in each of their ticks. Apart from signs, this
+    is the move that is charged.
 
-    Where A is not lower triangular, another matrix of the same AᵀA takes its place: it has the same
-    mean error.
+    Where A is not lower triangular, another matrix with the same AᵀA takes its place: it has the
+    same mean error.
     """
     if not _is_causal(A):
         upper = np.asarray(np.linalg.qr(A[:, ::-1], mode="r"))
         A, p = upper[::-1, ::-1], 2
     who = Apart(ticks.n, ticks.most_reports, ticks.apart)
-    with warnings.catch_warnings():  # it is measured by what it charges
+    with warnings.catch_warnings():  # its error is computed at what it charges
         warnings.simplefilter("ignore", ConvergenceWarning)
         noise = optimal_noise(
             participations(A, who), p, neighbors="add-remove", tol=_ROUGH_TOLERANCE
@@ -251,9 +251,9 @@ def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
 
 
 def _strategy(noise: OptimalNoise, A: Array) -> Array:
-    """C with ``CᵀC = AᵀM⁺A``."""
+    """Return C with ``CᵀC = AᵀM⁺A``."""
     M = noise.covariance
-    if isinstance(M, StreamCovariance):  # never written out
+    if isinstance(M, StreamCovariance):  # it is not written out
         whitened = scipy.linalg.solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
     else:
         whitened = np.linalg.lstsq(M.factor(), A, rcond=None)[0]
@@ -261,8 +261,8 @@ def _strategy(noise: OptimalNoise, A: Array) -> Array:
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
-    """Strategies for sets of reports: evenly spaced ones, then round by round the worst of what
-    they leave out.
+    """Return strategies for sets of reports: evenly spaced sets first, then in each round the worst
+    of those not covered.
     """
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
     steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
@@ -286,14 +286,14 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Matrices whose columns are of one length, and orthogonal where one person may have both
-    ticks.
+    """Yield matrices whose columns have one length, and are orthogonal where one person may have
+    both ticks.
     """
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if (
         isinstance(ticks.workload, str) and ticks.workload == "totals"
-    ):  # its square root (Fichtenberger et al. 2023)
+    ):  # the square root of the matrix (Fichtenberger et al. 2023)
         terms = np.cumprod(np.concatenate([[1.0], 1 - 1 / (2 * np.arange(1, n))]))
         sources.append(np.tril(scipy.linalg.toeplitz(terms)))
     for source in sources:
@@ -302,7 +302,7 @@ def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
 
 
 def causal_factor(X: Array) -> Array:
-    """The lower triangular C with a positive diagonal and ``CᵀC = X``."""
+    """Return the lower triangular C with a positive diagonal and ``CᵀC = X``."""
     return np.asarray(np.linalg.cholesky(X[::-1, ::-1])[::-1, ::-1].T, dtype=np.float64)
 
 

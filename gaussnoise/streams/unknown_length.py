@@ -1,4 +1,4 @@
-"""A stream that may end at any tick: what it costs not to know when, at least and at most."""
+"""A stream that may end at any tick: upper and lower bounds on the price of not knowing when."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from .workloads import prefix_sums, recurrence
 
 Array = NDArray[np.float64]
 
-_PER_DOUBLING = 2  # lengths at which the best noise of known length is computed
+_PER_DOUBLING = 2  # computed lengths per doubling
 
 
 @final
@@ -25,19 +25,19 @@ _PER_DOUBLING = 2  # lengths at which the best noise of known length is computed
 class UnknownLength:
     """One noise for all lengths of a stream up to a largest one.
 
-    It is as good as possible at every one of them.
+    It is as good as possible at all of them.
 
     Attributes:
-        lengths: where the best noise of known length was computed, shape (m,), ending with the
-            largest length.
+        lengths: the lengths at which the best noise of known length was computed, shape (m,),
+            ending with the largest length.
         known: certified lower ends of its largest standard deviation at sensitivity 1, shape (m,).
-        targets: what the noise was designed to be proportional to, tick by tick: interpolated,
-            shape (n,).
+        targets: the deviations that the noise should be proportional to, tick by tick:
+            interpolated, shape (n,).
         workload: the answers divided by their targets; :func:`noise` makes a generator of few
             states for it.
-        noise: its certified optimal noise at p = ∞. ``noise.gamma`` is the price: no answer has
-            more than this many times its target's standard deviation, and no noise of sensitivity 1
-            can promise less than ``noise.gamma_lower``.
+        noise: its certified optimal noise at p = ∞. ``noise.gamma`` is the price: no answer's
+            standard deviation is more than this multiple of its target, and no noise of sensitivity
+            1 has a multiple below ``noise.gamma_lower``.
         standard_deviation: of every answer at sensitivity 1, shape (n,).
     """
 
@@ -50,9 +50,9 @@ class UnknownLength:
 
     @property
     def price(self) -> float:
-        """Largest standard deviation over that of known length, at all computed lengths.
+        """The largest ratio to the deviation for known length, over all computed lengths.
 
-        An upper bound.
+        It is an upper bound.
         """
         return float((self.standard_deviation[self.lengths - 1] / self.known).max())
 
@@ -76,18 +76,18 @@ class UnknownLength:
 
 
 def unknown_length(ticks: int) -> UnknownLength:
-    """The best noise for running totals of a stream that may end at any tick up to a largest one.
+    """Return the best noise for running totals of a stream that may end at any tick.
 
     The best noise of known length t has the standard deviation γ₂(t). This noise has at every tick
-    t about the same multiple of it: a certified optimum, as the totals divided by γ₂(t) are a
-    workload over time like any other. At 1024 ticks it is 1.25 times, where starting anew at twice
-    the length costs 2.05 times.
+    t about the same multiple of it. It is a certified optimum, since the totals divided by γ₂(t)
+    are a workload over time like any other. At 1024 ticks the multiple is 1.25; starting anew at
+    twice the length would cost 2.05.
 
     Args:
         ticks: the largest length, at least 2. Ten times as many cost little.
 
     Raises:
-        ParameterError: fewer than two ticks.
+        ParameterError: there are fewer than two ticks.
 
     Source: found for this package; Jacobsen & Fawaz (2025) for streams without any end
     (:class:`UnlimitedTotals`).
@@ -105,7 +105,7 @@ def unknown_length(ticks: int) -> UnknownLength:
         [optimal_noise(prefix_sums(int(t)), math.inf, "add-remove").gamma_lower for t in lengths]
     )
     targets = np.interp(np.log(np.arange(1, ticks + 1)), np.log(lengths), known)
-    # the bands of (D⁻¹ A)⁻¹ = A⁻¹ D, D the targets
+    # the bands of (D⁻¹ A)⁻¹ = A⁻¹ D, where D are the targets
     workload = recurrence(ticks, [targets, np.concatenate([[0.0], -targets[:-1]])])
     noise = optimal_noise(workload, math.inf, "add-remove")
     return UnknownLength(
@@ -119,8 +119,8 @@ def unknown_length(ticks: int) -> UnknownLength:
 
 
 def _doubling(lengths: NDArray[np.intp], known: Array) -> Array:
-    """Least variance of a total, where the best noise starts anew at ticks 1, 2, 4, …: those of all
-    parts add up.
+    """Return the least variance of a total where the best noise starts anew at ticks 1, 2, 4, …:
+    the variances of all parts add up.
     """
     at = np.log2(lengths)
 

@@ -1,4 +1,4 @@
-"""Running totals of a stream without any end: a strategy whose columns stay bounded for ever."""
+"""Running totals of a stream without an end: a strategy whose columns stay bounded forever."""
 
 import itertools
 import math
@@ -14,8 +14,8 @@ from ..numerics.rounding import ROUNDING_MARGIN
 
 Array = NDArray[np.float64]
 
-_QUADRATURE = 1e-7  # relative error that quad may confess to, which is then added
-_PIECES = (0.0, 2.0, 10.0, 60.0, 600.0)  # of log(π/θ)
+_QUADRATURE = 1e-7  # relative error that quad may report; it is then added
+_PIECES = (0.0, 2.0, 10.0, 60.0, 600.0)  # breakpoints of log(π/θ)
 _LARGEST_LOGARITHM = 200.0
 
 
@@ -26,16 +26,16 @@ class UnlimitedTotals:
 
     Its variance is of order ``log(t)^(2 + 2 exponent)``.
 
-    The strategy is the lower-triangular Toeplitz matrix of
-    ``(1 − z)^-1/2 (log(1/(1 − z))/z)^-(1/2 + exponent)``: the squares of its coefficients have a
-    finite sum, so that every column, however long, is no longer than ``sensitivity``. It keeps all
-    past noise. Where a largest length is known, :func:`unknown_length` is far better.
+    The strategy is the lower-triangular Toeplitz matrix of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^-(1/2
+    + exponent)``: the squares of its coefficients have a finite sum, so that every column, of any
+    length, is no longer than ``sensitivity``. It keeps all past noise. Where a largest length is
+    known, :func:`unknown_length` is far better.
 
     Args:
-        exponent: positive; smaller ones are better only for streams that are extremely long.
+        exponent: positive; smaller values are better only for extremely long streams.
 
-    Source: Jacobsen & Fawaz (2025). Their doubly logarithmic factor is left out: up to 4096 ticks
-    it would change the standard deviation by less than a tenth.
+    Source: Jacobsen & Fawaz (2025). Their doubly logarithmic factor is omitted: up to 4096 ticks it
+    would change the standard deviation by less than a tenth.
 
     >>> forever = gn.streams.UnlimitedTotals(0.2)
     >>> print(f"{forever.sensitivity:.4f}", forever.standard_deviation(1000)[-1].round(4))
@@ -52,14 +52,14 @@ class UnlimitedTotals:
 
     @cached_property
     def sensitivity(self) -> float:
-        """Norm of a column of the infinite strategy, rounded up.
+        """The norm of a column of the infinite strategy, rounded up.
 
-        By Parseval it is ``∫ |f(e^iθ)|² dθ/2π``, with θ = π e^-u, whose logarithmic tail is
-        integrated in log u.
+        By Parseval's identity it is ``∫ |f(e^iθ)|² dθ/2π``, with θ = π e^-u; its logarithmic tail
+        is integrated in log u.
         """
         from scipy.integrate import (
             quad,
-        )  # a tenth of a second that importing the package need not take
+        )  # its import takes a tenth of a second, which importing the package need not
 
         pieces = [
             quad(self._density, low, high, epsabs=0, epsrel=1e-10, limit=500)
@@ -68,7 +68,7 @@ class UnlimitedTotals:
         start = math.log(_PIECES[-1])
         end = start + 60 / (2 * self.exponent)
         pieces.append(quad(self._slow_density, start, end, epsabs=0, epsrel=1e-10, limit=2000))
-        # from there on less than the density of the leading term
+        # the rest is less than the integral of the leading term's density
         pieces.append(
             (math.exp(-2 * self.exponent * end) / (2 * self.exponent * math.pi) * 1.01, 0.0)
         )
@@ -98,18 +98,18 @@ class UnlimitedTotals:
         )
 
     def strategy(self, ticks: int) -> Array:
-        """First column of C for the first ticks, shape (ticks,), divided by the sensitivity."""
+        """Return the first column of C for these ticks, shape (ticks,), over the sensitivity."""
         return _coefficients(ticks, -0.5 - self.exponent) / self.sensitivity
 
     def standard_deviation(self, ticks: int) -> Array:
-        """Of the noise of the first ticks' totals at sensitivity 1, shape (ticks,)."""
+        """Return deviations of the first ticks' totals at sensitivity 1, shape (ticks,)."""
         left = _coefficients(ticks, 0.5 + self.exponent) * self.sensitivity
         return np.sqrt(np.cumsum(left**2))
 
 
 def _coefficients(count: int, power: float) -> Array:
-    """Of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^power``, shape (count,), by Miller's recurrence for
-    powers of a series.
+    """Return the coefficients of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^power``, shape (count,), by
+    Miller's recurrence for powers of a series.
     """
     logarithm = 1 / np.arange(1, count + 1)
     powers = np.ones(count)

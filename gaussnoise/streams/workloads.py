@@ -1,4 +1,4 @@
-"""Workloads over time: what is answered at each tick about the contributions so far."""
+"""Workloads over time: the answers at each tick about the contributions so far."""
 
 from collections.abc import Sequence
 from numbers import Real
@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def prefix_sums(n: int) -> StreamWorkload:
-    """Running totals: at tick t, the sum of all contributions so far.
+    """Return running totals: at tick t, the sum of all contributions so far.
 
     >>> gn.streams.prefix_sums(3).toarray()
     array([[1., 0., 0.],
@@ -25,16 +25,16 @@ def prefix_sums(n: int) -> StreamWorkload:
 
 
 def decayed_sums(n: int, decay: float) -> StreamWorkload:
-    """Sums that forget.
+    """Return sums in which older contributions decay.
 
-    Each tick keeps the share ``decay`` of what was, and adds the new contribution.
+    Each tick keeps the share ``decay`` of the last sum, and adds the new contribution.
 
     Args:
         n: ticks.
         decay: in (0, 1].
 
     Raises:
-        ParameterError: a decay outside this range.
+        ParameterError: decay is outside this range.
 
     >>> gn.streams.decayed_sums(3, 0.5).apply([1, 1, 1])
     array([1.  , 1.5 , 1.75])
@@ -47,7 +47,7 @@ def decayed_sums(n: int, decay: float) -> StreamWorkload:
 def momentum(
     n: int, momentum: float, weight_decay: float = 0.0, schedule: ArrayLike | None = None
 ) -> StreamWorkload:
-    """The model after each step of gradient descent with momentum.
+    """Return the model after each step of gradient descent with momentum.
 
     It is a function of the gradients, up to its sign.
 
@@ -56,11 +56,11 @@ def momentum(
     Args:
         n: steps.
         momentum: in [0, 1).
-        weight_decay: share of the model that each step takes away, in [0, 1).
+        weight_decay: share of the model that each step removes, in [0, 1).
         schedule: learning rates, shape (n,), positive; ones by default.
 
     Raises:
-        ParameterError: numbers outside these ranges.
+        ParameterError: a number is outside its range.
 
     >>> gn.streams.momentum(3, 0.5).apply([1, 0, 0])
     array([1.  , 1.5 , 1.75])
@@ -80,7 +80,7 @@ def momentum(
 
 
 def running_means(n: int) -> StreamWorkload:
-    """At tick t, the mean of the t contributions so far.
+    """Return running means: at tick t, the mean of the t contributions so far.
 
     >>> gn.streams.running_means(3).apply([3, 1, 2])
     array([3., 2., 2.])
@@ -90,12 +90,12 @@ def running_means(n: int) -> StreamWorkload:
 
 
 def sliding_windows(n: int, width: int) -> FiniteSet:
-    """At tick t, the sum of the last ``width`` contributions.
+    """Return sliding sums: at tick t, the sum of the last ``width`` contributions.
 
-    Its inverse is not banded: the points are listed.
+    Its inverse is not banded, so the points are listed.
 
     Raises:
-        ParameterError: a width that is not between 1 and n.
+        ParameterError: the width is not between 1 and n.
 
     >>> gn.streams.sliding_windows(3, 2).points.T
     array([[1., 0., 0.],
@@ -109,16 +109,16 @@ def sliding_windows(n: int, width: int) -> FiniteSet:
 
 
 def recurrence(n: int, coefficients: Sequence[ArrayLike]) -> StreamWorkload:
-    """Answers that follow a linear recurrence: ``c_0 y_t + c_1 y_{t−1} + … + c_b y_{t−b} = x_t``.
+    """Return answers of a linear recurrence: ``c_0 y_t + c_1 y_{t−1} + … + c_b y_{t−b} = x_t``.
 
     Args:
         n: ticks.
         coefficients: ``c_0, …, c_b``, each a number or an array of shape (n,), one for each tick t;
-            what would reach before the first tick does not count. They are the bands of A⁻¹.
+            terms from before the first tick are ignored. They are the bands of A⁻¹.
 
     Raises:
-        ParameterError: no coefficients, or arrays of another length.
-        InvalidDomainError: a zero in c_0, NaN or infinity.
+        ParameterError: there are no coefficients, or arrays of another length.
+        InvalidDomainError: c_0 has a zero, or there is NaN or infinity.
 
     >>> gn.streams.recurrence(4, [1, -1, -1]).apply([1, 0, 0, 0])  # Fibonacci
     array([1., 1., 2., 3.])
@@ -137,14 +137,14 @@ def recurrence(n: int, coefficients: Sequence[ArrayLike]) -> StreamWorkload:
 
 
 def matrix(A: ArrayLike) -> StreamWorkload | FiniteSet:
-    """Any lower-triangular workload: row t is what is answered at tick t.
+    """Return any lower-triangular workload: row t is answered at tick t.
 
     Returns:
         A :class:`StreamWorkload` where the inverse has few subdiagonals and gives A back bit by
         bit, else the columns as a :class:`FiniteSet`.
 
     Raises:
-        ParameterError: not a square, lower-triangular array of finite numbers.
+        ParameterError: A is not a square, lower-triangular array of finite numbers.
 
     >>> gn.streams.matrix(np.tri(4))
     StreamWorkload(4 ticks, 1 subdiagonals in its inverse)
@@ -158,7 +158,7 @@ def matrix(A: ArrayLike) -> StreamWorkload | FiniteSet:
 
 
 def _banded(dense: Array) -> StreamWorkload | None:
-    """The same by the bands of its inverse, where these are few and exact."""
+    """Return the same workload by the bands of its inverse, where these are few and exact."""
     n = len(dense)
     if not dense.diagonal().all():
         return None

@@ -1,1 +1,1 @@
-"""What proves the lower end of an answer: each certificate checks and stores itself."""
+"""Proofs of the lower end of an answer: each certificate checks and stores itself."""

@@ -20,21 +20,22 @@ from .tensors import stripped
 
 Array = NDArray[np.float64]
 
-_LEAST = 2.0**-200  # any positive number will do
+_LEAST = 2.0**-200  # avoids a division by zero; any positive number is valid
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class AxesCertificate(Certificate):
-    """A measure on 0 and the powers of axes, or on these and their differences, even on each kind.
+    """A measure on 0 and the powers of axes, or on these powers and their differences.
 
-    Coordinate weights are 1/d on the d coordinates that powers of axes have, and 0 elsewhere.
+    It is uniform on each kind of point. Coordinate weights are 1/d on the d coordinates that powers
+    of axes have, and 0 elsewhere.
 
     Attributes:
         domain: the tensor power, of base d and even order.
         kind: ``gamma`` takes the covariance of the measure, ``replace`` its second moment.
         share: of the measure on 0 (``gamma``), or on the powers themselves (``replace``).
-        scale: by how much the set is larger than the tensor power.
+        scale: factor by which the set is larger than the tensor power.
     """
 
     domain: TensorPower
@@ -43,7 +44,7 @@ class AxesCertificate(Certificate):
     scale: float = 1.0
 
     def lower_bound(self) -> float:
-        """The trace of :meth:`spectrum`: a few roundings, far below the margin."""
+        """Return the trace of :meth:`spectrum`, whose few roundings are far below the margin."""
         trace = axes_trace(self.domain.base, self.kind, self.share)
         return self.scale * trace * (1 - ROUNDING_MARGIN)
 
@@ -54,7 +55,7 @@ class AxesCertificate(Certificate):
 
     @property
     def coordinate_weights(self) -> Array:
-        """w, shape (dim,)."""
+        """The weights w, shape (dim,)."""
         w = np.zeros(self.domain.dim)
         w[axes_entries(self.domain)] = 1 / self.domain.base
         return w
@@ -66,7 +67,7 @@ class AxesCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """The largest form over the set, in rational arithmetic, from the stored factor."""
+        """Compute the largest form over the set in rational arithmetic from the stored factor."""
         power, scale, _ = stripped(problem.domain)
         if (
             power is None
@@ -106,10 +107,11 @@ class AxesCertificate(Certificate):
 
 
 def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> Fraction:
-    """A proven upper bound of ``z' M⁺ z`` over what M is to cover, of the stored numbers.
+    """Return a proven upper bound of ``z' M⁺ z`` over the set to cover, for the stored numbers.
 
     Raises:
-        CertificateError: the factor or the center is not what :func:`axes_factor` makes.
+        CertificateError: the factor or the center is not of the form that :func:`axes_factor`
+            makes.
     """
     power, scale, shift = stripped(problem.domain)
     if power is None:
@@ -136,7 +138,7 @@ def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> 
         beside = sum(((c - middle) ** 2 for c in centers), Fraction(0)) / least
     kind = "gamma" if problem.shifted else "replace"
     whole = longest(power, kind, a, b, Fraction(mixed), middle)
-    if beside:  # rounding of a center far away: |u + v|² <= (1 + t)|u|² + (1 + 1/t)|v|²
+    if beside:  # the center of a far set is rounded: |u + v|² <= (1 + t)|u|² + (1 + 1/t)|v|²
         t = Fraction(max(math.sqrt(beside / whole), _LEAST))
         whole = (1 + t) * whole + (1 + 1 / t) * beside
     return whole * size**2

@@ -1,4 +1,4 @@
-"""What every certificate is, and what a check of one returns."""
+"""The common interface of all certificates, and the result of checking one."""
 
 import abc
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Verification:
-    """What :meth:`OptimalNoise.verify` could recompute.
+    """The numbers that :meth:`OptimalNoise.verify` could recompute.
 
     Attributes:
         gamma: upper end, from the row norms of the stored factor.
         gamma_lower: lower end, from the dual witness.
         enclosure: largest z' M⁺ z over the set M encloses (the sensitivity set, or K − center).
         sensitivity_squared: upper bound on s' M⁺ s over the sensitivity set.
-        rounding: the share of ``gamma_lower`` that was given up to the worst case of rounding, and
-            to what membership in a body forgives: 1e-9 of its size.
+        rounding: the share of ``gamma_lower`` that was subtracted for the worst case of rounding,
+            and for the tolerance of membership in a body, 1e-9 of its size.
     """
 
     gamma: float
@@ -42,36 +42,37 @@ class Certificate(abc.ABC):
 
     @abc.abstractmethod
     def lower_bound(self) -> float:
-        """``tr((W^{1/2} C W^{1/2})^{1/2})``, C the measure's covariance: a lower bound on γ."""
+        """Return ``tr((W^{1/2} C W^{1/2})^{1/2})``, a lower bound on γ; C is the covariance."""
 
     @abc.abstractmethod
     def spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, from below, and multiplicities."""
+        """Return eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, rounded down, and multiplicities."""
 
     @property
     def is_of_alike_records(self) -> bool:
-        """Whether symmetry makes records alike: then one measure serves wherever data are."""
+        """Whether symmetry makes all records equivalent: then one measure serves all data sets."""
         return False
 
     @property
     def caption(self) -> str:
-        """What it is, for pictures, which draw points alone."""
+        """The words for the certificate in pictures, which draw points only."""
         return f"{type(self).__name__}, which lists no points"
 
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Both ends by another way than the solver's: from the domain and stored numbers alone.
+        """Recompute both ends in another way than the solver, from domain and stored numbers.
 
         Args:
-            problem: what the certificate and the covariance are said to solve.
+            problem: the problem that the certificate and the covariance claim to solve.
             covariance: M.
             center: v, shape (d,), zeros without shift.
-            claimed: the sensitivity² that is claimed; a looser one takes less work.
+            claimed: the squared sensitivity that is claimed; a looser claim takes less work to
+                check.
 
         Raises:
-            CertificateError: it is no measure on what is to be covered, or belongs to another
-                problem.
+            CertificateError: it is not a measure on the set that must be covered, or belongs to
+                another problem.
             CovarianceError: some direction gets no noise.
         """
         raise CertificateError(
@@ -79,7 +80,7 @@ class Certificate(abc.ABC):
         )
 
     def encode(self) -> Stored:
-        """Its numbers, for a file."""
+        """Return the certificate's numbers, for a file."""
         raise CertificateError(
             f"save: expected a certificate that can be stored, got {type(self).__name__}"
         )
@@ -88,7 +89,7 @@ class Certificate(abc.ABC):
     def decode(
         cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> Self:
-        """What :meth:`encode` wrote, for this problem; from anyone, and not checked yet."""
+        """Return the certificate that :meth:`encode` wrote: not trusted, not checked yet."""
         raise CertificateError(
             f"load: expected a certificate that can be stored, got {cls.__name__}"
         )

@@ -40,9 +40,10 @@ _KINDS: dict[str, type[Certificate]] = {
 class KroneckerCertificate(Certificate):
     """The product of the measures on the parts, and of their coordinate weights.
 
-    ``tr ((W_1 ⊗ W_2)^½ (C_1 ⊗ C_2) (W_1 ⊗ W_2)^½)^½`` is the product of the parts' own, and norms
-    of products of weights are products of norms; a product of ellipsoids covers ``±(K_1 ⊗ K_2) =
-    (±K_1) ⊗ (±K_2)``, and its error is the product of errors: both ends of the bracket multiply.
+    ``tr ((W_1 ⊗ W_2)^½ (C_1 ⊗ C_2) (W_1 ⊗ W_2)^½)^½`` is the product of the parts' traces, and
+    norms of products of weights are products of norms. A product of ellipsoids covers ``±(K_1 ⊗
+    K_2) = (±K_1) ⊗ (±K_2)``, and its error is the product of errors. So both ends of the bracket
+    multiply.
 
     Attributes:
         parts: one certificate for each part.
@@ -66,7 +67,7 @@ class KroneckerCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Every part by its own check; each says what it says of a problem of its own."""
+        """Check every part by its own method, as a problem of its own."""
         domains = parts_over_time(problem.domain)
         if (
             domains is None
@@ -81,7 +82,7 @@ class KroneckerCertificate(Certificate):
             _worst(part.check(Problem(K, problem.p, "add-remove"), M, np.zeros(K.dim), 1.0))
             for part, K, M in zip(self.parts, domains, covariance.parts, strict=True)
         ]
-        if not all(one.enclosure <= 1 for one in doubts):  # or one part could pay for another
+        if not all(one.enclosure <= 1 for one in doubts):  # one part must not pay for another
             raise CertificateError("verify: too little noise for a part of a Kronecker product")
         return [
             Verification(
@@ -125,10 +126,10 @@ def _worst(checks: list[Verification]) -> Verification:
 
 
 def product_above(bounds: list[float]) -> float:
-    """A product that is not below, of numbers that are not negative."""
+    """Return a product of non-negative numbers, rounded up."""
     return math.prod(bounds) * (1 + len(bounds) * 2.0**-52)
 
 
 def product_below(bounds: list[float]) -> float:
-    """A product that is not above, of numbers that are not negative."""
+    """Return a product of non-negative numbers, rounded down."""
     return math.prod(bounds) * (1 - len(bounds) * 2.0**-52)

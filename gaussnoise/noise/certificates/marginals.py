@@ -30,19 +30,19 @@ from .weights import TableCertificate
 
 Array = NDArray[np.float64]
 
-# marginals are checked record by record as well when the full table is at most this large
+# marginals are also checked record by record when the full table has at most this many cells
 _EXPLICIT_CELLS = 512
-_EXPLICIT_RATIO = 1e9  # of their weights: beyond, columns look dependent to double precision
+_EXPLICIT_RATIO = 1e9  # ratio of weights, beyond which columns look dependent in double precision
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class MarginalCertificate(TableCertificate):
-    """A measure on records, or pairs of records, of marginals, by what symmetry leaves of it.
+    """A symmetric measure on records, or pairs of records, of marginals, given by few numbers.
 
     The measure is uniform on all records (with a random sign when sums are protected), or on the
-    pairs that differ in a pattern D of attributes, with weights π on patterns. Its second moment
-    then has one eigenvalue on every residual, and the bound is ``Σ_T r_T √(β_T κ_T)``.
+    pairs that differ in a pattern D of attributes, with weights π on patterns. By symmetry its
+    second moment has one eigenvalue on every residual, and the bound is ``Σ_T r_T √(β_T κ_T)``.
     """
 
     @property
@@ -58,7 +58,7 @@ class MarginalCertificate(TableCertificate):
         return self.bound_over(self.workload())
 
     def bound_over(self, workload: Workload) -> float:
-        """:meth:`lower_bound`, given :meth:`workload`, which takes as long to find."""
+        """Return :meth:`lower_bound` for a known :meth:`workload`, which takes long to compute."""
         traces = self._traces(workload)
         return (
             max(self.domain.weights)
@@ -72,26 +72,26 @@ class MarginalCertificate(TableCertificate):
         return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
 
     def losses(self, workload: Workload) -> Array:
-        """Of unit noise on one T of each type, weighted, with a largest table weight of one."""
+        """Return the weighted loss of unit noise on one T of each type; the largest weight is 1."""
         shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
         return workload.dual_loss(self.p) @ shares ** dual_power(self.p)
 
     def _traces(self, workload: Workload) -> Array:
-        """What every T of each type adds to the trace."""
+        """Return the term that every T of each type adds to the trace."""
         if not workload.residuals:
             return np.zeros(0)
         weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + CANCELLATION))
         losses = self.losses(workload)
         moved = np.ones(len(losses))
         if self.protected == "replace":
-            # 1 − Π rounds where it cancels
+            # subtract a margin, since 1 − Π loses digits where it is small
             moved = weights @ np.maximum(workload.moved(self.patterns) - CANCELLATION, 0.0)
         return np.sqrt(losses * moved)
 
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Variances subset by subset, and record by record where the full table is small."""
+        """Check variances subset by subset, and record by record where the full table is small."""
         if not isinstance(covariance, MarginalCovariance):
             raise CertificateError("verify: the covariance belongs to another domain")
         checks = [_by_subsets(self, problem, covariance, center, claimed)]
@@ -107,7 +107,7 @@ class MarginalCertificate(TableCertificate):
 
 
 def _policy(relation: ReplaceWithin, domain: AbstractTables, points: Array) -> PolicyGraph:
-    """All pairs of records that agree on the public attributes, as edges."""
+    """Return the policy graph of all pairs of records that agree on the public attributes."""
     records = np.indices(domain.sizes).reshape(len(domain.sizes), -1)[list(relation.public)]
     first, second = np.triu_indices(len(points), 1)
     agree = (records[:, first] == records[:, second]).all(axis=0)
@@ -115,7 +115,7 @@ def _policy(relation: ReplaceWithin, domain: AbstractTables, points: Array) -> P
 
 
 def _is_explicit(domain: AbstractTables) -> bool:
-    """Whether listing the records checks anything: few enough, and of like weights."""
+    """Return whether listing the records is a useful check: few records, similar weights."""
     return (
         domain.cardinality <= _EXPLICIT_CELLS
         and domain.cardinality**2 * domain.dim <= LONG_OPERATIONS
@@ -124,7 +124,7 @@ def _is_explicit(domain: AbstractTables) -> bool:
 
 
 def _is_mean(center: Array, domain: AbstractTables) -> bool:
-    """Whether every table's cells share its weight equally, to the last bit."""
+    """Return whether every table's cells share its weight equally, to the last bit."""
     return all(
         bool((center[block] == weight / (block.stop - block.start)).all())
         for _, weight, block in domain.blocks()
@@ -138,7 +138,7 @@ def _by_subsets(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """The bracket of a marginal covariance: variances in rational arithmetic, one by one."""
+    """Return the bracket of a marginal covariance, from its variances in rational arithmetic."""
     domain = covariance.domain
     public = set(problem.public)
     if problem.protected not in ("replace", "add-remove", "gamma"):
@@ -157,7 +157,7 @@ def _by_subsets(
         raise CertificateError(
             "verify: expected the mean of all records as the center of marginals"
         )
-    # equal terms once: sums of rationals do not depend on their order
+    # compute equal terms once: sums of rationals do not depend on their order
     alike = Counter((rank(T, domain.sizes), domain.cells(T), v) for T, v in variances.items())
     enclosure = float(
         sum((Fraction(n * r, cells) / Fraction(v) for (r, cells, v), n in alike.items()), 0)
@@ -166,7 +166,7 @@ def _by_subsets(
     if not signed:
         sensitivity = marginal_sensitivity(domain, covariance.variances, problem.neighbors, claimed)
         enclosure = enclosure if problem.shifted else sensitivity
-    # floats are integers over powers of two: over the largest of these, sums are of integers
+    # floats are integers over powers of two: over the largest such power, sums are of integers
     parts = {T: v.as_integer_ratio() for T, v in variances.items()}
     below = max((den for _, den in parts.values()), default=1)
     summands = {
@@ -188,19 +188,19 @@ def _by_subsets(
 
 
 def is_measure(witness: MarginalCertificate) -> bool:
-    """Whether shares and pattern weights are distributions, and the patterns possible."""
+    """Return whether shares and pattern weights are distributions, and the patterns possible."""
     workload = witness.workload()
     return not workload.residuals or witness.has_weights(workload)
 
 
 def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
-    """``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure on listed records, or pairs of them."""
+    """Return ``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure on listed records or pairs."""
     domain, workload = witness.domain, witness.workload()
     largest = max(domain.weights)
     points = domain.to_finite_set().points / largest
     count = len(points)
     if witness.protected == "replace":
-        # E (x − y)(x − y)' = 2 X' (I/N − Q) X, Q the joint law of the pair
+        # E (x − y)(x − y)' = 2 X' (I/N − Q) X, where Q is the joint law of the pair
         middle = 2 * (np.eye(count) - count * _pair_law(witness, workload)) / count
     elif witness.protected == "gamma":
         middle = (np.eye(count) - 1 / count) / count
@@ -219,7 +219,7 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
-    """W of every cell: its share, to the power 1 − 2/p."""
+    """Return W for every cell: the cell's share to the power 1 − 2/p."""
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []
     for S in witness.domain.subsets:
@@ -231,7 +231,7 @@ def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Arr
 
 
 def _pair_law(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Probability of every ordered pair of records, shape (N, N)."""
+    """Return the probability of every ordered pair of records, shape (N, N)."""
     domain = witness.domain
     classes = workload.moving.classes
     count = domain.cardinality

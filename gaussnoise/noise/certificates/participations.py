@@ -27,26 +27,26 @@ Indices = NDArray[np.intp]
 
 # dual norms and rows are normalised in double precision
 _UNIT = 1 + 2.0**-44
-# The semidefinite programmes of the patterns are solved to about 1e-10, not everywhere to the same
-# bits.
+# The semidefinite programmes of the patterns are solved to about 1e-10, and not to the same bits on
+# all machines.
 SOLVED_AGAIN = 2.0**-28
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ParticipationCertificate(Certificate):
-    """Weights on patterns, and correlations of what a person adds at the ticks of each.
+    """Weights on patterns, and correlations of the vectors a person adds at the ticks of each.
 
-    These are the Gram matrices Z of the vectors.
+    The correlations are the Gram matrices Z of the vectors.
 
-    For every feasible M, with X = A'M⁻¹A and Λ = Σ p_π Z_π:
-    ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π tr(Z_π diag y_π) <= 1``, as diag Z_π = 1 and Σ y_π = 1. By
-    Cauchy and Schwarz ``tr((W^½ A Λ A' W^½)^½)² <= tr(WM) tr(ΛX) <= ‖sd(M)‖_p²``, whatever p and w
-    in the dual ball: a lower bound for every strategy.
+    For every feasible M, with X = A'M⁻¹A and Λ = Σ p_π Z_π: ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π
+    tr(Z_π diag y_π) <= 1``, as diag Z_π = 1 and Σ y_π = 1. By the Cauchy–Schwarz inequality
+    ``tr((W^½ A Λ A' W^½)^½)² <= tr(WM) tr(ΛX) <= ‖sd(M)‖_p²`` for all p and all w in the dual ball:
+    a lower bound for every strategy.
 
     Attributes:
-        domain: the workload, and who takes part when.
-        patterns: shape (P, k), ticks in order, filled up with n.
+        domain: the workload, and the rule for who takes part when.
+        patterns: shape (P, k), ticks in order, padded with n.
         weights: p, shape (P,), positive, with sum one.
         vectors: V, shape (P, k, r), rows no longer than one: Z = V V'.
         coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
@@ -62,7 +62,7 @@ class ParticipationCertificate(Certificate):
         return self.below()[0]
 
     def below(self) -> tuple[float, float]:
-        """The lower end, and the share of it that was given up to rounding."""
+        """Return the lower end, and the share of it that was subtracted for rounding."""
         size, G = self._columns()
         if size == 0:
             return 0.0, 0.0
@@ -70,7 +70,7 @@ class ParticipationCertificate(Certificate):
         return max(size * value * (1 - ROUNDING_MARGIN), 0.0), blurred
 
     def _columns(self) -> tuple[float, NDArray[np.floating]]:
-        """A size, and W^½ A [√p_π V_π]_π divided by it, shape (n, P r)."""
+        """Return a size, and W^½ A [√p_π V_π]_π divided by it, shape (n, P r)."""
         A = self.domain.matrix
         size = power_of_two(np.abs(A).max())
         n, count = len(A), self.vectors.shape[0] * self.vectors.shape[2]
@@ -83,7 +83,7 @@ class ParticipationCertificate(Certificate):
         stacked = np.zeros((n + 1, count), dtype=precision)
         r = self.vectors.shape[2]
         for j, (ticks, block) in enumerate(zip(self.patterns, scaled, strict=True)):
-            # filled-up places are added to a row that the zero column meets
+            # padded places are added to a last row, which multiplies a zero column
             np.add.at(stacked[:, j * r : (j + 1) * r], ticks, block)
         return size, np.sqrt(self.coordinate_weights.astype(precision))[:, None] * (
             padded @ stacked
@@ -98,7 +98,7 @@ class ParticipationCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Patterns against who may take part when; QR, and semidefinite programmes of patterns."""
+        """Check patterns against the participation rule, by QR and semidefinite programmes."""
         if (
             problem.domain is not self.domain
             or problem.neighbors != "add-remove"
@@ -174,13 +174,13 @@ def _allowed(row: list[int], n: int, allows: Any) -> bool:
 
 
 def longest_move(domain: VectorParticipations, factor: Array, size: float) -> tuple[float, Array]:
-    """Proven bound on what a person moves, in coordinates of the factor; what leaves its range."""
+    """Return a proven bound on a person's move in factor coordinates, and the part outside."""
     points = domain.matrix.T / size
     whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0))
     b = whitened.coordinates
     most = domain.who.most
-    # |Σ b_i ⊗ u_i| is a norm of the b_i: what they were rounded by adds up
+    # |Σ b_i ⊗ u_i| is a norm of the b_i, so their rounding errors add up
     rounded = float((whitened.lengths - np.linalg.norm(b, axis=1)).max()) * most
     products = 16 * most * len(b) * EPS
     longest = math.sqrt(vector_bound(domain.who, b @ b.T)) * (1 + products)

@@ -1,4 +1,4 @@
-"""A measure on points, and its check: against a list of points, or a body's oracles."""
+"""A measure on points, and its check against a list of points, or a body's oracles."""
 
 import math
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from .certificate import Certificate, Stored, Verification
 
 Array = NDArray[np.float64]
 
-# dual norms are normalised in double precision; ROUNDING_MARGIN covers what is beyond one
+# dual norms are normalised in double precision; ROUNDING_MARGIN covers an excess over one
 _UNIT = 1 + 2.0**-48
 
 
@@ -43,11 +43,11 @@ class PointCertificate(Certificate):
             when ``centered``.
         weights: shape (k,), positive, summing to one.
         coordinate_weights: w, shape (d,), with ``‖w‖_{s*} <= 1``, s* = p/(p−2): ones at p = 2.
-        rows: shape (k, 1) or (k, 2), which of the domain's listed points each one is, or is the
-            difference of; None where the domain is known through oracles.
+        rows: shape (k, 1) or (k, 2), the domain's listed point that each one is, or the two that it
+            is the difference of; None where the domain is known through oracles.
         centered: whether C is the covariance (γ_p(K)) rather than the second moment (γ°_p).
-        origin: shape (d,), where points are members of K − origin, so that none is rounded by how
-            far away K is; None where they are members of K.
+        origin: shape (d,), where points are members of K − origin, so that the distance of K from
+            zero causes no rounding; None where they are members of K.
     """
 
     points: Array
@@ -62,15 +62,13 @@ class PointCertificate(Certificate):
         return float(values.sum() * (1 - ROUNDING_MARGIN))
 
     def spectrum(self) -> tuple[Array, Array]:
-        # a member as the origin: what the points have in common cancels before anything is rounded
+        # take a member as the origin: the points' common part cancels before anything is rounded
         points = self.points - self.points[0] if self.centered else self.points
         size = np.abs(points).max(initial=0.0)
         if size == 0:
             return np.zeros(1), np.ones(1)
         mass = self.weights / math.fsum(self.weights)
-        scaled = (
-            points / size
-        )  # and in place from here on: all differences of 512 points are 512 MB
+        scaled = points / size  # in place from here on: all differences of 512 points take 512 MB
         if self.centered:
             scaled -= mass @ scaled
         scaled *= np.sqrt(mass)[:, None]
@@ -84,7 +82,7 @@ class PointCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Points against the domain's list of them, or against its oracles."""
+        """Check the points against the domain's list of points, or against its oracles."""
         numbers = [
             self.points,
             self.weights,
@@ -129,7 +127,7 @@ class PointCertificate(Certificate):
 
 
 def _listed(domain: AbstractDomain) -> FiniteSet:
-    """The points whose hull the domain is."""
+    """Return the points whose hull the domain is."""
     listed = domain._listed()
     if listed is None:
         raise CertificateError(
@@ -145,7 +143,7 @@ def _by_oracle(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """The bracket against the domain's oracles: lengths by a singular value decomposition."""
+    """Return the bracket by the domain's oracles, in coordinates from singular values."""
     domain = problem.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError(
@@ -166,7 +164,7 @@ def _by_oracle(
     body = Body(covered * (1 / size))
     if problem.shifted:
         body = about(covered, center - shift, size, domain._drift(shift))
-    live = (factor != 0).any(axis=1)  # a constant coordinate is to add nothing, not even rounding
+    live = (factor != 0).any(axis=1)  # a constant coordinate must not even add rounding
     rows = row_weights(factor)[live]
     inverse = np.linalg.pinv(factor[live] * rows[:, None], rcond=0.0) * rows
     inverse = placed(inverse.T, live).T
@@ -202,7 +200,7 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Whether x is a member, or, rounded, in the hull of the members up to their slack."""
+    """Return whether x is a member, or so near the hull that its rounding explains the distance."""
     return domain.contains(x) or is_near(domain, x)
 
 
@@ -213,15 +211,15 @@ def check_points(
     domain: FiniteSet,
     below: tuple[float, float],
 ) -> Verification:
-    """The bracket against listed points: QR with precise residuals, rationals where small.
+    """Return the bracket for listed points, by QR with precise residuals and rationals if small.
 
-    ``below`` is the lower end by the certificate, and the share of it that was given up to
+    ``below`` is the lower end by the certificate, and the share of it that was subtracted for
     rounding.
     """
     factor, scale = _stored(covariance)
     target = covered(domain, problem)
     points = domain.points - center if problem.shifted else target.points
-    # scale = rest · size with a power of two, by which dividing does not round
+    # scale = rest · size, where size is a power of two, so that dividing by it does not round
     size = power_of_two(scale)
     rest = scale / size
     whitened = whiten(factor, points / size, precision=precision_for(points.size * factor.shape[1]))
@@ -239,7 +237,7 @@ def check_points(
 
 
 def _stored(covariance: Covariance) -> tuple[Array, float]:
-    """A factor and a scale, exactly as they are stored."""
+    """Return a factor and a scale, exactly as they are stored."""
     if isinstance(covariance, FactorCovariance):
         return covariance.unit_factor, covariance.scale
     factor = covariance.factor()
@@ -248,7 +246,7 @@ def _stored(covariance: Covariance) -> tuple[Array, float]:
 
 
 def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
-    """Whether the weights are a measure, and coordinates weighed within the dual ball."""
+    """Return whether the weights are a measure, and coordinate weights are in the dual ball."""
     w = witness.coordinate_weights
     return bool(
         witness.centered == problem.shifted
@@ -262,7 +260,7 @@ def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
 
 
 def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) -> bool:
-    """Whether the witness's points are what its rows say, and its rows what the relation allows."""
+    """Return whether the witness's points match its rows, and the relation allows these rows."""
     rows, relation = witness.rows, problem.neighbors
     if (
         rows is None
@@ -283,9 +281,9 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
 
 
 def _below(witness: PointCertificate) -> tuple[float, float]:
-    """Lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``: its product with a matrix Q, over a bound on ‖Q‖.
+    """Return a lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``, and the share subtracted for rounding.
 
-    Second, the share of it that was given up to the worst case of rounding.
+    The bound is the inner product with a matrix Q, divided by a bound on ‖Q‖.
     """
     points = witness.points - witness.points[0] if witness.centered else witness.points
     size = float(np.abs(points).max(initial=0.0))

@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
 Places = NDArray[np.intp]
-Choice = tuple[tuple[int, int], ...]  # of each class, which base is asked for
+Choice = tuple[tuple[int, int], ...]  # for each class, the base that is asked for
 
-_KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)  # directions of an attribute that stay coupled
+_KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)  # directions per attribute that stay coupled
 _DENSE = 700  # coordinates of a block whose eigenvalues are found at once
-# coordinates left to be solved for densely, once the largest tables are eliminated
+# coordinates that may be left for a dense solve once the largest tables are eliminated
 _MOST_LEFT = 2500
-_MOST_CHOICES = 16  # of bases, where attributes with several are too large to keep together
-_MOST_CELLS = 2**24  # of a table that is eliminated
+_MOST_CHOICES = 16  # choices of bases, where attributes with several are too large to keep together
+_MOST_CELLS = 2**24  # cells of a table that is eliminated
 _THIN = 1e-13  # of the largest eigenvalue
 SLACK = 1e-9  # far more than rounding can add to the sums below
 
 # √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step is off by a factor
-# of at most 1 ± 4/(e^a − 1), a = 2π²/step (Poisson summation: the integrand's transform is below
-# π/cosh πω, which is 2π at 0 for the integrand itself); what lies beyond the ends is positive and
-# left out. So the rule over 1 + … is below √k.
+# by a factor of at most 1 ± 4/(e^a − 1), a = 2π²/step (Poisson summation: the integrand's transform
+# is below π/cosh πω, which is 2π at 0 for the integrand itself). The part beyond the ends is
+# positive and omitted. So the rule divided by 1 + … is below √k.
 _STEP = 1.25
 _EXCESS = 4 / math.expm1(2 * math.pi**2 / _STEP)
-_ENDS = (-42.0, 22.0)  # in s, about the logarithm of the trace
+_ENDS = (-42.0, 22.0)  # in s, relative to the logarithm of the trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,9 @@ class _Side:
         own: its (√λ, √λ) entry.
         cross: the rest of its first column, shape (k,).
         inner: the rest of it, shape (k, k).
-        apart: the trace of the root of what was split off.
-        is_scalar: whether the cross part is zero and the inner one a multiple of the identity,
-            exactly; it is then stored as a matrix of one entry.
+        apart: the trace of the root of the part that was split off.
+        is_scalar: whether the cross part is zero and the inner part a multiple of the identity,
+            exactly; the inner part is then stored as a matrix of one entry.
     """
 
     own: float
@@ -68,7 +68,7 @@ class _Side:
 
     @cached_property
     def whole_root(self) -> float:
-        """``tr (Λ^{1/2} G Λ^{1/2})^{1/2}``, from below."""
+        """Return a lower bound on ``tr (Λ^{1/2} G Λ^{1/2})^{1/2}``."""
         if self.is_scalar:
             return math.sqrt(self.own) + len(self.cross) * math.sqrt(self.inner[0, 0])
         return _root_trace(
@@ -79,11 +79,11 @@ class _Side:
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The same with a diagonal inner part, and first what couples most."""
+        """The same with a diagonal inner part, the most coupled directions first."""
         values, axes = np.linalg.eigh(self.inner)
         live = (
             values > _THIN * values[-1]
-        )  # directions that may be rounding are left out of the records
+        )  # directions that may be rounding are dropped from the measure
         values, cross = np.where(live, values, 0.0), np.where(live, axes.T @ self.cross, 0.0)
         order = np.argsort(
             -np.divide(cross**2, values, out=np.zeros_like(cross), where=values > 0), kind="stable"
@@ -92,11 +92,11 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The inner part as it is, and what of √λ it cannot explain."""
+        """The same inner part without coupling, and the part of √λ that it does not explain."""
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
 
     def split(self, kept: int) -> "_Side":
-        """The first coordinates of a diagonal inner part, and what they leave unexplained of √λ."""
+        """Return the first coordinates of a diagonal inner part, and the rest of √λ beside them."""
         values = np.diag(self.inner)
         rest, cross = values[kept:], self.cross[kept:]
         explained = float((cross**2 / np.where(rest > 0, rest, 1.0))[rest > 0].sum())
@@ -109,7 +109,7 @@ class _Side:
 
 
 class Blocks:
-    """The second moment by blocks, coordinates weighted, the largest table weight being one."""
+    """The second moment by blocks, with weighted coordinates and a largest table weight of one."""
 
     def __init__(self, witness: "ProductCertificate", workload: Workload) -> None:
         self.workload = workload
@@ -135,15 +135,15 @@ class Blocks:
             self.kappa = self._moved(witness)
 
     def _moved(self, witness: "ProductCertificate") -> dict[Type, float]:
-        """κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i): values x, y of attribute i that differ have the law
-        λλ' + r(Λ − λλ').
+        """Return κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i). Values x ≠ y of attribute i have the joint
+        law λλ' + r(Λ − λλ').
         """
         weights = witness.pattern_weights / (
             math.fsum(witness.pattern_weights) * (1 + CANCELLATION)
         )
         classes = self.workload.moving.classes
-        # as negative as probabilities of equal values allow: −1/(n−1) where all are alike, and then
-        # x ≠ y
+        # the factor r is as negative as non-negative probabilities of x = y allow: −1/(n−1) for
+        # uniform weights, and then x ≠ y always
         least = [float(cells.min()) / math.fsum(cells) for cells in witness.cell_weights]
         moved = {}
         for T in self.workload.residuals:
@@ -160,7 +160,7 @@ class Blocks:
         return moved
 
     def split(self, kept: int) -> Self:
-        """With so many coupled directions of every attribute; of several bases, all or none."""
+        """Return the blocks with that many coupled directions per attribute, or all or none."""
         other = copy.copy(self)
         other.sides = []
         for k, sides in enumerate(self.sides):
@@ -173,7 +173,7 @@ class Blocks:
         return other
 
     def restricted(self, choice: Mapping[int, int]) -> Self:
-        """Only the tables that ask for one base of each class with several."""
+        """Return the blocks of the tables that ask for one base of each class with several."""
         other = copy.copy(self)
         kept = [
             (table, w) for table, w in self.tables if all(choice.get(k, b) == b for k, b in table)
@@ -187,7 +187,7 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Weights of tables around a set of type R, by the bases they ask for within R."""
+        """Return the weights of tables around a set of type R, by their choice of bases in R."""
         sums: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
@@ -203,7 +203,7 @@ class Blocks:
         return sums
 
     def groups(self) -> "Iterator[tuple[float, _Group]]":
-        """Blocks that no longer couple, and how many copies there are of each."""
+        """Yield the groups of blocks that are no longer coupled, and the copies of each."""
         classes = self.workload.orbits.classes
         alone = {part for T in self.workload.residuals for part in self._apart(T)}
         for Q in sorted(alone):
@@ -217,7 +217,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _apart(self, T: Type) -> set[Type]:
-        """The parts of T that may be uncoupled: all that never couples, and any of the rest."""
+        """Return the parts of T that may be uncoupled: all never coupled, and some of the rest."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -226,7 +226,7 @@ class Blocks:
         return {tuple(sorted((*never, *part))) for part in chosen}
 
     def fidelity(self) -> tuple[float, bool]:
-        """The trace of the root, from below, and whether no coupling was given up."""
+        """Return a lower bound on the trace of the root, and whether all couplings were kept."""
         traces, tight = self._split_trace()
         if tight:
             return traces, True
@@ -235,11 +235,11 @@ class Blocks:
         choices = itertools.product(*(range(len(self.sides[k])) for k in several))
         for chosen in itertools.islice(
             choices, _MOST_CHOICES if several else 0
-        ):  # some of the tables, in one way
+        ):  # tables that ask each attribute in one way only
             bounds.append(
                 self.restricted(dict(zip(several, chosen, strict=True)))._split_trace()[0]
             )
-        if () in self.kappa:  # every table apart, whose second moment is a product
+        if () in self.kappa:  # all tables apart: the second moment of each is a product
             roots = {
                 (k, b): side.whole_root
                 for k, sides in enumerate(self.sides)
@@ -256,7 +256,7 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """With as few couplings given up as takes seconds."""
+        """Drop the fewest couplings that keep the run time in seconds; return the trace."""
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
@@ -266,7 +266,7 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """What one T of each type adds to the trace when all its directions are split off."""
+        """Return the trace that one T of each type adds when all its directions are split off."""
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
         counts = self.workload.residual_counts
@@ -277,7 +277,7 @@ class Blocks:
 
 
 class _Group:
-    """Blocks that share the part Q of attributes that do not couple, over sets T of others."""
+    """Blocks that share the uncoupled attributes Q, over all sets T of the other attributes."""
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
@@ -303,7 +303,7 @@ class _Group:
         return math.prod(len(self.blocks.sides[self.kinds[i]][0].cross) for i in T)
 
     def _coefficient(self, T: Subset, U: Subset) -> dict[Choice, float]:
-        """Weight of block (T, U) by choice of bases, all but its Kronecker factors."""
+        """Return the weight of block (T, U) by choice of bases, without its Kronecker factors."""
         R = self._type(tuple({*T, *U}))
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
@@ -317,12 +317,12 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Subset]:
-        """Sets inside no other."""
+        """The sets that no other set contains."""
         return [T for T in self.sets if not any(set(T) < set(U) for U in self.sets)]
 
     @cached_property
     def left(self) -> list[Subset]:
-        """All other sets."""
+        """The sets that are not the largest."""
         largest = set(self.largest)
         return [T for T in self.sets if T not in largest]
 
@@ -340,12 +340,12 @@ class _Group:
 
     @property
     def has_several(self) -> bool:
-        """Whether an attribute is asked about in ways that no basis makes diagonal together."""
+        """Whether some attribute has several bases, which no basis makes diagonal together."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
     def is_small(self) -> bool:
-        """Whether :meth:`root_trace` takes seconds at most."""
+        """Whether :meth:`root_trace` takes at most seconds."""
         if self.is_uncoupled:
             return True
         if len(self.sets) > _MOST_LEFT:
@@ -356,7 +356,7 @@ class _Group:
         )
 
     def root_trace(self) -> float:
-        """The trace of the group's root, from below."""
+        """Return a lower bound on the trace of the group's root."""
         if self.is_uncoupled:
             return math.fsum(self.traces().values())
         if self.is_dense or self.has_several:
@@ -364,7 +364,7 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """By type of T, when nothing couples: its block's root; of several bases, from below."""
+        """Return root traces of uncoupled blocks by type of T; a lower bound for several bases."""
         traces: dict[Type, float] = {}
         for T in self.sets:
             parts = (
@@ -390,7 +390,7 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Subset, U: Subset, bases: Mapping[int, int]) -> Array:
-        """``⊗ inner`` over T∩U, with ``cross`` along what only one of them has; axes of T first."""
+        """Return ``⊗ inner`` over T∩U, with ``cross`` along what one set has; axes of T first."""
         tensor, axes = np.ones(()), []
         for i in sorted({*T, *U}):
             side = self._side(i, bases)
@@ -404,12 +404,12 @@ class _Group:
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
     def _diagonal(self, i: int) -> tuple[Array, Array]:
-        """Of an attribute with one base: the eigenvalues of its inner part, and its cross part."""
+        """Return the eigenvalues and the cross part of an attribute with one base."""
         side = self.blocks.sides[self.kinds[i]][0]
         return np.diag(side.inner), side.cross
 
     def _by_determinants(self) -> float:
-        """``Σ_j w_j log det(1 + K/t_j) <= tr K^{1/2}``."""
+        """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on ``tr K^{1/2}``."""
         K, left = self._dense(self.left), self.left
         values = {
             T: sum(self._coefficient(T, T).values()) * self._eigenvalues(T) for T in self.largest
@@ -440,7 +440,7 @@ class _Group:
         return reduce(np.multiply.outer, (self._diagonal(i)[0] for i in T), np.ones(()))
 
     def _summed(self, T: Subset, U: Subset, V: Subset, w: Array) -> Array:
-        """``Σ w Π f_i`` over axes of T in neither U nor V; f is p² in both, pq in one, else q²."""
+        """Return ``Σ w Π f_i`` over axes of T outside U ∪ V; f is p² in both, pq in one or q²."""
         operands: list = [w, list(range(len(T)))]
         for axis, i in enumerate(T):
             p, q = self._diagonal(i)
@@ -448,7 +448,7 @@ class _Group:
         return np.einsum(*operands, [axis for axis, i in enumerate(T) if i in U or i in V])
 
     def _places(self, U: Subset, V: Subset, starts: dict[Subset, int]) -> tuple[Places, Places]:
-        """Rows and columns of block (U, V)'s nonzero entries, over the axes of U ∪ V."""
+        """Return rows and columns of block (U, V)'s nonzero entries, over the axes of U ∪ V."""
         both = sorted({*U, *V})
         sizes = [self._dim((i,)) for i in both]
         grid = np.indices(sizes, sparse=True) if both else ()
@@ -465,7 +465,7 @@ class _Group:
 
 
 def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]:
-    """Of a class's bases; of categories all alike, without rounding: nothing couples."""
+    """Return the sides of a class's bases; uniform categories have no coupling and no rounding."""
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
         grams = [None if base.is_identity else base.gram() for base in bases]
@@ -477,7 +477,7 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
             pairs = zip(own, apart, strict=True)
             return [_Side(a, np.zeros(n - 1), np.full((1, 1), b), is_scalar=True) for a, b in pairs]
     root = np.sqrt(weights)
-    mirror = root + np.eye(n)[0]  # turns the first axis to √λ
+    mirror = root + np.eye(n)[0]  # reflects the first axis to √λ
     basis = np.outer(mirror, mirror) * (2 / float(mirror @ mirror)) - np.eye(n)
     sides = []
     for base in bases:
@@ -487,7 +487,7 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Of 1 and a positive semidefinite matrix; zero, which is below, where t is mere rounding."""
+    """Return the log determinant of 1 + a positive semidefinite matrix, or zero, a lower bound."""
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:
@@ -496,7 +496,7 @@ def _log_determinant(matrix: Array) -> float:
 
 
 def _root_trace(matrix: Array) -> float:
-    """``tr matrix^{1/2}`` of a positive semidefinite matrix, less what rounding may have added."""
+    """Return ``tr matrix^{1/2}`` of a positive semidefinite matrix, minus its possible rounding."""
     if not len(matrix):
         return 0.0
     values = np.linalg.eigvalsh(matrix)
@@ -505,10 +505,10 @@ def _root_trace(matrix: Array) -> float:
 
 
 def _together(squares: Iterable[float]) -> float:
-    """Of positive semidefinite matrices with these ``(tr √A)²``: a lower bound on the root trace of
-    their sum.
+    """Return a lower bound on the root trace of a sum, from the ``(tr √A)²`` of its terms A.
 
-    ``(tr √A)² = min tr(AX) tr(X⁻¹)`` over positive definite X is concave in A, so of a sum it is at
-    least the sum of what it is of the parts; equal where these are multiples of one matrix.
+    ``(tr √A)² = min tr(AX) tr(X⁻¹)`` over positive definite X is concave and homogeneous in A. So
+    its value for a sum is at least the sum of its values, with equality for multiples of one
+    matrix.
     """
     return math.sqrt(math.fsum(squares))

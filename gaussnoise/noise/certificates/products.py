@@ -29,18 +29,18 @@ _DAMAGE = AttributeError, IndexError, TypeError, ValueError, ArithmeticError, np
 class ProductCertificate(TableCertificate):
     """A product measure on records, or on pairs of them that differ in a pattern of attributes.
 
-    The second moment of what it covers, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to factors
-    κ_T, where G is the sum over tables of ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``. Split along every attribute
-    into √λ and what is orthogonal to it, that is a matrix of blocks over pairs T, T' of attribute
-    sets, each a Kronecker product. Identities with uniform weights do not couple blocks. Blocks
-    over the largest tables are diagonal once every G_i is, so that a Schur complement leaves a
-    matrix over smaller tables; roots come from determinants, by a quadrature that errs downwards.
-    Where what is left is too large, the directions of every attribute that couple least are split
-    off from the others and from √λ, for records and for queries: a pinching of the nuclear norm,
-    which lowers it.
+    The second moment of the covered differences, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to
+    factors κ_T, where G is the sum over tables of ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``. Split along every
+    attribute into √λ and its orthogonal complement, this is a matrix of blocks over pairs T, T' of
+    attribute sets, each a Kronecker product. Identities with uniform weights do not couple blocks.
+    Blocks over the largest tables are diagonal once every G_i is, so that a Schur complement leaves
+    a matrix over smaller tables; roots come from determinants, by a quadrature that errs downwards.
+    Where the remaining matrix is too large, the directions of every attribute that couple least are
+    split off from the others and from √λ, for records and for queries: this is a pinching, which
+    can only lower the nuclear norm.
 
     Attributes:
-        cell_weights: of each class's categories, shape (n,).
+        cell_weights: the weights of each class's categories, shape (n,).
     """
 
     cell_weights: tuple[Array, ...]
@@ -60,7 +60,7 @@ class ProductCertificate(TableCertificate):
         return max(self.domain.weights) * total * (1 - SLACK), tight
 
     def spectrum(self) -> tuple[Array, Array]:
-        """Of uncoupled blocks, each flattened: what concave bounds on the spectrum may use."""
+        """Return the spectrum of uncoupled blocks, each flattened, as concave bounds may use it."""
         workload = self.workload()
         traces = Blocks(self, workload).uncoupled()
         counts = workload.residual_counts * workload.ranks
@@ -69,7 +69,7 @@ class ProductCertificate(TableCertificate):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """The bracket of a product covariance, attribute by attribute."""
+        """Check the bracket of a product covariance, attribute by attribute."""
         try:
             return [_checked(self, problem, covariance, claimed)]
         except CertificateError:
@@ -138,7 +138,7 @@ def _checked(
 
 
 def _is_measure(problem: Problem, witness: ProductCertificate, workload: Workload) -> bool:
-    """Whether the certificate is about this noise, and all its weights are distributions."""
+    """Return whether the certificate belongs to the problem, and its weights are distributions."""
     sizes = [strategy.size for strategy in workload.strategies]
     return bool(
         witness.proves(problem)

@@ -19,8 +19,8 @@ from .certificate import Certificate, Verification
 
 Array = NDArray[np.float64]
 
-_WIDENED = 4.0  # at either end
-_UNIT = 1 + 2.0**-40  # sums of a million numbers in double precision
+_WIDENED = 4.0  # factor at either end
+_UNIT = 1 + 2.0**-40  # covers the rounding of sums of a million numbers in double precision
 
 
 @final
@@ -50,7 +50,7 @@ class StreamCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """The same recursions with the nodes of a wider interval, from the stored weights alone."""
+        """Repeat the recursions with nodes of a wider interval, from the stored weights."""
         domain = problem.domain
         if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
             raise CertificateError(
@@ -99,7 +99,7 @@ class StreamCertificate(Certificate):
 def twice_checked(
     certificate: StreamCertificate, covariance: StreamCovariance, p: float
 ) -> Verification:
-    """Both ends by the nodes of an interval sixteen times as wide: another rational function."""
+    """Return both ends by the nodes of an interval 16 times as wide: another rational function."""
     bands, made_of = covariance.workload.bands, (covariance.weights, covariance.coordinate_weights)
     proven_by = certificate.weights, certificate.coordinate_weights
     noise = worth = evaluate(bands, *made_of, widened=_WIDENED)
@@ -111,5 +111,5 @@ def twice_checked(
 
 
 def below(worth: Evaluation) -> float:
-    """The lower end, with the margin that verification asks of all ends."""
+    """Return the lower end minus the margin that verification requires of all ends."""
     return worth.lower * (1 - ROUNDING_MARGIN)

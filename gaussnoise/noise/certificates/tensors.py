@@ -1,4 +1,4 @@
-"""The dual witness of tensor powers: a measure that rotations leave alone."""
+"""The dual witness of tensor powers: a measure that is invariant under rotations."""
 
 import math
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from .certificate import Certificate, Stored, Verification
 
 Array = NDArray[np.float64]
 
-# harmonic tensors are computed: columns of the factor may leave their degree by this much, relative
-# to their length
+# harmonic tensors are computed, so columns of the factor may leave their degree by this much,
+# relative to their length
 ASTRAY = 1e-11
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TensorCertificate(Certificate):
-    """A measure on the sensitivity set of a tensor power that rotations leave alone.
+    """A measure on the sensitivity set of a tensor power that is invariant under rotations.
 
     Attributes:
         domain: the tensor power, of base d and order k.
@@ -38,7 +38,7 @@ class TensorCertificate(Certificate):
         weights: shape (n,), their probabilities.
         kind: ``gamma`` takes the covariance of the measure on K, without the sign; ``add-remove``
             and ``replace`` the second moment of that on K ∪ −K and K − K.
-        scale: by how much the set is larger than the tensor power.
+        scale: factor by which the set is larger than the tensor power.
     """
 
     domain: TensorPower
@@ -48,7 +48,7 @@ class TensorCertificate(Certificate):
     scale: float = 1.0
 
     def lower_bound(self) -> float:
-        """``scale · Σ_j √(D_j π_j κ_j)``, in rational arithmetic, rounded down."""
+        """Return ``scale · Σ_j √(D_j π_j κ_j)``, in rational arithmetic, rounded down."""
         total = sum(self._traces().values())
         return math.nextafter(float(total * Fraction(self.scale)), 0.0)
 
@@ -64,7 +64,7 @@ class TensorCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """The factor's harmonic degrees, and the largest form over the set by branch and bound."""
+        """Check the factor's harmonic degrees; find the largest form by branch and bound."""
         if not all(np.isfinite(array).all() for array in (self.atoms, self.weights)):
             raise CertificateError("verify: expected finite numbers, got NaN or infinity")
         longest, error = _checked(self, problem, covariance, center)
@@ -94,7 +94,7 @@ class TensorCertificate(Certificate):
 def _checked(
     witness: "TensorCertificate", problem: Problem, covariance: Covariance, center: Array
 ) -> tuple[float, float]:
-    """The largest z' M⁺ z over the set, and γ, from the stored factor, whose shape is checked."""
+    """Return the largest z' M⁺ z over the set, and γ, after a check of the factor's form."""
     power, scale, shift = stripped(problem.domain)
     kind = problem.protected
     if (
@@ -150,7 +150,7 @@ def _checked(
 
 
 def stripped(domain: AbstractDomain) -> tuple[TensorPower | None, float, Array]:
-    """T, c and v of a domain c · T + v."""
+    """Return T, c and v of a domain c · T + v."""
     shift, scale = np.zeros(domain.dim), 1.0
     if isinstance(domain, Translate):
         domain, shift = domain.body, domain.shift

@@ -1,4 +1,4 @@
-"""What certificates of marginals and products share: weights of tables, and of patterns."""
+"""The common part of certificates of marginals and products: weights of tables and patterns."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -28,8 +28,8 @@ class TableCertificate(Certificate):
         protected: "gamma" (K about its center), "add-remove" or "replace".
         shares: dual weights on all tables of a type together, in the order of
             :attr:`Workload.tables`.
-        patterns: shape (k, classes of more than one category), how many attributes of each class
-            differ.
+        patterns: shape (k, classes of more than one category), the number of attributes of each
+            class that differ.
         pattern_weights: shape (k,).
         public: attributes that never differ.
     """
@@ -43,12 +43,12 @@ class TableCertificate(Certificate):
     public: tuple[int, ...] = field(default=(), kw_only=True)
 
     def workload(self) -> Workload:
-        """The domain's tables and residuals by type; how they are measured does not matter here."""
+        """Return the domain's tables and residuals by type; their strategies do not matter here."""
         total = self.protected == "add-remove"
         return Workload.of(self.domain, total=total, public=self.public)
 
     def proves(self, problem: Problem) -> bool:
-        """Whether it says that it is about this problem."""
+        """Return whether the certificate claims to be about this problem."""
         return (
             self.domain is problem.domain
             and self.p == problem.p
@@ -57,7 +57,7 @@ class TableCertificate(Certificate):
         )
 
     def has_weights(self, workload: Workload) -> bool:
-        """Whether shares and pattern weights are distributions over tables and patterns."""
+        """Return whether shares and pattern weights are distributions over tables and patterns."""
         patterns, weights, shares = self.patterns, self.pattern_weights, self.shares
         most = [
             0 if k in workload.public else len(members)
@@ -96,5 +96,5 @@ class TableCertificate(Certificate):
 
     @classmethod
     def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
-        """What a subclass stores beside these."""
+        """Return the arguments that a subclass stores in addition."""
         return ()

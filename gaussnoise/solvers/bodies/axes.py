@@ -1,10 +1,10 @@
-"""Closed form for tensor powers of even order k at p = ∞: powers of the axes alone need as much.
+"""Closed form for tensor powers of even order k at p = ∞: the powers of the axes determine it.
 
 In the coordinates of the d powers of axes, ``e_i ⊗ … ⊗ e_i``, the set lies in the simplex of 0 and
-the unit vectors, which are powers themselves: its γ_∞ bounds that of the whole from below. The
-ellipsoid that is best for the simplex has the same noise along each of these coordinates, and mixed
-coordinates, of at least two different indices, may have as much: M is diagonal there. Why it covers
-the powers of all vectors is said in :func:`longest`.
+the unit vectors, which are powers themselves: its γ_∞ bounds that of the whole set from below. The
+best ellipsoid for the simplex has the same noise along each of these coordinates, and mixed
+coordinates, with at least two different indices, may have as much: M is diagonal there. The proof
+that it covers the powers of all vectors is in :func:`longest`.
 """
 
 import itertools
@@ -28,15 +28,15 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True)
 class AxesDesign:
-    """The numbers of a covariance and of a measure that powers of axes share alike.
+    """The numbers of a covariance and of a measure that treat all axes alike.
 
     Attributes:
-        own: of the factor in the d coordinates of powers of axes, its diagonal, …
-        other: … and what is beside its diagonal.
+        own: diagonal of the factor in the d coordinates of powers of axes.
+        other: its entries beside the diagonal.
         mixed: standard deviation of all other coordinates.
-        center: the center's d coordinates, all the same; 0 for ``replace``.
-        share: what the measure gives to 0 for ``gamma``; to the powers of axes themselves, not
-            their differences, for ``replace``. Evenly in both.
+        center: the center's d coordinates, all equal; 0 for ``replace``.
+        share: the measure's weight of 0 for ``gamma``; for ``replace``, of the powers of axes
+            themselves, not their differences. Both are uniform.
     """
 
     own: float
@@ -47,7 +47,7 @@ class AxesDesign:
 
 
 def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesDesign | None:
-    """The optimum of an even order at p = ∞; None where its proof does not go through.
+    """Return the optimum of an even order at p = ∞, or None where its proof does not hold.
 
     >>> design = axes_design(TensorPower(3, 2), "replace")
     >>> round(design.own**2 + 2 * design.other**2, 12)  # of every power of an axis: 2d/(d + 1)
@@ -71,16 +71,16 @@ def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesD
 
 
 def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float:
-    """``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure, W = 1/d in the coordinates of the axes."""
+    """Return ``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure, W = 1/d on the axes' coordinates."""
     many, one = axes_spectrum(d, kind, share)
     return (d - 1) * many + one
 
 
 def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tuple[float, float]:
-    """Its eigenvalues: the one of multiplicity d − 1, and that of the ones.
+    """Return its eigenvalues: that of multiplicity d − 1, and that of the all-ones vector.
 
-    C is ``((1−θ)/d)(1 − (1−θ) 11'/d)`` around the mean of the unit vectors and 0; of differences of
-    two unit vectors each, the mean of ``(e_i − e_j)(e_i − e_j)'`` is ``2/(d − 1) (1 − 11'/d)``.
+    C is ``((1−θ)/d)(1 − (1−θ) 11'/d)`` around the mean of the unit vectors and 0; for differences
+    of two unit vectors each, the mean of ``(e_i − e_j)(e_i − e_j)'`` is ``2/(d − 1) (1 − 11'/d)``.
     """
     if kind == "gamma":
         squares = 1 - share, share * (1 - share)
@@ -90,7 +90,7 @@ def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tu
 
 
 def axes_factor(domain: TensorPower, own: float, other: float, mixed: float) -> Array:
-    """L, shape (d^k, N): a column for every axis, then one for every mixed coordinate.
+    """Return L, shape (d^k, N): a column for every axis, then one for every mixed coordinate.
 
     Nothing is computed: every entry is one of these numbers, or 0.
     """
@@ -107,7 +107,7 @@ def axes_factor(domain: TensorPower, own: float, other: float, mixed: float) -> 
 
 
 def axes_entries(domain: TensorPower) -> NDArray[np.intp]:
-    """Where the entries (i, …, i) of a tensor are, shape (d,)."""
+    """Return the places of the entries (i, …, i) of a tensor, shape (d,)."""
     d = domain.base
     return np.arange(d) * sum(d**j for j in range(domain.order))
 
@@ -120,30 +120,30 @@ def longest(
     mixed: Fraction,
     center: Fraction,
 ) -> Fraction:
-    """A proven upper bound of ``(z − c)' M⁺ (z − c)`` over K, or over K − K with c = 0, M = LL'.
+    """Return a proven bound of ``(z − c)' M⁺ (z − c)`` over K, or over K − K with c = 0.
 
-    The form is convex, so that only powers of unit vectors, and 0, matter. For a unit x let
-    ``p_i = x_i^k``, ``s = Σ p_i`` and ``q = Σ p_i²``, and R(x) be the sum of the squares of all
-    mixed coordinates, one of each kind: equal ones share a column of L. With ``a`` and ``b`` the
-    eigenvalues of M for the ones and for what is orthogonal to them, ``A = (1/a − 1/b)/d`` and
-    ``μ = mixed²``, the form is
+    Here M = LL'. The form is convex, so only powers of unit vectors, and 0, matter. For a unit x
+    let ``p_i = x_i^k``, ``s = Σ p_i`` and ``q = Σ p_i²``, and let R(x) be the sum of the squares of
+    all mixed coordinates, one of each kind: equal ones share a column of L. Let ``a`` and ``b`` be
+    the eigenvalues of M for the all-ones vector and for its orthogonal complement, ``A = (1/a −
+    1/b)/d`` and ``μ = mixed²``. The form is
 
     * ``q/b + A s² − 2sc/a + dc²/a + R/μ`` around c(1, …, 1). :func:`mixed_share` shows
       ``R <= τ(s − q)``: with ``e = max(1/b, τ/μ)``, as q <= s, that is at most
       ``dc²/a + A s² + (e − 2c/a) s``, and largest at s = 0 or at s = 1.
     * ``|z|²/b + A(Σz)² + R(x, y)/μ`` for differences, ``z = p(x) − p(y)``, which is at most
-      ``max(2e, 2A)`` times ``½|z|² + ½(Σz)² + R(x, y)/2τ``. And that is at most one. For k = 2,
-      ``R(x, y) = ½(|X − Y|² − |z|²) <= 1 − ½|z|²``, τ = ½, and Σz = 0, unless y = 0, where
-      ``R = (1 − q)/2``, ``|z|² = q`` and Σz = 1. For k >= 4, ``R(x, y) <= 2R(x) + 2R(y)``, hence it
-      is at most ``B(x) + B(y) − s(x)s(y)`` with ``B = ½q + ½s² + R/τ <= s``, which is
-      ``1 − (1 − s(x))(1 − s(y))`` (and, for y = 0, at most B(x)).
+      ``max(2e, 2A)`` times ``½|z|² + ½(Σz)² + R(x, y)/2τ``. That sum is at most one: For k = 2,
+      ``R(x, y) = ½(|X − Y|² − |z|²) <= 1 − ½|z|²``, τ = ½, and Σz = 0, unless y = 0, where ``R = (1
+      − q)/2``, ``|z|² = q`` and Σz = 1. For k >= 4, ``R(x, y) <= 2R(x) + 2R(y)``, hence it is at
+      most ``B(x) + B(y) − s(x)s(y)`` with ``B = ½q + ½s² + R/τ <= s``, which is ``1 − (1 − s(x))(1
+      − s(y))`` (and, for y = 0, at most B(x)).
 
     Raises:
-        CovarianceError: an eigenvalue of M is zero, or nothing is proven for this power.
+        CovarianceError: an eigenvalue of M is zero, or there is no proof for this power.
     """
     d, tau = domain.base, mixed_share(domain.base, domain.order)
     a = (own + (d - 1) * other) ** 2
-    # in one dimension there is nothing beside the ones, nor any mixed coordinate
+    # in one dimension there are no other directions, and no mixed coordinates
     b = (own - other) ** 2 if d > 1 else 2 * a
     if tau is None or not (a and b and mixed):
         raise CovarianceError(
@@ -157,16 +157,18 @@ def longest(
 
 
 def mixed_share(d: int, k: int) -> Fraction | None:
-    """τ with ``R <= τ(s − q)`` for all unit vectors, see :func:`longest`; None if not proven.
+    """Return τ with ``R <= τ(s − q)`` for all unit vectors, see :func:`longest`, or None.
 
-    For k = 2, s = 1 and ``R = ½(1 − q)``: τ = ½. For k >= 4 it is d/(d + 1), and what is shown is
-    ``R <= τ(s(1 − s) + ½(s² − q))``, in rational arithmetic. That fails at k = 4 from d = 16 on.
+    For k = 2, s = 1 and ``R = ½(1 − q)``: τ = ½. For k >= 4 it is d/(d + 1), and the proof is of
+    ``R <= τ(s(1 − s) + ½(s² − q))``, in rational arithmetic. The proof fails at k = 4 from d = 16
+    on.
 
     In ``w_i = x_i²``, on the simplex, both sides are symmetric polynomials of degree k = 2h: R is
-    the sum of all monomials but the w_i^k, ``½(s² − q) = Σ_{i<j} w_i^h w_j^h``, and
-    ``s(1 − s) = Σ_i w_i^h ((Σ w)^h − Σ_j w_j^h)``. By Muirhead's inequality the mean of a monomial
-    over all permutations is at most that of one whose exponents majorise its own. So it is enough
-    that monomials with too small a coefficient on the right find room at such others.
+    the sum of all monomials but the w_i^k, ``½(s² − q) = Σ_{i<j} w_i^h w_j^h``, and ``s(1 − s) =
+    Σ_i w_i^h ((Σ w)^h − Σ_j w_j^h)``. By Muirhead's inequality the mean of a monomial over all
+    permutations is at most that of one whose exponents majorise its own. So it is enough that each
+    monomial with too small a coefficient on the right side is covered by surplus coefficients of
+    such majorising monomials.
     """
     if k == 2:
         return Fraction(1, 2)
@@ -174,7 +176,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
     room: list[tuple[tuple[int, ...], Fraction]] = []
     owed: list[tuple[tuple[int, ...], Fraction]] = []
     for powers in _partitions(k, d, k - 1):
-        # how much more of this monomial there is on the right, divided by τ
+        # the surplus of this monomial on the right side, divided by τ
         excess = -1 / tau
         if powers == (h, h):
             excess += 1
@@ -183,7 +185,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
             excess += Fraction(math.factorial(h), math.prod(map(math.factorial, left)))
         (room if excess > 0 else owed).append((powers, abs(excess) * _permutations(powers, d)))
     for powers, debt in owed:
-        for n in range(len(room) - 1, -1, -1):  # most spread first: the others serve more
+        for n in range(len(room) - 1, -1, -1):  # most spread first: the others can cover more
             above, free = room[n]
             paid = min(debt, free) if majorises(above, powers) else Fraction(0)
             room[n] = above, free - paid
@@ -194,7 +196,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
 
 
 def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
-    """All of at most so many parts, none above ``most``, the largest first."""
+    """Yield all partitions into at most ``parts`` parts up to ``most``, the largest part first."""
     if total == 0:
         yield ()
     elif parts:
@@ -204,13 +206,13 @@ def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
 
 
 def _permutations(powers: tuple[int, ...], d: int) -> int:
-    """How many monomials in d variables have these exponents."""
+    """Return the number of monomials in d variables with these exponents."""
     counts = [powers.count(power) for power in set(powers)]
     return math.perm(d, len(powers)) // math.prod(map(math.factorial, counts))
 
 
 def majorises(above: tuple[int, ...], below: tuple[int, ...]) -> bool:
-    """Whether sums of the largest are no smaller, of two partitions of one number, in order.
+    """Return whether the first of two partitions of one number majorises the second.
 
     >>> majorises((3, 1), (2, 1, 1)), majorises((2, 2), (3, 1))
     (True, False)

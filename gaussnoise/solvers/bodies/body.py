@@ -1,4 +1,4 @@
-"""What an ellipsoid is to cover when it cannot be listed: a domain, through its oracles."""
+"""A set to cover that cannot be listed: a domain, through its oracles."""
 
 import math
 from dataclasses import dataclass
@@ -24,24 +24,24 @@ from ..design import Protected
 
 Array = NDArray[np.float64]
 
-_MOST_ENTRIES = 2**24  # of a covariance factor; as many again in support points along the axes
+_MOST_ENTRIES = 2**24  # of a covariance factor, and again in support points along the axes
 # Oracles round their bounds to about 1e-10. Iterative ones stop at different steps on different
-# machines, apart by up to 1e-6 where the bracket is wide.
+# machines, with results that differ by up to 1e-6 where the bracket is wide.
 _EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
 _REPEATABLE = 1e-4  # of the bracket
-_CLOSED = 1e-9  # brackets up to this wide are taken to be this wide
-_MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
-# of that length, where numbers cancel in the body itself: it is covered with more noise
+_CLOSED = 1e-9  # narrower brackets are treated as this wide
+_MOST_ROUNDING = 1e-3  # of the length of the covered set: beyond, the factor is too nearly singular
+# of that length, where numbers cancel in the body's own computation: such a body gets more noise
 _MOST_CANCELLED = 0.1
-# Times its size: what rounding does to nearer points is less than what all margins leave.
+# Multiple of the body's size. Nearer points are rounded by less than the margins allow.
 _FAR = 2.0**10
 _ASCENTS = 50
-_DIRECTIONS = 4  # directions tried per dimension, besides the axes
+_DIRECTIONS = 4  # number of directions tried per dimension, besides the axes
 
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """The point of a body that is longest in given coordinates, and a bracket on its square."""
+    """The longest point of a body in given coordinates, and a bracket on its square."""
 
     point: Array
     value: float
@@ -54,7 +54,7 @@ class Enclosure:
 
     Attributes:
         longest: upper bound on ``‖L⁺ z‖`` over the body, rounding included.
-        outside: shape (d,), by how much the body sticks out of range(L) along each axis.
+        outside: shape (d,), the distance by which the body leaves range(L) along each axis.
     """
 
     longest: float
@@ -67,7 +67,7 @@ class Body:
 
     Attributes:
         domain: S.
-        blur: by how much every coordinate was rounded when S was moved to where it is.
+        blur: bound on the rounding of every coordinate when S was moved to its place.
     """
 
     domain: AbstractDomain
@@ -83,21 +83,21 @@ class Body:
 
     @cached_property
     def sizes(self) -> Array:
-        """Largest magnitude of every coordinate, shape (d,)."""
+        """The largest magnitude of every coordinate, shape (d,)."""
         return np.abs(self._along_axes).max(axis=0)
 
     def rounded(self, p: float) -> float:
-        """By how much γ_p of support points, which are rounded, may exceed that of the body.
+        """Return a bound on the excess of γ_p of rounded support points over that of the body.
 
-        What lies in K + E has at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r``
+        A subset of K + E has at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r``
         (Nikolov & Tang 2023, Lemma 60).
         """
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
-        """The same of points that pass for members.
+        """Return the same bound for points that pass as members.
 
-        ``SLACK`` of every width, or of the largest, is forgiven.
+        Membership tolerates ``SLACK`` of every width, or of the largest one.
 
         A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
         """
@@ -106,7 +106,7 @@ class Body:
 
     @cached_property
     def _ends(self) -> Array:
-        """Largest and least coordinates, shape (2, d)."""
+        """The largest and least coordinates, shape (2, d)."""
         return np.array(
             [self._along_axes[: self.dim].diagonal(), self._along_axes[self.dim :].diagonal()]
         )
@@ -121,7 +121,7 @@ class Body:
         return self.support_points(np.vstack([np.eye(self.dim), -np.eye(self.dim)]))
 
     def support_points(self, directions: Array) -> Array:
-        """One for every row, shape (k, d)."""
+        """Return the support points in the directions of the rows, shape (k, d)."""
         if not len(directions):
             return np.zeros((0, self.dim))
         if self._image is not None:
@@ -131,7 +131,7 @@ class Body:
         )
 
     def start(self) -> Array:
-        """Support points along axes and in even directions that span the body, shape (k, d)."""
+        """Return support points along axes, and in even directions, that span the body: (k, d)."""
         points = np.vstack(
             [
                 self._along_axes,
@@ -145,22 +145,22 @@ class Body:
             points = np.vstack([points, missing])
 
     def _beyond(self, directions: Array) -> Array:
-        """Support points that leave the directions' orthogonal space by more than rounding."""
+        """Return support points outside the directions' orthogonal space by more than rounding."""
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
 
     def farthest(self, whitening: Array, center: Array) -> Farthest:
-        """The longest W (x − center), W of shape (r, d)."""
+        """Return the longest W (x − center), with W of shape (r, d), and a bracket."""
         moved = self.domain if not center.any() else self.domain - center
         farthest = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
-        # the point itself: the one farthest in the direction of its image is at least as long
+        # the support point in the direction of the maximiser's image is at least as long as that
         point = self.domain.support_point(farthest.maximizer @ whitening)
         value = float(np.square(whitening @ (point - center)).sum())
         return Farthest(point, value, max(farthest.upper_bound, value))
 
     def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
-        """Local maximizers of ‖W (x − center)‖, from ``points`` and ``directions`` of W x."""
+        """Return local maximisers of ‖W (x − center)‖ from ``points`` and ``directions`` of W x."""
         if self._image is not None and len(self._image.offsets) == 1:
             return self._image.local_maxima(
                 whitening, center, np.vstack([(points - center) @ whitening.T, directions])
@@ -181,7 +181,7 @@ class Body:
         return tops
 
     def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
-        """Proven lengths in the coordinates of ``factor``, by an approximate left inverse of it.
+        """Return proven lengths in the coordinates of ``factor``, by an approximate left inverse.
 
         Margins for rounding are multiplied by ``slack``: an answer stored with 2 is verified with 1
         on any machine.
@@ -200,12 +200,12 @@ class Body:
         apart = farthest.upper / farthest.value - 1 if farthest.value > 0 else 0.0
         exact = apart < _CLOSED
         margin = _EXACT_MARGIN if exact else _ITERATIVE_MARGIN + _REPEATABLE * apart
-        # a closed bracket may close further, or less far, another time
+        # a closed bracket may close further, or less far, on another machine
         proven = (farthest.value * (1 + _CLOSED) if exact else farthest.upper) * (
             1 + slack * margin
         )
-        # images are measured after W has been applied; other bodies pull W'W back, at the square of
-        # the rounding
+        # images are measured after W has been applied; other bodies use the form W'W, with the
+        # square of the rounding
         share = 8 * slack * (max(self.dim, widest(self.domain)) + 16) * eps
         plain, cancelled = (
             share * float(np.linalg.norm(np.abs(whitening) @ s))
@@ -217,7 +217,7 @@ class Body:
             squared = (cancelled if pulls_back(self.domain) else plain) ** 2 / share
         longest = math.sqrt(proven + squared)
         error *= slack
-        # written so that NaN fails
+        # these comparisons are false for NaN, so NaN is refused
         clear = error < _MOST_ROUNDING and (longest + plain + moved) ** 2 <= proven * (
             1 + _MOST_ROUNDING
         )
@@ -238,15 +238,15 @@ class Body:
 
 
 def blur(center: Array, size: float) -> float:
-    """What rounding did, in units of ``size``, to a set moved to ``center`` from the origin."""
+    """Return the rounding of a set moved to ``center`` from the origin, in units of ``size``."""
     return 4 * EPS * float(np.abs(center).max(initial=0.0)) / size
 
 
 def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDomain, Array]:
-    """A domain whose points are not rounded by how far away K is, and the shift from there to K.
+    """Return a domain whose points do not lose digits to the position of K, and the shift to K.
 
-    Differences do not depend on a shift; a body that is covered up to a shift stays where it is
-    unless it is far away, and one with its mirror image always.
+    Differences do not depend on a shift. A body that is covered up to a shift stays in place unless
+    it is far away, and one together with its mirror image always does.
     """
     if protected != "add-remove":
         still, shift = domain._apart()
@@ -257,7 +257,7 @@ def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDo
 
 
 def about(domain: AbstractDomain, center: Array, size: float, drift: float) -> Body:
-    """The domain about ``center``, known up to ``drift``, in units of ``size``."""
+    """Return the domain about ``center``, known up to ``drift``, in units of ``size``."""
     return Body(
         (domain - center if center.any() else domain) * (1 / size),
         blur(center, size) + drift / size,
@@ -265,7 +265,7 @@ def about(domain: AbstractDomain, center: Array, size: float, drift: float) -> B
 
 
 def check_dim(function: str, dim: int) -> None:
-    """Raise DomainTooLargeError where a dense factor has no place."""
+    """Raise DomainTooLargeError where a dense factor does not fit in memory."""
     if dim**2 > _MOST_ENTRIES:
         raise DomainTooLargeError(
             f"{function}: a covariance in R^{dim} needs {dim**2 * 8 / 1e9:.3g} GB, more than "
@@ -275,7 +275,7 @@ def check_dim(function: str, dim: int) -> None:
 
 
 def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
-    """The domain about ``origin``, divided by a power of two near its size; and that power."""
+    """Return the domain about ``origin``, divided by a power of two near its size; the power."""
     moved = Body(domain - origin if origin.any() else domain)
     largest = float(moved.sizes.max())
     if not math.isfinite(largest):
@@ -287,8 +287,8 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
 
 
 def left_inverse(factor: Array) -> Array:
-    """W with ``W L = 1``, shape (r, d), zero on the complement of range(L); by QR."""
-    live = (factor != 0).any(axis=1)  # a constant coordinate is to add nothing, not even rounding
+    """Return W with ``W L = 1``, shape (r, d), zero on the complement of range(L); by QR."""
+    live = (factor != 0).any(axis=1)  # a constant coordinate must not even add rounding
     weights = row_weights(factor)[live]
     Q, R = np.linalg.qr(factor[live] * weights[:, None])
     if not R.diagonal().all() or len(Q) < factor.shape[1]:
@@ -297,9 +297,10 @@ def left_inverse(factor: Array) -> Array:
 
 
 def _complement(points: Array) -> Array:
-    """Orthonormal rows spanning what is orthogonal to the rows of ``points``.
+    """Return orthonormal rows that span the orthogonal complement of the rows of ``points``.
 
-    Axes along which all are zero come first, exactly: what rounds elsewhere does not get there.
+    Axes along which all points are zero come first, exactly, so that rounding elsewhere does not
+    affect them.
     """
     live = (points != 0).any(axis=0)
     _, singular, axes = np.linalg.svd(points[:, live], full_matrices=True)
@@ -309,7 +310,7 @@ def _complement(points: Array) -> Array:
 
 
 def even_directions(count: int, dim: int, batch: int = 0) -> Array:
-    """Directions that cover the sphere evenly, shape (count, dim), others for every batch."""
+    """Return directions that cover the sphere evenly, shape (count, dim), new for each batch."""
     steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
     uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
     return scipy.special.ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

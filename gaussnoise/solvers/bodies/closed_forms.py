@@ -1,4 +1,4 @@
-"""Bodies whose symmetry, or shape, is the answer; each with the measure that proves it."""
+"""Bodies whose symmetry or shape determines the answer, with the measures that prove it."""
 
 import math
 
@@ -18,15 +18,15 @@ from .body import Body
 Array = NDArray[np.float64]
 
 _MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
-_FEW = 2**8  # points whose lengths are computed together
-_CHUNK = 2**13  # points whose second moments are added up together
+_FEW = 2**8  # number of points whose lengths are computed together
+_CHUNK = 2**13  # number of points whose second moments are summed together
 _EXACT = 1e-10  # relative: rounding, and far below any tolerance
 _ALIKE = 1e-6  # relative, of squared distances: far above rounding
-_THIN = 1e-9  # of the largest eigenvalue: what may be rounding is left to the solver's own care
+_THIN = 1e-9  # of the largest eigenvalue: smaller ones may be rounding and are left to the solver
 
 
 def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
-    """The optimal design of a body about its center, and its points; None if unknown."""
+    """Return the optimal design of a body about its center, and its points; None if unknown."""
     domain = body.domain
     if isinstance(domain, LpBall | SchattenBall):
         points = _ball_points(domain)
@@ -53,10 +53,10 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
 
 
 def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
-    """At p = ∞: the ball of symmetric tensors covers them, and e_1 ⊗ … ⊗ e_1 alone needs as much.
+    """Return the design at p = ∞: e_1 ⊗ … ⊗ e_1 alone needs as much as all symmetric tensors.
 
-    No coordinate of an orthogonal projection of the ball is longer than one; the first of this
-    power is.
+    The ball of symmetric tensors covers the set. No coordinate of an orthogonal projection of the
+    ball is longer than one, and the first coordinate of this power has length one.
     """
     factor = symmetric_coordinates(domain.base, domain.order).basis().toarray()
     first = np.eye(1, domain.dim)
@@ -65,11 +65,11 @@ def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
 
 
 def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None:
-    """The uniform measure on points, shape (N, d), where symmetry makes it optimal; else None.
+    """Return the uniform measure on points, shape (N, d), if symmetry makes it optimal; or None.
 
-    With C its second moment (covariance when centered),
-    ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}`` for equal coordinate weights w; optimal iff
-    no point is longer than the mean in ``x' M⁺ x``, and ``‖sd(M)‖_p`` is the trace.
+    With C its second moment (covariance when centered), ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2}
+    W^{-1/2}`` for equal coordinate weights w. It is optimal iff no point is longer than the mean in
+    ``x' M⁺ x``, and ``‖sd(M)‖_p`` is the trace.
     """
     count, dim = points.shape
     center = points.mean(axis=0) if centered else np.zeros(dim)
@@ -82,12 +82,12 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
         kept = values > _THIN * values[-1]
         sigma, axes = np.sqrt(values[kept]), axes[:, kept]
     trace = sigma.sum()
-    # w is the same number in all coordinates: it scales everything, and M is C^{1/2}
+    # w is the same number in all coordinates, which scales everything, and M is C^{1/2}
     factor = axes * np.sqrt(sigma)
     error = norm(np.square(factor).sum(axis=1), p / 2) * dim ** dual_power(p)
     if error > trace * (1 + _EXACT):
         return None
-    for start in range(0, count, _FEW):  # most often the first few tell
+    for start in range(0, count, _FEW):  # usually the first few points decide
         lengths = np.square((points[start : start + _FEW] - center) @ axes) @ (1 / sigma)
         if lengths.max() > trace * (1 + _EXACT):
             return None
@@ -97,9 +97,9 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
 
 
 def _are_alike(points: Array, center: Array) -> bool:
-    """Whether all are as far from the center: else no rotation takes one to another."""
+    """Return whether all points are equally far from the center: else no rotation permutes them."""
     first = np.square(points[0] - center).sum()
-    for start in range(0, len(points), _FEW):  # most often the first few tell
+    for start in range(0, len(points), _FEW):  # usually the first few points decide
         squares = np.square(points[start : start + _FEW] - center).sum(axis=1)
         if np.abs(squares - first).max() > _ALIKE * first:
             return False
@@ -107,7 +107,7 @@ def _are_alike(points: Array, center: Array) -> bool:
 
 
 def _second_moment(points: Array, center: Array) -> Array:
-    """Of as many points at once as stay in the cache."""
+    """Return the second moment, summed over batches of points that stay in the cache."""
     moment = np.zeros((points.shape[1], points.shape[1]))
     for start in range(0, len(points), _CHUNK):
         moved = points[start : start + _CHUNK] - center
@@ -116,8 +116,8 @@ def _second_moment(points: Array, center: Array) -> Array:
 
 
 def _principal_axes(points: Array) -> tuple[Array, Array]:
-    """Roots of the positive eigenvalues of ``points' points``, and their axes as columns: of fewer
-    points than dimensions, without the matrix.
+    """Return roots of the positive eigenvalues of ``points' points``, and their axes as columns;
+    for fewer points than dimensions this does not form the matrix.
     """
     _, sigma, axes = np.linalg.svd(points, full_matrices=False)
     kept = sigma > math.sqrt(_THIN) * sigma[0]
@@ -125,14 +125,14 @@ def _principal_axes(points: Array) -> tuple[Array, Array]:
 
 
 def _uniform(points: Array, p: float, note: str) -> Design:
-    """Points whose second moment is a multiple of 1, in a set of irreducible symmetry."""
+    """Return the uniform design; the points' second moment is a multiple of 1, by symmetry."""
     count, dim = points.shape
     w = even_weights(dim, p)
     return Design.closed(np.full(count, 1 / count), w, np.eye(dim), note)
 
 
 def _ball_points(ball: LpBall | SchattenBall) -> Array:
-    """Longest points of a ball, enough of them for a second moment proportional to 1."""
+    """Return longest points of a ball, enough for a second moment proportional to 1."""
     if isinstance(ball, LpBall):
         if ball.q < 2:
             return ball.radius * np.eye(ball.dim)
@@ -140,8 +140,8 @@ def _ball_points(ball: LpBall | SchattenBall) -> Array:
     m, n = ball.shape
     if ball.q < 2:
         return ball.radius * np.eye(m * n)
-    # partial isometries: signed diagonals of an m × n table, shifted; second moments add up to the
-    # identity
+    # partial isometries: signed diagonals of an m × n table, shifted; their second moments sum to
+    # the identity
     short, long = sorted((m, n))
     signs = _signs(short)
     tables = np.zeros((long, len(signs), short, long))
@@ -153,20 +153,20 @@ def _ball_points(ball: LpBall | SchattenBall) -> Array:
 
 
 def _signs(dim: int) -> Array:
-    """Rows of ±1 whose second moment is the identity (Hadamard), shape (k, dim)."""
+    """Return rows of ±1 whose second moment is the identity (Hadamard), shape (k, dim)."""
     order = 1 << max(dim - 1, 0).bit_length()
     return scipy.linalg.hadamard(order)[:, :dim].astype(np.float64)
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
-    """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA."""
+    """Return the design of A B_2: M = AA' for every p, proved by points A u on the axes of A'WA."""
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     kept = singular > max(A.shape) * EPS * singular.max(initial=0.0)
     factor = left[:, kept] * singular[kept]
     variances = np.square(factor).sum(axis=1)
     w = np.ones(dim)
-    if p > 2:  # all weight on the largest at p = ∞
+    if p > 2:  # at p = ∞ all weight is on the largest
         w = (
             (variances == variances.max()).astype(float)
             if p == np.inf

@@ -24,25 +24,25 @@ _NEGLIGIBLE_WEIGHT = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """The solution for one factor: ``design.factor`` covers it, to the solver's own precision.
+    """The solution for one factor, which ``design.factor`` covers, up to the solver's precision.
 
     Attributes:
         design: the optimal design.
-        points: shape (k, d), members of the factor that its weights are on.
+        points: shape (k, d), the members of the factor that carry its weights.
     """
 
     design: Design
     points: Array
 
     def error(self, p: float) -> float:
-        """``‖sd‖_p`` of the covariance."""
+        """Return ``‖sd‖_p`` of the covariance."""
         return norm(np.sqrt(np.square(self.design.factor).sum(axis=1)), p)
 
 
 def factored(
     domain: AbstractDomain, p: float, solve: Callable[[AbstractDomain], Factor]
 ) -> tuple[Design, Array] | None:
-    """The optimal design of a product of symmetric bodies from its factors'; else None."""
+    """Return the optimal design of a product of symmetric bodies from its factors'; else None."""
     if isinstance(domain, Scaled):
         inner = factored(domain.body, p, solve)
         return None if inner is None else (inner[0], domain.factor * inner[1])
@@ -54,12 +54,12 @@ def factored(
 
 
 def _with_mirror_image(K: AbstractDomain) -> AbstractDomain:
-    """K ∪ −K: for a symmetric L, x ⊗ y and (−x) ⊗ y are both in K ⊗ L."""
+    """Return K ∪ −K: for a symmetric L, x ⊗ y and (−x) ⊗ y are both in K ⊗ L."""
     return K if K.is_symmetric else hull(K, -K)
 
 
 def _kronecker(left: Factor, right: Factor) -> tuple[Design, Array] | None:
-    """M and measure are Kronecker products: γ_p(K ⊗ L) = γ_p(K) γ_p(L)."""
+    """Return the Kronecker product of covariances and measures: γ_p(K ⊗ L) = γ_p(K) γ_p(L)."""
     parts = (left.design, right.design)
     weights = reduce(np.kron, (design.weights for design in parts))
     kept = weights > _NEGLIGIBLE_WEIGHT * weights.max()
@@ -89,12 +89,12 @@ def _kron(first: Array, second: Array) -> Array:
 
 
 def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
-    """``γ_p(K × L)^α = γ_p(K)^α + γ_p(L)^α``, 1/α = 1/2 + 1/p; ellipsoids grow, Σ 1/growth = 1."""
+    """Return the design of a Cartesian product of factors, and its points."""
     alpha = 2 if p == np.inf else 2 * p / (p + 2)
     errors = np.array([factor.error(p) for factor in factors])
     shares = (errors / (errors.max() or 1.0)) ** alpha
     shares = np.maximum(shares / (shares.sum() or 1.0), 1e-30)
-    # weights of the coordinates that make the same inequality tight
+    # the weights of the coordinates that make the same inequality tight
     lifts = np.ones(len(factors)) if p == 2 else shares ** dual_power(p)
     weights, points = _coupled(factors)
     scaled = [
@@ -121,7 +121,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
 
 
 def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
-    """A measure on the product with the factors' as marginals, uncorrelated by random signs."""
+    """Return a measure on the product with given marginals, uncorrelated by random signs."""
     cuts = [np.cumsum(factor.design.weights) / factor.design.weights.sum() for factor in factors]
     ends = np.unique(np.concatenate(cuts))
     ends = ends[ends < 1 - 1e-15]

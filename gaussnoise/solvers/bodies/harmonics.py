@@ -1,12 +1,12 @@
 """Closed form for tensor powers at p = 2: rotations diagonalise the problem over harmonic degrees.
 
-Beyond Nikolov & Tang (2023), Theorem 64, which brackets powers of vectors of a cube in place of a
-ball. With ``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials, P_j(1) = 1, the optimal covariance is
-``M = Σ_j m_j Π_j``, Π_j the projection onto the harmonic tensors of degree j ≡ k mod 2, a space of
-dimension D_j; and ``<Π_j x^⊗k, Π_j y^⊗k> = π_j P_j(<x, y>)`` for unit x, y. Measures on the triples
-(a, b, t), which stand for differences ``a x^⊗k − b y^⊗k`` of unit vectors with <x, y> = t turned
-uniformly, are the whole dual problem: ``γ = max Σ_j √(D_j π_j κ_j)``,
-``κ_j = E[a² + b² − 2ab P_j(t)]``.
+This goes beyond Nikolov & Tang (2023), Theorem 64, which brackets powers of vectors of a cube
+instead of a ball. Let ``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials with P_j(1) = 1. The
+optimal covariance is ``M = Σ_j m_j Π_j``, where Π_j is the projection onto the harmonic tensors of
+degree j ≡ k mod 2, a space of dimension D_j; and ``<Π_j x^⊗k, Π_j y^⊗k> = π_j P_j(<x, y>)`` for
+unit x, y. A triple (a, b, t) stands for the differences ``a x^⊗k − b y^⊗k`` of unit vectors with
+<x, y> = t, rotated uniformly. Measures on such triples are the whole dual problem: ``γ = max Σ_j
+√(D_j π_j κ_j)``, ``κ_j = E[a² + b² − 2ab P_j(t)]``.
 """
 
 import math
@@ -28,10 +28,10 @@ Array = NDArray[np.float64]
 
 _MOST_FACTOR_ENTRIES = 2**26  # 512 MB
 _EXCHANGES = 60
-_CLOSED = 1e-11  # gap at which columns are no longer added
+_CLOSED = 1e-11  # gap at which no more columns are added
 _BARRIER = 1e-9  # last weight of the barrier, relative to the optimum
 _POLISH = 12  # Newton steps at the last weight
-_UNUSED = 1e-8  # atoms of less weight are dropped: they are on the list for the barrier's sake
+_UNUSED = 1e-8  # atoms of less weight are dropped: they exist only for the barrier method
 _HALVINGS = 60
 _MOST_INTERVALS = 4096
 
@@ -46,11 +46,12 @@ class TensorDesign:
             times √m_j.
         center: shape (d^k,); zeros except for ``gamma`` of an even order.
         degrees: m_j of every degree j; ``upper`` is ``√(Σ D_j m_j)``.
-        atoms: shape (n, 3), rows (a, b, t): what the dual measure is on, see :func:`traces_below`.
+        atoms: shape (n, 3), rows (a, b, t): the atoms of the dual measure, see
+            :func:`traces_below`.
         weights: shape (n,), their probabilities.
         lower: the dual measure's bound on γ.
         upper: ``‖sd(M)‖₂``.
-        note: one phrase saying which formula was used.
+        note: one phrase that names the formula used.
     """
 
     factor: Array
@@ -64,7 +65,7 @@ class TensorDesign:
 
 
 def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
-    """The optimal covariance at p = 2 of K up to a shift, of K ∪ −K, or of K − K.
+    """Return the optimal covariance at p = 2 of K up to a shift, of K ∪ −K, or of K − K.
 
     Raises:
         DomainTooLargeError: the factor has more than 2^26 entries.
@@ -81,7 +82,7 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
         note = (
             f"tensor powers, closed form over harmonic degrees; {len(measure)} kinds of differences"
         )
-    elif kind == "replace":  # P_j(−1) = −1 for all j: K − K = 2K
+    elif kind == "replace":  # P_j(−1) = −1 for all j, so K − K = 2K
         kappa, measure = dict.fromkeys(pi, 4.0), [(1.0, (1.0, 1.0, -1.0))]
         note = "tensor powers of odd order, closed form over harmonic degrees"
     elif kind == "gamma" and k % 2 == 0:
@@ -108,7 +109,7 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
         np.array([weight for weight, _ in measure]),
     )
     bases = harmonic_bases(domain)
-    # what is harmonic of degree 0 in any unit power, here that of the first axis
+    # the harmonic part of degree 0 of a unit power; it is the same for all, here for the first axis
     mean = bases[0][:, 0] * bases[0][0, 0] if k % 2 == 0 else np.zeros(domain.dim)
     return TensorDesign(
         np.hstack([bases[j] * math.sqrt(m) for j, m in degrees.items()]),
@@ -125,17 +126,17 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
 def traces_below(
     domain: TensorPower, kind: Protected, atoms: Array, weights: Array
 ) -> dict[int, Fraction]:
-    """``√(D_j π_j κ_j)`` of every degree j, in rationals, rounded down.
+    """Return ``√(D_j π_j κ_j)`` of every degree j, in rationals, rounded down.
 
-    Nothing where atoms or weights are no measure.
+    The result is empty where atoms or weights are not a measure.
 
     Args:
         domain: the tensor power, of base d and order k.
         kind: ``gamma`` takes the covariance of the measure on K; the others the second moment on K
             ∪ −K and K − K.
         atoms: shape (n, 3), rows (a, b, t) in [0, 1]² × [−1, 1]: points ``±(a x^⊗k − b y^⊗k)`` of
-            unit vectors with ``<x, y> = t``, uniformly turned. For ``gamma`` and ``add-remove`` b
-            is 0, and t unused.
+            unit vectors with ``<x, y> = t``, rotated uniformly. For ``gamma`` and ``add-remove`` b
+            is 0, and t is not used.
         weights: shape (n,), their probabilities.
     """
     d, k = domain.base, domain.order
@@ -163,11 +164,11 @@ def traces_below(
 def enclosure(
     domain: TensorPower, degrees: Mapping[int, float], kind: Protected, shift: float = 0.0
 ) -> float:
-    """A proven upper bound of ``(s − c)' M⁺ (s − c)`` over the sensitivity set, M = Σ_j m_j Π_j.
+    """Return a proven upper bound of ``(s − c)' M⁺ (s − c)`` over the sensitivity set.
 
-    The center c is ``shift`` times the mean of x^⊗k over the sphere, for ``gamma``, and 0
-    otherwise. The form is convex in the lengths (a, b), so that only a, b ∈ {0, 1} matter:
-    ``Σ_j π_j/m_j`` and, for pairs, twice the largest value on [−1, 1] of the polynomial
+    Here M = Σ_j m_j Π_j. The center c is ``shift`` times the mean of x^⊗k over the sphere for
+    ``gamma``, and 0 otherwise. The form is convex in the lengths (a, b), so that only a, b ∈ {0, 1}
+    matter: ``Σ_j π_j/m_j`` and, for pairs, twice the largest value on [−1, 1] of the polynomial
     ``Σ_j (π_j/m_j)(1 − P_j(t))``, found by branch and bound in Bernstein form.
     """
     d, k = domain.base, domain.order
@@ -193,7 +194,7 @@ def enclosure(
 
 
 def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
-    """π_j in ``t^k = Σ_j π_j P_j(t)``: the share of degree j in the squared length of x^⊗k.
+    """Return π_j in ``t^k = Σ_j π_j P_j(t)``: the share of degree j in the squared length of x^⊗k.
 
     >>> zonal_weights(3, 2)
     {0: Fraction(1, 3), 2: Fraction(2, 3)}
@@ -211,16 +212,16 @@ def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
 
 
 def multiplicity(d: int, j: int) -> int:
-    """D_j, the dimension of the harmonic polynomials of degree j in d variables."""
+    """Return D_j, the dimension of the harmonic polynomials of degree j in d variables."""
     return math.comb(d + j - 1, j) - (math.comb(d + j - 3, j - 2) if j >= 2 else 0)
 
 
 def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
-    """Orthonormal bases of the harmonic tensors of every degree j, shapes (d^k, D_j).
+    """Return orthonormal bases of the harmonic tensors of every degree j, shapes (d^k, D_j).
 
-    They are eigenspaces of |x|²Δ on homogeneous polynomials, symmetric in these coordinates, with
-    the eigenvalues (k−j)(k+j+d−2). It keeps the parity of every exponent, so it is a small matrix
-    for each pattern of parities.
+    They are eigenspaces of |x|²Δ on homogeneous polynomials, which is symmetric in these
+    coordinates, with the eigenvalues (k−j)(k+j+d−2). It keeps the parity of every exponent, so it
+    is a small matrix for each pattern of parities.
     """
     d, k = domain.base, domain.order
     if domain.dim * math.comb(d + k - 1, k) > _MOST_FACTOR_ENTRIES:
@@ -245,7 +246,7 @@ def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
 
 
 def _trace_operator(exponents: NDArray[np.intp]) -> Array:
-    """|x|²Δ in the orthonormal coordinates of √(k!/α!) x^α, for the α given, one a row.
+    """Return |x|²Δ in the orthonormal coordinates of √(k!/α!) x^α, for the given rows α.
 
     ``x_i² ∂_j²`` takes α to α − 2e_j + 2e_i, with the entry √(α_j(α_j−1)(α_i+2)(α_i+1)).
     """
@@ -268,12 +269,12 @@ def _trace_operator(exponents: NDArray[np.intp]) -> Array:
 
 
 def _up(d: int, j: int) -> Fraction:
-    """The share u in ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``."""
+    """Return the share u in ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``."""
     return Fraction(j + d - 2, 2 * j + d - 2) if j else Fraction(1)
 
 
 def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
-    """P_j(t) for every j of the parity of k."""
+    """Return P_j(t) for every j of the parity of k."""
     heights = [Fraction(1), t]
     for j in range(1, k):
         up = _up(d, j)
@@ -283,20 +284,20 @@ def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
 
 
 def _is_difference(kind: Protected, d: int, a: Fraction, b: Fraction, t: Fraction) -> bool:
-    """Whether (a, b, t) stands for members of the sensitivity set."""
+    """Return whether (a, b, t) stands for members of the sensitivity set."""
     inside = 0 <= a <= 1 and 0 <= b <= 1 and -1 <= t <= 1
     return inside and (kind == "replace" or b == 0) and (d > 1 or not a * b or abs(t) == 1)
 
 
 def _mass_at_origin(slope: float, radial: float) -> float:
-    """θ that maximises ``√(1−θ)·slope + radial·√(θ(1−θ))``: θ = sin²φ, a quadratic in sin φ."""
+    """Return the θ that maximises ``√(1−θ)·slope + radial·√(θ(1−θ))``: θ = sin²φ."""
     return (2 * radial / (slope + math.hypot(slope, math.sqrt(8) * radial))) ** 2
 
 
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """κ_j and the measure for even orders: cosines are added where the form is largest."""
+    """Return κ_j and the measure for even orders: cosines are added where the form is largest."""
     d, k = domain.base, domain.order
     js = list(roots)
     costs = np.array([roots[j] ** 2 for j in js])
@@ -335,7 +336,7 @@ def _add(
 
 
 def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
-    """Shares x > 0 that minimise ``Σ costs/x`` with ``rows @ x <= 1``, and unit multipliers."""
+    """Return shares x > 0 that minimise ``Σ costs/x`` with ``rows @ x <= 1``, and multipliers."""
     x = np.full(len(costs), 0.5 / rows.sum(axis=1).max())
     weight = float((costs / x).sum())
     target = _BARRIER * weight
@@ -352,7 +353,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
         if decrement < 1e-18 * weight or (weight <= target and polished == _POLISH):
             break
         polished += weight <= target
-        # stay inside, then halve until the barrier function falls
+        # stay inside, then halve the step until the barrier function decreases
         with np.errstate(divide="ignore"):
             limits = np.concatenate(
                 [-x[move < 0] / move[move < 0], (slack / (rows @ move))[rows @ move > 0]]
@@ -371,10 +372,10 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _widest(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Upper bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, even k, and a t that comes close.
+    """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, even k, and a t near it.
 
-    In Bernstein form over u = t² in [0, 1] the coefficients enclose the polynomial, and end
-    coefficients are its values; intervals that may hold more than the best value are halved (de
+    In Bernstein form over u = t² in [0, 1] the coefficients enclose the polynomial, and the end
+    coefficients are its values. Intervals that may contain more than the best value are halved (de
     Casteljau).
     """
     if d == 1:
@@ -402,7 +403,7 @@ def _widest(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
 
 
 def _halved(pieces: Array) -> Array:
-    """Bernstein coefficients on the left half."""
+    """Return Bernstein coefficients on the left half."""
     current, first = pieces, [pieces[:, 0]]
     while current.shape[1] > 1:
         current = (current[:, :-1] + current[:, 1:]) / 2
@@ -411,7 +412,7 @@ def _halved(pieces: Array) -> Array:
 
 
 def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
-    """Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], rounded once."""
+    """Return Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], as floats."""
     degree = k // 2
     # power-basis coefficients in t of every P_j, by the three-term recurrence
     polynomials = [[Fraction(1)], [Fraction(0), Fraction(1)]]
@@ -429,7 +430,7 @@ def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
 
 
 def _bernstein_coefficient(powers: Iterable[Fraction], i: int, degree: int) -> float:
-    """Of the power-basis polynomial, ``Σ_{l<=i} C(i,l)/C(n,l) a_l``."""
+    """Return a Bernstein coefficient ``Σ_{l<=i} C(i,l)/C(n,l) a_l`` of a power-basis polynomial."""
     return float(
         sum(
             Fraction(math.comb(i, n), math.comb(degree, n)) * a
@@ -440,7 +441,7 @@ def _bernstein_coefficient(powers: Iterable[Fraction], i: int, degree: int) -> f
 
 
 def _root_below(value: Fraction) -> Fraction:
-    """A rational just below √value, relative error under 2⁻¹⁰⁰."""
+    """Return a rational just below √value, with a relative error under 2⁻¹⁰⁰."""
     shift = max(0, 210 - value.numerator.bit_length() + value.denominator.bit_length())
     shift += shift % 2
     return Fraction(math.isqrt((value.numerator << shift) // value.denominator), 1 << (shift // 2))

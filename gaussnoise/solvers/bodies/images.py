@@ -12,18 +12,18 @@ _MOST_STEPS = 5000
 
 
 def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
-    """The factor (d, rank) of the best ellipsoid of a relaxation of A L: within √(π/2) of γ.
+    """Return the best ellipsoid's factor (d, rank) of a relaxation of A L: within √(π/2) of γ.
 
-    None where the body is no such image, or one of several translates. For every PSD Q,
-    ``sup_L x'Qx <= min {h_T(y) : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998); eliminating M
+    It is None where the body is no such image, or one of several translates. For every PSD Q,
+    ``sup_L x'Qx <= min {h_T(y) : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998). Eliminating M
     by a Schur complement leaves ``min_y ‖(Σ_j a_ij²/y_j)_i‖_s`` subject to h_T(y) <= 1, and M = A
-    diag(1/y) A'. Its value is ``max h_L((‖W^{1/2} a_j‖)_j)`` over ``‖w‖_{s*} <= 1``, concave in w,
-    with h_L the support function; at p = 2 there is nothing to maximise.
+    diag(1/y) A'. Its value is ``max h_L((‖W^{1/2} a_j‖)_j)`` over ``‖w‖_{s*} <= 1``, which is
+    concave in w, where h_L is the support function; at p = 2 there is nothing to maximise.
     """
     image = body.domain._image()
     if image is None or len(image.offsets) > 1 or image.matrix.shape[1] == 0:
         return None
-    # of K ∪ −K, an offset is one more column, with [−1, 1] for a block
+    # for K ∪ −K, an offset is one more column, with [−1, 1] as its block
     extra = int(image.offsets.any())
     A = np.hstack([image.matrix, image.offsets.T]) if extra else image.matrix
     ends = np.cumsum([block.size for block in image.blocks])[:-1]
@@ -38,7 +38,7 @@ def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
         x = [block.support_point(part) for block, part in zip(image.blocks, parts, strict=True)]
         x = np.concatenate([*x, np.ones(extra)])
         lower = float(c @ x)
-        # at the maximizer x of Σ c_j x_j over L, y_j = c_j/(lower x_j) is the best, with h_T(y) = 1
+        # at the maximiser x of Σ c_j x_j over L, the best y is c_j/(lower x_j), with h_T(y) = 1
         inverse = np.divide(lower * x, c, out=np.zeros_like(c), where=c > 0)
         variances = squares @ inverse
         upper = error_of(variances, p)

@@ -1,4 +1,4 @@
-"""Column generation over a body: solve on known points, ask what sticks out, repeat."""
+"""Column generation over a body: solve on known points, find points outside, repeat."""
 
 import math
 from dataclasses import replace
@@ -18,15 +18,15 @@ Array = NDArray[np.float64]
 
 _ROUNDS = 200
 _FIRST_TOL = 1e-2
-# of the measure, for new points: enough to be seen, little enough to keep the rest
+# of the measure, for new points: enough to have an effect, little enough to keep the rest
 _SHARE_OF_NEW = 0.1
 _NEGLIGIBLE_WEIGHT = 1e-6
-_MOST_ASCENTS = 1000  # points a round that are moved to local maxima
-# More points cannot close the bracket of an inexact oracle: they are found until they move it by
+_MOST_ASCENTS = 1000  # points per round that are moved to local maxima
+# More points cannot close the bracket of an inexact oracle: the search ends when they change it by
 # less than this share.
 _WORTHWHILE = 0.03
 _COLUMNS = "column generation on the quadratic oracle"
-_FRESH = 8  # directions a round, for every dimension
+_FRESH = 8  # directions per round, for every dimension
 
 
 def oracle_design(
@@ -41,25 +41,25 @@ def oracle_design(
     max_steps: int,
     report: Report | None,
 ) -> tuple[Design, Array]:
-    """The optimal covariance of a body, and the points (k, d) of it that its weights are on.
+    """Return the optimal covariance of a body, and the points (k, d) that carry its weights.
 
-    Every round brackets the answer: weights on some points are a measure on all, and the oracle's
-    proven upper bound scales the ellipsoid. All points that carry weight climb to local maxima of
-    the new ellipsoid together, so that curved bodies converge as an exchange method does (Remez).
+    Every round brackets the answer: weights on some points are a measure on the body, and the
+    oracle's proven upper bound scales the ellipsoid. All points with weight climb to local maxima
+    of the new ellipsoid together, so that curved bodies converge as in an exchange method (Remez).
 
     Args:
-        body: what to cover.
-        points: some of it, spanning it.
+        body: the body to cover.
+        points: some of its points, which span it.
         p: error norm.
         basis: orthonormal columns of the span; None when it is the whole space.
-        first: a factor to begin the upper end from; None to begin from nothing.
+        first: a factor that gives a first upper end; None without one.
         centered: whether the ellipsoid may be shifted.
         tol: gap to reach.
         max_steps: evaluations allowed.
         report: called with (steps, lower, upper).
     """
     ends = Ends(report)
-    # where few points carry all weight, those of none still have to span
+    # where few points carry all weight, points without weight must still span
     spanning = points[affine_basis(points if basis is None else points @ basis)]
     best = None if first is None else _relaxed(body, first, p)
     proof: tuple[Design, Array] | None = None
@@ -123,7 +123,7 @@ def oracle_design(
 
 
 def _relaxed(body: Body, factor: Array, p: float) -> Design:
-    """The semidefinite relaxation of a 2-convex body's image; its gap is the proven upper end."""
+    """Return the semidefinite relaxation of a 2-convex body's image; its gap is the upper end."""
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
     upper = error_of_factor(factor, p, far.upper)
     note = (
@@ -137,7 +137,7 @@ def _relaxed(body: Body, factor: Array, p: float) -> Design:
 def _new_points(
     body: Body, whitening: Array, design: Design, points: Array, top: Array, beyond: float, k: int
 ) -> Array:
-    """Local maxima longer than √beyond: ``top``, and others from heavy points and directions."""
+    """Return local maxima longer than √beyond: ``top``, and from heavy points and directions."""
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
     fresh = even_directions(_FRESH * len(whitening), len(whitening), k)
@@ -154,7 +154,7 @@ def _new_points(
 def _merged(
     kept: Array, weights: Array, new: Array, shares: Array
 ) -> tuple[Array, tuple[Array, Array]]:
-    """The points kept and the new ones, with weights to start from."""
+    """Return the kept and the new points, with weights to start from."""
     mass = np.concatenate(
         [(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))]
     )

@@ -1,4 +1,4 @@
-"""What weights may be on, without all of it in hand: many listed points, or their differences."""
+"""Possible supports of a measure, not held in memory: many listed points, or their differences."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,15 +14,15 @@ from .fidelity import Evaluation, Fidelity, affine_basis
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_CHUNK = 2**12  # points whose coordinates are computed together: they stay in the cache
-_FIRST = 10  # points to begin with, for every dimension
-_MOST = 1000  # members a round
-# Of few points for every dimension, as prefix sums are, most pairs may carry weight: all distances
-# are looked at, and more of them taken. One partner a row took 38 rounds there instead of 7.
-_FEW, _MOST_DISTANCES = 4, 2**22  # points for every dimension; distances: 32 MB
-_PAIRS = 20  # for every dimension
-# Of more points than this, pairs are looked for among the outer ones and those known first: all of
-# 10⁵ points take 20 s, these take a tenth of a second.
+_CHUNK = 2**12  # number of points whose coordinates are computed together: they stay in the cache
+_FIRST = 10  # number of points to begin with, for every dimension
+_MOST = 1000  # members added per round
+# With few points per dimension, as in prefix sums, most pairs may carry weight: all distances are
+# computed, and more of them are added. One partner per row took 38 rounds there instead of 7.
+_FEW, _MOST_DISTANCES = 4, 2**22  # points per dimension; distances: 32 MB
+_PAIRS = 20  # per dimension
+# With more points than this, pairs are searched among the outer points and those known first:
+# searching all of 10⁵ points takes 20 s, and these a tenth of a second.
 _MANY, _OUTER = 2**14, 2**11
 _CLEARLY = 1e-6  # smallest eigenvalue of a second moment, as a fraction of the largest
 
@@ -30,7 +30,7 @@ _CLEARLY = 1e-6  # smallest eigenvalue of a second moment, as a fraction of the 
 class Far(NamedTuple):
     """The longest members beyond a threshold, and the largest squared length.
 
-    The length is of all members, or of those that were looked at.
+    The length is that of all members, or of those that were searched.
     """
 
     rows: Rows
@@ -43,22 +43,21 @@ class Candidates(Protocol):
 
     @property
     def note(self) -> str:
-        """What rows are, and how they are found, in words."""
+        """The words for the rows, and for how they are found."""
         ...
 
     def members(self, rows: Rows) -> Array:
-        """The points or differences, shape (k, d)."""
+        """Return the points or differences, shape (k, d)."""
         ...
 
     def first(self) -> tuple[Rows, Rows]:
-        """Rows to begin with, and a few of them whose members span all."""
+        """Return rows to begin with, and a few of them whose members span all."""
         ...
 
     def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
-        """Members whose squared length about a center, in coordinates of a factor, is larger.
+        """Return members whose squared length about a center, in a factor's coordinates, is larger.
 
-        Where rows are known already, all members may be looked at only once none is found near
-        them.
+        Where rows are known already, all members may be searched only once none is found near them.
         """
         ...
 
@@ -76,7 +75,7 @@ class Points:
         return self.points[rows[:, 0]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """The longest once the covariance is even, and the pivots of an elimination."""
+        """Return the longest points by an even covariance, and the pivots of an elimination."""
         count, dim = self.points.shape
         fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
         even = fidelity.at(np.full(count, 1 / count), np.full(dim, 1 / dim))
@@ -87,7 +86,7 @@ class Points:
         return np.union1d(longest, corners)[:, None], corners[:, None]
 
     def _span(self, even: Evaluation, rows: Rows) -> bool:
-        """Whether these span all, clearly, once the covariance is even."""
+        """Return whether these span all, by a clear margin, once the covariance is even."""
         some = even.coordinates[rows] / np.sqrt(even.roots)
         some = some - some.mean(axis=0) if self.centered else some
         squares = np.linalg.eigvalsh(some.T @ some)
@@ -116,7 +115,7 @@ class Differences:
         return self.points[rows[:, 0]] - self.points[rows[:, 1]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Far apart once the covariance is even, and a few that span all."""
+        """Return pairs far apart once the covariance is even, and a few that span all."""
         whitened, even = self._whitened
         outer = self._outer
         longest = outer[self._far(even[outer], 0.0, 200, 4).rows]
@@ -127,7 +126,7 @@ class Differences:
         return np.unique(np.vstack([longest, spanning]), axis=0), spanning
 
     def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
-        """The center does not matter."""
+        """Return the longest differences; the center does not matter."""
         inside = self.points @ _inverse(factor).T
         if known is not None and len(inside) > _MANY:
             near = np.union1d(known, self._outer)
@@ -138,7 +137,7 @@ class Differences:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """Coordinates of unit second moment, and those in which the covariance is even."""
+        """The coordinates of unit second moment, and those in which the covariance is even."""
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)
@@ -153,7 +152,7 @@ class Differences:
         return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
 
     def _far(self, points: Array, beyond: float, most: int, each: int) -> Far:
-        """At most so many, or so many for each dimension; of many points, one pair for each."""
+        """Return ``most`` far pairs at most, or ``each`` per dimension; of many points one each."""
         count, rank = points.shape
         if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
             pairs, each = all_far_pairs(points, beyond), _PAIRS
@@ -169,6 +168,6 @@ def _longest(rows: Rows, squares: Array, most: int) -> Rows:
 
 
 def _inverse(factor: Array) -> Array:
-    """Its left inverse."""
+    """Return the left inverse of the factor."""
     Q, R = np.linalg.qr(factor)
     return np.asarray(scipy.linalg.solve_triangular(R, Q.T), dtype=np.float64)

@@ -1,6 +1,6 @@
 """Column generation over many points or differences.
 
-Solve on some, ask which others stick out, repeat.
+Solve on some, search for others that are not covered, repeat.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ Report = Callable[[int, float, float], None]
 
 _ROUNDS = 100
 _FIRST_TOL = 1e-2
-# New members share this much of the measure with those before: enough to be seen, little enough to
-# keep the rest.
+# New members share this much of the measure with the old ones: enough to have an effect, little
+# enough to keep the rest.
 _SHARE_OF_NEW = 0.1
 _NEGLIGIBLE_WEIGHT = 1e-6
 
@@ -38,11 +38,11 @@ def generated_design(
     max_steps: int,
     report: Report | None,
 ) -> tuple[Design, Rows]:
-    """The optimum for all candidates, which span ``basis``, and the rows of those with weights.
+    """Return the optimum for all candidates, which span ``basis``, and the rows with weights.
 
     Every round brackets the answer: weights on some members are a measure on all, and the farthest
-    of all scales the ellipsoid. A round is solved no more sharply than the longest member it lacks
-    asks for.
+    of all members scales the ellipsoid. A round is solved only as precisely as the longest missing
+    member requires.
     """
     rows, spanning = candidates.first()
     start: tuple[Array, Array] | None = None
@@ -71,8 +71,8 @@ def generated_design(
                 break
             missing = float(np.sqrt(far.largest / value)) - 1
             inner_tol = max(tol / 4, min(inner_tol / 2, missing / 4))
-            # members are dropped only while that leads somewhere: otherwise the same ones would
-            # come and go
+            # drop members only while this makes progress: otherwise the same ones would be dropped
+            # and added again
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
             rows, weights = _merged(rows[kept], design.weights[kept], far.rows, spanning)
             start = weights, shares
@@ -106,7 +106,7 @@ class Ends:
 
 
 def _merged(rows: Rows, weights: Array, new: Rows, spanning: Rows) -> tuple[Rows, Array]:
-    """The rows kept, of new members and of those that span, with weights to start."""
+    """Return the kept, the new and the spanning rows, with weights to start from."""
     new = np.vstack([new, spanning])
     both = np.vstack([rows, new])
     mass = np.concatenate(

@@ -18,10 +18,10 @@ Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 # An eigendecomposition of the squared matrix loses everything below the root of machine precision.
-# On heavy-tailed points that noise stopped iterations at gaps of 1e-4: wider spectra are found
-# without squaring.
+# On heavy-tailed points this noise stopped iterations at gaps of 1e-4, so wider spectra are
+# computed without squaring.
 _SQUARED_RANGE = 1e-11
-_STRIP = 128  # columns of a symmetric matrix: narrower ones slow products down
+_STRIP = 128  # columns of a symmetric matrix: narrower strips slow products down
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Evaluation:
 
     Attributes:
         value: F, a lower bound on γ.
-        gap: upper/lower − 1, the upper end from scaling N until it covers every point.
+        gap: upper/lower − 1, where the upper end scales N until it covers every point.
         lengths: shape (N,), ``z_i = (x_i − m)' N⁺ (x_i − m)``; ``∂F/∂λ_i = z_i/2``.
         variances: shape (d,), ``u = diag N``; ``∂F/∂w_j = u_j/2``.
         roots: shape (r,), the singular values that F sums.
@@ -62,8 +62,8 @@ class Hessian(Protocol):
 class Fidelity:
     """F of weights λ on points and shares ω on coordinates, ``w = ω^{1/s*}``, both on a simplex.
 
-    Jointly concave (Nikolov & Tang 2023, Theorem 26): F is concave and increasing in w, and w
-    concave in ω.
+    F is jointly concave (Nikolov & Tang 2023, Theorem 26): it is concave and increasing in w, and w
+    is concave in ω.
 
     Attributes:
         points: shape (N, d).
@@ -80,13 +80,13 @@ class Fidelity:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many points, and coordinates."""
+        """The number of points, and of coordinates."""
         count, dim = self.points.shape
         return count, dim
 
     @property
     def power(self) -> float:
-        """``1/s* = 1 − 2/p``."""
+        """The power ``1/s* = 1 − 2/p``."""
         return dual_power(self.p)
 
     @property
@@ -98,18 +98,18 @@ class Fidelity:
         return self.points if self.basis is None else self.points @ self.basis
 
     def coordinate_weights(self, shares: Array) -> Array:
-        """W from ω, shape (d,)."""
+        """Return W from ω, shape (d,)."""
         return shares**self.power
 
     def shares(self, coordinate_weights: Array) -> Array:
-        """ω from w, shape (d,); uniform at p = 2, where w says nothing."""
+        """Return ω from w, shape (d,); it is uniform at p = 2, where w carries no information."""
         if self.p == 2:
             return np.full(len(coordinate_weights), 1 / len(coordinate_weights))
         shares = coordinate_weights ** (1 / self.power)
         return shares / shares.sum()
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Two products and an eigendecomposition of size r, or an SVD of the points."""
+        """Evaluate F by two products and an eigendecomposition of size r, or by an SVD."""
         moved = self._inside - weights @ self._inside if self.centered else self._inside
         w = self.coordinate_weights(shares)
         triangle = None
@@ -130,7 +130,7 @@ class Fidelity:
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
     def _roots(self, weights: Array, scaled: Array) -> tuple[Array, Array]:
-        """Roots of the eigenvalues of the second moment, floored, and its eigenvectors."""
+        """Return roots of the second moment's eigenvalues, with a floor, and its eigenvectors."""
         squares, axes = np.linalg.eigh(self._squares(weights, scaled))
         if squares[0] > _SQUARED_RANGE * squares[-1]:
             return np.sqrt(squares), axes
@@ -138,31 +138,31 @@ class Fidelity:
         return np.maximum(roots, roots[0] * EPS), axes.T
 
     def _squares(self, weights: Array, scaled: Array) -> Array:
-        """The second moment.
+        """Return the second moment.
 
-        By numpy's own product: the threads of a second BLAS, scipy's, would spin against those of
-        the decomposition.
+        It uses numpy's own product: the threads of a second BLAS, scipy's, would compete with those
+        of the decomposition.
         """
         weighted = self._weighted(weights, scaled)
         return weighted.T @ weighted
 
     def _weighted(self, weights: Array, scaled: Array) -> Array:
-        """A matrix whose Gram matrix is the second moment."""
+        """Return a matrix whose Gram matrix is the second moment."""
         return np.sqrt(weights)[:, None] * scaled
 
     def _lengths(self, coordinates: Array) -> Array:
         return np.einsum("ij,ij->i", coordinates, coordinates)
 
     def gap(self, lengths: Array, variances: Array, value: float) -> float:
-        """From scaling N until it covers every point."""
+        """Return the gap from scaling N until it covers every point."""
         return max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> Hessian:
-        """Second derivatives at x = (λ, ω), or λ alone at p = 2."""
+        """Return second derivatives at x = (λ, ω), or λ alone at p = 2."""
         return Curvature.at(self, now, x, len(self.points))
 
     def factor(self, at: Evaluation, shares: Array) -> Array:
-        """L with ``L L' = N``, shape (d, r), its columns in the span to full precision."""
+        """Return L with ``L L' = N``, shape (d, r), its columns in the span to full precision."""
         if self.basis is None:
             return at.inner * np.sqrt(at.roots) / np.sqrt(self.coordinate_weights(shares))[:, None]
         inner = at.inner
@@ -175,20 +175,20 @@ class Fidelity:
 class Curvature:
     """Minus the Hessian of F in the relative changes of x, an (n, n) matrix known by its products.
 
-    Products are in single precision, at half the cost: Newton steps need three digits, and cost
+    Products are in single precision, at half the cost: Newton steps need three digits, and take
     most of the time.
 
-    F is the least ``½ (tr WM + tr C M⁻¹)`` over M, whose Hessian is diagonal in the axes of N;
-    eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates),
-    entry (a, b) weighing s_a s_b/(2(s_a + s_b)).
+    F is the least ``½ (tr WM + tr C M⁻¹)`` over M, whose Hessian is diagonal in the axes of N.
+    Eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates),
+    where entry (a, b) has the weight s_a s_b/(2(s_a + s_b)).
 
     Attributes:
-        rows: shape (n, r), c_i and U_j: a relative change of λ_i moves C by λ_i x_i x_i', one of
-            ω_j moves w_j by 1/s*.
+        rows: shape (n, r), c_i and U_j: a relative change of λ_i moves C by λ_i x_i x_i', and one
+            of ω_j moves w_j by 1/s*.
         signs: shape (n,), +1 for points, −1 for coordinates.
         kernel: shape (r, r), the weights of the entries.
-        pulls: shape (n, r), how points move the mean; None unless centered.
-        bend: shape (n,), what the curvature of ``w = ω^{1/s*}`` adds to the diagonal.
+        pulls: shape (n, r), the moves of the mean by the points; None unless centered.
+        bend: shape (n,), the part of the diagonal from the curvature of ``w = ω^{1/s*}``.
     """
 
     rows: Single
@@ -236,20 +236,20 @@ class Curvature:
 
 
 def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
-    """``x' S x`` for every row x, of a symmetric S that is asked for in strips of columns, each
-    from its diagonal down: little more than half the products.
+    """Return ``x' S x`` for every row x. S is symmetric and is computed in strips of columns, each
+    from its diagonal down, which takes little more than half the products.
     """
     values = np.zeros(len(rows), dtype=np.float32)
     for start in range(0, rows.shape[1], _STRIP):
         part = slice(start, start + _STRIP)
         strip = np.array(inner(part))
-        strip[_STRIP:] *= 2  # of those above the diagonal
+        strip[_STRIP:] *= 2  # each entry also stands for the one above the diagonal
         values += np.einsum("ij,ij->i", rows[:, start:] @ strip, rows[:, part])
     return values
 
 
 def affine_basis(points: Array) -> NDArray[np.intp]:
-    """Row indices of ``points`` (N, r), of rank r, that span their affine hull."""
+    """Return row indices of ``points`` (N, r), of rank r, that span their affine hull."""
     lifted = np.column_stack([points / np.abs(points).max(), np.ones(len(points))])
     _, order = scipy.linalg.qr(lifted.T, mode="r", pivoting=True)
     return np.asarray(order, dtype=np.intp)[: lifted.shape[1]]

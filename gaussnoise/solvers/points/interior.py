@@ -13,24 +13,24 @@ from .fidelity import Fidelity, Hessian
 
 Array = NDArray[np.float64]
 
-# Multiplicative steps before the first Newton step: two bring most problems within its reach. With
-# power 1 each increases F, power 2 solves orthogonal points at once; between them lies what saved
-# most Newton steps.
+# Multiplicative steps before the first Newton step: two bring most problems into its range. With
+# power 1 each step increases F, and power 2 solves orthogonal points at once; this value between
+# them saved most Newton steps.
 _PLAIN_STEPS, _PLAIN_POWER = 2, 1.5
-_PLAIN_FLOOR = 1e-3  # of the uniform, mixed in by each
-# Complementarity aimed at by a Newton step, as a fraction of the present one: sharply down after a
-# step of almost full length, gently after a short one. 8 to 30 steps in all on prefix sums,
-# Gaussian and heavy-tailed points, every p.
+_PLAIN_FLOOR = 1e-3  # of the uniform measure, mixed in by each step
+# Target of the complementarity of a Newton step, as a fraction of the present one: much smaller
+# after a step of almost full length, slightly smaller after a short one. This took 8 to 30 steps in
+# all on prefix sums, Gaussian and heavy-tailed points, for every p.
 _SHARP, _GENTLE, _ALMOST_FULL = 0.03, 0.5, 0.8
 _TO_THE_BOUNDARY = 0.99
 _BACKTRACKS = 12
-# Newton systems are solved to a relative residual of n μ/F, within these; looser ones waste steps
-# on random points, tighter ones products on all. An error as large as the complementarity aimed at
-# is never worth reducing.
+# Newton systems are solved to a relative residual of n μ/F, between these limits; looser systems
+# waste steps on random points, tighter ones products on all. An error as large as the target
+# complementarity is never worth reducing.
 _LOOSEST, _TIGHTEST = 0.03, 1e-3
 _MAX_PRODUCTS = 300
-_ROUNDED = 1e-12  # sums of weights that are off by less are so by rounding
-_PATIENCE = 60  # steps without progress before rounding is blamed
+_ROUNDED = 1e-12  # smaller deviations of sums of weights are rounding
+_PATIENCE = 60  # steps without progress after which rounding is blamed
 
 
 def optimal_design(
@@ -43,12 +43,12 @@ def optimal_design(
 ) -> Design:
     """Maximise F(λ, ω) over weights on points and on coordinates; every step has a bracket.
 
-    Two multiplicative steps like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F`` (Yu 2010), then Newton's
-    method on the optimality conditions ``∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ`` of both
-    simplices as μ → 0. Unknowns are scaled by x, so that weights of every size come out to the same
-    relative precision: points that hardly matter to F decide the upper end of the bracket. Linear
-    systems are solved by preconditioned conjugate gradients on products with the Hessian, each two
-    matrix products of the size of the points.
+    The method begins with two multiplicative steps like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F``
+    (Yu 2010). Then it applies Newton's method to the optimality conditions ``∂F/∂x_i + slack_i =
+    multiplier, x_i slack_i = μ`` of both simplices as μ → 0. Unknowns are scaled by x, so that
+    weights of every size have the same relative precision: points that hardly matter to F decide
+    the upper end of the bracket. Linear systems are solved by preconditioned conjugate gradients on
+    products with the Hessian, each of which is two matrix products of the size of the points.
 
     Args:
         fidelity: the objective.
@@ -92,7 +92,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Maximum:
-    """Where the bracket was narrowest, and how the search ended."""
+    """The point of the narrowest bracket, and how the search ended."""
 
     weights: Array
     shares: Array
@@ -109,7 +109,7 @@ def maximum(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Maximum:
-    """The search of :func:`optimal_design`, for any objective of that kind."""
+    """Run the search of :func:`optimal_design` for any objective of that kind."""
     search = _Search(objective, tol, max_steps, report)
     interrupted = False
     try:
@@ -140,7 +140,7 @@ class _Search:
         self.steps, self.best_step, self.lower = 0, 0, 0.0
 
     def evaluate(self, weights: Array, shares: Array) -> Any:
-        """F there, recorded."""
+        """Evaluate F and record the result."""
         now = self.fidelity.at(weights, shares)
         self.steps += 1
         if self.at is None or now.gap < self.at.gap:
@@ -170,7 +170,7 @@ class _Search:
         return weights, shares
 
     def run(self, weights: Array, shares: Array) -> None:
-        """Newton steps until the gap is within the tolerance, or nothing more is gained."""
+        """Take Newton steps until the gap is within the tolerance, or there is no more progress."""
         if self.finished:
             return
         count = len(weights)
@@ -193,7 +193,7 @@ class _Search:
         )
         length = 1.0
         while not self.finished:
-            # past ``enough`` the bracket is closed by centering, not by a smaller μ; far from the
+            # past ``enough`` the bracket closes by centering, not by a smaller μ; far from the
             # path, center first
             enough = self.tol * now.value / (2 * len(x))
             before = _residual(x, slope, slack, groups, multipliers)
@@ -236,7 +236,7 @@ def _mixed(values: Array) -> Array:
 
 
 def _slope(fidelity: Objective, now: Any, shares: Array) -> Array:
-    """Derivatives of F by the weights and, for p > 2, by the shares."""
+    """Return derivatives of F by the weights and, for p > 2, by the shares."""
     if fidelity.p == 2:
         return now.lengths / 2
     by_shares = fidelity.power * now.variances * fidelity.coordinate_weights(shares) / shares / 2
@@ -257,11 +257,11 @@ def _conjugate_gradients(
     forcing: float,
     enough: float,
 ) -> tuple[Array, Array]:
-    """δ and y with ``(curvature + diag extra) δ + constraints y = right`` and
-    ``constraints' δ = missing``.
+    """Return δ and y with ``(curvature + diag extra) δ + constraints y = right`` and ``constraints'
+    δ = missing``.
 
-    Projected on the constraints, preconditioned by the diagonal, to a residual of ``forcing`` times
-    the first, or to ``enough`` in every entry.
+    The iteration is projected on the constraints and preconditioned by the diagonal. It ends at a
+    residual of ``forcing`` times the first, or of ``enough`` in every entry.
     """
     diagonal = curvature.diagonal() + extra
     eased = constraints / diagonal[:, None]
@@ -272,7 +272,7 @@ def _conjugate_gradients(
         return residual - constraints @ y, y
 
     delta = np.zeros(len(right))
-    if np.abs(missing).max() > _ROUNDED:  # else not worth a product
+    if np.abs(missing).max() > _ROUNDED:  # else it is not worth a product
         delta = eased @ np.linalg.solve(middle, missing)
         right = right - curvature @ delta - extra * delta
     residual, y = project(right)

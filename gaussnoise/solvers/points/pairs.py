@@ -1,8 +1,8 @@
 """The dual objective of all differences of listed points, without listing them.
 
 Weights on pairs of points are the weights of a graph, and ``Σ λ_ij (x_i − x_j)(x_i − x_j)'`` is
-``X' L X`` with its Laplacian L: an evaluation, or a product with the Hessian, costs a few products
-of matrices of the size of the points, however many pairs carry weight.
+``X' L X`` with its Laplacian L. So an evaluation, or a product with the Hessian, costs a few
+products of matrices of the size of the points, for any number of pairs with weight.
 """
 
 import math
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 Rows = NDArray[np.intp]
 
-# Of the kernel of the Hessian only what is larger goes into its diagonal, which preconditions.
+# Only eigenvalues of the Hessian's kernel above this share enter its diagonal, the preconditioner.
 _SMALLEST_OF_KERNEL = 1e-3
 
 
@@ -33,7 +33,7 @@ class PairFidelity(Fidelity):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many pairs, and coordinates."""
+        """The number of pairs, and of coordinates."""
         count, dim = self.points.shape
         return count * (count - 1) // 2, dim
 
@@ -44,7 +44,7 @@ class PairFidelity(Fidelity):
 
     @cached_property
     def _inside(self) -> Array:
-        """About their middle, where differences of products round least."""
+        """The coordinates about their middle, where differences of products are rounded least."""
         inside = self.points if self.basis is None else self.points @ self.basis
         return inside - (inside.max(axis=0) + inside.min(axis=0)) / 2
 
@@ -58,7 +58,7 @@ class PairFidelity(Fidelity):
         return differences(coordinates @ coordinates.T, self.rows)
 
     def curvature(self, now: Evaluation, x: Array) -> "PairCurvature":
-        """Second derivatives at x = (λ, ω), or λ alone at p = 2."""
+        """Return second derivatives at x = (λ, ω), or λ alone at p = 2."""
         count = self.shape[0]
         kernel = now.roots[:, None] * now.roots / (2 * (now.roots[:, None] + now.roots))
         bend = np.zeros(len(x))
@@ -77,7 +77,7 @@ class PairFidelity(Fidelity):
 
 @dataclass(frozen=True, eq=False)
 class PairCurvature:
-    """Minus the Hessian of F in the relative changes of x = (λ, ω), as of
+    """Minus the Hessian of F in the relative changes of x = (λ, ω), as in
     :class:`~gaussnoise.solvers.points.fidelity.Curvature`, by products in single precision.
 
     Attributes:
@@ -86,7 +86,7 @@ class PairCurvature:
         kernel: shape (r, r), the weights of the entries of their Gram matrix.
         weights: shape (m,), λ.
         rows: shape (m, 2), the pairs.
-        bend: shape (m + k,), what is added to the diagonal.
+        bend: shape (m + k,), an addition to the diagonal.
     """
 
     points: Single
@@ -97,7 +97,7 @@ class PairCurvature:
     bend: Array
 
     def diagonal(self) -> Array:
-        """From the largest eigenvectors u of the kernel: ``Σ_u (Σ_a u_a c_a²)²`` of features c."""
+        """Return the diagonal from the kernel's largest eigenvectors u: ``Σ_u (Σ_a u_a c_a²)²``."""
         values, vectors = np.linalg.eigh(self.kernel)
         kept = values > _SMALLEST_OF_KERNEL * values[-1]
         squares = np.zeros(len(self.weights))
@@ -120,23 +120,23 @@ class PairCurvature:
 
 
 def differences(gram: NDArray[Any], rows: Rows) -> Array:
-    """``(x_i − x_j)' K (x_i − x_j)`` of pairs, from the products ``x_i' K x_j`` of all points."""
+    """Return ``(x_i − x_j)' K (x_i − x_j)`` of pairs, from all products ``x_i' K x_j``."""
     squares, (first, second) = gram.diagonal(), rows.T
     return np.asarray(squares[first] + squares[second] - 2 * gram[first, second], dtype=np.float64)
 
 
 def laplacian(weights: NDArray[Any], rows: Rows, count: int) -> NDArray[Any]:
-    """L with ``y' L y = Σ λ_ij (y_i − y_j)²``, shape (count, count)."""
+    """Return L with ``y' L y = Σ λ_ij (y_i − y_j)²``, shape (count, count)."""
     L = _symmetric(-weights, rows, count)
     np.fill_diagonal(L, -L.sum(axis=1))
     return L
 
 
 def laplacian_factor(weights: Array, rows: Rows, count: int) -> Array:
-    """R with ``R' R = L``, shape (count − 1, count), by elimination.
+    """Return R with ``R' R = L``, shape (count − 1, count), by elimination.
 
-    Every pivot is a sum of positive weights: nothing is subtracted, so that weights of every size
-    keep their digits (Grassmann, Taksar & Heyman 1985). The roots of L's eigenvalues do not.
+    Every pivot is a sum of positive weights: nothing is subtracted, so weights of every size keep
+    their digits (Grassmann, Taksar & Heyman 1985). Roots of L's eigenvalues would lose them.
     """
     W, R = _symmetric(weights, rows, count), np.zeros((count - 1, count))
     for k in range(count - 1):
@@ -149,7 +149,7 @@ def laplacian_factor(weights: Array, rows: Rows, count: int) -> Array:
 
 
 def _symmetric(weights: NDArray[Any], rows: Rows, count: int) -> NDArray[Any]:
-    """The weights of a graph as a matrix, zeros on the diagonal."""
+    """Return the weights of a graph as a matrix, with zeros on the diagonal."""
     W = np.zeros((count, count), dtype=weights.dtype)
     W[rows[:, 0], rows[:, 1]] = weights
     return W + W.T

@@ -1,4 +1,4 @@
-"""Fewer points for the same second moment: what a certificate needs (Carathéodory's theorem)."""
+"""Fewer points with the same second moment, for short certificates (Carathéodory's theorem)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,9 @@ _ACCURACY = 1e-10
 
 
 def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Array]:
-    """No more rows of ``points`` (N, d) than moments, and weights with the moments of ``weights``.
+    """Return at most as many rows of ``points`` (N, d) as moments, and weights with equal moments.
 
-    The rows of all points where that saves little, would take long, or comes out inaccurate.
+    It returns the rows of all points where thinning saves little, takes long, or is inaccurate.
     """
     everything = np.arange(len(points)), weights / weights.sum()
     _, singular, axes = np.linalg.svd(points, full_matrices=False)
@@ -34,15 +34,15 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
         if len(rows) > count:
             left = _reduced(moments[rows], kept)
             rows, kept = rows[left > 0], left[left > 0]
-    if not np.abs(kept @ moments[rows] - everything[1] @ moments).max() <= _ACCURACY:  # NaN fails
+    if not np.abs(kept @ moments[rows] - everything[1] @ moments).max() <= _ACCURACY:  # or NaN
         return everything
     return rows, kept / kept.sum()
 
 
 def _reduced(moments: Array, weights: Array) -> Array:
-    """Weights with the same ``weights @ moments``, at most as many positive as moments."""
+    """Return weights with the same ``weights @ moments``, at most as many positive as moments."""
     orthogonal, triangle = np.linalg.qr(moments, mode="complete")
-    free = orthogonal[:, triangle.shape[1] :].copy()  # directions that leave the moments alone
+    free = orthogonal[:, triangle.shape[1] :].copy()  # directions that do not change the moments
     weights = weights.copy()
     while free.shape[1]:
         step = free[:, -1]
@@ -53,7 +53,7 @@ def _reduced(moments: Array, weights: Array) -> Array:
         place = int(ratios.argmin())
         weights -= ratios[place] * step
         weights[place] = 0.0
-        # a reflection leaves one direction that moves the emptied point: the others stay
+        # a reflection leaves one direction that moves the emptied point; the others stay
         # orthonormal
         mirror = free[place].copy()
         mirror[-1] += np.copysign(np.linalg.norm(mirror), mirror[-1])

@@ -1,4 +1,4 @@
-"""What reference routes share: coordinates of the span, dual weights, the certified gap."""
+"""The common part of reference routes: coordinates of the span, dual weights, the certified gap."""
 
 import math
 from collections.abc import Iterable
@@ -12,17 +12,17 @@ from ..design import Design
 Array = NDArray[np.float64]
 
 # An inactive point costs the lower bound its whole slack, an unbalanced equation only the square of
-# its imbalance. The ellipsoid method stops a third sooner than with equal weights; ten times more
-# or less changes little.
+# its imbalance. With this weight the ellipsoid method stops a third sooner than with equal weights;
+# a factor of ten in either direction changes little.
 _SLACK_WEIGHT = 30.0
 
 
 def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
-    """Origin (d,), basis B (d, r) and coordinates Y (N, r) with ``points = origin + Y B'``.
+    """Return origin (d,), basis B (d, r), coordinates Y (N, r) with ``points = origin + Y B'``.
 
-    A direction in which the points have root-mean-square size σ adds about σ to γ: B and Y have
+    A direction in which the points have root-mean-square size σ adds about σ to γ. B and Y have
     size √σ there, so that the optimal ``Q = B⁻¹ M B⁻ᵀ`` has size one, and a solver's absolute
-    accuracy is worth the same in every direction.
+    accuracy has the same effect in every direction.
     """
     origin = points[0] if centered else np.zeros(points.shape[1])
     moved = points - origin
@@ -36,18 +36,18 @@ def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
 
 
 def norm(values: Array, order: float) -> float:
-    """``‖values‖_order`` of nonnegative numbers, without overflow at large orders."""
+    """Return ``‖values‖_order`` of nonnegative numbers, without overflow at large orders."""
     largest = float(values.max())
     return largest * float(np.linalg.norm(values / largest, order)) if largest > 0 else 0.0
 
 
 def dual_norm(w: Array, p: float) -> float:
-    """``‖w‖_{s*}``, ``1/s* = 1 − 2/p``."""
+    """Return ``‖w‖_{s*}``, where ``1/s* = 1 − 2/p``."""
     return norm(w, math.inf if p == 2 else 1.0 if p == math.inf else p / (p - 2))
 
 
 def norm_gradient(variances: Array, p: float) -> Array:
-    """The gradient of ``‖u‖_s``, s = p/2, of dual norm one: the optimal w; at p = ∞ one of many."""
+    """Return a gradient of ``‖u‖_s``, s = p/2, of dual norm one: the optimal w, or one of them."""
     if p == math.inf:
         return np.eye(len(variances))[variances.argmax()]
     return (variances / norm(variances, p / 2)) ** (p / 2 - 1)
@@ -56,11 +56,11 @@ def norm_gradient(variances: Array, p: float) -> Array:
 def dual_weights(
     points: Array, M: Array, center: Array, p: float, centered: bool
 ) -> tuple[Array, Array]:
-    """λ (N,), w (d,) that make a good M stationary: ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``.
+    """Return λ (N,), w (d,) that make M stationary: ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``.
 
-    Nonnegative least squares in the coordinates of M's factor, with ``Σ λ_i (x_i − v) = 0`` if
-    centered, and λ_i > 0 only where x_i touches the ellipsoid. At p = ∞ w is unknown too, and lives
-    on the largest variances.
+    This is nonnegative least squares in the coordinates of M's factor, with ``Σ λ_i (x_i − v) = 0``
+    if centered, and λ_i > 0 only where x_i touches the ellipsoid. At p = ∞ w is unknown too, and is
+    supported on the largest variances.
     """
     squares, axes = np.linalg.eigh(M / norm(M.diagonal(), p / 2))
     kept = squares > 4 * len(M) * np.finfo(np.float64).eps * squares[-1]
@@ -84,14 +84,14 @@ def dual_weights(
         solution, _ = scipy.optimize.nnls(
             A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=100 * A.shape[1]
         )
-    except RuntimeError:  # out of iterations: any weights are a witness, if a poor one
+    except RuntimeError:  # out of iterations: all weights are a witness, even if a poor one
         solution = np.ones(N + k)
     weights, w = solution[:N], choices @ solution[N:]
     return weights / weights.sum(), w / dual_norm(w, p)
 
 
 def _squares(rows: Array) -> Array:
-    """``vec(b b')`` of every row b, as columns."""
+    """Return ``vec(b b')`` of every row b, as columns."""
     return np.einsum("ij,ik->jki", rows, rows).reshape(-1, len(rows))
 
 
@@ -106,7 +106,7 @@ def best_design(
     steps: int,
     note: str,
 ) -> Design:
-    """One factor, with the dual witness and the center that prove the smallest gap."""
+    """Return one factor, with the dual witness and the center that prove the smallest gap."""
     lower, weights, w = max(
         ((_fidelity(points, *dual, centered), *dual) for dual in duals), key=lambda found: found[0]
     )
@@ -119,7 +119,7 @@ def best_design(
 
 
 def _fidelity(points: Array, weights: Array, w: Array, centered: bool) -> float:
-    """The lower bound ``F = ‖W^{1/2} X Λ^{1/2}‖_*``."""
+    """Return the lower bound ``F = ‖W^{1/2} X Λ^{1/2}‖_*``."""
     moved = points - weights @ points if centered else points
     return float(
         np.linalg.svd(np.sqrt(weights)[:, None] * moved * np.sqrt(w), compute_uv=False).sum()
@@ -127,5 +127,5 @@ def _fidelity(points: Array, weights: Array, w: Array, centered: bool) -> float:
 
 
 def _reach(factor: Array, moved: Array) -> float:
-    """The largest ``x' M⁺ x`` over the rows of ``moved``, M = factor factor'."""
+    """Return the largest ``x' M⁺ x`` over the rows of ``moved``, M = factor factor'."""
     return float(np.square(np.linalg.lstsq(factor, moved.T, rcond=None)[0]).sum(axis=0).max())

@@ -15,8 +15,8 @@ from .duals import best_design, coordinates, dual_weights, norm, norm_gradient
 
 Array = NDArray[np.float64]
 
-# n unknowns take about 13 n² steps to a gap of 1e-6: half a minute at 150, and growing as n⁴ from
-# there.
+# n unknowns take about 13 n² steps to a gap of 1e-6: half a minute for 150, and beyond that the
+# time grows as n⁴.
 _MOST_UNKNOWNS = 150
 
 
@@ -32,8 +32,8 @@ def ellipsoid(
     """Minimise ``‖diag M‖_s``, ``(x − v)' M⁻¹ (x − v) <= 1``, by shrinking an ellipsoid of (M, v).
 
     M = B Q B' on the span of the points. Every Q becomes feasible when scaled: the best one so far
-    is the answer, and the level below which later cuts look. Its dual weights, computed now and
-    then, say when to stop.
+    is the answer, and later cuts search below its level. Its dual weights, computed from time to
+    time, tell when to stop.
 
     Args:
         points: shape (N, d), entries at most one.
@@ -42,10 +42,10 @@ def ellipsoid(
         tol: gap to reach.
         max_steps: cuts allowed; a gap of 1e-6 takes about ``13 n²``, n = r(r+1)/2 unknowns (+ r if
             centered).
-        report: called with (steps, lower, upper) now and then.
+        report: called with (steps, lower, upper) from time to time.
 
     Raises:
-        DomainTooLargeError: more than 150 unknowns.
+        DomainTooLargeError: there are more than 150 unknowns.
 
     Source: Nikolov & Tang (2023), Appendix B.
     """
@@ -87,7 +87,7 @@ def ellipsoid(
                 level, best = worth, (Q, v)
             ray = np.concatenate([np.tensordot(E, G), h[: r * centered]]) @ shape
             length = float(np.linalg.norm(ray))
-            # at one, the candidates are used up, rounding apart
+            # at one, no candidates are left, up to rounding
             tau = depth / length if length else 1.0
             if step % (n * (n + 1)) == 0 or step == max_steps or not tau < 1:
                 current = design(step)
@@ -104,7 +104,7 @@ def ellipsoid(
 
 
 def symmetric_basis(r: int) -> Array:
-    """An orthonormal basis of the symmetric matrices, shape (r(r+1)/2, r, r)."""
+    """Return an orthonormal basis of the symmetric matrices, shape (r(r+1)/2, r, r)."""
     rows, columns = np.triu_indices(r)
     E = np.zeros((len(rows), r, r))
     E[range(len(rows)), rows, columns] = E[range(len(rows)), columns, rows] = np.where(
@@ -116,11 +116,10 @@ def symmetric_basis(r: int) -> Array:
 def enclosing_ball(
     B: Array, Y: Array, p: float, centered: bool
 ) -> tuple[Array, Array, float, Array]:
-    """A feasible (Q, v), its objective, and an ellipsoid around it that holds the optimum.
+    """Return a feasible (Q, v), its objective, and an ellipsoid around it that holds the optimum.
 
-    The optimum is no worse, so that tr M is at most ``trace`` for both, and they are at most √2
-    trace apart; v lies in the hull of the points. A further √2 encloses the product of the two
-    balls.
+    The optimum is no worse, so tr M is at most ``trace`` for both, and they are at most √2 trace
+    apart; v lies in the hull of the points. A further √2 encloses the product of the two balls.
     """
     r = Y.shape[1]
     Q = r * np.diag(np.square(Y).max(axis=0))
@@ -134,11 +133,11 @@ def enclosing_ball(
 def cut(
     B: Array, Y: Array, Q: Array, v: Array, p: float, level: float, centered: bool
 ) -> tuple[Array, Array, float, float]:
-    """A half-space with all that is feasible and no worse than this Q, and what Q is worth scaled.
+    """Return a half-space of all feasible points no worse than this Q, and the scaled Q's value.
 
-    Returns G, h and depth >= 0 with ``<G, Q' − Q> + h'(v' − v) <= −depth`` for all such (Q', v');
-    and the objective of Q scaled until it covers the points, infinite where it is not positive
-    definite.
+    It returns G, h and depth >= 0 with ``<G, Q' − Q> + h'(v' − v) <= −depth`` for all such (Q',
+    v'), and the objective of Q scaled until it covers the points, which is infinite where Q is not
+    positive definite.
     """
     squares, axes = np.linalg.eigh(Q)
     shortest = Y @ axes[:, 0]
@@ -158,7 +157,7 @@ def cut(
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """The least ellipsoid around ``middle + shape·ball`` where ``ray'(ball) <= −tau``."""
+    """Return the least ellipsoid around ``middle + shape·ball`` where ``ray'(ball) <= −tau``."""
     n = len(middle)
     along, across = (
         n * (1 - tau) / (n + 1),

@@ -17,20 +17,20 @@ Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
 
 # Measured: Clarabel takes 110 bytes per entry of its system of equations, and half a minute to a
-# minute for 1.5 GB; SCS decomposes a matrix of order N + r in every iteration, a minute in all at
-# order 400.
+# minute for 1.5 GB. SCS decomposes a matrix of order N + r in every iteration, which takes a minute
+# in all at order 400.
 _BYTES = 110
 _MOST_GIGABYTES = 2
 _LARGEST_ORDER = 600
-_BLOCK = 1200  # entries that take as much memory as cvxpy does to build one block
+_BLOCK = 1200  # entries that take as much memory as cvxpy needs to build one block
 _SCS_WORK = 1e12  # iterations times order cubed: a few minutes
 
 
 def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) -> Design:
     """Minimise ``‖diag M‖_s`` with ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``; X has columns x_i − v.
 
-    M = B Q B' on the span of the points. The multipliers of ``diag Y <= 1`` are λ, those of
-    ``diag M <= u`` are w, up to scale; should they prove too little, Q may prove more.
+    M = B Q B' on the span of the points. The multipliers of ``diag Y <= 1`` are λ, those of ``diag
+    M <= u`` are w, up to scale; if they prove too little, weights computed from Q may prove more.
 
     Args:
         points: shape (N, d), entries at most one.
@@ -40,7 +40,7 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
         solver: "clarabel" (interior point) or "scs" (first order; larger problems, less accurate).
 
     Raises:
-        DomainTooLargeError: too many points or dimensions for the solver.
+        DomainTooLargeError: there are too many points or dimensions for the solver.
         NotAvailableError: cvxpy or the solver is not installed, or the solver failed.
     """
     origin, B, Y = coordinates(points, centered=centered)
@@ -64,9 +64,9 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
 
 
 def _fits(solver: Solver, N: int, r: int) -> bool:
-    """Whether to split the programme into a block per point; refuses what the solver cannot do."""
+    """Return whether to split the programme into a block per point; refuse too large ones."""
     side = (r + 1) * (r + 2) // 2
-    blocks = solver == "clarabel" and N >= side  # with fewer, eliminating Q fills everything in
+    blocks = solver == "clarabel" and N >= side  # with fewer, eliminating Q makes all dense
     entries = N * max(side**2 / 2, _BLOCK) if blocks else (N + r) ** 4 / 8
     if solver == "clarabel":
         need, most, unit, hint = (
@@ -93,7 +93,7 @@ def _fits(solver: Solver, N: int, r: int) -> bool:
 def _solve(
     B: Array, Y: Array, p: float, centered: bool, tol: float, solver: Solver, blocks: bool
 ) -> tuple[Array, Array, Array, Array, int]:
-    """Q, v, the multipliers λ and w up to scale, and the solver's iterations."""
+    """Return Q, v, the multipliers λ and w up to scale, and the solver's iterations."""
     try:
         import cvxpy as cp
     except ImportError:
@@ -110,7 +110,7 @@ def _solve(
     unit = B / np.linalg.norm(B, axis=1).max()
     covered = cp.sum(cp.multiply(unit @ Q, unit), axis=1) <= u
     if blocks:
-        # Y's off-diagonal is free, so that one small block per point says the same
+        # Y's off-diagonal entries are free, so one small block per point is equivalent
         columns = [cp.reshape(y - shift, (r, 1), order="F") for y in Y]
         cones = [cp.bmat([[Q, x], [x.T, np.ones((1, 1))]]) >> 0 for x in columns]
         constraints = [covered, *cones]
@@ -162,7 +162,7 @@ def _solve(
 
 
 def _positive(multipliers: Array) -> Array:
-    """Multipliers of rounding size have any sign; all of them only if the solver went astray."""
+    """Return multipliers without negative signs from rounding; ones if all of them are negative."""
     clipped = np.maximum(multipliers, 0.0)
     return clipped if clipped.any() else np.ones_like(clipped)
 

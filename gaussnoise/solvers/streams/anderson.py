@@ -1,4 +1,4 @@
-"""Anderson's acceleration of a fixed point in logarithms of weights."""
+"""Anderson's acceleration of a fixed-point iteration, in logarithms of weights."""
 
 import itertools
 
@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-MEMORY = 8  # points
-LONGEST = 3.0  # of a step, in the logarithm of a weight
+MEMORY = 8  # number of points
+LONGEST = 3.0  # largest step, in the logarithm of a weight
 
 
 def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
-    """Anderson's next point, from moves weighted by ``size``."""
+    """Return Anderson's next point, from moves weighted by ``size``."""
     point, step = trail[-1]
     if len(trail) > 1:
         pairs = list(itertools.pairwise(trail))

@@ -1,6 +1,6 @@
 """Diagonals of resolvents of G Gᵀ and Gᵀ G for a banded lower-triangular G, in linear time.
 
-Each comes with a bound on its error that is computed on the way.
+Each comes with a bound on its error that is computed during the recursion.
 """
 
 import math
@@ -17,36 +17,36 @@ from ...errors import CovarianceError
 
 Array = NDArray[np.float64]
 
-_NUMBERS_AT_ONCE = 2**25  # that are kept: 256 MB
+_NUMBERS_AT_ONCE = 2**25  # numbers that are kept: 256 MB
 _TICKS_AT_ONCE = 512
 _WIDEST = 400.0  # powers of two between weights, bands and shifts
-_LEAST = 2.0**-900  # of what rotations leave of a row: no number vanishes below
-_ROTATION = 16 * UNIT  # of a column's length, that one rotation adds at most
+_LEAST = 2.0**-900  # floor for the rest of a row after rotations: no number vanishes below it
+_ROTATION = 16 * UNIT  # of a column's length: the most that one rotation adds
 
 
 def diagonals(
     bands: Array, row_weights: Array, column_weights: Array, shifts: Array
 ) -> Iterator[tuple[int, Array, Array, float]]:
-    """The diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for ``G = R^-½ B C^-½``.
+    """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for ``G = R^-½ B C^-½``.
 
     They come node by node, with a bound on the relative error of all of their numbers.
 
-    The second is C times the diagonal of ``(Bᵀ R⁻¹ B + s C)⁻¹``: variances in a problem of least
-    squares, where row t of B measures b + 1 consecutive unknowns with variance R_t. What all rows
-    up to t say about the last b unknowns is ``Uᵀ D U``, U unit upper triangular. A tick adds an
-    unknown and two rows, by rotations without square roots, and drops the oldest unknown; D is
-    never subtracted from. The same is done from the other end, and b rows join both. The first
-    diagonal is that of the transpose, in reverse.
+    The second is C times the diagonal of ``(Bᵀ R⁻¹ B + s C)⁻¹``: variances in a least-squares
+    problem, where row t of B measures b + 1 consecutive unknowns with variance R_t. All rows up to
+    t give a quadratic form ``Uᵀ D U`` in the last b unknowns, U unit upper triangular. A tick adds
+    an unknown and two rows, by rotations without square roots, and drops the oldest unknown;
+    nothing is ever subtracted from D. The same is done from the other end, and b rows join both.
+    The first diagonal is that of the transpose, in reverse.
 
-    Unknowns are the oldest one and differences of neighbours, whose coefficients are sums of bands
-    that are rounded once: of answers that change slowly, next to nothing is known but these.
+    The unknowns are the oldest one and differences of neighbours, whose coefficients are sums of
+    bands that are rounded once: for answers that change slowly, almost only these are known.
 
-    The bound rests on two facts. An F̂ between ``e^-ε F`` and ``e^ε F`` in the order of Loewner
-    stays so when rows are added and unknowns are dropped, since Schur complements are monotone,
-    concave and homogeneous: errors of ticks add up, whatever the condition. And if rotations change
-    column r of a factor of F by at most c u times its length, the root of ``vᵀ F v`` changes by at
-    most a share ``c u Σ_r (F_rr (F⁻¹)_rr)^½``, since ``|v_r| <= ((F⁻¹)_rr vᵀ F v)^½``. These shares
-    are computed from the numbers themselves.
+    The bound rests on two facts. First, if F̂ is between ``e^-ε F`` and ``e^ε F`` in the Loewner
+    order, this stays true when rows are added and unknowns are dropped, since Schur complements are
+    monotone, concave and homogeneous: errors of ticks add up, for any condition number. Second, if
+    rotations change column r of a factor of F by at most c u times its length, the root of ``vᵀ F
+    v`` changes by at most a share ``c u Σ_r (F_rr (F⁻¹)_rr)^½``, since ``|v_r| <= ((F⁻¹)_rr vᵀ F
+    v)^½``. These shares are computed from the numbers themselves.
 
     Args:
         bands: of B, shape (b + 1, n): ``B[t, t − m]`` in row m, column t; zero where t < m;
@@ -56,7 +56,7 @@ def diagonals(
         shifts: s, shape (q,), positive.
 
     Raises:
-        CovarianceError: numbers of too different sizes.
+        CovarianceError: sizes of the numbers differ too much.
 
     Source: rotations without square roots (Gentleman 1973); their backward errors, column by column
     (Higham 2002, lemma 19.8; theorem 8.10 for triangular systems).
@@ -96,7 +96,7 @@ def _check_sizes(*numbers: Array) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """What ticks add.
+    """The measurements that ticks add.
 
     Attributes:
         sums: of a row's coefficients from the k-th oldest unknown on: coefficients of the oldest
@@ -116,7 +116,7 @@ class _Measured:
 
     @classmethod
     def stacked(cls, several: Sequence["_Measured"], s: Array) -> Self:
-        """Side by side, for every shift s."""
+        """Return several problems side by side, for every shift s."""
         sums, oldest, weights, priors = (
             np.stack([getattr(one, f.name) for one in several], axis=-1)[..., None]
             for f in fields(cls)
@@ -126,8 +126,8 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Least squares, from the first tick on, where a row belongs to the newest unknown that it
-    measures, and from the last, where it belongs to the oldest.
+    """A least-squares problem in both directions: from the first tick on, a row belongs to the
+    newest unknown that it measures, and from the last, to the oldest.
     """
 
     forwards: _Measured
@@ -145,7 +145,7 @@ class _Problem:
 
 
 def _partial_sums(coefficients: Array) -> Array:
-    """Sums of each row from every place on, each rounded once."""
+    """Return the sums of each row from every place on, each rounded once."""
     sums = coefficients.copy()
     for k in range(coefficients.shape[1] - 1):
         sums[:, k] = [math.fsum(row) for row in coefficients[:, k:].tolist()]
@@ -154,18 +154,18 @@ def _partial_sums(coefficients: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """``Uᵀ D U``, for arrays of forms at once.
+    """A quadratic form ``Uᵀ D U``, for arrays of forms at once.
 
     Attributes:
         pivots: the diagonal of D, each of one shape.
-        rows: of U, what is right of the diagonal.
+        rows: the entries of U to the right of the diagonal.
     """
 
     pivots: list[Array]
     rows: list[list[Array]]
 
     def measured(self, coefficients: list[Array], weight: Array) -> "_Form":
-        """With one more row of coefficients."""
+        """Return the form with one more row of coefficients."""
         pivots, rows = list(self.pivots), [list(row) for row in self.rows]
         left = list(coefficients)
         for j, row in enumerate(rows):
@@ -182,7 +182,7 @@ class _Form:
         return _Form(pivots, rows)
 
     def squares(self) -> list[Array]:
-        """The diagonal of the form."""
+        """Return the diagonal of the form."""
         total = list(self.pivots)
         for j, row in enumerate(self.rows):
             for r, entry in enumerate(row, j + 1):
@@ -190,7 +190,7 @@ class _Form:
         return total
 
     def variance(self, first: int, last: int) -> tuple[Array, Array]:
-        """What the inverse says of the sum of these unknowns, and a proven upper bound on it."""
+        """Return the inverse's value for the sum of these unknowns, and a proven upper bound."""
         size = len(self.pivots)
         loose = 2 * (size + 1) ** 2 * UNIT
         one = np.ones_like(self.pivots[0])
@@ -202,14 +202,14 @@ class _Form:
             for m in range(first, k):
                 step = self.rows[m][k - m - 1]
                 entry = entry - solved[m] * step
-                most = most + largest[m] * np.abs(step)  # with all signs against us
+                most = most + largest[m] * np.abs(step)  # with all signs in the worst case
             solved[k], largest[k] = entry, most
             total = total + entry**2 / self.pivots[k]
             bound = bound + (np.abs(entry) + loose * most) ** 2 / self.pivots[k]
         return total, bound
 
     def share(self) -> Array:
-        """``Σ_r (F_rr (F⁻¹)_rr)^½``, from above."""
+        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½``."""
         total = np.zeros_like(self.pivots[0])
         for r, square in enumerate(self.squares()):
             total += np.sqrt(square * self.variance(r, r)[1])
@@ -217,17 +217,17 @@ class _Form:
 
 
 class _Steps:
-    """Forms of consecutive ticks, in arrays that are used again: place t + 1 is for tick t, place 0
-    for what was before.
+    """The forms of consecutive ticks, in arrays that are reused: place t + 1 is for tick t, and
+    place 0 for everything before.
 
     Attributes:
         pivots: shape (ticks + 1, b, *lanes).
-        rows: of U, of shapes (ticks + 1, b − 1 − j, *lanes).
+        rows: entries of U, of shapes (ticks + 1, b − 1 − j, *lanes).
         left: of rows' weights at their last unknown, shape (ticks, *lanes).
     """
 
     def __init__(self, ticks: int, b: int, known: Array) -> None:
-        """With unknowns before the first tick that have the pivots ``known``, shape (*lanes,)."""
+        """Begin with unknowns before the first tick with the pivots ``known``, shape (*lanes,)."""
         lanes = known.shape
         self.pivots = np.zeros((ticks + 1, b, *lanes))
         self.rows = [np.zeros((ticks + 1, b - 1 - j, *lanes)) for j in range(b)]
@@ -235,14 +235,14 @@ class _Steps:
         self.pivots[0] = known
 
     def restart(self, place: int) -> None:
-        """What was last is before now."""
+        """Move the form of a place to the beginning."""
         for array in (self.pivots, *self.rows):
             array[0] = array[place]
 
     def advance(self, measured: _Measured) -> None:
-        """All ticks, from place 0.
+        """Compute all ticks, from place 0.
 
-        Written with places for all results, since most of the time is that of calls.
+        The operations write into given arrays, since most of the time is spent on calls.
         """
         b, lanes = self.pivots.shape[1], self.pivots.shape[2:]
         multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
@@ -255,7 +255,7 @@ class _Steps:
             zip(measured.sums, measured.oldest, measured.weights, measured.priors, strict=True)
         ):
             own, own_rows = self.pivots[t], [entries[t] for entries in self.rows]
-            # the oldest unknown is the next one less a difference, which the second row eliminates
+            # the oldest unknown is the next one minus a difference, which the second row eliminates
             # from the first,
             subtract(own_rows[0][0], 1.0, slope)
             multiply(own[0], slope, kept)
@@ -268,7 +268,7 @@ class _Steps:
                 multiply(dropped[0], others, dropped[1:])
                 add(dropped[1:], multiply(kept, second, spare[1:]), dropped[1:])
                 subtract(others, multiply(slope, second, first_row), first_row)
-            # and from what is measured
+            # and from the measurement
             multiply(row_weight, first, weight)
             add(total, multiply(weight, first, kept), kept)
             multiply(row_weight, divide(total, kept, kept), weight)
@@ -291,8 +291,8 @@ class _Steps:
             np.minimum(prior, weight, out=self.left[t])
 
     def errors(self, measured: _Measured) -> Array:
-        """Bounds on what each tick adds to the logarithmic error of its form, shape
-        (ticks, *lanes).
+        """Return bounds on what each tick adds to the logarithmic error of its form, shape (ticks,
+        *lanes).
         """
         size, b = len(measured.weights), self.pivots.shape[1]
         if not self.left[:size].min() > _LEAST:
@@ -303,7 +303,7 @@ class _Steps:
         )
         deviations = [np.sqrt(form.variance(r, r)[1]) for r in range(b)]
         lengths = sum(np.sqrt(a) * d for a, d in zip(form.squares(), deviations, strict=True))
-        # of both rows that lose the difference that is dropped, entry by entry
+        # for both rows that lose the dropped difference, entry by entry
         pivots, rows = self.pivots[:size], [row[:size] for row in self.rows]
         slope = rows[0][:, 0] - 1
         total = pivots[:, 1] + pivots[:, 0] * slope**2
@@ -323,7 +323,7 @@ class _Steps:
         return _logarithm(_ROTATION * (2 * b * lengths + 2 * changes))
 
     def kept(self, ticks: NDArray[np.intp], lane: int) -> Array:
-        """Numbers of the forms after these ticks, shape (K, b (b + 1)/2, q): pivots, then rows."""
+        """Return the forms after these ticks, shape (K, b (b + 1)/2, q): pivots, then rows."""
         return np.concatenate(
             [numbers[ticks + 1, :, lane] for numbers in (self.pivots, *self.rows)], axis=1
         )
@@ -338,7 +338,7 @@ def _add_row(
     rows: list[Array],
     work: tuple[Array, ...],
 ) -> None:
-    """Into pivots and rows, where the last unknown may be new: own rows are shorter then."""
+    """Add a row to pivots and rows; if the last unknown is new, the own rows are shorter."""
     multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
     weighed, total, kept, taken, spare = work
     last = len(row) - 1
@@ -361,7 +361,7 @@ def _add_row(
 
 @dataclass(frozen=True, eq=False)
 class _End:
-    """What one side of the middle of each window says about the b unknowns next to it.
+    """The form of the b unknowns next to a window's middle, from the rows on one side of it.
 
     Attributes:
         form: of arrays of shape (K, q).
@@ -381,17 +381,17 @@ class _End:
 
 
 def _middles(n: int, b: int) -> NDArray[np.intp]:
-    """Last ticks of the first halves of windows of 2b ticks that cover all of n."""
+    """Return the last ticks of the first halves of windows of 2b ticks that cover all of n."""
     return np.minimum(np.arange(b - 1, n + b - 1, 2 * b), n - 1 - b)
 
 
 def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
-    """All directions at once, forwards and backwards by turns."""
+    """Run all directions at once, forwards and backwards by turns."""
     measured = _Measured.stacked(directions, s)
     n, b = len(measured.weights), measured.sums.shape[1] - 1
     middles = _middles(n, b)
     wanted = [n - 2 - middles[::-1] if i % 2 else middles for i in range(len(directions))]
-    # before the first tick, unknowns that are as good as known
+    # before the first tick, unknowns are practically known
     largest = measured.weights * np.abs(measured.sums).sum(axis=1) ** 2
     known = largest.max(axis=0) + measured.priors.max(axis=0)
     steps = _Steps(min(n, _TICKS_AT_ONCE), b, known)
@@ -410,16 +410,16 @@ def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
     ends = []
     for i, parts in enumerate(kept):
         numbers, errors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        turn = slice(None, None, -1 if i % 2 else 1)  # backwards, the last window was met first
+        turn = slice(None, None, -1 if i % 2 else 1)  # backwards, the last window comes first
         ends.append(_End.of(numbers[turn], errors[turn], b))
     return ends
 
 
 def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]:
-    """The diagonal of the inverse, shape (n, q), and bounds on relative errors, (q,).
+    """Return the diagonal of the inverse, shape (n, q), and bounds on relative errors, (q,).
 
-    By both ends of windows of 2b unknowns and the rows between them, for the oldest unknown of each
-    window and differences.
+    It combines both ends of windows of 2b unknowns and the rows between them, for the oldest
+    unknown of each window and differences.
     """
     n, b = len(problem.forwards.weights), problem.forwards.sums.shape[1] - 1
     middles = _middles(n, b)
@@ -430,8 +430,8 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         [[*row, *[zero] * b] for row in before.form.rows]
         + [[zero] * (b - 1 - j) for j in range(b)],
     )
-    # the other end's unknowns: the newest, which is the oldest and all differences, and differences
-    # backwards
+    # the other end's unknowns are the newest, which is the oldest plus all differences, and the
+    # differences backwards
     for j, (pivot, row) in enumerate(zip(after.form.pivots, after.form.rows, strict=True)):
         if j == 0:
             newest = [one] * (b + 1) + [1 - entry for entry in row[::-1]]
@@ -452,11 +452,11 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         variance, above = form.variance(0, r)
         joined[middles - b + 1 + r] = variance
         worst = np.maximum(worst, above / variance - 1)
-    with np.errstate(over="ignore"):  # nothing is known then, and infinity says so
+    with np.errstate(over="ignore"):  # infinity then says that nothing is known
         return joined, np.expm1((errors + 2 * worst + 8 * (b + 4) * UNIT).max(axis=0))
 
 
 def _logarithm(share: Array) -> Array:
-    """How far a form's logarithm moves where its root moves by at most this share."""
+    """Return how far a form's logarithm moves if its root moves by at most this share."""
     with np.errstate(divide="ignore"):
         return -2 * np.log1p(-np.minimum(share, 1.0))

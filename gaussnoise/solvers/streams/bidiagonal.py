@@ -1,6 +1,6 @@
 """Diagonals of resolvents of G Gᵀ and Gᵀ G for a lower bidiagonal G, in linear time.
 
-There is no subtraction in them.
+They are computed without subtractions.
 """
 
 import math
@@ -15,17 +15,17 @@ from ...errors import CovarianceError
 
 Array = NDArray[np.float64]
 
-_NUMBERS_AT_ONCE = 2**22  # in one array
+_NUMBERS_AT_ONCE = 2**22  # numbers in one array
 _WIDEST = 400.0  # powers of two between the numbers of a recursion
 
 
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
-    """The diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹``, node by node.
+    """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹``, node by node.
 
-    Pivots of the elimination from either end are ``s`` plus positive parts that follow
-    ``x ← s + a x/(c + x)``; where the eliminations meet, at tick t, the inverse is one over ``s``
-    plus both parts. Nothing is ever subtracted, so that every number has a small relative error
-    whatever the condition of G: see :func:`relative_error`.
+    Pivots of the elimination from either end are ``s`` plus positive parts that follow ``x ← s + a
+    x/(c + x)``; where the eliminations meet, at tick t, the inverse is one over ``s`` plus both
+    parts. Nothing is ever subtracted, so that every number has a small relative error for any
+    condition of G: see :func:`relative_error`.
 
     Args:
         diagonal: of G, shape (n,).
@@ -56,21 +56,21 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
 
 
 def relative_error(n: int) -> float:
-    """Bound on the relative error of every number of :func:`diagonals`.
+    """Return a bound on the relative error of every number of :func:`diagonals`.
 
-    G is given to three roundings an entry.
+    Entries of G are given up to three roundings each.
 
     Products and sums of positive numbers add their relative errors, and the map x ↦ a x/(c + x)
-    never enlarges one: at most 16 units a tick. Other entries of G, by a relative 3u each, are
-    ``D₁ G D₂`` with diagonal D within 6nu of one (Demmel & Kahan 1990), which moves each number by
-    at most four times that.
+    never enlarges one: at most 16 units per tick. Changing the entries of G by a relative 3u each
+    gives ``D₁ G D₂`` with diagonal D within 6nu of one (Demmel & Kahan 1990), which moves each
+    number by at most four times that.
     """
     return 64 * (n + 16) * UNIT
 
 
 def _steps_between(*numbers: Array) -> int:
-    """Steps of products of matrices with such entries that neither over- nor underflow."""
-    sizes = np.concatenate([np.ones(1), *numbers])  # a matrix has a one
+    """Return how many matrices with such entries can be multiplied without over- or underflow."""
+    sizes = np.concatenate([np.ones(1), *numbers])  # a matrix has an entry one
     sizes = np.log2(sizes[sizes > 0])
     width = float(sizes.max() - sizes.min())
     if not width <= _WIDEST:
@@ -81,8 +81,8 @@ def _steps_between(*numbers: Array) -> int:
 
 
 def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
-    """``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})`` with ``x_t = s + y_t``, for every
-    shift: shape (n, q).
+    """Return ``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})`` with ``x_t = s + y_t``, for
+    every shift: shape (n, q).
 
     Each step is a Möbius map of x with a nonnegative matrix, so that ticks can be taken in √n
     blocks at once: first the matrix of every block, then x at the beginning of each block, then x
@@ -114,7 +114,7 @@ def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
         if step == 0:
             divisor = np.concatenate(
                 [np.zeros((1, 1)), divisor[1:]]
-            )  # the start: y = a, whatever x
+            )  # at the start y = a, for any x
         y[step] = gain * (x / (divisor + x))
         x = s + y[step]
     return y.transpose(1, 0, 2).reshape(-1, q)[:n]

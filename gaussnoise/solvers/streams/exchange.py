@@ -1,11 +1,11 @@
-"""Column generation over what one person may do.
+"""Column generation over the possible contributions of one person.
 
-That is: patterns π with correlations Z_π of what is added at their ticks.
+These are patterns π with correlations Z_π of the vectors added at their ticks.
 
 Maximise ``F = tr((W^½ A Λ A' W^½)^½)``, Λ = Σ λ_a Z_a, over the weights λ of the atoms found so far
-and over w; then ask the semidefinite programmes of the patterns which atoms are missing, at X =
-A'N⁻¹A of that maximum; repeat. Atoms are matrices, so that no dimension of what is added is left
-out. F is a lower end all the time, N scaled an upper one.
+and over w; then find the missing atoms by the patterns' semidefinite programmes at X = A'N⁻¹A of
+that maximum; repeat. Atoms are matrices, so that all dimensions of the added vectors are covered. F
+is always a lower end, and N scaled an upper one.
 """
 
 import math
@@ -31,24 +31,24 @@ Indices = NDArray[np.intp]
 _ROUNDS = 40
 _INNER_STEPS = 60
 _FIRST_TOL = 3e-3
-_NEW_PER_TICK = 4  # atoms a round
+_NEW_PER_TICK = 4  # atoms per round
 _SHARE_OF_NEW = 0.1  # of the measure
 _NEGLIGIBLE = 1e-7  # of the largest weight
-_MOST_SOLVED = 2**14  # semidefinite programmes a round
+_MOST_SOLVED = 2**14  # semidefinite programmes per round
 
 
 @dataclass(frozen=True, eq=False)
 class Exchanged:
-    """What the rounds ended at: an ellipsoid not yet scaled, and the best proof.
+    """The result of the rounds: an ellipsoid not yet scaled, and the best proof.
 
     Attributes:
         factor: L, shape (n, n).
-        sets: shape (P, k), filled up with n.
+        sets: shape (P, k), padded with n.
         correlations: Z, shape (P, k, k).
         weights: λ, shape (P,).
         coordinate_weights: w, shape (n,), inside the dual ball.
         steps: evaluations of F.
-        interrupted: whether Ctrl-C ended it.
+        interrupted: whether Ctrl-C ended the rounds.
     """
 
     factor: Array
@@ -73,8 +73,8 @@ class _Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class _Atoms:
-    """F as a function of weights on atoms and shares on coordinates, as the interior-point search
-    wants it.
+    """F as a function of weights on atoms and shares on coordinates, in the form of the
+    interior-point search.
     """
 
     A: Array
@@ -92,7 +92,7 @@ class _Atoms:
 
     @cached_property
     def _places(self) -> Indices:
-        """Where the entries of atoms are in a flattened (n + 1, n + 1) matrix."""
+        """The places of the atoms' entries in a flattened (n + 1, n + 1) matrix."""
         n = len(self.A)
         return (self.sets[:, :, None] * (n + 1) + self.sets[:, None, :]).ravel()
 
@@ -100,14 +100,14 @@ class _Atoms:
         return shares**self.power if self.p > 2 else np.ones(len(shares))
 
     def moment(self, weights: Array) -> Array:
-        """Σ λ_a Z_a, shape (n, n)."""
+        """Return Σ λ_a Z_a, shape (n, n)."""
         n = len(self.A)
         entries = (weights[:, None, None] * self.Z).ravel()
         summed: Array = np.bincount(self._places, entries, (n + 1) ** 2).astype(np.float64)
         return summed.reshape(n + 1, n + 1)[:n, :n]
 
     def products(self, X: Array) -> Array:
-        """⟨Z_a, X⟩ for every atom, shape (P,)."""
+        """Return ⟨Z_a, X⟩ for every atom, shape (P,)."""
         return (blocks(X, self.sets) * self.Z).sum(axis=(1, 2))
 
     def at(self, weights: Array, shares: Array) -> _Evaluation:
@@ -194,7 +194,7 @@ def exchange_optimum(
     tol: float,
     report: Report | None = None,
 ) -> Exchanged:
-    """The rounds, from atoms that span and a factor to begin the upper end from."""
+    """Run the rounds, from atoms that span and a factor that gives a first upper end."""
     n = len(A)
     shares = np.full(n, 1 / n)
     sensitivity, *_ = _missing(who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0)
@@ -241,15 +241,15 @@ def exchange_optimum(
 def _missing(
     who: AbstractPatterns, coordinates: Array, beyond: float
 ) -> tuple[float, Indices, Array]:
-    """What one person does at most in these coordinates (r, n), and the atoms that do most, beyond
-    a value.
+    """Return the largest move of one person in these coordinates (r, n), and the atoms with the
+    largest moves beyond a value.
     """
     X = coordinates.T @ coordinates
     magnitudes = np.abs(X)
     if who.lists_few:
         sets = who.maximal()
         sums = set_sums(magnitudes, sets)
-        # Z_ij <= 1: sets below the best that is already certain cannot be hardest
+        # Z_ij <= 1: sets with sums below a value that is certain cannot be the hardest
         certain = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
         promising = np.flatnonzero(sums >= max(beyond, certain) * (1 - 1e-12))
         rest = promising[np.argsort(-sums[promising])]
@@ -275,5 +275,5 @@ def _missing(
 
 
 def _first(n: int, i: int) -> Array:
-    """A value so large that tick i is in the best set."""
+    """Return values for which tick i is in the best set."""
     return np.where(np.arange(n) == i, 1e9, 0.0)

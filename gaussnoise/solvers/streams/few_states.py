@@ -12,10 +12,10 @@ from .filters import Filter, filter_of, resolvent_traces
 
 Array = NDArray[np.float64]
 
-_SAMPLES, _GRID = 48, 400  # of the trace of a resolvent; of the spectrum that explains them
+_SAMPLES, _GRID = 48, 400  # of the trace of a resolvent; of the spectrum fitted to them
 _MOST_ROUNDS = 20
 _BEYOND = 5.0  # logarithm
-_LEVEL = 1e-5  # of the largest leverage above the mean one
+_LEVEL = 1e-5  # of the largest leverage above the mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +28,14 @@ class FewStates:
 
 
 def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int) -> FewStates:
-    """Noise ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹`` with few nodes.
+    """Return noise ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹`` with few nodes.
 
     Its error at unit sensitivity is about the least.
 
     For fixed λ and w, the mean leverage times the weighted variance is ``Σ r(μ) Σ 1/(μ r(μ))`` over
     the spectrum μ of ``W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``, with ``r(x) = Σ c_j/(x + s_j)``: a smooth function
     of the nodes. Then λ and w follow the leverages and variances of that noise, as in the
-    multiplicative algorithm for all noise, accelerated by Anderson's method. The best result is
+    multiplicative algorithm for general noise, accelerated by Anderson's method. The best result is
     kept.
 
     Args:
@@ -77,7 +77,7 @@ def _distribution(logarithms: Array) -> Array:
 
 
 def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[Array, Array]:
-    """Points and multiplicities that explain the traces of resolvents of
+    """Return points and multiplicities of a spectrum that reproduces the traces of resolvents of
     ``T' = W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``.
     """
     largest = float(
@@ -95,7 +95,7 @@ def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[
 
 
 def _best_nodes(spectrum: Array, counts: Array, nodes: int, start: Array | None) -> Array:
-    """Logarithms of c and s, shape (2q,), by quasi-Newton steps from ``start``."""
+    """Return logarithms of c and s, shape (2q,), by quasi-Newton steps from ``start``."""
 
     def value(x: Array) -> tuple[float, Array]:
         sizes, shifts = np.exp(x.reshape(2, -1))
@@ -111,7 +111,7 @@ def _best_nodes(spectrum: Array, counts: Array, nodes: int, start: Array | None)
     if start is None:
         shifts = np.geomspace(spectrum[0], spectrum[-1], nodes + 2)[1:-1]
         start = np.log(np.concatenate([np.sqrt(shifts), shifts]))
-    # what is beyond the spectrum acts like its ends; the overall size of c does not matter
+    # beyond the spectrum nodes act like those at its ends; the overall size of c does not matter
     ends = np.log(spectrum[0]) - _BEYOND, np.log(spectrum[-1]) + _BEYOND
     bounds = [(None, None)] * nodes + [ends] * nodes
     start = np.concatenate([start[:nodes] - start[:nodes].mean(), np.clip(start[nodes:], *ends)])

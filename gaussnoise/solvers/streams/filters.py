@@ -1,6 +1,6 @@
 """Noise of few states: sums of Markov chains in time.
 
-And the recursion with one fresh draw a tick that makes them.
+The module also has the recursion with one fresh draw per tick that makes them.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 class Filter:
     """Noise ``y = L z`` of the answers to a workload over time, in one pass.
 
-    z is independent standard normal.
+    Here z is independent standard normal.
 
     With states x (zero at first), ``y_t = Σ_j x_tj0 + r_t z_t`` and
     ``x_{t+1} = F_{t+1} (x_t + k_t z_t)``, where F puts ``Σ_m φ_jm x_tjm`` before the last b − 1
@@ -43,19 +43,19 @@ class Filter:
 
     @property
     def buffers(self) -> int:
-        """States and answers that are kept between ticks."""
+        """The number of states and answers that are kept between ticks."""
         _, q, b = self.steps.shape
         return q * b + b
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """All its numbers."""
+        """The arrays of all its numbers."""
         return self.bands, self.steps, self.gains, self.scales
 
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:
-        """The noise of tick t's contribution, and what is kept for the next tick.
+        """Return the noise of tick t's contribution, and the values kept for the next tick.
 
-        Kept are the states, then the last b answers.
+        The kept values are the states, then the last b answers.
         """
         _, q, b = self.steps.shape
         kept, answers = states[: q * b], states[q * b :]
@@ -77,13 +77,13 @@ class Filter:
         return noise, [*moved, answer, *answers[:-1]]
 
     def scaled(self, factor: float) -> "Filter":
-        """The same noise, times ``factor``."""
+        """Return the same noise, times ``factor``."""
         return replace(self, gains=factor * self.gains, scales=factor * self.scales)
 
     def strategy(self) -> Array:
-        """C, shape (n, n), lower triangular.
+        """Return C, shape (n, n), lower triangular.
 
-        It is the inverse of how the noise of contributions is made of z.
+        It is the inverse of the matrix that maps z to the noise of contributions.
         """
         n, q, b = self.steps.shape
         states, answers, mixing = np.zeros((q * b, n)), np.zeros((b, n)), np.zeros((n, n))
@@ -99,7 +99,7 @@ class Filter:
         return scipy.linalg.solve_triangular(mixing, np.eye(n), lower=True)
 
     def variances(self) -> Array:
-        """Of y, shape (n,)."""
+        """Return the variances of y, shape (n,)."""
         n, q, b = self.steps.shape
         seen = _seen(q, b)
         spread, variances = np.zeros((q * b, q * b)), np.zeros(n)
@@ -113,14 +113,14 @@ class Filter:
         return variances
 
     def squared_columns(self) -> Array:
-        """Upper bounds on the squared norms of the columns of C, shape (n,).
+        """Return upper bounds on the squared norms of the columns of C, shape (n,).
 
         They hold for exactly these stored numbers.
 
-        A unit contribution at tick t moves the states and the last b answers; a quadratic form P of
-        these, by a recursion backwards in time, is what z then shows of it. Every step adds to P a
-        diagonal that dominates the step's rounding, so that P stays above the exact form by
-        induction.
+        A unit contribution at tick t moves the states and the last b answers. A quadratic form P of
+        these, found by a recursion backwards in time, is the squared length of its effect on z.
+        Every step adds to P a diagonal that dominates the step's rounding, so that P stays above
+        the exact form by induction.
         """
         n, q, b = self.steps.shape
         size, dim = q * b, q * b + b
@@ -136,7 +136,7 @@ class Filter:
             shown /= self.scales[t]
             F = _transition(self.steps[t + 1]) if t + 1 < n else np.zeros((size, size))
             k = F @ self.gains[t].ravel()
-            # what rounds in k as well, before anything cancels
+            # includes the rounding of k, before anything cancels
             grown = np.abs(F) @ np.abs(self.gains[t]).ravel()
             move[:size] = np.outer(k, shown)
             move[:size, :size] += F
@@ -164,7 +164,7 @@ class Filter:
 def filter_of(
     bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array
 ) -> Filter:
-    """Noise of covariance ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹``.
+    """Return noise of covariance ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹``.
 
     Each term is a Markov chain of order b in time.
 
@@ -180,9 +180,7 @@ def filter_of(
     seen = _seen(q, b)
     newest = np.arange(0, q * b, b)
     gains, scales = np.zeros((n, q * b)), np.zeros(n)
-    spread = np.zeros(
-        (q * b, q * b)
-    )  # of the states, as far as the past does not tell them (Kalman)
+    spread = np.zeros((q * b, q * b))  # of the states, given the past (Kalman)
     for t in range(n):
         if t:
             F = _transition(steps[t])
@@ -196,9 +194,9 @@ def filter_of(
 
 
 def precision_bands(bands: Array, weights: Array) -> Array:
-    """The bands of ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n).
+    """Return the bands of ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n).
 
-    Entry (t, t − m) is in row m, column t; zeros where t < m.
+    Entry (t, t − m) is in row m, column t; it is zero where t < m.
     """
     b, n = len(bands) - 1, bands.shape[1]
     precision = np.zeros((b + 1, n))
@@ -211,15 +209,15 @@ def precision_bands(bands: Array, weights: Array) -> Array:
 def _chains(
     bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array
 ) -> tuple[Array, Array]:
-    """Steps (n, q, b) and variances of the fresh part (n, q) of the chains, by elimination from the
-    last tick.
+    """Return steps (n, q, b) of the chains and variances (n, q) of their fresh parts, by
+    elimination from the last tick.
     """
     b, n = len(bands) - 1, bands.shape[1]
     precision = precision_bands(bands, weights)
     steps, fresh = np.zeros((n, len(shifts), b)), np.zeros((n, len(shifts)))
     owed = np.zeros(
         (b + 1, b + 1, len(shifts))
-    )  # [i, m] is what later ticks take from entry (t − i, t − i − m)
+    )  # [i, m] is what later ticks subtract from entry (t − i, t − i − m)
     for t in reversed(range(n)):
         pivot = precision[0, t] + shifts * coordinate_weights[t] - owed[0, 0]
         below = [
@@ -236,7 +234,7 @@ def _chains(
 
 
 def _transition(steps: Array) -> Array:
-    """F of one tick, shape (q b, q b), from φ, shape (q, b)."""
+    """Return F of one tick, shape (q b, q b), from φ, shape (q, b)."""
     q, b = steps.shape
     F = np.zeros((q, b, q, b))
     chain, last = np.arange(q), np.arange(b - 1)
@@ -246,14 +244,14 @@ def _transition(steps: Array) -> Array:
 
 
 def _seen(q: int, b: int) -> Array:
-    """One at the newest value of every chain."""
+    """Return a vector of ones at the newest value of every chain."""
     return np.tile(np.eye(b)[0], q)
 
 
 def resolvent_traces(
     bands: Array, weights: Array, coordinate_weights: Array, shifts: Array
 ) -> Array:
-    """``tr (W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½ + s)⁻¹`` for every shift s, shape (q,)."""
+    """Return ``tr (W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½ + s)⁻¹`` for every shift s, shape (q,)."""
     steps, fresh = _chains(bands, weights, coordinate_weights, np.ones(len(shifts)), shifts)
     n, q, b = steps.shape
     traces, spread = (

@@ -1,4 +1,4 @@
-"""A rational function in place of the inverse square root, with a proven error over an interval."""
+"""A rational approximation of the inverse square root, with a proven error over an interval."""
 
 import math
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from domains.floats import UNIT
 Array = NDArray[np.float64]
 
 _STEP = 1e-3  # of the grid in log x on which the error is bounded
-_PER_DECADE = 2.2  # nodes that each factor of ten of the interval costs for twelve digits, and some
+_PER_DECADE = 2.2  # nodes per factor of ten of the interval for twelve digits, with some to spare
 _BATCH = 2**13
-_TERMS = 8  # of theta functions whose nome is at most e^-π
+_TERMS = 8  # terms of theta functions whose nome is at most e^-π
 
 
 @dataclass(frozen=True, eq=False)
 class InverseRoot:
-    """``x^-1/2 ≈ r(x) = Σ_j c_j/(x + s_j)`` on [low, high], all c and s positive.
+    """An approximation ``x^-1/2 ≈ r(x) = Σ_j c_j/(x + s_j)`` on [low, high], all c and s positive.
 
     Attributes:
         sizes: c, shape (q,).
@@ -33,7 +33,7 @@ class InverseRoot:
 
 
 def inverse_root(low: float, high: float) -> InverseRoot:
-    """Nodes on an interval of positive numbers.
+    """Return nodes for an interval of positive numbers.
 
     Their error is bounded for the numbers as they are stored.
 
@@ -44,9 +44,9 @@ def inverse_root(low: float, high: float) -> InverseRoot:
     q = 2 * math.ceil(4 - _PER_DECADE / 2 * math.log10(ratio))
     u = (
         np.arange(q // 2) + 0.5
-    ) / q  # of the quarter period; the other half of the nodes mirrors this one
+    ) / q  # of the quarter period; the other half of the nodes is the mirror image
     tangent, weight = _elliptic(u, ratio)
-    # sc(K' − u) = 1/(k sc(u)), and cn dn there is 1/(k sc(u)²) times that at u
+    # since sc(K' − u) = 1/(k sc(u)), and cn dn there is 1/(k sc(u)²) times that at u
     shifts = low * np.concatenate([tangent**2, 1 / (ratio * tangent[::-1] ** 2)])
     weights = np.concatenate([weight, (weight / (math.sqrt(ratio) * tangent**2))[::-1]])
     sizes = 2 * float(scipy.special.ellipkm1(ratio)) * math.sqrt(low) / (math.pi * q) * weights
@@ -54,10 +54,10 @@ def inverse_root(low: float, high: float) -> InverseRoot:
 
 
 def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
-    """``sc(u K')`` and ``dc(u K') nc(u K')`` for the modulus ``(1 − ratio)^½``, u in (0, 1/2).
+    """Return ``sc(u K')`` and ``dc(u K') nc(u K')`` for the modulus ``(1 − ratio)^½``, u < 1/2.
 
-    By theta functions of imaginary argument and the nome of ``ratio``, which converge at once;
-    libraries ask for ``1 − ratio``, which rounds small ratios away.
+    It uses theta functions of imaginary argument and the nome of ``ratio``, which converge at once;
+    library functions take ``1 − ratio``, which rounds small ratios away.
     """
     periods = float(scipy.special.ellipkm1(ratio)) / float(scipy.special.ellipk(ratio))
     nome, v = math.exp(-math.pi * periods), math.pi / 2 * periods * u
@@ -75,12 +75,12 @@ def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
 
 
 def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
-    """Upper bound on ``|1 − √x r(x)|`` over [low, high].
+    """Return an upper bound on ``|1 − √x r(x)|`` over [low, high].
 
     In ``y = log x``, each term t is ``c/(2√s) · sech((y − log s)/2)``. With ``ξ = x/(x + s)``, its
-    first derivative is ``t (1/2 − ξ)``, its second ``t (1/4 − 2ξ + 2ξ²)``, and its third at most
-    0.22 t in size, so that the third one of the sum g is at most 0.22 g: between points of a grid,
-    Taylor's series from the nearer one bounds g.
+    first derivative is ``t (1/2 − ξ)``, its second ``t (1/4 − 2ξ + 2ξ²)``, and its third is at most
+    0.22 t in size. So the third derivative of the sum g is at most 0.22 g, and between points of a
+    grid Taylor's series from the nearer one bounds g.
     """
     count = math.ceil(math.log(high / low) / _STEP) + 1
     logarithms = np.linspace(math.log(low), math.log(high), count)
@@ -91,8 +91,8 @@ def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
         terms = sizes * shares / np.sqrt(x)
         slope = np.abs((terms * (0.5 - shares)).sum(axis=1))
         bend = np.abs((terms * (0.25 - 2 * shares * (1 - shares))).sum(axis=1))
-        # a whole step, where half of one would do: the grid's ends may miss the interval's by
-        # rounding
+        # a whole step is used where half of one is enough: rounding may move the grid's ends off
+        # those of the interval
         off = np.abs(1 - terms.sum(axis=1)) + slope * _STEP + bend * _STEP**2 / 2
         worst = max(worst, float(off.max()))
     rounding = 64 * (len(sizes) + 64) * UNIT

@@ -9,24 +9,24 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _NEAR = 0.65  # power of the shorter length: how far the ends reach
-_STEEP = 4.0  # how fast what belongs to an end fades
+_STEEP = 4.0  # how fast the effect of an end fades
 
 
 def is_same_everywhere(bands: Array) -> bool:
-    """Whether the coefficients of A⁻¹ are those of any shorter stream too."""
+    """Return whether the coefficients of A⁻¹ are those of any shorter stream too."""
     return all((band[m:] == band[m]).all() for m, band in enumerate(bands))
 
 
 def stretched(weights: Array, n: int) -> Array:
-    """Logarithms of weights for n ticks, the largest of them zero.
+    """Return logarithms of weights for n ticks, the largest of them zero.
 
-    In the middle, weights follow the share of the stream that is over; near both ends, the number
-    of ticks to the end. In between they are close to a power of this number, so that the parts
-    differ by a factor only.
+    In the middle, weights depend on the share of the stream that is over; near both ends, on the
+    number of ticks to the end. In between they are close to a power of this number, so that the
+    parts differ by a factor only.
 
     Args:
-        weights: of fewer ticks, shape (m,), positive.
-        n: ticks, more than m.
+        weights: optimal weights of fewer ticks, shape (m,), positive.
+        n: number of ticks, more than m.
     """
     logarithms, m = np.log(weights), len(weights)
     middle = np.interp((np.arange(n) + 0.5) * m / n - 0.5, np.arange(m), logarithms)

@@ -27,20 +27,20 @@ Report = Callable[[int, float, float], None]
 _SLACK = 1e-3  # of the ends of the spectrum
 _GUESSED = 0.25  # of the reciprocal of the inverse's squared norm: below the least eigenvalue
 _GUESSES = 8
-_SIGNS = 8  # vectors that the norm is guessed by
-_BARRIER = 0.3  # of the tolerance: how much wider the bracket is for it, at most
-_DECREASE = 1e-3  # of the lower end, at which a step is taken back
-_SHORTER = 4  # times, the stream that gives the first weights of another
-_SHORTEST = 250  # ticks of such a stream
+_SIGNS = 8  # number of vectors that estimate the norm
+_BARRIER = 0.3  # of the tolerance: by how much the barrier may widen the bracket
+_DECREASE = 1e-3  # of the lower end: after a larger decrease a step is taken back
+_SHORTER = 4  # ratio of lengths to the shorter stream that gives the first weights
+_SHORTEST = 250  # least number of ticks of such a stream
 _STEPS_OF_SHORTER = 100  # at most
 _PATIENCE = 300  # steps without a narrower bracket
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What λ and w are worth.
+    """The value of λ and w.
 
-    With N the inverse root that belongs to them, rounding and rational error included.
+    N is the inverse root that belongs to them; all bounds include rounding and the rational error.
 
     Attributes:
         leverages: upper bounds on ``a_i' N⁻¹ a_i``, shape (n,).
@@ -55,14 +55,14 @@ class Evaluation:
     root: InverseRoot
 
     def upper(self, p: float) -> float:
-        """``‖sd‖_p`` of N, scaled to cover all columns of A."""
+        """Return ``‖sd‖_p`` of N, scaled to cover all columns of A."""
         return float(np.sqrt(self.leverages.max()) * norm(np.sqrt(self.variances), p))
 
 
 def evaluate(
     bands: Array, weights: Array, coordinate_weights: Array, *, widened: float = 1.0
 ) -> Evaluation:
-    """What shares of columns and of answers are worth, by ``G = Λ^-½ A⁻¹ W^-½``.
+    """Evaluate shares of columns and of answers, by ``G = Λ^-½ A⁻¹ W^-½``.
 
     Leverages are ``diag (G Gᵀ)^-½ / λ``, variances ``diag (Gᵀ G)^-½ / w``.
 
@@ -70,17 +70,17 @@ def evaluate(
         bands: of A⁻¹, shape (b + 1, n), b at least 1 and at most half of n.
         weights: λ, shape (n,), positive.
         coordinate_weights: w, shape (n,), positive.
-        widened: by how much the interval of the rational function is longer at either end: other
-            nodes.
+        widened: factor by which the interval of the rational function is longer at either end,
+            which gives other nodes.
 
     Raises:
-        CovarianceError: weights of too different sizes, or a spectrum that rounding hides.
+        CovarianceError: sizes of weights differ too much, or rounding hides the spectrum.
     """
     G = np.zeros_like(bands)
     for m, band in enumerate(bands):
         lengths = weights[m:] * coordinate_weights[: len(weights) - m]
         G[m, m:] = np.abs(band[m:]) / np.sqrt(lengths)
-    # a power of two, so that nothing rounds
+    # a power of two, so that nothing is rounded
     scale = float(np.ldexp(1.0, -int(np.frexp(G.max(axis=1).sum())[1])))
     G *= scale
     if len(bands) == 2:
@@ -99,12 +99,12 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Of resolvents: their diagonals from above, and the trace from below.
+    """Sums over resolvents: upper bounds on their diagonals, and a lower bound on the trace.
 
     Attributes:
-        rows: of G Gᵀ, shape (n,).
-        columns: of Gᵀ G, shape (n,).
-        trace: of either.
+        rows: diagonal for G Gᵀ, shape (n,).
+        columns: diagonal for Gᵀ G, shape (n,).
+        trace: trace of either.
         least: lower bound on the eigenvalues of G Gᵀ, from the resolvents' traces.
     """
 
@@ -128,8 +128,8 @@ def _summed(root: InverseRoot, resolvents: Iterator[tuple[int, Array, Array, flo
 
 
 def _largest(G: Array) -> float:
-    """Upper bound on the eigenvalues of G Gᵀ, from the sizes of entries: the largest row sum times
-    the largest column sum.
+    """Return an upper bound on the eigenvalues of G Gᵀ, from the sizes of entries: the largest row
+    sum times the largest column sum.
     """
     columns = G[0].copy()
     for m in range(1, len(G)):
@@ -138,7 +138,7 @@ def _largest(G: Array) -> float:
 
 
 def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
-    """One subdiagonal: relative errors of roundings whatever the condition."""
+    """Return the sums for one subdiagonal, with relative rounding errors for any condition."""
     diagonal, below = G
     error = bidiagonal.relative_error(len(diagonal))
     _, trace, _ = next(bidiagonal.diagonals(diagonal, below, np.zeros(1)))
@@ -151,7 +151,7 @@ def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
 def _by_rotations(
     bands: Array, row_weights: Array, column_weights: Array, G: Array, widened: float
 ) -> tuple[InverseRoot, _Sums]:
-    """Several subdiagonals: the least eigenvalue is guessed, and proven by the resolvents."""
+    """Return the sums for several subdiagonals: the least eigenvalue is guessed, then proven."""
     high = _largest(G)
     low = min(_GUESSED / _squared_norm(bands, row_weights, column_weights), high)
     for _ in range(_GUESSES):
@@ -168,13 +168,13 @@ def _by_rotations(
 
 
 def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> float:
-    """About the sum of squares of the inverse of G, by a few vectors of signs."""
+    """Estimate the sum of squares of the inverse of G, by a few vectors of signs."""
     n = len(row_weights)
-    below = np.zeros_like(bands)  # by columns, as LAPACK wants it
+    below = np.zeros_like(bands)  # stored by columns, as LAPACK wants it
     for m, band in enumerate(bands):
         below[m, : n - m] = band[m:]
     turns = np.arange(1.0, n + 1)[:, None] ** 2 * np.sqrt(np.arange(2.0, 2 + _SIGNS))
-    signs = np.where(turns % 1 < 0.5, 1.0, -1.0)  # like random ones, and the same everywhere
+    signs = np.where(turns % 1 < 0.5, 1.0, -1.0)  # like random signs, but the same on every machine
     x = scipy.linalg.solve_banded((len(bands) - 1, 0), below, np.sqrt(row_weights)[:, None] * signs)
     norm = float((column_weights[:, None] * x**2).sum()) / _SIGNS
     if not 0 < norm < math.inf:
@@ -184,7 +184,7 @@ def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> fl
 
 @dataclass(frozen=True, eq=False)
 class StreamOptimum:
-    """Weights of contributions and of answers, and what they are worth."""
+    """Weights of contributions and of answers, and their evaluation."""
 
     weights: Array
     coordinate_weights: Array
@@ -195,27 +195,27 @@ class StreamOptimum:
 
     @property
     def upper(self) -> float:
-        """Upper end of the bracket."""
+        """The upper end of the bracket."""
         return self.evaluation.upper(self.p)
 
     @property
     def gap(self) -> float:
-        """Upper end over lower end, less one."""
+        """The ratio of upper to lower end, minus one."""
         return self.upper / self.evaluation.lower - 1
 
 
 def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> StreamOptimum:
-    """The multiplicative fixed point ``λ_i ∝ λ_i z_i``, ``ω_t ∝ ω_t u_t``.
+    """Return the multiplicative fixed point ``λ_i ∝ λ_i z_i``, ``ω_t ∝ ω_t u_t``.
 
     It is accelerated by Anderson's method.
 
-    A barrier, ``τ/n`` more for every share ``λ_i z_i`` of a total of one, keeps weights from
+    A barrier, which adds ``τ/n`` to every share ``λ_i z_i`` of a total of one, keeps weights from
     vanishing: at its fixed point ``z_i = 1 + τ − τ/(n λ_i)``, so that the bracket is at most a
     factor ``1 + τ`` wide. The best bracket is kept. Where A⁻¹ has the same coefficients at every
-    tick, the first weights are stretched optimal ones of a quarter of the ticks; else they are
-    even.
+    tick, the first weights are the stretched optimal ones of a quarter of the ticks; otherwise they
+    are even.
 
-    Source: fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
+    Source: the fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
     acceleration in logarithms. The barrier is our own.
     """
     point = _first_point(bands, p, tol)
@@ -223,7 +223,7 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
 
 
 def _first_point(bands: Array, p: float, tol: float) -> Array:
-    """Logarithms of λ, and for p > 2 of ω."""
+    """Return logarithms of λ, and for p > 2 of ω."""
     parts, n = 1 if p == 2 else 2, bands.shape[1]
     lengths = [n]
     while lengths[0] >= _SHORTER * _SHORTEST and is_same_everywhere(bands):
@@ -243,16 +243,16 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
 
 
 def _to_nobody(steps: int, lower: float, upper: float) -> None:
-    """What a shorter stream brackets is not what was asked for."""
+    """Report nothing: a shorter stream's bracket is not the requested one."""
 
 
 def _improved(
     bands: Array, p: float, point: Array, *, tol: float, most: int, report: Report
 ) -> StreamOptimum:
-    """From this point on; see :func:`stream_optimum`."""
+    """Iterate from this point on; see :func:`stream_optimum`."""
     n = bands.shape[1]
     power = dual_power(p)
-    trail: list[tuple[Array, Array]] = []  # points, and where the fixed point's map would move them
+    trail: list[tuple[Array, Array]] = []  # points, and the moves of the fixed point's map there
     highest = 0.0
     best: StreamOptimum | None = None
     steps, narrowed = 0, 0
@@ -269,7 +269,7 @@ def _improved(
             if best.gap <= tol:
                 break
             if now.lower < highest * (1 - _DECREASE) and len(trail) > 1:
-                # a leap too far: the plain step from where it began
+                # the step was too long: take the plain step from where it began
                 trail = trail[-1:]
                 point = trail[0][0] + trail[0][1]
                 continue
@@ -283,7 +283,7 @@ def _improved(
             ]
             trail = [*trail[1 - MEMORY :], (np.log(np.concatenate(shares)), np.concatenate(moves))]
             point = accelerated(trail, np.sqrt(np.concatenate(shares)))
-            # not so low that a weight could not come back
+            # not so low that a weight could not grow again
             least = math.log(_BARRIER * tol / n) - LONGEST
             point = np.concatenate(
                 [np.maximum(part - part.max(), least) for part in point.reshape(-1, n)]
@@ -298,12 +298,12 @@ def _improved(
 
 
 def _probability(logarithms: Array) -> Array:
-    """With these logarithms, up to a constant."""
+    """Return the probabilities with these logarithms, up to a constant."""
     shares = np.exp(logarithms - logarithms.max())
     return shares / shares.sum()
 
 
 def _move(shares: Array, loads: Array, barrier: float) -> Array:
-    """Where the fixed point's map moves the logarithms of shares."""
+    """Return the move of shares' logarithms by the fixed point's map."""
     loads = loads / (shares @ loads)
     return np.log((loads + barrier / (len(shares) * shares)) / (1 + barrier))

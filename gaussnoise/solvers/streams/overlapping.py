@@ -1,6 +1,6 @@
 """The best noise where one person's sets of ticks overlap.
 
-A barrier method on X = A'M⁻¹A, all sets listed.
+It is a barrier method on X = A'M⁻¹A, with all sets listed.
 
 Minimise ``‖diag(A X⁻¹ A')‖_{p/2}`` over X ≻ 0 with, for every set π, y_π >= 0, Σ y_π = 1 and X_ππ ⪯
 diag(y_π). On the path of ``τ · error − Σ log det S_π``, S_π = diag(y_π) − X_ππ, the inverses S_π⁻¹
@@ -8,8 +8,8 @@ have constant diagonals ν_π, and are ν_π Z_π with Z_π the dual correlation
 weights. The norm is smoothed by a barrier of its own: ``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j``, a =
 1 − 2/p, Σ ω = 1.
 
-Newton's method with the y_π eliminated set by set (Boyd & Vandenberghe 2004, Sections 10.4 and
-11.3).
+It uses Newton's method with the y_π eliminated set by set (Boyd & Vandenberghe 2004, Sections 10.4
+and 11.3).
 """
 
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ _INNER_STEPS = 60
 
 @dataclass(frozen=True, eq=False)
 class Overlapping:
-    """What the path ended at.
+    """The result at the end of the path.
 
     Attributes:
         factor: L, shape (n, n), not yet scaled to unit sensitivity.
@@ -59,7 +59,7 @@ class Overlapping:
 
 
 def affordable(n: int, count: int, k: int) -> bool:
-    """Whether this many sets of k ticks are solved in seconds."""
+    """Return whether this many sets of k ticks are solved in seconds."""
     return n <= MOST_TICKS and count * (k * (k + 1) // 2) ** 2 <= MOST_ENTRIES
 
 
@@ -75,14 +75,14 @@ class _Pairs:
         self.place[self.i, self.j] = self.place[self.j, self.i] = np.arange(len(self.i))
 
     def coordinates(self, G: Array) -> Array:
-        """Inner products with the basis of symmetric matrices G (…, n, n)."""
+        """Return inner products of G (…, n, n) with the basis of symmetric matrices."""
         return 2 * self.half * G[..., self.i, self.j]
 
     def matrix(self, x: Array) -> Array:
         return x[..., self.place]
 
     def product(self, Q: Array, R: Array) -> Array:
-        """``tr(E Q E' R)`` for all pairs of the basis, (…, m, m)."""
+        """Return ``tr(E Q E' R)`` for all pairs of the basis, (…, m, m)."""
         i, j = self.i, self.j
         out = Q[..., j[:, None], i] * R[..., i[:, None], j]
         out += Q[..., j[:, None], j] * R[..., i[:, None], i]
@@ -113,11 +113,11 @@ class _Path:
         self.outer, self.own = _Pairs(self.n), _Pairs(k)
         padded = np.full((self.n + 1, self.n + 1), len(self.outer.i), dtype=np.intp)
         padded[: self.n, : self.n] = self.outer.place
-        # where each set's pairs are among all pairs; behind the last, for filled-up places
+        # the places of each set's pairs among all pairs; padded places are behind the last
         self.places = padded[sets[:, self.own.i], sets[:, self.own.j]]
 
     def at(self, X: Array, y: Array, tau: float, shares: Array) -> _Point | None:
-        """None outside of the barrier's domain."""
+        """Return the point, or None outside of the barrier's domain."""
         k = self.sets.shape[1]
         padded = np.zeros((self.n + 1, self.n + 1))
         padded[: self.n, : self.n] = X
@@ -148,7 +148,7 @@ class _Path:
         )
 
     def _shares(self, u: Array, eps: float, shares: Array) -> Array:
-        """Maximises ``Σ u ω^a + eps Σ log ω``, Σ ω = 1, by Newton's method from ``shares``."""
+        """Maximise ``Σ u ω^a + eps Σ log ω``, Σ ω = 1, by Newton's method from ``shares``."""
         a = self.a
         for _ in range(_INNER_STEPS):
             slope = a * u * shares**a
@@ -165,7 +165,7 @@ class _Path:
         return shares
 
     def newton(self, now: _Point, tau: float) -> tuple[Array, Array, float]:
-        """The step in X and y, and the squared Newton decrement."""
+        """Return the step in X and y, and the squared Newton decrement."""
         A, m, own = self.A, len(self.outer.i), self.own
         P, k = self.sets.shape
         w = now.shares**self.a if self.p > 2 else np.ones(self.n)
@@ -174,12 +174,12 @@ class _Path:
         H = 2 * tau * self.outer.product(now.inverse, price)
         B = now.blocks
         squared = np.square(B)
-        # dy by dX: diag(B dX B), shape (P, k, q)
+        # derivative of y by X: diag(B dX B), shape (P, k, q)
         G = 2 * own.half * B[:, :, own.i] * B[:, :, own.j]
         solved = np.linalg.solve(squared, np.concatenate([G, np.ones((P, k, 1))], axis=2))
         by_pair, by_one = solved[:, :, :-1], solved[:, :, -1]
         total = by_one.sum(axis=1)
-        # without what would change Σ y
+        # without the part that would change Σ y
         kept = by_pair - by_one[:, :, None] * (by_pair.sum(axis=1) / total[:, None])[:, None, :]
         local = own.product(B, B) - G.transpose(0, 2, 1) @ kept
         flat = self.places[:, :, None] * (m + 1) + self.places[:, None, :]
@@ -201,8 +201,8 @@ class _Path:
         return self.outer.matrix(x), dy, rising
 
     def _solved(self, H: Array, right: Array, now: _Point, tau: float, R: Array, w: Array) -> Array:
-        """The step in X, beside that of the shares, which eliminated would spoil the condition of
-        the system.
+        """Return the step in X; the shares stay in the system, since eliminating them would spoil
+        its condition.
         """
         if self.p == 2:
             return scipy.linalg.cho_solve(
@@ -217,7 +217,7 @@ class _Path:
         slope = self.a * now.variances * w
         wide[np.arange(m, m + n), np.arange(m, m + n)] = -tau * (1 - self.a) * slope - 1
         wide[-1, m:-1] = wide[m:-1, -1] = -tau * now.shares
-        # rows evened out by the diagonal
+        # the diagonal evens out the rows
         sizes = np.append(1 / np.sqrt(np.abs(wide.diagonal()[:-1])), 1 / tau)
         wide *= sizes[:, None] * sizes
         padded = np.concatenate([right, np.zeros(n + 1)])
@@ -228,7 +228,7 @@ class _Path:
 def overlapping_optimum(
     A: Array, sets: Indices, p: float, *, tol: float, max_steps: int, report: Report | None = None
 ) -> Overlapping:
-    """The path from X = I/(2k) on; ``sets`` (P, k) are filled up with n and cover every tick."""
+    """Follow the path from X = I/(2k); ``sets`` (P, k) are padded with n and cover every tick."""
     path = _Path(A, sets, p)
     n, (P, k) = len(A), sets.shape
     shares = np.full(n, 1 / n)
@@ -265,7 +265,7 @@ def overlapping_optimum(
                 report(steps, lower, lower * (1 + best.gap))
             if best.gap <= tol or tau * now.error > _SHARPEST * (P * k + n) / tol:
                 break
-            # sharp enough: what is left of the gap is how far from the path the point is
+            # sharp enough: the rest of the gap is the point's distance from the path
             if tau * now.error > (P * k + n) / tol and rising > _NEAR:
                 continue
             tau *= _SHARPER
@@ -280,10 +280,10 @@ def overlapping_optimum(
 
 
 def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[Overlapping, float]:
-    """The bracket at a centered point, and its lower end."""
+    """Return the bracket at a centered point, and its lower end."""
     k = sets.shape[1]
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
-    # of filled-up ticks nothing is asked
+    # padded ticks have no conditions
     real = sets < len(A)
     masses = (diagonal * real).sum(axis=1) / real.sum(axis=1)
     weights = masses / masses.sum()

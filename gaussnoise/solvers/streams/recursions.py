@@ -1,4 +1,4 @@
-"""Strategies of few states whose every coefficient may change from tick to tick.
+"""Strategies of few states, in which every coefficient may change from tick to tick.
 
 They have a diagonal, and a sum of fading products below it.
 """
@@ -21,9 +21,9 @@ class Recursion:
     """The strategy C with ``C_tt = d_t`` and, for s < t, ``C_ts = Σ_j u_tj v_sj θ_j^{t−s−1}``.
 
     Noise for contributions is ``y = C⁻¹ z``, z independent standard normal, in one pass: with
-    states x (zero at first), ``y_t = (z_t − Σ_j u_tj x_tj) / d_t`` and
-    ``x_{t+1,j} = θ_j x_tj + v_tj y_t``. Toeplitz matrices of this kind, with u, v and d the same at
-    every tick, are the buffered ones of Dvijotham et al. (2024).
+    states x (zero at first), ``y_t = (z_t − Σ_j u_tj x_tj) / d_t`` and ``x_{t+1,j} = θ_j x_tj +
+    v_tj y_t``. Toeplitz matrices of this kind, with the same u, v and d at every tick, are the
+    buffered ones of Dvijotham et al. (2024).
 
     Attributes:
         workload: A.
@@ -49,30 +49,30 @@ class Recursion:
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """All its numbers."""
+        """The arrays of all its numbers."""
         return self.workload.bands, self.diagonal, self.shown, self.kept, self.fading
 
     def scaled(self, factor: float) -> "Recursion":
-        """The same noise, times ``factor``."""
+        """Return the same noise, times ``factor``."""
         return replace(self, diagonal=self.diagonal / factor, shown=self.shown / factor)
 
     def strategy(self) -> Array:
-        """C, shape (n, n), lower triangular."""
+        """Return C, shape (n, n), lower triangular."""
         return np.diag(self.diagonal) + _below(self.shown, self.kept, self.fading)
 
     def rounding(self) -> float:
-        """How far the columns of :meth:`strategy` are from those of the stored numbers, at most."""
+        """Return a bound on the rounding of the columns of :meth:`strategy`."""
         sizes = np.diag(self.diagonal) + _below(np.abs(self.shown), np.abs(self.kept), self.fading)
         lost = 8 * (self.buffers + 4) * UNIT  # quotients, a power, two products, and sums
         return lost * float(np.sqrt(np.square(sizes).sum(axis=0).max()))
 
     def variances(self) -> Array:
-        """Of the noise of the answers, shape (n,)."""
+        """Return the variances of the answers' noise, shape (n,)."""
         mixing = scipy.linalg.solve_triangular(self.strategy(), np.eye(self.ticks), lower=True)
         return np.square(self.workload.apply(mixing)).sum(axis=1)
 
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:
-        """The noise of tick t's contribution, and the states of the next tick."""
+        """Return the noise of tick t's contribution, and the states of the next tick."""
         noise = float(1 / self.diagonal[t]) * normal
         for share, state in zip((self.shown[t] / self.diagonal[t]).tolist(), states, strict=True):
             noise = noise - share * state

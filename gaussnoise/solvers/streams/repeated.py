@@ -1,4 +1,4 @@
-"""The strategy of few states of about the least error for people who take part more than once."""
+"""The strategy of few states with about the least error for people who take part repeatedly."""
 
 import numpy as np
 import scipy
@@ -12,23 +12,23 @@ from .recursions import Recursion
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# powers in place of maxima, what rounds off |x| at zero, and quasi-Newton steps
+# powers that replace maxima, and the smoothing of |x| at zero; quasi-Newton steps
 _STAGES = ((8, 1e-3), (32, 3e-4), (128, 1e-4), (512, 3e-5), (2048, 3e-6))
 _STEPS, _MEMORY = 300, 40
-_TOO_FAR = 1e3  # in place of a logarithm that overflowed
+_TOO_FAR = 1e3  # instead of a logarithm that overflowed
 _LEAST = 1e-3  # of a coefficient to start from
 
 
 def repeated_recursion(workload: StreamWorkload, sets: Indices, p: float, states: int) -> Recursion:
-    """Minimises ``‖sd‖_p² · max_π Σ_{i,j∈π} |X_ij|``, X = CᵀC, over C of few states.
+    """Minimise ``‖sd‖_p² · max_π Σ_{i,j∈π} |X_ij|``, X = CᵀC, over C of few states.
 
-    The second factor is at least what people who add vectors no longer than one can do. Maxima are
-    power means of growing powers; quasi-Newton steps on all 2qn + n + q coefficients, from the
-    square root of running totals, faded.
+    The second factor is at least the move of people who add vectors no longer than one. Maxima are
+    replaced by power means of growing powers. Quasi-Newton steps change all 2qn + n + q
+    coefficients, starting from the square root of running totals, with fading.
 
     Args:
         workload: A.
-        sets: ticks of one person, shape (P, k), filled up with n.
+        sets: ticks of one person, shape (P, k), padded with n.
         p: norm of the error, in [2, ∞].
         states: q.
     """
@@ -43,7 +43,7 @@ def repeated_recursion(workload: StreamWorkload, sets: Indices, p: float, states
             x = scipy.optimize.minimize(
                 _value, x, args=given, jac=True, method="L-BFGS-B", options=options
             ).x
-            # each stage is compared at the sharpest one's blur
+            # each stage is compared at the sharpest stage's smoothing
             value = _value(x, A, sets, p, states, *_STAGES[-1])[0]
             if value < least:
                 best, least = x, value
@@ -68,7 +68,7 @@ def _coefficients(x: Array, n: int, q: int) -> tuple[Array, Array, Array, Array]
 def _value(
     x: Array, A: Array, sets: Indices, p: float, q: int, power: int, blur: float
 ) -> tuple[float, Array]:
-    """The logarithm of the objective, and its derivatives."""
+    """Return the logarithm of the objective, and its derivatives."""
     n = len(A)
     d, u, v, fading = _coefficients(x, n, q)
     lags = np.maximum(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0)
@@ -104,7 +104,7 @@ def _value(
 
 
 def _mean_power(values: Array, power: float, count: float) -> tuple[float, Array]:
-    """``log (Σ values^power / count)^{1/power}``, and its derivatives."""
+    """Return ``log (Σ values^power / count)^{1/power}``, and its derivatives."""
     largest = values.max()
     raised = (values / largest) ** power
     total = raised.sum()

@@ -1,16 +1,16 @@
 """The best noise among those under which a person's ticks do not meet.
 
-X = A'M⁻¹A is zero between any two of them.
+That is, X = A'M⁻¹A is zero between any two of them.
 
-For disjoint patterns this loses nothing. If X_ππ ⪯ diag(y_π) for every π, then
-``X' = X + ⊕(diag(y_π) − X_ππ) ⪰ X`` has the same sensitivity bound, and M' = A X'⁻¹ A' ⪯ M no
-larger variance in any coordinate, hence no larger ‖sd(M)‖_p for any p. Where patterns overlap it is
-a restriction, whose optimum is an upper end.
+For disjoint patterns this restriction loses nothing. If X_ππ ⪯ diag(y_π) for every π, then ``X' = X
++ ⊕(diag(y_π) − X_ππ) ⪰ X`` has the same sensitivity bound, and M' = A X'⁻¹ A' ⪯ M has no larger
+variance in any coordinate, hence no larger ‖sd(M)‖_p for any p. Where patterns overlap it is a
+restriction, whose optimum is an upper end.
 
-Its dual: maximise ``F = tr((W^½ A Λ A' W^½)^½)`` over w and over Λ ⪰ 0 with ``diag Λ = Σ p_π 1_π``,
-zero between ticks that never meet, free where two meet. F's derivative is infinite where Λ or W is
-singular: no barrier is needed for Λ ⪰ 0. Newton's method; systems by conjugate gradients on
-products with the Hessian, a few n × n products each.
+The dual problem: maximise ``F = tr((W^½ A Λ A' W^½)^½)`` over w and over Λ ⪰ 0 with ``diag Λ = Σ
+p_π 1_π``, zero between ticks that never meet, free where two meet. The derivative of F is infinite
+where Λ or W is singular, so no barrier is needed for Λ ⪰ 0. It is solved by Newton's method, with
+conjugate gradients on products with the Hessian, of a few n × n products each.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ Indices = NDArray[np.intp]
 
 # an eigendecomposition of the squared matrix loses everything below the root of machine precision
 _SQUARED_RANGE = 1e-11
-_SETTLED = 1e-10  # of the barrier: nothing more is gained
+_SETTLED = 1e-10  # of the barrier: below this, there is no more progress
 _FORCING = 0.05
 _MOST_PRODUCTS = 300
 _BACKTRACKS = 30
@@ -42,16 +42,16 @@ _ROUNDS, _ROUGH_STEPS, _ROUGH = 4, 30, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Separated:
-    """What the search ended at.
+    """The result of the search.
 
     Attributes:
         factor: L, shape (n, n), not yet scaled to unit sensitivity.
         second_moment: Λ, shape (n, n).
-        patterns: shape (P, k), filled up with n.
+        patterns: shape (P, k), padded with n.
         weights: p, shape (P,).
         coordinate_weights: w, shape (n,), inside the dual ball.
         lower: F, a lower end of γ where patterns are disjoint.
-        gap: of the restricted problem.
+        gap: the gap of the restricted problem.
         steps: Newton steps.
         interrupted: whether Ctrl-C ended it.
     """
@@ -94,8 +94,8 @@ class _Search:
         self.pairs = np.nonzero(np.triu(who.meet(), 1))
 
     def start(self) -> _Point:
-        """Equal weights; ticks that meet uncorrelated, or correlated as columns of A are: exact for
-        a single set.
+        """Return a start with equal weights; ticks that meet are uncorrelated, or correlated as the
+        columns of A, which is exact for a single set.
         """
         n, P = len(self.A), len(self.sets)
         lengths = np.linalg.norm(self.A, axis=0)
@@ -112,7 +112,7 @@ class _Search:
         return max(values, key=lambda now: now.value)
 
     def at(self, weights: Array, inner: Array, shares: Array) -> _Point | None:
-        """None where Λ is not positive definite."""
+        """Return the point, or None where Λ is not positive definite."""
         n = len(self.A)
         L = np.zeros((n, n))
         L[self.pairs] = inner
@@ -149,8 +149,8 @@ class _Search:
         return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Derivatives in relative changes of p, in correlations on pairs, and in relative changes
-        of shares.
+        """Return derivatives in relative changes of p, in correlations on pairs, and in relative
+        changes of shares.
         """
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu
         by_pair = now.form[self.pairs] * self._scales(now)
@@ -164,7 +164,7 @@ class _Search:
         return sizes[self.pairs[0]] * sizes[self.pairs[1]]
 
     def newton(self, now: _Point, mu: float, enough: float) -> tuple[Array, Array, Array]:
-        """A Newton step in those units, by conjugate gradients."""
+        """Return a Newton step in those units, by conjugate gradients."""
         P, m = len(now.weights), len(now.inner)
         n, scales, rows, roots = len(self.A), self._scales(now), now.rows, now.roots
         kernel = 1 / (2 * (roots[:, None] + roots))
@@ -224,7 +224,7 @@ class _Search:
 
 
 def _projected(product, diagonal: Array, gradient: Array, groups: Array, enough: float) -> Array:
-    """Solves H δ = gradient for δ orthogonal to the groups, preconditioned by the diagonal."""
+    """Solve H δ = gradient for δ orthogonal to the groups, preconditioned by the diagonal."""
     eased = groups / diagonal[:, None]
     middle = groups.T @ eased
 
@@ -260,14 +260,14 @@ def separated_optimum(
     max_steps: int,
     report: Report | None = None,
 ) -> Separated:
-    """The search, from equal weights on ``sets`` (P, k), which cover every tick."""
+    """Run the search from equal weights on ``sets`` (P, k), which cover every tick."""
     search = _Search(A, who, sets, p)
     n, P = len(A), len(sets)
     now = search.start()
     barrier = p > 2 or not who.are_disjoint
     mu = 0.01 * now.value / (n + P) if barrier else 0.0
     floor = 0.01 * tol * now.value / (n + P)
-    # the least upper end, and the best proof below it
+    # the least upper end, and the best lower one
     best, proof, upper = now, now, now.value * (1 + search.gap(now))
     steps, interrupted = 0, False
     try:
@@ -323,9 +323,9 @@ def separated_optimum(
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
-    """Sets that decide the restricted problem.
+    """Return sets that decide the restricted problem.
 
-    All where they are few, else those that stick out, round by round.
+    These are all sets if they are few, otherwise those that are not covered, round by round.
     """
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()

@@ -1,4 +1,4 @@
-"""Boxes of a table's cells, of which many make up a table that is too large to be held."""
+"""Boxes of a table's cells, for tables that are too large to hold in memory."""
 
 import itertools
 import math
@@ -10,10 +10,10 @@ Box = tuple[slice, ...]  # codes of every attribute of a table
 
 
 def boxes(sizes: Sequence[int], most: int) -> list[Box]:
-    """A table in pieces of at most ``most`` cells, each of which follows on the last in C order.
+    """Return a table in pieces of at most ``most`` cells, each following the last in C order.
 
     Args:
-        sizes: of the table's axes, at least one.
+        sizes: sizes of the table's axes, at least one.
         most: at least 1.
 
     >>> [tuple((codes.start, codes.stop) for codes in box) for box in boxes((2, 3, 4), 8)]
@@ -31,7 +31,7 @@ def boxes(sizes: Sequence[int], most: int) -> list[Box]:
 
 
 def evenly(count: int, most: int) -> list[slice]:
-    """``range(count)`` in parts of at most ``most``, the first ones up to one longer than others.
+    """Return ``range(count)`` in parts of at most ``most``; the first may be longer by one.
 
     >>> evenly(7, 3)
     [slice(0, 3, None), slice(3, 5, None), slice(5, 7, None)]
@@ -42,12 +42,12 @@ def evenly(count: int, most: int) -> list[slice]:
 
 
 def shape_of(box: Box) -> tuple[int, ...]:
-    """How many codes of every attribute are in a box."""
+    """Return the number of codes of every attribute in a box."""
     return tuple([codes.stop - codes.start for codes in box])
 
 
 def overlap(box: Box, other: Box) -> Box | None:
-    """The cells in both boxes, if there are any."""
+    """Return the cells in both boxes, or None if there are none."""
     both = tuple(
         [slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(box, other, strict=True)]
     )
@@ -55,7 +55,7 @@ def overlap(box: Box, other: Box) -> Box | None:
 
 
 def within(box: Box, outer: Box) -> Box:
-    """A box, as it lies in an array of the cells of another one that holds it."""
+    """Return a box as it lies in an array of the cells of another box that contains it."""
     return tuple(
         [slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, outer, strict=True)]
     )

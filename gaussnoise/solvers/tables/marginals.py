@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Patterns = NDArray[np.intp]
 
 _NEW_PATTERNS = 50
-# Where all are too many: patterns to search from, and those that join.
+# Where there are too many patterns: how many to search from, and how many to add.
 _STARTS, _MOST_NEW = 20, 500
 _FRESH_SHARE = 0.1
 _NEGLIGIBLE = 1e-12
@@ -29,17 +29,17 @@ _NEGLIGIBLE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class TableNoise:
-    """What is optimal for a workload, up to the scale that its patterns decide.
+    """The optimum for a workload, up to the scale that its patterns decide.
 
     Attributes:
-        noise: variance of every type's measurement, for contrasts of unit columns.
+        noise: variance of every type's measurement, for contrasts with unit columns.
         shares: dual weights, on all tables of a type together.
-        patterns: shape (k, classes), how many attributes of each class differ; one row of zeros
-            where none matter.
+        patterns: shape (k, classes), the number of attributes of each class that differ; one row of
+            zeros where patterns do not matter.
         pattern_weights: shape (k,), a probability.
         steps: iterations spent.
-        unproven: whether patterns were too many to look at all, and the search for the worst one
-            ended before it proved what the tolerance asks for.
+        unproven: whether there were too many patterns to check all, and the search for the worst
+            one ended before it proved the tolerance.
         interrupted: whether Ctrl-C ended it.
     """
 
@@ -57,8 +57,8 @@ def table_noise(
 ) -> TableNoise:
     """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, if ``replaced``, pattern weights.
 
-    Patterns of differing attributes are generated as they are needed: by one transform over all of
-    them, or by a search where they are too many.
+    Patterns of differing attributes are generated as needed: by one transform over all of them, or
+    by a search where they are too many.
     """
     patterns: Patterns = np.zeros((1, len(workload.moving.classes)), dtype=np.intp)
     if not workload.residuals:
@@ -109,9 +109,9 @@ def table_noise(
 def _worst(
     workload: Workload, shares: Array, known: Patterns, most: float
 ) -> tuple[Patterns, Array, float]:
-    """Patterns that move measurements much, by how much, and a bound on what any does.
+    """Return patterns that move measurements much, their moves, and a bound on all moves.
 
-    Where all are too many, patterns that move more than ``most`` are enough.
+    Where there are too many, patterns that move more than ``most`` are enough.
     """
     if is_enumerable(workload.moving):
         moved = workload.patterns_moved(shares)
@@ -127,7 +127,7 @@ def _worst(
 
 
 def _first_patterns(workload: Workload) -> Patterns:
-    """One attribute differs, or all, or all but one."""
+    """Return the patterns where one attribute differs, or all, or all but one."""
     most = np.array(pattern_shape(workload.moving), dtype=np.intp) - 1
     most[[k for k in workload.public if k < len(most)]] = 0
     single = np.eye(len(most), dtype=np.intp)[most > 0]
@@ -175,7 +175,7 @@ class ResidualEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class ResidualFidelity:
-    """``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``: jointly concave.
+    """The jointly concave ``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``.
 
     Attributes:
         A: shape (types of T, types of table).
@@ -201,11 +201,11 @@ class ResidualFidelity:
         return shares**self.power
 
     def parts(self, weights: Array, shares: Array) -> tuple[Array, Array]:
-        """L and κ."""
+        """Return L and κ."""
         return self.A @ self.coordinate_weights(shares), weights @ self.K
 
     def at(self, weights: Array, shares: Array) -> ResidualEvaluation:
-        """Two sparse products."""
+        """Evaluate F by two sparse products."""
         losses, moved = self.parts(weights, shares)
         terms = self.counts * np.sqrt(losses * moved)
         value = float(terms.sum())
@@ -215,7 +215,7 @@ class ResidualFidelity:
         return ResidualEvaluation(value, gap, lengths, variances, terms, losses, moved)
 
     def curvature(self, now: ResidualEvaluation, x: Array) -> "ResidualCurvature":
-        """``−d²F = Σ ¼ term_T (dκ/κ − dL/L)²``, and what the curvature of ω^{1−2/p} adds."""
+        """Return ``−d²F = Σ ¼ term_T (dκ/κ − dL/L)²``, plus the curvature of ω^{1−2/p}."""
         count = len(self.K)
         roots = np.sqrt(now.terms) / 2
         points = x[:count, None] * self.K * (roots / now.moved)
@@ -231,7 +231,7 @@ class ResidualFidelity:
 
 @dataclass(frozen=True, eq=False)
 class ResidualCurvature:
-    """``G G' + diag bend``; G has the rows of ``points`` (k, types of T), then of ``−tables'``."""
+    """The matrix ``G G' + diag bend``; G has rows of ``points`` (k, types of T), ``−tables'``."""
 
     points: Array
     tables: "csr_array | None"

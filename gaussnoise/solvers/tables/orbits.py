@@ -1,4 +1,4 @@
-"""Attributes that a workload cannot tell apart, and types of attribute subsets that are left."""
+"""Attributes that are equivalent in a workload, and the types of attribute subsets that remain."""
 
 import itertools
 import math
@@ -10,17 +10,17 @@ from typing import final
 
 from .residuals import Subset, check_count
 
-# A subset up to exchange of alike attributes: sorted positions of its attributes' classes, repeats
-# included.
+# A subset up to exchange of equivalent attributes: sorted positions of its attributes' classes,
+# with repeats.
 Type = tuple[int, ...]
 
 
 def alike(
     values: Mapping[Subset, Hashable], kinds: Sequence[Hashable]
 ) -> tuple[tuple[int, ...], ...]:
-    """Classes of alike attributes, which may be exchanged without changing ``values``.
+    """Return classes of equivalent attributes, whose exchange does not change ``values``.
 
-    Exchanges of pairs generate all permutations within a class, and to be exchangeable is an
+    Exchanges of pairs generate all permutations within a class, and exchangeability is an
     equivalence relation: if (i j) and (j k) change nothing, neither does (i k) = (i j)(j k)(i j).
     """
     masks = {sum(1 << i for i in S): value for S, value in values.items()}
@@ -30,7 +30,7 @@ def alike(
             having[i].append(mask)
 
     def exchangeable(i: int, j: int) -> bool:
-        """Enough in one direction: as many subsets have i as have j."""
+        """Return whether i and j may be exchanged; one direction suffices: equal numbers."""
         flip = 1 << i | 1 << j
         return all(
             masks.get(mask ^ flip, masks) == masks[mask] for mask in having[i] if not mask >> j & 1
@@ -63,24 +63,24 @@ class Orbits:
         return {i: k for k, members in enumerate(self.classes) for i in members}
 
     def class_of(self, i: int) -> int:
-        """Position of an attribute's class."""
+        """Return the position of an attribute's class."""
         return self._class_of[i]
 
     def __contains__(self, i: int) -> bool:
         return i in self._class_of
 
     def type_of(self, S: Subset) -> Type:
-        """The type of a subset of the attributes in classes."""
+        """Return the type of a subset of the attributes in classes."""
         return tuple(sorted(self._class_of[i] for i in S))
 
     def size(self, kind: Type) -> int:
-        """How many subsets are of this type."""
+        """Return the number of subsets of this type."""
         return math.prod(
             math.comb(len(self.classes[k]), count) for k, count in Counter(kind).items()
         )
 
     def inside(self, kind: Type) -> dict[Type, int]:
-        """Types of the subsets of one subset of this type, and how many there are of each."""
+        """Return the types of the subsets of one subset of this type, with their numbers."""
         counts = Counter(kind)
         parts: dict[Type, int] = {}
         for chosen in itertools.product(*(range(count + 1) for count in counts.values())):
@@ -91,14 +91,14 @@ class Orbits:
         return parts
 
     def below(self, kinds: Sequence[Type]) -> list[Type]:
-        """All types inside some of ``kinds``, small ones first."""
+        """Return all types inside some of ``kinds``, small ones first."""
         check_count(sum(math.prod(c + 1 for c in Counter(kind).values()) for kind in kinds))
         return sorted(
             {part for kind in kinds for part in self.inside(kind)}, key=lambda t: (len(t), t)
         )
 
     def members(self, kind: Type) -> Iterator[Subset]:
-        """The subsets of a type, each sorted."""
+        """Yield the subsets of a type, each sorted."""
         counts = Counter(kind)
         for parts in itertools.product(
             *(itertools.combinations(self.classes[k], m) for k, m in counts.items())

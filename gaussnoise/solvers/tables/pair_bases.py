@@ -1,11 +1,11 @@
-"""Strategies of one attribute whose differences are short, for records that are replaced."""
+"""Strategies of one attribute with short differences, for records that are replaced."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_OVERLAP = 0.999  # κ below; at one, what pairs have in common would be free, and X singular
+_OVERLAP = 0.999  # κ below; at one, the common part of pairs would be free, and X singular
 _STEPS = 300
 _THIN = 1e-12
 
@@ -13,19 +13,19 @@ _THIN = 1e-12
 def pair_gram(
     gram: Array, single: float, tol: float, start: Array | None = None
 ) -> tuple[Array, Array]:
-    """X that minimises ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``, and where
-    to begin next time.
+    """Return X that minimises ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``, and
+    weights to begin the next call with.
 
-    Convex; the dual weighs cells by λ and pairs by η, ``Λ = diag(wλ + 2η1) − 2κη``,
-    ``tr(G^{1/2} Λ G^{1/2})^{1/2}`` is its value, and weights grow with the square of how much their
-    cells and pairs exceed the mean.
+    The problem is convex. The dual has weights λ of cells and η of pairs, ``Λ = diag(wλ + 2η1) −
+    2κη``, and its value is ``tr(G^{1/2} Λ G^{1/2})^{1/2}``. Weights grow with the square of the
+    excess of their cells and pairs over the mean.
 
     Args:
         gram: G of the queries and the total, shape (n, n).
-        single: w, how much the length of a column matters beside that of differences.
+        single: w, the importance of the length of a column relative to that of differences.
         tol: relative gap to stop at.
-        start: dual weights of an earlier call, shape (n, n): of pairs off the diagonal, of cells on
-            it.
+        start: dual weights of an earlier call, shape (n, n): those of pairs off the diagonal, of
+            cells on it.
     """
     n = len(gram)
     values, axes = np.linalg.eigh(gram)

@@ -1,4 +1,4 @@
-"""How far replacing a record moves independent measurements: one transform over patterns."""
+"""The change of independent measurements by a replaced record: one transform over patterns."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from .orbits import Orbits, Type
 
-# beyond so many patterns, up to exchange of alike attributes, the largest is bounded instead of
-# found
+# beyond this number of patterns, up to exchange of equivalent attributes, the largest is bounded
+# instead of computed
 MOST_PATTERNS = 2**24
 
 
 def pattern_shape(orbits: Orbits) -> tuple[int, ...]:
-    """Patterns up to exchange: how many attributes of every class differ."""
+    """Return the shape of patterns up to exchange: how many attributes of every class differ."""
     return tuple(len(members) + 1 for members in orbits.classes)
 
 
 def is_enumerable(orbits: Orbits) -> bool:
-    """Whether all patterns can be looked at."""
+    """Return whether all patterns can be checked."""
     return math.prod(pattern_shape(orbits)) <= MOST_PATTERNS
 
 
@@ -31,10 +31,10 @@ def pattern_sums(
     unequal: Sequence[Any],
     dtype: type = np.float64,
 ) -> NDArray[Any]:
-    """``Σ_T share_T Π_{i∈T∩D} unequal_i Π_{i∈T∖D} equal_i``, shape :func:`pattern_shape`.
+    """Return ``Σ_T share_T Π_{i∈T∩D} unequal_i Π_{i∈T∖D} equal_i``, shape :func:`pattern_shape`.
 
-    ``shares`` are per subset, by type; ``equal`` and ``unequal`` belong to the classes. Exact with
-    ``dtype=object`` and integers.
+    ``shares`` are per subset, by type; ``equal`` and ``unequal`` belong to the classes. The result
+    is exact with ``dtype=object`` and integers.
     """
     counts = [tuple(kind.count(k) for k in range(len(orbits.classes))) for kind in shares]
     most = [max((count[k] for count in counts), default=0) for k in range(len(orbits.classes))]
@@ -50,7 +50,7 @@ def pattern_sums(
 def products(
     count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64
 ) -> NDArray[Any]:
-    """Entry (j, t): the summed products of factors of t of ``count`` attributes, j differing."""
+    """Return entries (j, t): summed products of factors of t of ``count`` attributes, j unequal."""
     matrix = np.zeros((count + 1, most + 1), dtype=dtype)
     for j in range(count + 1):
         for t in range(most + 1):

@@ -2,10 +2,10 @@
 
 Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. Its optimal strategy X has
 ``1'X⁻¹1 = τ`` and is ``X = 11'/τ + (1 − 1/τ) B'B`` with unit columns of B: the residual basis of
-every table the attribute is in. A table's loss depends on B through two numbers only: what unit
-noise on B adds (the gain g), and what unit noise on the total adds (s). The one-dimensional
-problems trace their Pareto curve: at its optimum ``−dg/ds = √(g/(s + μ))``. So μ_i is a fixed
-point: the slope at which the tables together would exchange one for the other.
+every table with the attribute. A table's loss depends on B through two numbers only: the variance
+from unit noise on B (the gain g), and from unit noise on the total (s). The one-dimensional
+problems trace the Pareto curve of these: at its optimum ``−dg/ds = √(g/(s + μ))``. So μ_i is a
+fixed point: the slope at which the tables together would exchange one for the other.
 """
 
 import math
@@ -34,42 +34,44 @@ from .workload import Workload
 
 Array = NDArray[np.float64]
 
-_TOLERANCE = 1e-7  # of a one-attribute problem: far below what the product form itself gives away
-_LOOSE = 1e-3  # of the tables' weights while the attributes move
+_TOLERANCE = 1e-7  # of a one-attribute problem: far below the loss of the product form itself
+_LOOSE = 1e-3  # of the tables' weights while the attributes still change
 _STILL = 1e-4  # relative change of every μ
 _MOST_ROUNDS = 25
-_MOST_SOLVED = 1200  # categories: half a minute
-# Of Gram matrices, so that products and differences keep digits.
+_MOST_SOLVED = 1200  # number of categories: half a minute
+# Limits of Gram matrices, so that products and differences keep digits.
 _APART, _SMALLEST, _LARGEST = 1e-8, 1e-90, 1e90
 _MOST_PENALTY = 1e4  # of the Gram matrix's mean: where totals are free
-# What a workload cannot see is measured all the same, so that every cell can be released: this
-# share of the budget, or more where contrasts of few bits would round it away.
+# Directions that a workload does not see are measured all the same, so that every cell can be
+# released. They get this share of the budget, or more where contrasts of few bits would round it
+# away.
 _UNSEEN, _ROUNDED = 2.0**-16, 2.0**6
 _SINGULAR = 1e-10
 # Products of contrasts over one table, and of sizes of identities, stay below 2**33, so that noise
-# fits 64 bits.
+# fits into 64 bits.
 _MOST_BITS, _PRODUCT_BITS, _LEAST_BITS = 20, 33, 8
-_PART_BITS = 20  # of these, for the parts of a record whose numbers are clipped
-# Of the search for strategies with short differences: cells of an attribute, trials, the gap of
-# each, what one class must earn for the next to be searched; logarithms of the penalty on totals
-# (over the Gram matrix's mean), and of what columns count beside differences.
+_PART_BITS = 20  # of these bits, for the parts of a record whose numbers are clipped
+# For the search for strategies with short differences: largest number of cells of an attribute,
+# trials, the gap of each, and the gain of one class that is needed to search the next; logarithms
+# of the penalty on totals (over the Gram matrix's mean), and of the weight of columns relative to
+# differences.
 _MOST_PAIRED, _TRIALS, _CLOSE, _EARNED = 128, 30, 1e-2, 1e-3
 _SIMPLEX, _PLACES = [[-1.0, 0.0], [2.0, 0.0], [-1.0, 2.0]], (-6.0, 8.0)
-# Of rounding a column to integers of the right length; entries that are tried at once.
+# For rounding a column to integers of the right length: attempts, and entries tried at once.
 _TRIES, _ENTRIES = 129, 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class ProductNoise:
-    """What is optimal among products.
+    """The optimum among products.
 
     Attributes:
-        workload: with the strategies found.
+        workload: the workload with the strategies found.
         cell_weights: the dual weights of each class's categories, shape (n,).
-        noise: of the tables.
-        rounds: how often the attributes were solved.
-        grams: of the classes that were solved, what their tables together ask for.
-        bits: of their contrasts.
+        noise: the noise of the tables.
+        rounds: the number of times the attributes were solved.
+        grams: for the classes that were solved, the Gram matrix that their tables together require.
+        bits: the bits of their contrasts.
     """
 
     workload: Workload
@@ -83,7 +85,7 @@ class ProductNoise:
 def product_noise(
     workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
 ) -> ProductNoise:
-    """Strategies and dual weights of every class by a fixed point, then noise of all tables."""
+    """Find strategies and dual weights of classes by a fixed point, then noise of all tables."""
     asked = {
         k: bases
         for k, bases in enumerate(workload.bases)
@@ -102,7 +104,7 @@ def product_noise(
     penalties: dict[int, float] = {}
     slopes: dict[int, tuple[Array, float]] = {}
     rounds, moved = 0, math.inf if solved else 0.0
-    with interrupts_pass():  # an attribute that is not solved to the end would mislead all others
+    with interrupts_pass():  # an attribute that is not solved completely would mislead all others
         while moved > _STILL and rounds < _MOST_ROUNDS:
             noise = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
             slopes = _slopes(workload, p, noise, replaced=replaced)
@@ -133,10 +135,9 @@ def product_noise(
 
 
 def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
-    """The same with short differences, where that is better when records are replaced.
+    """Return the result with short differences, where that is better for replaced records.
 
-    Long columns cost nothing by themselves then; how far that carries depends on the tables an
-    attribute is in.
+    Long columns cost nothing by themselves then; the gain depends on the tables of an attribute.
     """
     with interrupts_pass():
         workload, best = single.workload, _replaced_error(single.workload, p)
@@ -144,7 +145,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
             if len(gram) <= _MOST_PAIRED:
                 error, other = _searched(workload, p, k, gram, single.bits)
                 if error >= best * (1 - _EARNED):
-                    break  # classes with less to say earn less
+                    break  # the following classes gain less
                 best, workload = error, other
     noise = table_noise(workload, p, replaced=True, tol=tol, watch=watch)
     return replace(single, workload=workload, noise=noise)
@@ -153,7 +154,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
 def _searched(
     workload: Workload, p: float, k: int, gram: Array, bits: int
 ) -> tuple[float, Workload]:
-    """The best strategy of one class among those that two numbers lead to."""
+    """Return the best strategy of one class among those that two numbers parametrise."""
     start: Array | None = None
     tried: list[tuple[float, Workload]] = []
 
@@ -177,7 +178,7 @@ def _searched(
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    """The error at unit sensitivity, or of too many patterns, of those that were found."""
+    """Return the error at unit sensitivity; for too many patterns, that of the patterns found."""
     design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
     if not is_enumerable(workload.moving):
@@ -191,7 +192,7 @@ def _replaced_error(workload: Workload, p: float) -> float:
 def _slopes(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """By class: derivatives along the gains of its bases, and how much more totals matter."""
+    """Return, by class, derivatives along the gains of its bases, and the importance of totals."""
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()
@@ -219,11 +220,11 @@ def _slopes(
 
 
 def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
-    """The optimal strategy for one attribute's Gram matrix, and the dual weights of its cells.
+    """Return the optimal strategy for one attribute's Gram matrix, and dual weights of its cells.
 
     Args:
         gram: ``W'W`` of the queries and of the total, shape (n, n).
-        bits: of the integers that contrasts are rounded to.
+        bits: the bits of the integers that contrasts are rounded to.
     """
     values, axes = np.linalg.eigh(gram)
     seen = values > _SINGULAR * values[-1]
@@ -240,10 +241,10 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
 
 
 def _strategy(X: Array, bits: int) -> SolvedStrategy:
-    """Integer contrasts that measure about what the Gram matrix X does, columns of one length."""
+    """Return integer contrasts with about the Gram matrix X, and columns of one length."""
     n = len(X)
     X = X / np.diag(X).max()
-    X[np.diag_indices(n)] = 1.0  # shorter columns may as well be longer
+    X[np.diag_indices(n)] = 1.0  # shorter columns have no advantage
     least, share = float(np.linalg.eigvalsh(X)[0]), max(_UNSEEN, _ROUNDED / 4**bits)
     while True:
         mixed = X if least >= share else (1 - share) * X + share * np.eye(n)
@@ -256,17 +257,17 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
 
 
 def _contrasts(X: Array) -> Array:
-    """B with unit columns, shape (n − 1, n): ``X = 11'/τ + (1 − 1/τ) B'B``."""
+    """Return B with unit columns, shape (n − 1, n): ``X = 11'/τ + (1 − 1/τ) B'B``."""
     tau = float(np.linalg.inv(X).sum())
     values, axes = np.linalg.eigh((X - 1 / tau) / (1 - 1 / tau))
     return np.sqrt(np.maximum(values[1:], 0.0))[:, None] * axes[:, 1:].T
 
 
 def _integers(B: Array, bits: int) -> NDArray[np.int64]:
-    """B times a power of two, in integers; columns as long as can be, up to that power.
+    """Return B times a power of two, in integers; columns are nearly as long as that power.
 
-    Rounding changes a column's length; of many columns a hair longer or shorter, some round to just
-    below.
+    Rounding changes a column's length. Among many slightly longer or shorter columns, some round to
+    a length just below.
     """
     most = 4**bits
     unit = B / np.linalg.norm(B, axis=0) * 2.0**bits
@@ -286,7 +287,7 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
 
 
 def _bits(workload: Workload, solved: Sequence[int]) -> int:
-    """Of contrasts, so that their products over a table keep within what noise can be drawn for."""
+    """Return the bits of contrasts whose products over a table stay within what noise supports."""
     bits, solved = _MOST_BITS, [k for k in solved if workload.strategies[k].size > 2]
     clipped = any(isinstance(base, Clipped) for bases in workload.bases for base in bases)
     most = _PRODUCT_BITS - (_PART_BITS if clipped else 0)
@@ -301,7 +302,7 @@ def _bits(workload: Workload, solved: Sequence[int]) -> int:
 def _check_seen(
     asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]
 ) -> None:
-    """Every base must tell categories apart: else it asks for totals, and cells go unmeasured."""
+    """Refuse bases that do not distinguish categories: cells would not be measured."""
     for k, bases in asked.items():
         for base, gram in zip(bases, grams[k], strict=True):
             largest, name = float(np.abs(gram).max()), type(base).__name__

@@ -16,7 +16,7 @@ _MOST_SUBSETS = 2**22
 
 
 def residual_subsets(subsets: Collection[Subset], sizes: Sequence[int]) -> list[Subset]:
-    """Every T inside some subset whose residual is not identically zero, small ones first."""
+    """Return every T inside some subset whose residual is not always zero, small ones first."""
     count = sum(2 ** sum(sizes[i] > 1 for i in S) for S in subsets)
     check_count(count)
     inside = {T for S in subsets for T in subsets_of(S)}
@@ -33,24 +33,24 @@ def check_count(count: int) -> None:
 
 
 def subsets_of(S: Subset) -> Iterator[Subset]:
-    """All subsets of S, small ones first."""
+    """Return all subsets of S, small ones first."""
     return itertools.chain.from_iterable(itertools.combinations(S, k) for k in range(len(S) + 1))
 
 
 def rank(T: Subset, sizes: Sequence[int]) -> int:
-    """Dimension of the zero-sum tensors over T."""
+    """Return the dimension of the zero-sum tensors over T."""
     return math.prod(sizes[i] - 1 for i in T)
 
 
 def project_zero_sum(tensor: NDArray, axes: Iterable[int]) -> NDArray:
-    """Orthogonal projection onto tensors that sum to zero along each of ``axes``."""
+    """Return the orthogonal projection onto tensors that sum to zero along each of ``axes``."""
     for axis in axes:
         tensor = tensor - tensor.mean(axis=axis, keepdims=True)
     return tensor
 
 
 def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
-    """Orthonormal columns of the tensors :func:`project_zero_sum` keeps, shape (cells, rank)."""
+    """Return orthonormal columns spanning the zero-sum tensors of a shape, shape (cells, rank)."""
     basis = np.ones((1, 1))
     for n in shape:
         basis = np.kron(basis, scipy.linalg.helmert(n).T)
@@ -58,12 +58,12 @@ def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
 
 
 def part_of(table: NDArray, S: Subset, T: Subset) -> NDArray:
-    """The marginal of T, from that of S ⊇ T; ``table`` has shape (sizes of S..., k...)."""
+    """Return the marginal of T from that of S ⊇ T; ``table`` has shape (sizes of S..., k...)."""
     return np.asarray(table.sum(axis=tuple(axis for axis, i in enumerate(S) if i not in T)))
 
 
 def extended(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArray:
-    """A tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (…, k)."""
+    """Return a tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (…, k)."""
     tail = values.shape[1:]
     seen = [sizes[i] if i in T else 1 for i in S]
     return np.broadcast_to(values.reshape((*seen, *tail)), (*[sizes[i] for i in S], *tail))

@@ -15,14 +15,14 @@ class SharedFidelity:
     """F of weights λ on points, shares v on tables: ``w_j = (v_S / q_S)^{1/s*}`` for queries of S.
 
     The largest ``Σ w_j Σ_jj`` over such w is the square of the p-norm in which every query counts
-    with the root mean square of its table's standard deviations. Jointly concave, as
-    :class:`Fidelity` is.
+    with the root mean square of its table's standard deviations. F is jointly concave, like
+    :class:`Fidelity`.
 
     Attributes:
-        inner: of the coordinates.
-        tables: shape (d,), of each coordinate, its table, 0..k − 1.
-        queries: shape (k,), q: how many each table has, those included that never move and are no
-            coordinates here.
+        inner: the objective of the coordinates.
+        tables: shape (d,), the table of each coordinate, 0..k − 1.
+        queries: shape (k,), q: number of queries of each table, including those that never move and
+            so are no coordinates here.
     """
 
     inner: Fidelity
@@ -31,7 +31,7 @@ class SharedFidelity:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many points, and tables."""
+        """The number of points, and of tables."""
         return len(self.inner.points), len(self.queries)
 
     @property
@@ -43,15 +43,15 @@ class SharedFidelity:
         return self.inner.power
 
     def coordinate_weights(self, shares: Array) -> Array:
-        """``v^{1/s*}``, shape (k,)."""
+        """Return ``v^{1/s*}``, shape (k,)."""
         return shares**self.power
 
     def per_coordinate(self, shares: Array) -> Array:
-        """Shares of the coordinates, shape (d,)."""
+        """Return shares of the coordinates, shape (d,)."""
         return (shares / self.queries)[self.tables]
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """As of the coordinates, but for ``variances``, shape (k,), and the gap."""
+        """Evaluate F as for the coordinates, except for ``variances``, shape (k,), and the gap."""
         now = self.inner.at(weights, self.per_coordinate(shares))
         variances = np.bincount(self.tables, now.variances) * self.queries**-self.power
         return replace(
@@ -59,7 +59,7 @@ class SharedFidelity:
         )
 
     def curvature(self, now: Evaluation, x: Array) -> "SharedCurvature":
-        """Second derivatives at x = (λ, v)."""
+        """Return second derivatives at x = (λ, v)."""
         count = len(self.inner.points)
         shares = self.per_coordinate(x[count:])
         w = self.inner.coordinate_weights(shares)
@@ -72,12 +72,12 @@ class SharedFidelity:
 
 @dataclass(frozen=True, eq=False)
 class SharedCurvature:
-    """That of the coordinates, where those of one table change alike.
+    """The curvature of the coordinates, where those of one table change together.
 
     Attributes:
-        inner: of the coordinates.
-        places: where the change of each point and coordinate stands.
-        size: how many changes there are.
+        inner: the curvature of the coordinates.
+        places: the place of each point's and coordinate's change.
+        size: the number of changes.
     """
 
     inner: Hessian
@@ -85,7 +85,7 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Without what coordinates of a table have in common, which only slows the solver."""
+        """Return the diagonal without terms between coordinates of a table; it preconditions."""
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 
     def __matmul__(self, v: Array) -> Array:

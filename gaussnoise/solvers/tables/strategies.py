@@ -1,4 +1,4 @@
-"""How one attribute is measured: integer contrasts beside the total, and their noise."""
+"""The strategy for one attribute: integer contrasts beside the total, and their noise."""
 
 import abc
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ Array = NDArray[np.float64]
 class AbstractStrategy(abc.ABC):
     """Contrasts of an attribute's n categories.
 
-    A table over attributes S is the sum of what is measured on every T ⊆ S:
-    ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, where B is C divided by the length of its longest column. The matrix
-    [1; B] has a left inverse [v, B⁺]: what is measured on T is decoded by B⁺ along the attributes
-    of T, and spread by v along those of S∖T.
+    A table over attributes S is the sum of measurements on every T ⊆ S: ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``,
+    where B is C divided by the length of its longest column. The matrix [1; B] has a left inverse
+    [v, B⁺]: a measurement on T is decoded by B⁺ along the attributes of T, and spread by v along
+    those of S∖T.
 
     Attributes:
         size: n.
@@ -33,37 +33,37 @@ class AbstractStrategy(abc.ABC):
     @property
     @abc.abstractmethod
     def rows(self) -> int:
-        """Number of contrasts that are measured."""
+        """The number of contrasts that are measured."""
 
     @property
     @abc.abstractmethod
     def square(self) -> int:
-        """Squared length of the longest column of C."""
+        """The squared length of the longest column of C."""
 
     @property
     @abc.abstractmethod
     def least(self) -> int:
-        """Least inner product of two columns of C."""
+        """The least inner product of two columns of C."""
 
     @property
     @abc.abstractmethod
     def stretch(self) -> int:
-        """The number a for which unit noise on C leaves a covariance of E/a in the counts."""
+        """The number a for which unit noise on C gives the counts a covariance of E/a."""
 
     @property
     @abc.abstractmethod
     def unit(self) -> float:
-        """The number a for which unit noise on B leaves a covariance of aE."""
+        """The number a for which unit noise on B gives the counts a covariance of aE."""
 
     @property
     @abc.abstractmethod
     def growth(self) -> int:
-        """How many times nonnegative counts' sum an entry of C applied to them can be."""
+        """The largest ratio of an entry of C times nonnegative counts to the counts' sum."""
 
     @property
     @abc.abstractmethod
     def profile(self) -> Array:
-        """v, shape (n,): how a total is spread over the categories; its sum is one."""
+        """The vector v, shape (n,), that spreads a total over the categories; its sum is one."""
 
     @property
     @abc.abstractmethod
@@ -72,51 +72,52 @@ class AbstractStrategy(abc.ABC):
 
     @property
     def length(self) -> float:
-        """‖R‖: what :meth:`pull` multiplies the length of weights by, at most."""
+        """The norm ‖R‖: the largest factor by which :meth:`pull` lengthens weights."""
         return float(np.linalg.norm(self.root, 2))
 
     @property
     def correlation(self) -> float:
-        """Least inner product of two columns of B, the longest column having length one."""
+        """The least inner product of two columns of B, whose longest column has length one."""
         return self.least / self.square
 
     @abc.abstractmethod
     def contrast(self, counts: NDArray[Any], axis: int) -> NDArray[Any]:
-        """C along an axis of an integer array."""
+        """Apply C along an axis of an integer array."""
 
     @abc.abstractmethod
     def decode(self, contrasts: Array, axis: int) -> Array:
-        """C⁺ along an axis."""
+        """Apply C⁺ along an axis."""
 
     @abc.abstractmethod
     def pull(self, weights: Array, axis: int) -> Array:
-        """Coordinates of weights on cells, along an axis, whose inner products are those of E."""
+        """Return coordinates of weights on cells, along an axis, with the inner products of E."""
 
     def residual(self, counts: Array, axis: int) -> Array:
-        """``I − v 1'`` along an axis: what is left of counts once their total is spread."""
+        """Apply ``I − v 1'`` along an axis: what remains of counts once their total is spread."""
         shape = [-1 if k == axis else 1 for k in range(counts.ndim)]
         return counts - counts.sum(axis=axis, keepdims=True) * self.profile.reshape(shape)
 
     def gain(self, base: AbstractBase) -> float:
-        """Total variance of all answers to ``base`` that unit noise on every row of B leaves."""
+        """Return the total variance of all answers to ``base`` from unit noise on all rows of B."""
         if (
             base.queries <= 4 * base.size
-        ):  # what all queries have in common with the total drops out before rounding
+        ):  # the part that all queries share with the total cancels before rounding
             W = base.toarray()
             return self.unit * float(np.square((W - W[:, :1]) @ self.root).sum())
         return self.unit * float((base.gram() * (self.root @ self.root.T)).sum())
 
     def total_gain(self, base: AbstractBase) -> float:
-        """Total variance of all answers to ``base`` that unit noise on the total leaves."""
+        """Return the total variance of all answers to ``base`` from unit noise on the total."""
         return float(self.profile @ base.gram() @ self.profile)
 
 
 @final
 @dataclass(frozen=True)
 class IdentityStrategy(AbstractStrategy):
-    """All categories alike: ``B = √(n/(n−1)) (I − 11'/n)``, a multiple of ``C = nI − 11'``.
+    """A strategy with all categories alike: ``B = √(n/(n−1)) (I − 11'/n)``.
 
-    Two categories need one row of it only, ``C = (1, −1)``. ``E = I − 11'/n``.
+    It is a multiple of ``C = nI − 11'``, and ``E = I − 11'/n``. Two categories need only one row of
+    it, ``C = (1, −1)``.
     """
 
     size: int
@@ -188,10 +189,9 @@ class IdentityStrategy(AbstractStrategy):
 @final
 @dataclass(frozen=True, eq=False)
 class SolvedStrategy(AbstractStrategy, PickledByArguments):
-    """The integer contrasts that a one-dimensional problem asks for; all else follows.
+    """The integer contrasts that a one-dimensional problem gives; all else follows from them.
 
-    Rounding to integers comes first: what is measured is decoded by the inverse of what is
-    measured.
+    Rounding to integers comes first: measurements are decoded by the inverse of the rounded matrix.
 
     Attributes:
         contrasts: C, shape (n − 1, n); [1; C] is invertible.
@@ -254,7 +254,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def _inverse(self) -> Array:
-        """[v, B⁺]."""
+        """The matrix [v, B⁺]."""
         scale = np.sqrt(float(self.square))
         return np.asarray(
             np.linalg.inv(np.vstack([np.ones(self.size), self.contrasts / scale])), dtype=np.float64
@@ -281,7 +281,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
 
 def is_exchangeable(gram: Array) -> bool:
-    """Whether categories are alike under a Gram matrix: then they are measured as identities."""
+    """Return whether a Gram matrix treats all categories alike; then identities measure them."""
     n = len(gram)
     return n == 1 or bool(
         (np.diag(gram) == gram[0, 0]).all() and (gram[~np.eye(n, dtype=bool)] == gram[0, 1]).all()

@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _UNSEEN = 2.0**-24
-# Domains never change; of half a million tables, a workload takes seconds.
+# Domains never change; a workload of half a million tables takes seconds to build.
 _known: WeakKeyDictionary[AbstractTables, dict[Hashable, Any]] = WeakKeyDictionary()
-# A table up to exchange of alike attributes: of each attribute, its class and which of the class's
-# bases is asked for.
+# A table up to exchange of equivalent attributes: the class of each attribute, and the index of the
+# base that is asked for among the class's bases.
 Table = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Tables answered from ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to exchange of alike attributes.
+    """Tables answered from ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to exchange of equivalent attributes.
 
     Attributes:
         strategies: one per class of attributes: B.
-        bases: what is asked of each class; of several bases where an attribute has them, and is
-            alike to no other.
+        bases: the bases asked of each class; several where an attribute has several, which is then
+            alone in its class.
         orbits: the classes; those of more than one category come first.
         tables: types of the tables.
         weights: error priority of each type's tables, divided by the largest.
         residuals: types of the measurements T.
-        public: classes of attributes in which records that are exchanged agree.
+        public: classes of attributes on which exchanged records agree.
     """
 
     strategies: tuple[AbstractStrategy, ...]
@@ -60,13 +60,13 @@ class Workload:
 
     @classmethod
     def of(cls, domain: AbstractTables, *, total: bool, public: Collection[int] = ()) -> Self:
-        """The workload of a domain, each attribute measured as identities are.
+        """Return the workload of a domain, with each attribute measured by an identity strategy.
 
         Args:
             domain: its tables.
-            total: whether the empty T is to be measured.
-            public: attributes in which records that are exchanged agree: of these alone, nothing
-                is to be measured.
+            total: whether the empty T is measured.
+            public: attributes on which exchanged records agree: of these alone, nothing is
+                measured.
         """
         known = _known.setdefault(domain, {})
         key = total, frozenset(public)
@@ -122,7 +122,7 @@ class Workload:
         )
 
     def measured_by(self, strategies: tuple[AbstractStrategy, ...]) -> Self:
-        """The same tables from other measurements."""
+        """Return the same tables with other strategies."""
         return replace(self, strategies=strategies)
 
     @cached_property
@@ -138,36 +138,36 @@ class Workload:
 
     @cached_property
     def table_counts(self) -> Array:
-        """How many tables there are of each type."""
+        """The number of tables of each type."""
         return np.array([float(self.orbits.size(S)) for S in self.types])
 
     @cached_property
     def residual_counts(self) -> Array:
-        """How many measurements there are of each type."""
+        """The number of measurements of each type."""
         return np.array([float(self.orbits.size(T)) for T in self.residuals])
 
     @cached_property
     def queries(self) -> Array:
-        """Queries of one table of each type."""
+        """The number of queries of one table of each type."""
         return np.array(
             [float(math.prod(self.bases[k][b].queries for k, b in table)) for table in self.tables]
         )
 
     @cached_property
     def ranks(self) -> Array:
-        """Dimension of what a measurement of each type sees."""
+        """The dimension of the space that a measurement of each type sees."""
         return np.array(
             [float(math.prod(self.strategies[k].size - 1 for k in T)) for T in self.residuals]
         )
 
     @cached_property
     def units(self) -> Array:
-        """How many times E_T the noise in cells is, when measurements have unit noise."""
+        """The factor of E_T in the cells' covariance, when measurements have unit noise."""
         return np.array([math.prod(self.strategies[k].unit for k in T) for T in self.residuals])
 
     @cached_property
     def loss(self) -> "csr_array":
-        """Weighted variance over the queries of a table (column) when T (row) has unit noise."""
+        """The weighted variance over a table's queries (column) when T (row) has unit noise."""
         place = {T: row for row, T in enumerate(self.residuals)}
         entries: list[tuple[int, int, float]] = []
         for column, (table, S, weight) in enumerate(
@@ -182,7 +182,7 @@ class Workload:
         return scipy.sparse.csr_array((losses, (rows, columns)), shape=shape)
 
     def variance(self, T: Type, table: Table) -> float:
-        """Variance of all queries of one table together from unit noise on one T."""
+        """Return the variance of all queries of one table together from unit noise on one T."""
         left, total = Counter(T), 1.0
         for k, b in table:
             total *= self.traces[k, b][0 if left[k] > 0 else 1]
@@ -191,10 +191,10 @@ class Workload:
 
     @cached_property
     def traces(self) -> dict[tuple[int, int], tuple[float, float]]:
-        """Total variance of each class's answers: from unit noise on contrasts, and on the total.
+        """The total variance of each class's answers from unit noise on contrasts, and on totals.
 
-        Totals that no answer needs are counted all the same, a little: then they are measured, and
-        cells released.
+        Totals that no answer needs are counted with a small weight all the same: then they are
+        measured, and cells can be released.
         """
         traces = {}
         for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):
@@ -204,35 +204,35 @@ class Workload:
         return traces
 
     def dual_loss(self, p: float) -> "csr_array":
-        """A with ``L = A @ shares^{1−2/p}``: what unit noise on one T costs, given types' shares.
+        """Return A with ``L = A @ shares^{1−2/p}``: the cost of unit noise on one T, by shares.
 
-        Coordinates get ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
+        Coordinates have the weights ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
         """
         power = dual_power(p)
         scaled = self.loss * (self.table_counts * (self.table_counts * self.queries) ** -power)
         return scipy.sparse.csr_array(scaled * (1 / self.residual_counts)[:, None])
 
     def error(self, noise: Array, p: float) -> float:
-        """``‖sd‖_p`` over all weighted queries, by tables' root mean squares, from noise of T."""
+        """Return ``‖sd‖_p`` over all weighted queries, by tables' root mean squares."""
         variances = (self.loss.T @ noise) / self.queries  # of a query of each type
         return group_norm(np.sqrt(variances), self.table_counts * self.queries, p)
 
     def correlation(self, k: int) -> float:
-        """Of measurements of two records that differ in an attribute of class k; one if public."""
+        """Return the correlation of records that differ in an attribute of class k; 1 if public."""
         return 1.0 if k in self.public else self.strategies[k].correlation
 
     def patterns_moved(self, shares: Array) -> Array:
-        """``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D; ``shares`` of a T by type."""
+        """Return ``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D, shares by type."""
         rho = self._unequal
         sums = pattern_sums(self.moving, self._by_type(shares), [1.0] * len(rho), rho)
         sums = sums[tuple(slice(1 if k in self.public else None) for k in range(len(rho)))]
         return 2 * (float(shares @ self.residual_counts) - sums)
 
     def largest_move(self, shares: Array, *, replaced: bool, claimed: float | None = None) -> float:
-        """Largest squared change of all measurements; ``shares`` are one over each type's noise.
+        """Return the largest squared change of all measurements; ``shares`` are one over noise.
 
-        Of more patterns than can be looked at, a bound that a search proves; of ``claimed``, it
-        proves no more.
+        With more patterns than can be checked, it is a bound that a search proves; with
+        ``claimed``, the search stops once it proves that.
         """
         if not replaced or not len(shares):
             return float(self.residual_counts @ shares)
@@ -243,9 +243,9 @@ class Workload:
     def search(
         self, shares: Array, starts: NDArray[np.intp], most: float, effort: float = 1.0
     ) -> tuple[NDArray[np.intp], Array, float]:
-        """Patterns that move all measurements much, by how much, and a bound on what any does.
+        """Return patterns that move all measurements much, their moves, and a bound on all moves.
 
-        They are searched for from ``starts`` until one moves more than ``most``, or none can.
+        The search from ``starts`` ends when one moves more than ``most``, or none can.
         """
         total = float(shares @ self.residual_counts)
         enough = total - most / 2
@@ -267,7 +267,7 @@ class Workload:
         return [self.correlation(k) for k in range(len(self.moving.classes))]
 
     def moved(self, patterns: NDArray[np.intp]) -> Array:
-        """``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, a mean over T of a type, shape (patterns, residuals).
+        """Return ``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, averaged by type, shape (patterns, residuals).
 
         Args:
             patterns: shape (k, classes of more than one category), how many attributes of each

@@ -1,4 +1,4 @@
-"""The worst pattern of differing attributes, where patterns are too many: branch and bound."""
+"""The worst pattern of differing attributes, where there are too many: branch and bound."""
 
 import heapq
 import itertools
@@ -19,16 +19,16 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _MOST_PARTS = 2**22  # of all terms of the sum up to exchange; beyond, each is bounded by itself
-_MOST_WORK = 5e7  # numbers that a search touches: a few seconds
-_MOST_FACTORS = 6  # of a term that boxes are made for
-_MOST_SPLIT = 2.5e8  # numbers that one box may touch
+_MOST_WORK = 5e7  # numbers that a search reads: a few seconds
+_MOST_FACTORS = 6  # of a term for which boxes are made
+_MOST_SPLIT = 2.5e8  # numbers that one box may read
 _MOST_ENTRIES = 2**22  # of second derivatives
-_CLOSE = 1e-7  # of the sum of all shares: the search ends
-_ROUNDING = 1e-11  # what rounding moves, of the sum of all absolute terms
-_CURVATURE = 1e-12  # what rounding moves eigenvalues, of the largest entry
-_MOST_PAIRED = 24  # classes of which pairs are moved together
-_AGAIN = 1e-8  # by which a bound is enlarged, so that other machines prove it as well
-_MORE = 8.0  # times the work, to prove what was proven before
+_CLOSE = 1e-7  # of the sum of all shares: the search ends at this gap
+_ROUNDING = 1e-11  # rounding errors, relative to the sum of all absolute terms
+_CURVATURE = 1e-12  # rounding errors of eigenvalues, relative to the largest entry
+_MOST_PAIRED = 24  # classes for which pairs are moved together
+_AGAIN = 1e-8  # bounds are enlarged by this share, so that other machines prove them as well
+_MORE = 8.0  # times the work, to prove a bound that was proven before
 _ROUNDS = 20  # of the fit of one product to a matrix
 
 
@@ -38,10 +38,10 @@ class LeastSum:
     """A bracket on ``min_D Σ_T share_T Π_{i∈T∩D} unequal_i``.
 
     Attributes:
-        patterns: shape (k, classes): how many attributes of each class differ, the best found
-            first.
+        patterns: shape (k, classes): the number of attributes of each class that differ, the best
+            found first.
         values: shape (k,), their sums.
-        lower: no sum is below; proven, rounding included.
+        lower: a proven lower bound on all sums, rounding included.
     """
 
     patterns: Indices
@@ -58,17 +58,17 @@ def least_sum(
     enough: float | None = None,
     effort: float = 1.0,
 ) -> LeastSum:
-    """Branch and bound over how many attributes of each class differ.
+    """Find the least sum by branch and bound over how many attributes of each class differ.
 
     Args:
         orbits: the classes.
         shares: nonnegative, per subset, by type.
         unequal: a factor in [−1, 1] of each class; one where attributes never differ.
-        starts: patterns to descend from as well, shape (k, classes).
-        enough: the search ends once it has proven that no sum is below this, or found one that
-            is; without it, close to the least sum.
-        effort: share of the work that is allowed; with 0, patterns are only looked for, by descent,
-            and the lower end is a coarse one.
+        starts: further patterns to descend from, shape (k, classes).
+        enough: the search ends once it has proven that no sum is below this, or found one that is;
+            by default, it ends close to the least sum.
+        effort: the allowed share of the work; with 0, patterns are only searched by descent, and
+            the lower end is a coarse one.
     """
     total = math.fsum(share * orbits.size(T) for T, share in shares.items())
     if not total > 0:
@@ -105,15 +105,14 @@ def searched_move(
     unequal: Sequence[float],
     claimed: float | None = None,
 ) -> float:
-    """A proven bound on ``max_D 2 Σ_T share_T (1 − Π_{i∈T∩D} unequal_i)``.
+    """Return a proven bound on ``max_D 2 Σ_T share_T (1 − Π_{i∈T∩D} unequal_i)``.
 
     Args:
         orbits: the classes.
         shares: nonnegative, per subset, by type.
         unequal: a factor in [−1, 1] of each class.
-        claimed: a bound that was found before, which is to be proven, with more work; or None,
-            where a little is added to what is found, so that it can be proven again by machines
-            that round otherwise.
+        claimed: a bound that was found before, to be proven with more work; if None, the bound
+            found is slightly enlarged, so that machines with other rounding can prove it again.
     """
     total = math.fsum(share * orbits.size(T) for T, share in shares.items())
     if claimed is None:
@@ -123,14 +122,15 @@ def searched_move(
 
 
 def _least_product(factors: Sequence[float]) -> float:
-    """Least product of any of the factors: of the most negative one, or of all."""
+    """Return the least product of any subset of factors: the most negative one, or all."""
     return min(min(factors, default=1.0), math.prod(factors))
 
 
 class _Sum:
-    """``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``, t the attributes of class k in T.
+    """The sum ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``, t the attributes of class k in T.
 
-    p_{k,t}(j), the coefficient of z^t in ``(1 + ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial in j.
+    Here p_{k,t}(j), the coefficient of z^t in ``(1 + ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial
+    in j.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class _Sum:
         powers = np.arange(1, self.degree + 1)
         for k, (size, factor) in enumerate(zip(sizes, unequal, strict=True)):
             self._values[k, : size + 1] = products(size, self.degree, 1.0, factor)
-            # log((1 + z) / (1 + ρz)), whose powers say what e more attributes that agree change
+            # log((1 + z) / (1 + ρz)); its powers give the change by e more attributes that agree
             series = np.concatenate([[0.0], (-1.0) ** (powers + 1) * (1 - factor**powers) / powers])
             power = np.eye(1, self.degree + 1)[0]
             for a in range(self.degree + 1):
@@ -164,7 +164,7 @@ class _Sum:
         ]
 
     def value(self, pattern: Indices) -> float:
-        """The sum at one pattern."""
+        """Return the sum at one pattern."""
         at = self._values[np.arange(self.count), pattern]
         return sum(
             float(shares @ at[classes, counts].prod(axis=1))
@@ -172,7 +172,7 @@ class _Sum:
         )
 
     def along(self, pattern: Indices, k: int, size: int) -> Array:
-        """Where 0, …, ``size`` attributes of class k differ, and others as in the pattern."""
+        """Return the sums where 0, …, ``size`` attributes of class k differ, others as given."""
         at = self._values[np.arange(self.count), pattern]
         rest = np.zeros(self.degree + 1)
         for classes, counts, shares in self.groups:
@@ -197,9 +197,9 @@ class _Sum:
         return _Monomials(table, self.count)
 
     def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
-        """Coefficients of ``f(high − (high − low) y)`` in y, and the sum of what they sum up.
+        """Return coefficients of ``f(high − (high − low) y)`` in y, and the sum of absolute terms.
 
-        In the order of :attr:`monomials`.
+        They are in the order of :attr:`monomials`.
         """
         width = (high - low).astype(np.float64)
         at = self._values[np.arange(self.count), high]
@@ -221,7 +221,7 @@ class _Sum:
 
 
 def _powers(counts: Indices) -> list[Indices]:
-    """All powers up to the counts."""
+    """Return all powers up to the counts."""
     return [
         np.array(powers, dtype=np.intp)
         for powers in itertools.product(*(range(t + 1) for t in counts.tolist()))
@@ -229,14 +229,14 @@ def _powers(counts: Indices) -> list[Indices]:
 
 
 def _padded(rows: Indices, terms: _Sum) -> Indices:
-    """Sorted rows of classes, filled up with the number of classes."""
+    """Return sorted rows of classes, padded with the number of classes."""
     full = np.full((len(rows), terms.degree), terms.count, dtype=np.intp)
     full[:, : rows.shape[1]] = rows
     return np.sort(full, axis=1)
 
 
 def _distinct(rows: Indices, count: int) -> tuple[Indices, Indices]:
-    """Distinct rows of sorted classes, and which of them each row is."""
+    """Return the distinct rows of sorted classes, and the index of each row among them."""
     width = rows.shape[1]
     if (count + 1) ** width < 2**63:
         codes = rows @ (count + 1) ** np.arange(width)
@@ -250,7 +250,7 @@ class _Monomials:
     """Products of the variables y of classes, and bounds on sums of them over a unit box.
 
     Attributes:
-        table: shape (n, degree): the classes of each product, sorted, filled up with ``count``.
+        table: shape (n, degree): the classes of each product, sorted, padded with ``count``.
         count: number of classes.
     """
 
@@ -260,7 +260,7 @@ class _Monomials:
 
     @cached_property
     def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
-        """Entries of second derivatives: monomial, row, column, and which monomial is left."""
+        """The entries of second derivatives: monomial, row, column, and index of the rest."""
         parts = []
         for a, b in itertools.permutations(range(self.degree), 2):
             rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
@@ -274,7 +274,7 @@ class _Monomials:
 
     @cached_property
     def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
-        """Monomials of one factor less: from which monomial and class each comes, and its share."""
+        """The monomials of one factor less: the monomial and class of each, and its share."""
         parts = []
         sizes = (self.table < self.count).sum(axis=1)
         for a in range(self.degree):
@@ -285,14 +285,14 @@ class _Monomials:
         return _Monomials(left, self.count), rows, taken, places, 1 / sizes[rows]
 
     def work(self, free: int) -> float:
-        """Numbers that one convex bound touches; infinite where there are too many to be held."""
+        """Return how many numbers one convex bound reads; infinite where memory is too small."""
         if len(self.table) * self.degree * (self.degree - 1) > _MOST_ENTRIES:
             return math.inf
         matrices = self._second[-1] if self.degree > 1 else 0
         return matrices * free**3 + 100.0 * self.table.size
 
     def split_work(self, free: int) -> float:
-        """What bounds of one degree less touch in all, those that they are split into included."""
+        """Return how many numbers the bounds of lower degrees read in all, after all splits."""
         if self.degree < 3:
             return 0.0
         lower = self._lower[0]
@@ -301,18 +301,18 @@ class _Monomials:
     def bound(
         self, coefficients: Array, low: Array, free: Indices, widths: Array, enough: float
     ) -> tuple[float, Array, Array, float]:
-        """A lower bound over low <= y <= 1 on free classes, y = 0 on the others.
+        """Return a lower bound over low <= y <= 1 on free classes, y = 0 on the others.
 
         Args:
-            coefficients: of the monomials.
+            coefficients: coefficients of the monomials.
             low: zero, or one over the width of a class.
             free: classes that vary.
-            widths: of all classes: y is a multiple of one over it.
+            widths: widths of all classes: y is a multiple of one over it.
             enough: more than this need not be proven.
 
         Returns:
-            The bound, where a convex function below is least, which classes to split by, and the
-            work that it took.
+            The bound, the point where a convex minorant is least, scores of classes to split by,
+            and the work that it took.
         """
         value, y, doubts = self._convex(coefficients, low, free)
         work = self.work(len(free))
@@ -336,9 +336,9 @@ class _Monomials:
         return max(value, math.fsum(splits)), y, doubts, work
 
     def _convex(self, coefficients: Array, low: Array, free: Indices) -> tuple[float, Array, Array]:
-        """A bound by the tangent of a convex function that is nowhere above.
+        """Return a bound by the tangent of a convex function that is nowhere above the sum.
 
-        ``q(y) − ½ Σ d_k y_k (1 − y_k)`` is convex where every coefficient matrix M of the second
+        ``q(y) − ½ Σ d_k y_k (1 − y_k)`` is convex if every coefficient matrix M of the second
         derivative of q, a polynomial in y >= 0, has ``M + diag(d_M) ⪰ 0``, and d = Σ d_M.
         """
         bend = np.zeros(self.count)
@@ -379,7 +379,7 @@ class _Monomials:
         return tangent * size, y, bend * y * (1 - y) / 2
 
     def _bend(self, coefficients: Array, free: Indices) -> Array:
-        """Σ d_M over the coefficient matrices M of the second derivative."""
+        """Return Σ d_M over the coefficient matrices M of the second derivative."""
         rows, first, second, places, count = self._second
         position = np.full(self.count, -1)
         position[free] = np.arange(len(free))
@@ -391,7 +391,7 @@ class _Monomials:
 
 
 def _diagonals(matrices: Array) -> Array:
-    """For each matrix M a d >= 0 with ``M + diag(d) ⪰ 0``, small if M is almost one product aa'."""
+    """Return for each matrix M a d >= 0 with ``M + diag(d) ⪰ 0``, small if M is nearly aa'."""
     count = matrices.shape[1]
     own = np.einsum("nii->ni", matrices)
     squares = np.maximum(own, 0.0)  # of a, fitted to the rows of M without its diagonal
@@ -412,10 +412,10 @@ def _diagonals(matrices: Array) -> Array:
 
 
 class _Search:
-    """Boxes of patterns, the one of the lowest bound first.
+    """A search over boxes of patterns, the one with the lowest bound first.
 
     Attributes:
-        known: patterns that were looked at where the sum is least nearby, and their sums.
+        known: patterns that were checked as local minima of the sum, and their sums.
     """
 
     def __init__(self, terms: _Sum, sizes: Indices, enough: float | None) -> None:
@@ -425,29 +425,29 @@ class _Search:
 
     @property
     def work(self) -> float:
-        """Numbers that the bound of the first box touches, which has all patterns."""
+        """The work of the bound of the first box, which has all patterns."""
         return self._terms.monomials.work(len(self._moving))
 
     @property
     def best(self) -> float:
-        """The least sum that is known."""
+        """The least known sum."""
         return min(self.known.values())
 
     @property
     def wanted(self) -> float:
-        """Bounds of boxes that are at least this close them; −∞ once a sum is below enough."""
+        """The bound that boxes must reach to be closed; −∞ once a sum is below ``enough``."""
         if self._enough is None:
             return self.best - _CLOSE
         return -math.inf if self.best < self._enough else self._enough
 
     def descend(self, starts: Indices | None) -> None:
-        """Look for patterns from where all attributes differ, none, and from ``starts``."""
+        """Search for patterns from where all attributes differ, none, and from ``starts``."""
         first = np.vstack([self._sizes, np.zeros_like(self._sizes)])
         for start in first if starts is None else np.vstack([first, starts]):
             self._down(np.minimum(start, self._sizes))
 
     def _down(self, pattern: Indices) -> None:
-        """One class after another, and in pairs, until nothing changes."""
+        """Descend in one class after another, and in pairs, until nothing changes."""
         value = self._terms.value(pattern)
         while True:
             pattern, value = self._one_by_one(pattern, value)
@@ -463,7 +463,7 @@ class _Search:
             pattern, value = best
 
     def _one_by_one(self, pattern: Indices, value: float) -> tuple[Indices, float]:
-        """The least sum of one class after another, until nothing changes."""
+        """Minimise the sum over one class after another, until nothing changes."""
         pattern, moving = pattern.copy(), True
         while moving:
             moving = False
@@ -475,14 +475,14 @@ class _Search:
         return pattern, value
 
     def _steps(self, pattern: Indices) -> list[Indices]:
-        """Patterns in which one attribute more or less of a class differs, and others make up."""
+        """Return patterns with one differing attribute of a class more or less, others adjusted."""
         steps = []
         for k in self._moving:
             for moved in (pattern[k] - 1, pattern[k] + 1):
                 if 0 <= moved <= self._sizes[k]:
                     other = pattern.copy()
                     other[k] = moved
-                    # the best answer of another class
+                    # the best choice of another class
                     values = [
                         (self._terms.along(other, m, int(self._sizes[m])), m)
                         for m in self._moving
@@ -495,7 +495,7 @@ class _Search:
         return steps
 
     def bound(self, most: float) -> float:
-        """A lower end, as close to the best known sum as so much work brings it."""
+        """Return a lower end, as close to the best known sum as this much work brings it."""
         boxes: list[tuple[float, int, Indices, Indices, Array, Array]] = []
         spent, made = 0.0, 0
 

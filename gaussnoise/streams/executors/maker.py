@@ -1,4 +1,4 @@
-"""A tick by executors, step by step: each can be done again, whatever interrupted the last."""
+"""Ticks made by executors in steps; each step can be repeated after any interruption."""
 
 import hashlib
 import json
@@ -40,10 +40,10 @@ _COUNTED, _MEASURED = "exact-counts", "measured"
 @final
 @dataclass(frozen=True, eq=False)
 class GroupsCommit(AbstractCommit):
-    """One tick, whose counts and measurements are in files of a folder.
+    """The commit of one tick whose counts and measurements are in files of a folder.
 
     Attributes:
-        folder: its name.
+        folder: the folder's name.
         digests: sha256 of the files.
     """
 
@@ -54,7 +54,7 @@ class GroupsCommit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """Of the digests of what was measured, in the order of groups."""
+        """The sha256 of the measurements' digests, in the order of groups."""
         public = {
             name: own for name, own in self.digests.items() if name.startswith(f"{_MEASURED}/")
         }
@@ -64,12 +64,12 @@ class GroupsCommit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class Executors(AbstractMaker[GroupsCommit]):
-    """Makes ticks in Spark.
+    """The maker of ticks in Spark.
 
     Attributes:
-        plan: what was planned.
-        state: what is kept between ticks.
-        on_outside: what becomes of rows with values outside the schema.
+        plan: the plan of the stream.
+        state: the files kept between ticks.
+        on_outside: the rule for rows with values outside the schema.
         layout_sha256: of the layout that the stream was begun with.
         table: a Spark dataframe of the new rows.
     """
@@ -90,23 +90,23 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def drawing(self) -> Drawing:
-        """Which task measures what."""
+        """The plan with the layout: which task measures which residuals."""
         return Drawing(self.plan, layout_of(self.plan))
 
     @property
     def most_bytes(self) -> int:
-        """A name and a digest for each file."""
+        """The largest size of a commit: a name and a digest for each file."""
         return 2**20 + 2**9 * len(self.drawing.layout.groups)
 
     @cached_property
     def _names(self) -> list[str]:
-        """Files of a commit."""
+        """The names of the files of a commit."""
         parts = range(len(self.drawing.layout.groups))
         folders = Path(_COUNTED), Path(_MEASURED)
         return [tasks.kept_name(folder, part) for folder in folders for part in parts]
 
     def read(self, content: Any, sha256: str) -> GroupsCommit:
-        """A commit of all groups; its files are checked by whoever reads them."""
+        """Return a commit of all groups; code that reads its files checks them."""
         digests, folder = content["files"], content["folder"]
         if (
             sorted(digests) != self._names
@@ -119,9 +119,9 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(content["rows"], sha256, folder, digests)
 
     def drawn(self, tick: int, commits: list[GroupsCommit]) -> GroupsCommit:
-        """Groups that were committed by a driver that was killed are not counted again.
+        """Count, draw and commit a tick; groups that a killed driver committed are kept.
 
-        If that one had other rows, what it drew is thrown away, which nobody saw.
+        If that driver had other rows, its draw is deleted; no other user has seen it.
         """
         token = secrets.token_hex(8)
         check_file_system(
@@ -139,10 +139,10 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(rows, sha256, work.folder.name, digests)
 
     def _begun(self, tick: int) -> tuple[Work, SparkRecords]:
-        """The private folder of a tick that was begun with these rows, or a new one."""
+        """Return the private folder of a tick that was begun with these rows, or a new one."""
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
-            if work.begun and not folder.suffix:  # or it was being taken away
+            if work.begun and not folder.suffix:  # with a suffix, it was being removed
                 records = self._records(work)
                 if work.is_of(records.fingerprint):
                     return work, records
@@ -166,11 +166,11 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def _used(self) -> list[int]:
-        """Attributes that some planned marginal has."""
+        """The attributes that some planned marginal has, sorted."""
         return sorted({i for S in self.plan.tables.tables.subsets for i in S})
 
     def _records(self, work: Work | None) -> SparkRecords:
-        """The rows, coded in Spark; all rows of persons without a folder that has their key."""
+        """Return the rows, coded in Spark; all rows of persons if no folder has their key."""
         plan, period = self.plan.tables, self.plan.over.period
         attributes = [plan.schema.attributes[i] for i in self._used]
         if period is not None:
@@ -182,7 +182,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return SparkRecords(self.table, attributes, self.on_outside, limit, None, 1, rules)
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
-        """Refuse rows of other ticks; chance, which chooses rows of persons, is not to decide."""
+        """Refuse rows of other ticks; check all rows, so that a random choice does not decide."""
         over = self.plan.over
         if over.period is None:
             return
@@ -202,7 +202,7 @@ class Executors(AbstractMaker[GroupsCommit]):
     def _measured(
         self, work: Work, records: SparkRecords, commits: list[GroupsCommit]
     ) -> dict[str, str]:
-        """sha256 of counts and measurements of every group."""
+        """Return the sha256 of counts and measurements of every group."""
         counted = Commits(work.folder / _COUNTED, work.aside)
         places = {_COUNTED: counted, _MEASURED: work.measured}
         split = {name: name.split("/") for name in self._names}
@@ -229,7 +229,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Kept(commit.rows, folder / _COUNTED, folder / _MEASURED, commit.digests)
 
     def write(self, folder: Path, commits: list[GroupsCommit]) -> None:
-        """Tables that were written before the driver was killed are not written again."""
+        """Write the tables; those that were written before the driver was killed are kept."""
         plan, tick, layout = self.plan, len(commits), self.drawing.layout
         work = Work(self.state.private / commits[-1].folder)
         work.result.mkdir(exist_ok=True)
@@ -258,7 +258,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         self.tidy(commits)
 
     def _before(self, tick: int) -> tuple[StoredTables | None, Mapping[str, str]]:
-        """Tables of all ticks up to one, and sha256 of their files, which tasks check."""
+        """Return the tables of all earlier ticks, and their files' sha256 for tasks to check."""
         if not tick:
             return None, {}
         folder = self.state.tick_folder(tick)
@@ -271,7 +271,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
     def tidy(self, commits: list[GroupsCommit]) -> None:
-        """Leave what later ticks need, and nothing else: no keys, no draws that did not count."""
+        """Keep what later ticks need, and delete all else: keys, and draws that did not count."""
         published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
             if folder.name in published:
@@ -283,7 +283,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 
 def layout_of(plan: StreamPlan) -> Layout:
-    """Which task measures what, of a stream: every table whole."""
+    """Return which task measures what in a stream, where every table is whole."""
     return Layout.of(plan.tables, plan.query, MOST_HELD)
 
 
@@ -291,8 +291,8 @@ def check_stream(plan: StreamPlan, format: str) -> None:
     """Refuse streams that executors cannot run.
 
     Raises:
-        ParameterError: tables in CSV files, or the total alone.
-        DomainTooLargeError: a table that one task cannot hold.
+        ParameterError: tables are in CSV files, or only the total is released.
+        DomainTooLargeError: one task cannot hold a table.
     """
     if format != "parquet":
         raise ParameterError(

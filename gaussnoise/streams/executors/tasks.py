@@ -1,4 +1,4 @@
-"""What Spark's tasks do for a tick: any of them may run twice, be killed, or come too late."""
+"""The work of Spark's tasks for a tick: each may run twice, be killed, or finish too late."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,14 +38,13 @@ PERIOD, CUMULATIVE = "period", "cumulative"
 @final
 @dataclass(frozen=True)
 class Kept:
-    """What is committed of one tick: a file of exact counts, and one of noisy integers, for each
-    group.
+    """The committed files of one tick: for each group, exact counts and noisy integers.
 
     Attributes:
-        rows: how many rows there were.
-        counted: a folder of exact counts: NOT public.
-        measured: a folder of noisy integers.
-        digests: sha256 of the files of both, by the folder's name and theirs.
+        rows: number of rows.
+        counted: the folder of exact counts: NOT public.
+        measured: the folder of noisy integers.
+        digests: sha256 of the files of both, by folder name and file name.
     """
 
     rows: int
@@ -54,10 +53,10 @@ class Kept:
     digests: Mapping[str, str]
 
     def load(self, folder: Path, part: int) -> Integers:
-        """Integers of a group, flat.
+        """Return the integers of a group, flat.
 
         Raises:
-            StreamError: they are not what was committed.
+            StreamError: they differ from the committed ones.
         """
         path = folder / measured_name(part)
         if file_digest(path) != self.digests[kept_name(folder, part)]:
@@ -68,23 +67,23 @@ class Kept:
 @final
 @dataclass(frozen=True)
 class Drawing:
-    """Which noisy integers each group's file has.
+    """The plan and layout that determine the noisy integers of each group's file.
 
     Attributes:
-        plan: what was planned.
-        layout: of its groups, whose query is the plan's.
+        plan: the plan of the stream.
+        layout: the layout of its groups, with the plan's query.
     """
 
     plan: StreamPlan
     layout: Layout
 
     def residuals(self, part: int) -> list[Subset]:
-        """Of a group, as they are stored."""
+        """Return the residuals of a group, in the order of its file."""
         return [T for T, exact in self.layout.measured[part] if not exact]
 
     @cached_property
     def places(self) -> Mapping[Subset, tuple[int, slice]]:
-        """In which group's file each residual is, and where there."""
+        """The group of each residual, and its slice in that group's file."""
         places = {}
         for part in range(len(self.layout.groups)):
             start = 0
@@ -96,7 +95,7 @@ class Drawing:
 
 
 def kept_name(folder: Path, part: int) -> str:
-    """What a group's file is called in a commit."""
+    """Return the name of a group's file in a commit."""
     return f"{folder.name}/{measured_name(part)}"
 
 
@@ -108,16 +107,17 @@ def measure(
     noisy: Commits,
     parts: Parts,
 ) -> Iterator[Any]:
-    """Groups' counts become counts on disk and then, with those of all ticks, noisy integers.
+    """Save groups' counts to disk and, with the counts of all ticks, noisy integers.
 
-    Both are committed once. Noise is drawn for the counts that are committed, whoever counted.
+    Both are committed once. Noise is drawn for the committed counts, even if another task made
+    them.
 
     Args:
-        drawing: what is measured.
+        drawing: the plan of the measurements.
         before: earlier ticks.
-        rows: of this tick.
-        counted: its counts.
-        noisy: its measurements.
+        rows: number of rows of this tick.
+        counted: the commits of its counts.
+        noisy: the commits of its measurements.
         parts: groups of attributes, with their counts.
     """
     plan, most = drawing.plan, max([rows, *(kept.rows for kept in before)])
@@ -137,7 +137,7 @@ def measure(
 
 
 def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: Path) -> None:
-    """Noisy integers of a group, in a file."""
+    """Write the noisy integers of a group to a file."""
     query = drawing.layout.query
     noisy = [
         query.noisy(
@@ -151,7 +151,7 @@ def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: 
 
 
 def _save(values: Integers, path: Path) -> None:
-    """Integers, as decimal digits where 64 bits may not hold them."""
+    """Save integers, as decimal digits where 64 bits may not hold them."""
     if values.dtype == object:
         small = all(abs(x) < MOST_SUM for x in values)
         values = values.astype(np.int64) if small else np.array([b"%d" % x for x in values])
@@ -168,15 +168,15 @@ def write_tables(
     commits: Commits,
     parts: Iterable[int],
 ) -> Iterator[Any]:
-    """Numbers of groups become files of their tables: of the last tick, and of all so far.
+    """Write the groups' tables to files: those of the last tick, and those of all ticks so far.
 
     Args:
-        drawing: what was measured.
+        drawing: the plan of the measurements.
         on_disk: all ticks.
         covariances: of both kinds of tables.
         before: tables of all ticks but the last; None if it is the first.
         before_digests: sha256 of their files.
-        commits: of the result.
+        commits: the commits of the result.
         parts: numbers of groups.
     """
     tick = len(on_disk)
@@ -211,7 +211,7 @@ def write_tables(
 def _residuals(
     drawing: Drawing, ticks: Sequence[Kept], inverse: tuple[list[int], int], part: int
 ) -> dict[Subset, Array]:
-    """Of all tables of a group, as estimated of the last tick."""
+    """Return all residuals of a group's tables, as estimated for the last tick."""
     query = drawing.layout.query
     wanted = {T for S in drawing.layout.tables[part] for T in measured_parts(S, query)}
     files: dict[int, list[Integers]] = {}
@@ -226,7 +226,7 @@ def _residuals(
 
 
 def _integers(values: Integers) -> Integers:
-    """What :func:`_save` was given."""
+    """Return the integers that :func:`_save` wrote."""
     if values.dtype == np.int64:
         return values
     return np.array([int(x) for x in values], dtype=object)

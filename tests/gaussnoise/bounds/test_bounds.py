@@ -1,5 +1,5 @@
-"""The door to bounds, against Gaussian and local mechanisms, semidefinite programmes, and
-enumerated resampling.
+"""The public function for bounds, against Gaussian and local mechanisms, semidefinite programmes,
+and enumerated resampling.
 """
 
 import itertools
@@ -41,7 +41,7 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
         noises = [gn.optimal_noise(case.domain, p, "add-remove", 1e-2) for p in (2, 4)]
         if not isinstance(
             case.domain, VectorParticipations
-        ):  # of which people are added and removed, never replaced
+        ):  # records are added and removed, never replaced
             noises += [
                 gn.optimal_noise(case.domain, 2, "replace", 1e-2),
                 gn.gamma(case.domain, 2, 1e-2),
@@ -51,7 +51,7 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
         bound = bound_of(noise, privacy, n)
         error = noise.gamma * math.sqrt(noise.sensitivity_squared / (2 * privacy.to_zcdp().rho))
         assert 0 <= bound.error <= error
-        if not math.isnan(bound.gap):  # of tables' single records
+        if not math.isnan(bound.gap):  # bounds for single records of tables
             assert bound.gamma_lower * (1 + bound.gap) <= 4 * noise.gamma
         if error == 0:
             assert bound.error == 0
@@ -74,7 +74,7 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
     "points", [CROSS, MIDDLE, np.eye(4), np.random.default_rng(1).normal(size=(7, 3))]
 )
 @pytest.mark.parametrize("p", [2, math.inf])
-def test_what_holds_whatever_the_data_is_the_least_over_data_that_are_all_one_point(points, p):
+def test_what_holds_for_all_data_is_the_least_over_data_that_are_all_one_point(points, p):
     K, privacy = gn.FiniteSet(points), gn.zCDP(0.1)
     n = len(points)
     mechanism = gn.GaussianMechanism(gn.optimal_noise(K, p), privacy, n)
@@ -94,8 +94,8 @@ def test_what_holds_whatever_the_data_is_the_least_over_data_that_are_all_one_po
 
 
 def test_one_record_can_always_be_replaced_by_all_others():
-    """Optimal among one-hot cells, all data sets of two records: no data set has a bound below what
-    is stated.
+    """Among one-hot cells, all data sets of two records show it: no data set has a bound below the
+    one stated.
     """
     K, privacy = (
         gn.FiniteSet(np.eye(4)[:, :3]),
@@ -116,8 +116,8 @@ TABLES = [((2, 3, 2), 2), ((4,), 1), ((3, 3), 2), ((3, 4, 2), 1), ((2, 2, 2, 2),
 @pytest.mark.parametrize(("sizes", "k"), TABLES)
 @pytest.mark.parametrize("p", [2, 3, math.inf])
 def test_moves_of_one_record_of_a_table_are_those_of_its_listed_points(sizes, k, p):
-    """Symmetry keeps a block for every set of attributes; the solver for listed points knows
-    nothing of it.
+    """Symmetry keeps a block for every set of attributes; the solver for listed points does not use
+    it.
     """
     tables = gn.Marginals.all_kway(sizes, k)
     points = tables.to_finite_set().points
@@ -125,8 +125,8 @@ def test_moves_of_one_record_of_a_table_are_those_of_its_listed_points(sizes, k,
     moves = gn.FiniteSet(differences[differences.any(axis=1)])
     reference = gn.optimal_noise(moves, p, "add-remove")
     proof = one_record(gn.optimal_noise(tables, p))
-    # steps end at a gain of 1e-5; at p > 2 coordinate weights are those of K − K: a bound, not the
-    # best
+    # steps end at a gain of 1e-5; at p > 2 coordinate weights are those of K − K, which give a
+    # bound but not the best
     assert (0.85 if p > 2 else 1 - 1e-4) * reference.gamma <= proof.gamma_lower <= reference.gamma
     assert proof.spectrum[0] @ proof.spectrum[1] == pytest.approx(proof.gamma_lower, rel=1e-9)
     if p == 2:
@@ -137,7 +137,7 @@ def test_moves_of_one_record_of_a_table_are_those_of_its_listed_points(sizes, k,
 
 
 def _second_moment_root(points, noise):
-    """The solver's own measure; unique as a second moment at p = 2."""
+    """Return the solver's own measure, which is unique as a second moment at p = 2."""
     certificate = noise.certificate
     mass = certificate.weights / certificate.weights.sum()
     return np.sqrt(mass)[:, None] * certificate.points
@@ -230,8 +230,8 @@ def test_spectra_of_symmetric_certificates_are_those_of_the_measure_written_out(
     assert np.sort(np.repeat(values, counts.astype(int))) == pytest.approx(
         np.sort(sampled)[-6:], rel=2e-2
     )
-    # all records of (3, 2, 4) with equal weights; one eigenvalue a residual, once for all tables
-    # that show it
+    # all records of (3, 2, 4) have equal weights; each residual has one eigenvalue, counted once
+    # for all tables that contain it
     K = gn.Marginals((3, 2, 4), [(0, 1), (0, 2), (1, 2)])
     points = K.to_finite_set().points
     flat = PointCertificate(points, np.full(24, 1 / 24), np.ones(K.dim), None, centered=False)
@@ -244,7 +244,7 @@ def test_spectra_of_symmetric_certificates_are_those_of_the_measure_written_out(
 
 
 def explicit_local(points, rows, shares, p):
-    """``min ‖Σ_i f_i diag M_i‖_{p/2}^{1/2}`` over M_i that enclose the moves of record i:
+    """Return ``min ‖Σ_i f_i diag M_i‖_{p/2}^{1/2}`` over M_i that enclose the moves of record i, by
     an SDP.
     """
     cp = pytest.importorskip("cvxpy")
@@ -322,8 +322,8 @@ def test_randomised_response_attains_the_local_bound_where_all_records_are_ends(
 
 
 def resampling(n):
-    """Chances that n draws from n bits, k of them ones, have j ones: shape (n + 1, n + 1),
-    enumerated.
+    """Return the chances that n draws from n bits, k of them ones, have j ones: shape (n + 1, n +
+    1), enumerated.
     """
     table = np.zeros((n + 1, n + 1))
     for k in range(n + 1):
@@ -341,7 +341,7 @@ def test_resampled_mechanisms_keep_the_amplified_budget_and_one_needs_all_of_it(
     for epsilon in (0.1, 1.0, 3.0):
         promise = resampled(gn.PureDP(epsilon), n).epsilon
         assert promise <= math.expm1(epsilon) * (1 + 1e-9)
-        # an outcome of chance ∝ e^{ε · ones} keeps ε, and after resampling just ε'
+        # an outcome of chance ∝ e^{ε · ones} keeps ε, and after resampling exactly ε'
         steep = np.exp(epsilon * (np.arange(n + 1) - n)) / 2
         ratio = (chances @ steep)[1:] / (chances @ steep)[:-1]
         assert math.log(ratio.max()) == pytest.approx(promise, rel=1e-9)
@@ -370,7 +370,7 @@ def test_resampled_mechanisms_keep_the_amplified_budget_and_one_needs_all_of_it(
                     assert b is not a
 
 
-# --- what is refused, and what is told
+# --- refusals, and sentences
 
 
 def test_refusals_say_what_was_expected_and_never_show_data():
@@ -479,7 +479,7 @@ def test_bounds_at_data_say_that_they_are_not_private_and_reach_no_record():
         )
 
 
-def test_releases_state_the_bound_that_holds_whatever_the_data(tmp_path):
+def test_releases_state_the_bound_that_holds_for_all_data(tmp_path):
     ball = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2)), gn.zCDP(0.1), 3)
     listed = gn.GaussianMechanism(
         gn.optimal_noise(gn.FiniteSet(CROSS), neighbors="add-remove"), gn.ApproxDP(1, 1e-6)

@@ -65,7 +65,7 @@ def test_budgets_are_split_at_their_best(p):
 
 @pytest.mark.parametrize("privacy", [gn.GDP(0.5), gn.GDP(2.0), gn.TV(0.1), gn.TV(0.6)])
 def test_laplace_noise_keeps_the_budget(privacy):
-    """Its own errors of both kinds, against those that the definition allows."""
+    """Check its own errors of both kinds against those that the definition allows."""
     (way,) = [
         w
         for w in gn.compare(gn.FiniteSet([[0.0], [1.0]]), privacy, n=1).ways
@@ -124,8 +124,8 @@ def test_laplace_spends_an_epsilon_that_implies_the_budget(privacy, epsilon):
 
 
 def test_counts_of_cells_are_a_baseline_for_workloads():
-    """Laplace noise of scale 1/ε on each of 32 cells adds up along prefixes; it beats the Gaussian
-    at small δ.
+    """Laplace noise of scale 1/ε on each of 32 cells sums along prefixes; it beats the Gaussian at
+    small δ.
     """
     prefix = gn.FiniteSet.from_workload(np.tril(np.ones((32, 32))))
     privacy = gn.ApproxDP(1.0, 1e-6)
@@ -136,7 +136,7 @@ def test_counts_of_cells_are_a_baseline_for_workloads():
         cells / math.sqrt(2 * privacy.to_zcdp().rho)
     )
     assert found["Laplace"] < found["optimal Gaussian"] < found["Gaussian on counts"]
-    means = ways(gn.compare(prefix, privacy, n=10))  # the last prefix is everybody: no noise
+    means = ways(gn.compare(prefix, privacy, n=10))  # the last prefix counts all records: no noise
     spread = math.sqrt(sum((k + 1) * (31 - k) / 32 for k in range(32)))
     assert means["Gaussian on counts"] == pytest.approx(
         spread / math.sqrt(privacy.to_zcdp().rho) / 10

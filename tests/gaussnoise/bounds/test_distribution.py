@@ -1,5 +1,5 @@
-"""Mechanisms that are unbiased for the mean of every distribution: linear programmes over all, and
-exact sums.
+"""Mechanisms that are unbiased for the mean of every distribution, against linear programmes over
+all of them, and exact sums.
 """
 
 import itertools
@@ -22,11 +22,11 @@ RANDOM = gn.FiniteSet(np.random.default_rng(3).normal(size=(4, 2)))
 
 
 def best_variance(n, epsilon, chance):
-    """Least variance over draws of chance ``chance`` of one, on a grid of answers, of any ε-private
-    mechanism.
+    """Return the least variance, over draws with this chance of one, on a grid of answers, for all
+    ε-private mechanisms.
 
-    Unknown are the chances of every answer to every *list*, so that nothing is assumed about
-    orders; unbiased means that the coefficients of both polynomials of degree n agree.
+    The unknowns are the chances of every answer to every *list*, so nothing is assumed about
+    orders; the mechanism is unbiased if the coefficients of both polynomials of degree n agree.
     """
     lists = np.array(list(itertools.product([0, 1], repeat=n)))
     answers = np.linspace(-7, 7, 281)
@@ -67,7 +67,7 @@ def test_no_mechanism_of_a_linear_programme_beats_the_bound_which_is_near_it(
     assert found == pytest.approx(least, abs=1.5e-3)
     assert bound.error**2 == pytest.approx(ours, abs=6e-4)
     assert bound.error**2 <= found
-    # as it was, with the ε of resampled data and without what the draws vary by themselves
+    # as it was, with the ε of resampled data and without the variance of the draws themselves
     larger = n * math.log1p(math.expm1(epsilon) / n)
     assert (2 / n) ** 2 / (4 * math.sinh(larger / 2) ** 2) == pytest.approx(resampled, rel=0.05)
     free = gn.lower_bound(SEGMENT, gn.PureDP(epsilon), n, unbiased="distributional")
@@ -114,7 +114,7 @@ def test_bounds_for_data_hold_for_distributions_and_what_draws_vary_adds(privacy
     assert free.error >= 0.999 * gn.optimal_noise(domain, p).gamma_lower / 2 / n * math.sqrt(
         unit(privacy)
     )
-    # at a distribution: what varies is between a record that is all there is, and all of it
+    # at a distribution, the variance of the draws is between that of one record and of all
     records = [[0.6, 0.8], [-1.0, 0.0]] if isinstance(domain, gn.LpBall) else [0, 1]
     at = gn.lower_bound(domain, privacy, n, p, data=records, unbiased="distributional")
     alone = gn.lower_bound(domain, privacy, n, p, data=records[:1], unbiased="distributional")
@@ -142,7 +142,7 @@ def test_bounds_for_data_hold_for_distributions_and_what_draws_vary_adds(privacy
 
 
 def unit(privacy):
-    """1/χ²."""
+    """Return 1/χ²."""
     match privacy:
         case gn.PureDP(epsilon):
             return 1 / (4 * math.sinh(epsilon / 2) ** 2)
@@ -154,7 +154,7 @@ def unit(privacy):
 
 @pytest.mark.parametrize("p", [2, 4])
 def test_what_draws_have_of_all_moves_is_less_than_their_mean_square_over_all_draws(p):
-    """E γ_W(S_X)² by enumerating all draws, W that of the bound."""
+    """Compute E γ_W(S_X)² by enumerating all draws, with the bound's W."""
     points, n = RANDOM.points, 3
     for data in ([0, 1], [0, 0, 1], [2], [0, 1, 2]):
         bound = gn.lower_bound(RANDOM, gn.zCDP(0.1), n, p, data=data, unbiased="distributional")
@@ -189,9 +189,7 @@ def test_other_definitions_go_on_resampling_and_ask_for_as_many_draws_as_records
 
 @pytest.mark.parametrize("n", [1, 10, 1000])
 def test_pure_privacy_keeps_what_resampling_proved(n):
-    """Many records that are all different are hardly ever all drawn: then resampled data
-    say more.
-    """
+    """Many different records are seldom all drawn: then resampled data give the better bound."""
     angles = 2 * math.pi * np.arange(n) / n
     data = np.column_stack([np.cos(angles), np.sin(angles)])
     for epsilon in (0.01, 1.0, 300.0):
@@ -208,8 +206,8 @@ def test_pure_privacy_keeps_what_resampling_proved(n):
 
 @pytest.mark.parametrize("p", [3, math.inf])
 def test_weights_are_those_of_all_data_at_once(p):
-    """At p > 2 each record's own weights prove nothing of a mixture, but the tables' are the same
-    for all.
+    """At p > 2 each record's own weights prove nothing about a mixture, but the weights of tables
+    are the same for all.
     """
     noise = gn.optimal_noise(RANDOM, p)
     assert "one record" in bound_of(noise, gn.zCDP(0.1), 3).reachable

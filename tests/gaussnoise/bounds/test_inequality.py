@@ -1,9 +1,9 @@
 """Constants against mpmath and quadratic programmes; the bounds against mechanisms found by linear
 programming.
 
-An unbiased private mechanism on few data sets and outputs is a point of a polytope:
-``p(o | X) >= 0`` of sum one and mean μ(X), with ratios between neighbours. Its vertices and their
-mixtures know nothing of the theory they may refute.
+An unbiased private mechanism on few data sets and outputs is a point of a polytope: ``p(o | X) >=
+0`` of sum one and mean μ(X), with ratios between neighbours. Its vertices and their mixtures do not
+use the theory that they may refute.
 """
 
 import functools
@@ -31,8 +31,8 @@ CROSS, SKEW = (
 
 
 def pair(epsilon, delta):
-    """The least private (ε, δ)-indistinguishable pair, four outcomes (Kairouz, Oh & Viswanath
-    2015).
+    """Return the least private (ε, δ)-indistinguishable pair, with four outcomes (Kairouz, Oh &
+    Viswanath 2015).
     """
     t, delta = mp.tanh(mp.mpf(epsilon) / 2), mp.mpf(delta)
     P = [delta, (1 - delta) * (1 + t) / 2, (1 - delta) * (1 - t) / 2, mp.mpf(0)]
@@ -40,8 +40,8 @@ def pair(epsilon, delta):
 
 
 def mixed_variance(epsilon, delta, alpha):
-    """Least α Var_P f + (1 − α) Var_Q f over values f of the outcomes, f₂ = 0, means one apart: a
-    KKT system.
+    """Return the least α Var_P f + (1 − α) Var_Q f over values f of the outcomes, f₂ = 0, means one
+    apart: a KKT system.
     """
     P, Q = pair(epsilon, delta)
     c = mp.matrix([p - q for p, q in zip(P, Q, strict=True)])
@@ -97,8 +97,8 @@ def test_chi_squared_is_that_of_the_least_private_pair_and_never_below(size):
 
 
 def test_kl_privacy_is_held_to_no_more_than_its_total_variation():
-    # N(0, 1) and N(a, 1) have divergence a²/2, and two coins have any: neither may be farther apart
-    # than claimed
+    # N(0, 1) and N(a, 1) have divergence a²/2, and two coins can have any divergence: neither pair
+    # may be farther apart than claimed
     for a in (0.1, 1.0, 3.0):
         assert TradeOff.of(gn.KL(a**2 / 2)).delta >= math.erf(a / math.sqrt(8))
     for p, q in itertools.product([0.01, 0.3, 0.5, 0.9, 1 - 1e-9], repeat=2):
@@ -126,7 +126,7 @@ class Family:
         divisor = n if neighbors == "replace" else 1
         self.means = np.array([self.points[list(X)].sum(axis=0) / divisor for X in self.sets])
         self.near = np.array([[self.are_near(X, Y) for Y in self.sets] for X in self.sets])
-        # with add-remove, the largest sets lack neighbours: nothing can be said of them
+        # with add-remove, the largest sets lack neighbours: no bound applies to them
         self.whole = [i for i, X in enumerate(self.sets) if neighbors == "replace" or len(X) < n]
 
     def are_near(self, X, Y):
@@ -153,7 +153,7 @@ class Family:
         aims = np.concatenate([np.ones(D), self.means.ravel()])
         if not delta:
             return ratio.tocsr(), np.zeros(E * size), equal.tocsr(), aims
-        # slack s(o) >= p(o|X) − e^ε p(o|Y) of every pair, of sum δ
+        # slack s(o) >= p(o|X) − e^ε p(o|Y) for every pair, of sum δ
         upper = sp.bmat(
             [[ratio, -sp.identity(E * size)], [None, sp.kron(sp.identity(E), np.ones((1, size)))]]
         )
@@ -166,8 +166,8 @@ class Family:
         )
 
     def solve(self, cost=None, rows=None, most=None):
-        """A mechanism of least cost, shape (D, O); of least largest row instead where ``rows`` are
-        given.
+        """Return a mechanism of least cost, shape (D, O), or of least largest row where ``rows``
+        are given.
         """
         upper, limits, equal, aims = self.constraints
         size = equal.shape[1]
@@ -199,18 +199,18 @@ class Family:
         return found.x[: len(self.sets) * len(self.outputs)].reshape(len(self.sets), -1)
 
     def squares(self, i):
-        """Coefficients of ``Σ Var`` at data set i, up to a constant; and that constant."""
+        """Return the coefficients of ``Σ Var`` at data set i, and its constant."""
         cost = np.zeros((len(self.sets), len(self.outputs)))
         cost[i] = ((self.outputs - self.means[i]) ** 2).sum(axis=1)
         return cost
 
     def errors(self, mechanisms, p):
-        """``‖sd‖_p`` of every mechanism at every data set."""
+        """Return ``‖sd‖_p`` of every mechanism at every data set."""
         away = (self.outputs[None] - self.means[:, None]) ** 2
         return np.linalg.norm(np.sqrt(np.einsum("mxo,xod->mxd", mechanisms, away)), p, axis=2)
 
     def bounds(self, p):
-        """The bound whatever the data, and, under replacement, that of every data set."""
+        """Return the bound for all data, and, under replacement, that of every data set."""
         K = gn.FiniteSet(self.points)
         if self.neighbors == "add-remove":
             return (
@@ -222,7 +222,7 @@ class Family:
         return [uniform] * len(at) + at
 
     def margins(self, mechanisms, p):
-        """Error over bound: at the data set; or the worse of it and its neighbours, and
+        """Return error over bound: at the data set, or the worse of it and its neighbours, and
         ``neighbor_error``.
         """
         errors = self.errors(mechanisms, p)
@@ -238,7 +238,7 @@ class Family:
 
 
 def spread(d, reach, extra=0, seed=0):
-    """Outputs: the corners of a large box and of a small one, and others."""
+    """Return outputs: the corners of a large box and of a small one, and others."""
     corners = np.array(list(itertools.product([-1, 1], repeat=d)), dtype=float)
     return np.vstack(
         [reach * corners, corners, np.random.default_rng(seed).uniform(-2, 2, size=(extra, d))]
@@ -281,7 +281,7 @@ def test_no_mechanism_beats_a_bound(family):
 
 
 def least(family, i=0):
-    """Least ``‖sd‖₂`` at a data set, over its own bound."""
+    """Return the least ``‖sd‖₂`` at a data set, over its own bound."""
     mechanism = family.solve(family.squares(i))[None]
     return family.errors(mechanism, 2)[0, i] / family.bounds(2)[len(family.whole) + i].error
 
@@ -294,8 +294,8 @@ def test_randomised_response_attains_the_bound_of_one_record_and_a_greater_one_i
         SEGMENT, 1, [[-response], [response], [0.0], [3 * response]], "replace", gn.PureDP(epsilon)
     )
     assert 1 <= least(alone) <= 1 + 1e-9
-    # several records, and several dimensions: the best mechanisms found stay above, but within
-    # these factors
+    # with several records and several dimensions the best mechanisms found stay above the bound,
+    # but within these factors
     several = Family(
         SEGMENT, 3, np.linspace(-3, 3, 41)[:, None] * response, "replace", gn.PureDP(epsilon)
     )
@@ -306,8 +306,8 @@ def test_randomised_response_attains_the_bound_of_one_record_and_a_greater_one_i
 
 
 def outcomes(epsilon, delta, alpha, low, high):
-    """Values of the four outcomes at which the trade-off is an equality, with means ``low`` and
-    ``high``.
+    """Return the values of the four outcomes at which the trade-off is an equality, with means
+    ``low`` and ``high``.
     """
     P, Q = (np.array(side, dtype=float) for side in pair(epsilon, delta))
     f = (Q - P) / (alpha * P + (1 - alpha) * Q)
@@ -351,8 +351,8 @@ def test_trade_off_is_attained_by_four_outcomes_at_every_error_of_the_data_set(p
 
 @pytest.mark.paper("Theorem 53", by="its probabilities, checked one by one")
 def test_points_can_be_hard_coded_and_fail_beside_them():
-    # Nikolov & Tang (2023), Theorem 53, in the plane: no error at X₀, and the most that is proven
-    # beside it
+    # Nikolov & Tang (2023), Theorem 53, in the plane: no error at X₀, and the largest error that is
+    # proven beside it
     delta, home = 0.01, np.array(SKEW[0])
     there = [home + (np.array(y) - home) / delta for y in SKEW]
     family = Family(SKEW, 1, [home, *there[1:]], "replace", gn.ApproxDP(0.2, delta))
@@ -367,8 +367,8 @@ def test_points_can_be_hard_coded_and_fail_beside_them():
     bound = gn.lower_bound(gn.FiniteSet(SKEW), family.privacy, data=[0])
     assert errors[0] == 0 < bound.error < errors.max()
     assert errors == pytest.approx([HardCodedMechanism([home], delta).error([y]) for y in SKEW])
-    # in r dimensions the trade-off holds one neighbour, of the r that the certificate mixes, to its
-    # share
+    # in r dimensions the trade-off limits one neighbour, of the r that the certificate mixes, to
+    # its share
     assert 1 <= errors.max() / bound.neighbor_error(0.0) <= math.sqrt(2)
 
 
@@ -378,7 +378,7 @@ def test_points_can_be_hard_coded_and_fail_beside_them():
     [(SEGMENT, 1, spread(1, 4, 5)), (MIDDLE, 2, spread(1, 4, 5)), (SKEW, 1, spread(2, 5, 4))],
 )
 def test_no_mechanism_of_the_same_renyi_divergence_beats_the_bound(points, n, outputs):
-    # of order two alone: more mechanisms than are ρ-zCDP
+    # a condition of order two alone: more mechanisms satisfy it than ρ-zCDP
     cp = pytest.importorskip("cvxpy")
     rng = np.random.default_rng(4)
     rho = 0.3
@@ -416,7 +416,7 @@ def test_no_mechanism_of_the_same_renyi_divergence_beats_the_bound(points, n, ou
 
 @pytest.mark.paper("Theorem 55", by="the best message, by linear programming")
 def test_no_local_mechanism_beats_the_bound_at_records_that_move_in_different_directions():
-    # a measure shared by both records would claim 8 in place of 16/3, which the best mechanisms at
+    # a measure shared by both records would claim 8 instead of 16/3, which the best mechanisms at
     # larger ε refute
     reached = []
     for epsilon, reach, closest in ((1.0, 2.5, 1.28), (3.0, 1.3, 1.22), (5.0, 1.1, 1.19)):

@@ -1,5 +1,5 @@
-"""Bounds for products of queries are in the norm of their noise: each query with its table's root
-mean square.
+"""Bounds for products of queries are in the norm of their noise: each query counts with its table's
+root mean square.
 """
 
 import math
@@ -37,8 +37,8 @@ def solved(place, p, neighbors):
 
 
 def least(variables, groups, tables, p):
-    """``min ‖Σ_i f_i diag M_i‖`` in the norm of the tables, M_i around the moves of group i, as an
-    SDP.
+    """Return ``min ‖Σ_i f_i diag M_i‖`` in the norm of the tables, M_i around the moves of group i,
+    by an SDP.
     """
     cp = pytest.importorskip("cvxpy")
     rules, diagonal = [], 0
@@ -129,8 +129,8 @@ def test_releases_of_products_state_a_bound_that_they_keep(neighbors):
 
 
 def test_where_tables_are_even_the_norm_is_that_of_listed_points():
-    """Identities: the least error has one deviation for all cells of a table, and both
-    norms agree.
+    """For identities the least error has one deviation for all cells of a table, and both norms
+    agree.
     """
     for p in (4, math.inf):
         domain = gn.Products([Id(3), Id(2)], [(0,), (0, 1)])

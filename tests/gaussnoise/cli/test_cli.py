@@ -823,5 +823,5 @@ def test_public_attributes_come_out_exactly_and_the_plan_says_what_that_costs(fo
     assert table.estimate.tolist() == [[1, 1], [0, 1]]
     status, _, error = call("bound", "-s", "schema.toml", *options)
     assert status != 0
-    assert "no bound holds whatever the data" in error
+    assert "no bound holds for all data sets" in error
     assert call("plan", "-s", "schema.toml", "-m", "2", "--rho", "1", "--public", "sex")[0] != 0

@@ -15,8 +15,8 @@ from gaussnoise.estimators.averages import Averages, _partitions
 
 
 def two_points(m, k, p, reach):
-    """Exact ``E(|X̄| − reach)₊`` of m records that are high with chance p, of mean zero and k-th
-    moment one.
+    """Return the exact ``E(|X̄| − reach)₊`` of m records that are high with chance p, of mean zero
+    and k-th moment one.
     """
     low = -p / (1 - p)
     scale = (p + (1 - p) * abs(low) ** k) ** (-1 / k)
@@ -46,7 +46,7 @@ def test_one_record_is_clipped_by_no_more_than_a_linear_programme_finds(k, reach
 
 
 def worst_ratio():
-    """Of exact bias to bound, over skewed laws, numbers of records, orders and reaches."""
+    """Return the worst ratio of exact bias to bound, over laws, numbers, orders and reaches."""
     worst = 0.0
     for m, k in itertools.product((2, 5, 20, 200), (2, 2.5, 3, 4, 6)):
         reach = np.geomspace(0.3, 60, 12) / math.sqrt(m)
@@ -83,8 +83,8 @@ def test_the_fourth_moment_is_exact_for_coins():
 
 
 def exact_shift(d, m, k, p, radius, off):
-    """Norm of the exact bias of clipping around a center that is off, for records on the axes or at
-    zero.
+    """Return the norm of the exact bias of clipping around a center that is off, for records on the
+    axes or at zero.
     """
     size = (d / p) ** (1 / k)  # the moment is one along an axis, less in all other directions
     atoms = np.vstack([np.zeros(d), size * np.eye(d), -size * np.eye(d)])

@@ -1,4 +1,4 @@
-"""CoinPress: tails against exact laws, sensitivities by brute force, noise against the optimum,
+"""CoinPress: tails against exact laws, sensitivities by brute force, noise against the optimum, and
 simulated intervals.
 """
 
@@ -92,7 +92,7 @@ def test_no_two_integer_rows_differ_by_more_than_the_sensitivity(d, monkeypatch)
     squares = (upper * upper).sum(axis=1)
     changes = squares[:, None] + squares - 2 * upper @ upper.T
     far = 2 if d > 1 else 1
-    assert changes.max() <= far * (DIAGONAL * lattice.longest) ** 2  # the law
+    assert changes.max() <= far * (DIAGONAL * lattice.longest) ** 2  # the law holds
     assert (
         changes.max() > 0.9 * far * (DIAGONAL * lattice.longest) ** 2
     )  # half of it would be too little
@@ -128,7 +128,7 @@ def test_rows_that_are_too_long_count_as_zero():
     ]
 
 
-def test_every_lattice_is_as_fine_as_promises_need_and_fits():
+def test_every_lattice_is_as_fine_as_guarantees_need_and_fits():
     for n, rho in itertools.product([2, 10**4, 10**9], [1e-6, 0.5, 100.0]):
         lattice = MomentLattice(20, n, rho)
         assert n * lattice.longest < 2**62
@@ -283,7 +283,7 @@ def test_wrong_knowledge_is_refused(wrong):
         MEAN(normal(1000, 2), gn.zCDP(0.5), **({"radius": 5} | wrong))
 
 
-def test_wrong_promises_and_data_are_refused():
+def test_wrong_guarantees_and_data_are_refused():
     for call in (lambda x, p: MEAN(x, p, radius=5), lambda x, p: COVARIANCE(x, p, largest=5)):
         with pytest.raises(ParameterError, match="PureDP"):
             call(normal(1000, 2), gn.PureDP(1))
@@ -349,7 +349,7 @@ def test_a_turned_sample_has_a_turned_covariance():
 
 
 def spread(values, deviations):
-    """The mean square of standardised values, and six standard errors of it."""
+    """Return the mean square of standardised values, and six standard errors of it."""
     z = np.asarray(values) / np.asarray(deviations)
     return float((z * z).mean()), 6.2 * math.sqrt(2 / z.size)
 
@@ -371,7 +371,7 @@ def test_the_noise_has_the_deviation_that_is_said():
         (diagonal, drawn[0].diagonal),
         (off, drawn[0].off),
     ):
-        for factor in (1.0, 0.5):  # half the noise would be caught
+        for factor in (1.0, 0.5):  # half the noise must be caught
             square, error = spread(values * factor, deviation)
             assert (abs(square - 1) < error) == (factor == 1)
 

@@ -1,5 +1,5 @@
-"""Means of columns: neighbours by brute force, any engine, any numbers, coverage, and
-the command.
+"""Means of columns: neighbours by brute force, all engines, awkward numbers, coverage, and the
+command.
 """
 
 import json
@@ -35,7 +35,7 @@ def table(n=20_000, seed=0):
 
 @pytest.fixture
 def heard(monkeypatch):
-    """No noise; every query that would have drawn it."""
+    """Draw no noise, and record every query that would have drawn it."""
     queries = []
 
     def draw(self, count):
@@ -48,7 +48,7 @@ def heard(monkeypatch):
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_one_row_moves_the_sums_by_no_more_than_the_noise_is_for(neighbors, heard, monkeypatch):
-    """All rows that matter, in two groups: the change of the integers against the squared
+    """For all rows that matter, in two groups, compare the change of the integers with the squared
     sensitivity.
     """
     answers = []
@@ -174,7 +174,7 @@ def test_what_cannot_be_told_is_not_a_number():
     table_of_ones = pl.DataFrame({"x": [1.0] * 500})
     constant = [column_means(table_of_ones, ["x"], gn.zCDP(1)).means[0] for _ in range(8)]
     unknown = [found for found in constant if math.isnan(found.mean)]
-    assert len(unknown) >= 3  # noise makes up a scale in 2 % of them
+    assert len(unknown) >= 3  # noise gives a scale in 2 % of them
     assert {found.low for found in unknown} == {-math.inf}
     small = column_means(table(3000), ["age"], gn.zCDP(0.1), by={"sex": ["f", "nobody"]}).means[1]
     assert math.isnan(small.mean)

@@ -1,5 +1,5 @@
-"""Means chosen from a cover: scores by brute force, privacy of scores by search, and the error that
-is promised.
+"""Means chosen from a cover: scores by brute force, their privacy by search, and the error
+bound.
 """
 
 import itertools
@@ -35,8 +35,8 @@ def test_the_fewest_changes_are_those_of_an_exhaustive_search():
 
 
 def largest_move(scores):
-    """By how much any score moves with one person, over all small data sets and
-    all replacements.
+    """Return how far any score moves with one person, over all small data sets and all
+    replacements.
     """
     everything = range(-5, 6, 2)
     return max(
@@ -79,7 +79,7 @@ def test_one_person_moves_every_score_by_at_most_one(grid):
         change = np.abs(grid.scores(rows) - grid.scores(other))
         assert change.max() <= 1
         moved += int(change.max())
-    assert moved  # the search could see more than nothing
+    assert moved  # the search has power
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: f"{grid.dim} dimensions")
@@ -90,8 +90,8 @@ def test_the_order_of_people_changes_no_score(grid):
 
 
 def test_scores_are_those_of_real_numbers_away_from_ties():
-    """The definition itself: changed people are as far out as clipping lets them, in the best of
-    all directions.
+    """The definition itself: changed people are as far out as clipping allows, in the best of all
+    directions.
     """
     grid = GRIDS[1]
     rows = np.random.default_rng(2).normal(0.3, 0.6, size=(12, 2))
@@ -133,12 +133,12 @@ def mean(data, privacy=None, **known):
 
 
 def heavy(rng, shape):
-    """Student with five degrees of freedom: its kurtosis is 9."""
+    """Student's distribution with five degrees of freedom has a kurtosis of 9."""
     return rng.standard_t(5, size=shape) / math.sqrt(5 / 3) / 9**0.25
 
 
 @pytest.mark.parametrize("d", [1, 2])
-def test_the_chosen_candidate_is_within_the_promised_error(d):
+def test_the_chosen_candidate_is_within_the_proven_error(d):
     rng, truth = np.random.default_rng(4), np.arange(1, d + 1)
     for law in (heavy, lambda rng, shape: rng.normal(0, 0.7, size=shape)):
         for _ in range(2):

@@ -1,6 +1,6 @@
-"""Estimators at the ends of floats, of budgets and of what can be said of data: rounding is within
-the stated bounds, nothing fails by value once a budget is charged, and files are read as they were
-written or not at all.
+"""Estimators at the limits of floats, of budgets and of assumptions: rounding is within the stated
+bounds, nothing fails because of values once a budget is charged, and files are read exactly as
+written or refused.
 """
 
 import copy
@@ -20,14 +20,14 @@ from gaussnoise.estimators import columns, numbers, steps, stored
 
 E = gn.estimators
 
-# Rounding. Records and their means are exact fractions; ends are integers, which floats hold.
+# Rounding. Records and their means are exact fractions; ends are integers, which floats represent.
 
-LARGE = gn.zCDP(1e60)  # noise of 10⁻³⁰ times the range: all that is left of an error is rounding
+LARGE = gn.zCDP(1e60)  # noise of 10⁻³⁰ times the range, so that rounding is the only error
 SHIFTS = [0.0, 1e6, 1e15]  # at the last, floats are 1/8 apart
 
 
 def exact_mean(x, low=-math.inf, high=math.inf):
-    """Of every column, of numbers moved to the nearest end."""
+    """Return the exact mean of every column, of numbers moved to the nearest end."""
     return [
         sum(Fraction(min(max(value, low), high)) for value in column) / len(column)
         for column in x.T.tolist()
@@ -39,12 +39,12 @@ def wild(n=300, d=1, shift=0.0):
 
 
 def tame(n=3000, d=1, shift=0.0):
-    """No record further than three from the shift."""
+    """Return records that are at most three from the shift."""
     return np.clip(np.random.default_rng(0).normal(size=(n, d)), -3, 3) + shift
 
 
 def means(shift):
-    """Estimates, and the exact mean of the same records: clipped, or of which none is clipped."""
+    """Yield estimates, and the exact mean of the same records: clipped, or with none to clip."""
     x, y, z = wild(shift=shift), tame(shift=shift), tame(d=3, shift=shift)
     yield E.clipped_mean(x, LARGE, bounds=(shift - 5, shift + 7)), (x, shift - 5, shift + 7)
     yield E.clipped_mean(x, LARGE, center=shift, radius=5), (x, shift - 5, shift + 5)
@@ -54,7 +54,7 @@ def means(shift):
     y, radius = y[:, 0], 2 * shift + 10
     pure = gn.PureDP(700)
     for privacy in (LARGE, pure):
-        # ten thousand times what rounding moves a record in so large a range
+        # ten thousand times the rounding of a record in so large a range
         sigma = max(1.0, 1e-10 * shift)
         yield E.gaussian_mean(y, privacy, sigma=sigma, radius=radius, beta=1e-9), (y[:, None],)
     yield E.heavy_tailed_mean(y, LARGE, k=8, radius=radius), (y[:, None],)
@@ -70,7 +70,7 @@ def means(shift):
 
 
 def missed(found, exact):
-    """How far every coordinate is off beyond eight deviations of its noise, in stated bounds."""
+    """Return how far coordinates are off beyond eight deviations of noise, in stated bounds."""
     estimate, noise = found.estimate.ravel().tolist(), found.noise_deviation.ravel()
     wrong = [abs(float(Fraction(a) - b)) for a, b in zip(estimate, exact, strict=True)]
     return (np.array(wrong) - 8 * noise) / found.bias_bound.ravel()
@@ -78,14 +78,14 @@ def missed(found, exact):
 
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_rounding_is_within_the_stated_bounds(shift):
-    """And is what they are there for: in most cases noise alone does not explain the error."""
+    """The bounds are needed: in most cases noise alone does not explain the error."""
     shares = [missed(found, exact_mean(*given)).max() for found, given in means(shift)]
     assert max(shares) <= 1
     assert sum(share > 0 for share in shares) > len(shares) / 2
 
 
 def test_bounds_of_rounding_are_next_to_nothing_for_budgets_in_use():
-    """A millionth of the noise, which is a thousandth of the range at most."""
+    """Rounding is a millionth of the noise, which is at most a thousandth of the range."""
     x = wild(1000)
     for privacy in (gn.zCDP(0.5), gn.PureDP(1)):
         for found in (
@@ -98,7 +98,7 @@ def test_bounds_of_rounding_are_next_to_nothing_for_budgets_in_use():
 
 @pytest.mark.parametrize(("rho", "counts"), [(1e10, True), (1e5, True), (1.0, False)])
 def test_rounding_of_second_moments_is_within_the_stated_bound(rho, counts):
-    """The grid of rows is 2⁻²⁰; at ρ = 1 noise is much larger, at 10¹⁰ much less."""
+    """The grid of rows is 2⁻²⁰; at ρ = 1 noise is much larger, at 10¹⁰ much smaller."""
     x = tame(20_000, 2) @ np.array([[1.0, 0.4], [0.0, 0.7]])
     found = E.coinpress_covariance(x, gn.zCDP(rho), largest=4, smallest=0.25, beta=1e-9)
     exact = [
@@ -122,7 +122,7 @@ def test_rounding_of_means_of_columns_is_within_the_stated_bound():
         assert wrong - 4 * found.noise < found.bias
 
 
-# Whatever is in the data, and whatever is said of them.
+# All kinds of data, with all kinds of assumptions.
 
 TINY, HUGE = 5e-324, sys.float_info.max  # the ends of floats
 DATA = {
@@ -139,17 +139,17 @@ DATA = {
     "beyond 64 bits": [10**400] * 400,
     "text": ["a"] * 400,
 }
-# ρ of a table that says nothing, of those in use, and beyond all of them.
+# ρ of a table that carries no information, of tables in use, and beyond all of them.
 PROMISES = [
     *(gn.zCDP(rho) for rho in (TINY, 1e-12, 1.0, 1e25, 1e100, 1e300)),
     *(gn.PureDP(epsilon) for epsilon in (TINY, 1e-12, 2.0)),
     gn.ApproxDP(1, 1e-6),
     gn.GDP(1e150),
 ]
-# Ends of what estimators may be told, and of floats.
+# The limits of what estimators accept, and of floats.
 SIZES = [TINY, 1e-100, 1.0, 1e100, HUGE]
 CENTERS = [0.0, 1.0, -1e100, 1e308]
-EACH = {  # of a size, and a place
+EACH = {  # estimators by size and place
     "box": lambda x, p, s, c: E.clipped_mean(x, p, bounds=(c - s, c + s), **CLIP),
     "ball": lambda x, p, s, c: E.clipped_mean(x, p, center=c, radius=s, **CLIP),
     "set": lambda x, p, s, c: E.clipped_mean(
@@ -194,12 +194,12 @@ def at_random(x):
 
 
 class LateError(AssertionError):
-    """A refusal for public reasons, of which data had been looked at."""
+    """A refusal for public reasons that came after data were read."""
 
 
 @pytest.fixture
 def tried(monkeypatch):
-    """A call, whose refusals are typed, and those of anything but data before data are read."""
+    """Run a call; its refusals are typed, and those not about data come before data are read."""
     begun = []
     whole = steps.check_finite, numbers.read_numbers
 
@@ -230,7 +230,7 @@ def tried(monkeypatch):
 
 @pytest.mark.parametrize("name", EACH)
 def test_nothing_fails_by_value_and_nothing_late(name, tried):
-    """Every two of data, promise, size and place meet; warnings are errors here."""
+    """Every pair of data, guarantee, size and place occurs; warnings are errors here."""
     usual = [("ordinary", privacy, 1.0, 0.0) for privacy in (gn.PureDP(2), gn.ApproxDP(9, 1e-6))]
     given = [*usual, *pairwise(list(DATA), PROMISES, SIZES, CENTERS)]
     said = []
@@ -252,7 +252,7 @@ def test_noise_that_cannot_be_drawn_is_noticed_late_without_the_check(tried, mon
 
 @pytest.mark.parametrize("values", [[1e308, -1e308], [HUGE], [TINY, -TINY, 0.0], [1e308, 1.7e308]])
 def test_deciles_at_the_ends_of_floats(values):
-    """What cannot be told is unknown, with an interval that holds everything."""
+    """A mean that cannot be known is NaN, with an infinite interval."""
     x = np.resize(values, 3000)
     (found,) = E.column_means(pl.DataFrame({"x": x}), "x", gn.zCDP(1)).means
     assert math.isnan(found.mean) or found.low <= float(exact_mean(x[:, None])[0]) <= found.high
@@ -262,7 +262,7 @@ def test_deciles_at_the_ends_of_floats(values):
 
 
 class Unopened:
-    """A table that fails if anything is asked of it."""
+    """A table that fails if any attribute is read."""
 
     def __getattr__(self, name):
         raise AssertionError(name)
@@ -326,7 +326,7 @@ def test_rates_at_the_ends_of_their_arguments(setting):
             assert math.isnan(rate.upper) or rate.upper >= rate.lower
 
 
-# Whom a budget protects.
+# The unit that a budget protects.
 
 
 def test_a_ledger_tells_persons_of_different_columns_apart(tmp_path):
@@ -367,7 +367,7 @@ WRONG = [
 
 
 def mutants(record):
-    """The record with every value replaced by each wrong one, put into a list, or left out."""
+    """Yield the record with every value replaced by each wrong one, put into a list, or omitted."""
 
     def places(value, path=()):
         yield path
@@ -402,7 +402,7 @@ def whole_answers():
 
 
 def read_again(path, kind):
-    """Whether a file is read; then it can be printed, and written as it was."""
+    """Return whether a file is read; then it can be printed, and written as it was."""
     try:
         found = kind.load(path)
     except gn.CertificateError:
@@ -423,20 +423,20 @@ def test_stored_answers_with_a_wrong_value_are_refused_or_can_be_printed(tmp_pat
             tried += 1
             read += read_again(path, type(answer))
     assert tried > 1500
-    assert 0 < read < 0.4 * tried  # a wrong number or text in place of another is read
+    assert 0 < read < 0.4 * tried  # a wrong number or text that replaces another is read
     for deep in ("[" * 100_000, '{"a":' * 100_000, "9" * 5000):
         path.write_text(deep, encoding="utf-8")
         assert not read_again(path, E.Estimate)
         assert not read_again(path, E.ColumnMeans)
 
 
-def test_a_reader_that_takes_any_promise_is_caught(tmp_path, monkeypatch):
+def test_a_reader_that_takes_any_guarantee_is_caught(tmp_path, monkeypatch):
     monkeypatch.setattr(columns, "promise_record", lambda value: value)
     monkeypatch.setattr(columns, "text", stored.text)
     answer, path = next(whole_answers()), tmp_path / "answer.json"
     record = json.loads(answer.to_json())
     record["privacy"]["definition"] = None
     path.write_text(json.dumps(record), encoding="utf-8")
-    assert read_again(path, E.ColumnMeans)  # printed as if it were a promise
+    assert read_again(path, E.ColumnMeans)  # so it would be printed as if it were private
     monkeypatch.undo()
     assert not read_again(path, E.ColumnMeans)

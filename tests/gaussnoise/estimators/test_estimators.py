@@ -1,4 +1,4 @@
-"""What every estimator promises: budgets, refusals, files, and intervals that hold their level."""
+"""Common properties of all estimators: budgets, refusals, files, and intervals at their level."""
 
 import json
 import math
@@ -44,7 +44,7 @@ each_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 
 
 def test_the_list_of_estimators_is_whole():
-    """Others have files of their own; those that estimate nothing private have none."""
+    """Others have files of their own; those without private estimates have none."""
     elsewhere = {
         "column_means",
         "coinpress_mean",
@@ -59,7 +59,7 @@ def test_the_list_of_estimators_is_whole():
 
 @each_estimator
 @pytest.mark.parametrize("privacy", PROMISES, ids=repr)
-def test_every_promise_is_kept_by_steps_that_add_up(name, privacy):
+def test_every_guarantee_is_kept_by_steps_that_add_up(name, privacy):
     found = ESTIMATORS[name](normal(3000), privacy)
     spent = [float(part.split(" = ")[1]) for part in found.split.values()]
     whole = privacy.epsilon if isinstance(privacy, gn.PureDP) else found.privacy["rho"]
@@ -253,10 +253,10 @@ def test_estimates_are_saved_and_read_again(name, tmp_path):
             E.Estimate.load(tmp_path / "bad.json")
 
 
-# Intervals. The chance that a correct one fails here is below 1e-9.
+# Intervals. The probability that a correct one fails here is below 1e-9.
 
 TRIALS, LEVEL, ODDS = 100, 0.8, 1e-9
-SHAPES = {  # of mean 0 and deviation 1
+SHAPES = {  # distributions of mean 0 and deviation 1
     "normal": lambda rng, n: rng.normal(size=n),
     "heavy": lambda rng, n: rng.standard_t(3, size=n) / math.sqrt(3),
     "skewed": lambda rng, n: rng.exponential(size=n) - 1,
@@ -264,14 +264,14 @@ SHAPES = {  # of mean 0 and deviation 1
 }
 
 
-NARROW = ESTIMATORS | {  # of few bins, which take time to draw
+NARROW = ESTIMATORS | {  # with few bins, since many take time to draw
     "gaussian_mean": lambda x, privacy: E.gaussian_mean(x, privacy, sigma=1, radius=20),
     "heavy_tailed_mean": lambda x, privacy: E.heavy_tailed_mean(x, privacy, moment=1, radius=20),
 }
 
 
 def misses(name, shape, privacy, n=800):
-    """How many of many intervals miss the mean, 3."""
+    """Return how many of many intervals miss the mean, 3."""
     rng, missed = np.random.default_rng(5), 0
     for _ in range(TRIALS):
         low, high = NARROW[name](3 + SHAPES[shape](rng, n), privacy).confidence_interval(LEVEL)
@@ -343,7 +343,7 @@ def test_a_level_that_the_chance_of_a_miss_leaves_no_room_for_is_refused():
 
 @pytest.mark.parametrize("k", [2.0, 3.0, 8.0])
 def test_the_bias_of_clipping_is_what_two_points_attain_and_no_more(k):
-    """A linear program over distributions on a grid, with that moment."""
+    """Return the optimum of a linear program over distributions on a grid, with that moment."""
     from scipy.optimize import linprog
 
     from gaussnoise.estimators.moments import tail_bias

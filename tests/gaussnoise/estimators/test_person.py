@@ -1,5 +1,5 @@
-"""Means of people's records: privacy by brute force, what noise is drawn, and what error is
-promised.
+"""Means of people's records: privacy by brute force, the noise that is drawn, and the error
+bound.
 """
 
 import itertools
@@ -33,14 +33,14 @@ def people():
 
 @pytest.fixture
 def quiet(monkeypatch):
-    """All noise zero and the location found, so that an estimate is a function of the data."""
+    """Set all noise to zero and the location as found: an estimate is a function of the data."""
     monkeypatch.setattr(Search, "find", lambda self, rows: np.zeros(self.dim))
     monkeypatch.setattr(LaplaceQuery, "draw", lambda self, count: [0] * count)
     monkeypatch.setattr(IntegerQuery, "draw", lambda self, count: [0] * count)
 
 
 def largest_change(people, others, privacy=PURE, **known):
-    """Of the first round's estimate, over one person who has any of ``others`` for records."""
+    """Return the change of the first round's estimate over one person who has any of ``others``."""
     found = [
         mean([*people[:-1], other], privacy, on_nonfinite="clip", **known).estimate.ravel()
         for other in others
@@ -65,13 +65,13 @@ def one_round(monkeypatch):
 
 
 def epsilon_seen(people):
-    """Sensitivity of the last step over the scale of its noise: the ε that it really spends."""
+    """Return the last step's sensitivity over its noise's scale: the ε that it really spends."""
     change = largest_change(people, STRANGERS)
     return change * math.sqrt(2) / float(mean(people).noise_deviation)
 
 
 @pytest.mark.usefixtures("quiet", "one_round")
-def test_whatever_one_person_has_moves_the_mean_by_what_the_noise_is_for(people):
+def test_no_records_of_a_person_move_the_mean_by_more_than_the_noise_is_for(people):
     assert epsilon_seen(people) == pytest.approx(0.75 * PURE.epsilon, rel=1e-4)
     assert epsilon_seen(people) <= 0.75 * PURE.epsilon
 
@@ -93,7 +93,7 @@ def test_half_of_the_noise_is_caught(people, monkeypatch):
 
 
 @pytest.mark.usefixtures("quiet", "one_round")
-def test_whatever_one_person_has_moves_a_vector_by_what_the_noise_is_for():
+def test_no_records_of_a_person_move_a_vector_by_more_than_the_noise_is_for():
     everybody = list(np.random.default_rng(1).normal(3, 0.5, size=(400, 4, 2)))
     others = [
         np.full((3, 2), 1e9),
@@ -213,12 +213,12 @@ def test_records_are_of_people_and_finite_unless_clipped(people):
     assert abs(strange.estimate - 3) < 0.5
 
 
-def test_a_person_with_fewer_records_than_promised_is_not_refused(people):
+def test_a_person_with_fewer_records_than_declared_is_not_refused(people):
     assert abs(mean([*people, np.array([3.0])]).estimate - 3) < 0.5
 
 
 def test_the_last_noise_has_the_deviation_it_says():
-    """Identical people: what is left is noise. The sizes of Laplace variables add up to a Gamma
+    """With identical people only noise is left. The sizes of Laplace variables sum to a Gamma
     variable.
     """
     same, trials = list(np.full((N, 4), 3.0)), 100
@@ -241,17 +241,17 @@ def normal(rng, shape):
 
 
 def heavy(rng, shape):
-    """Student with three degrees of freedom."""
+    """Draw from Student's distribution with three degrees of freedom."""
     return rng.standard_t(3, size=shape) / math.sqrt(3)
 
 
 def skewed(rng, shape):
-    """Pareto with a shape of 2.5."""
+    """Draw from Pareto's distribution with a shape of 2.5."""
     return (rng.pareto(2.5, size=shape) - 1 / 1.5) / math.sqrt(2.5 / (1.5**2 * 0.5))
 
 
 def rare(rng, shape):
-    """A tenth of all records carries all the variance."""
+    """Draw records of which a tenth carries all the variance."""
     return (rng.random(shape) < 0.01) * 10.0 - 0.1
 
 
@@ -260,7 +260,7 @@ LEVEL, TRIALS = 0.9, 50
 
 
 def covered(law, privacy, m, d=None, **known):
-    """How many of TRIALS intervals hold the mean of the first coordinate."""
+    """Return how many of TRIALS intervals contain the mean of the first coordinate."""
     rng, hits = np.random.default_rng(4), 0
     for _ in range(TRIALS):
         data = list(7.0 + law(rng, (N, m) if d is None else (N, m, d)))

@@ -1,4 +1,4 @@
-"""The private steps: exact integers, sensitivities by brute force, and what OpenDP charges."""
+"""The private steps: exact integers, sensitivities by brute force, and OpenDP's charges."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ WILD = [0.0, 1e-300, 0.5, -1.0, 1.0, 3.0, 1e155, -1e308, math.inf, -math.inf, ma
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_clipping_puts_whatever_into_the_ball_and_leaves_members_alone(dim):
+def test_clipping_puts_all_numbers_into_the_ball_and_leaves_members_alone(dim):
     rows = np.array(list(itertools.product(WILD, repeat=dim)))
     for center, radius in ((0.0, 1.0), (1e10, 1e-3), (-5.0, 1e200)):
         inside = clipped(rows.copy(), np.full(dim, center), radius)
@@ -46,7 +46,7 @@ def test_what_becomes_of_a_record_depends_on_no_other():
 
 @pytest.fixture
 def quiet(monkeypatch):
-    """No noise, and a list of the queries that would have drawn it."""
+    """Draw no noise, and return a list of the queries that would have drawn it."""
     asked = []
 
     def draw(self, count):
@@ -74,7 +74,7 @@ def test_a_replaced_record_moves_the_integers_by_no_more_than_the_sensitivity(di
             most = max(most, np.abs(moved - base).sum())
     deviation = steps.laplace_mean(rows, math.sqrt(dim), epsilon).deviation[0]
     assert most * n <= 2 * math.sqrt(dim) * (1 + 1e-8)
-    # the noise is that of the sensitivity: a wrong one, of a single radius, would be half of it
+    # the noise is that of the sensitivity; noise for a single radius would be half of it
     assert deviation == pytest.approx(math.sqrt(2) * 2 * math.sqrt(dim) / (n * epsilon), rel=1e-7)
     assert {query.budget for query in quiet} == {epsilon}
 
@@ -111,7 +111,7 @@ def test_budgets_that_need_noise_beyond_64_bits_are_refused():
 
 
 def test_laplace_noise_has_its_scale():
-    """With a negative control: samples of 2/3 and 3/2 of the scale are told apart."""
+    """With a negative control: samples of 2/3 and 3/2 of the scale are distinguished."""
     query = LaplaceQuery(2**30, 1.0)
     drawn = np.array(query.draw(3000)) / query.scale
     assert stats.kstest(drawn, stats.laplace.cdf).pvalue > 1e-9
@@ -135,8 +135,8 @@ def test_the_noisy_maximum_is_often_the_largest_and_falls_short_seldom():
 
 @pytest.mark.parametrize(("rho", "delta"), [(0.01, 1e-6), (1.0, 1e-9), (0.3, 1e-12)])
 def test_thresholds_are_the_least_that_hide_a_single_record(rho, delta):
-    """The continuous Gaussian's own threshold, for two keys that only one data set has,
-    one each.
+    """The continuous Gaussian's own threshold, for two keys that only one data set has, one
+    each.
     """
     query = steps._unlisted(rho, delta)
     sd = query.standard_deviation
@@ -176,7 +176,7 @@ def test_the_fullest_bin_leads_by_the_share_that_is_claimed(shape):
             assert masses[right].max() - masses[~right].max() >= lead - 1e-9
 
 
-def test_a_person_is_one_mean_whatever_the_order_and_names():
+def test_a_person_is_one_mean_for_all_orders_and_names():
     rows, person = np.array([1.0, 5.0, 3.0, 10.0]), ["b", "a", "b", "c"]
     assert sorted(by_person("f", rows, person).tolist()) == [2.0, 5.0, 10.0]
     assert sorted(by_person("f", rows[::-1], person[::-1]).tolist()) == [2.0, 5.0, 10.0]

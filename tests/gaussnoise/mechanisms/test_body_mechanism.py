@@ -1,5 +1,5 @@
-"""Releases of real-valued records: sensitivities checked pair by pair in exact rationals, noise
-with power.
+"""Releases of real-valued records: sensitivities are checked pair by pair in exact rationals, noise
+by tests with power.
 """
 
 import bisect
@@ -101,7 +101,7 @@ KINDS = ("replace", "add-remove", "gamma")
 
 
 class Noises:
-    """Solved when first asked for."""
+    """The noises of all bodies and relations, each solved when first asked for."""
 
     @functools.cache  # noqa: B019 (one object, for the whole module)
     def __getitem__(self, key):
@@ -122,12 +122,12 @@ def noise(request):
     return NOISES[request.param]
 
 
-# every body under two of the three relations, which are others for the next body
+# every body under two of the three relations; the pair changes from body to body
 KEYS_OF_TWO = [key for i, key in enumerate(KEYS) if i % 3 != i // 3 % 3]
 every = pytest.mark.parametrize(
     "noise", KEYS_OF_TWO, ids=map(": ".join, KEYS_OF_TWO), indirect=True
 )
-# what does not depend on the relation is tested under one, another for every body
+# what does not depend on the relation is tested under one; it changes from body to body
 TURNS = [(name, KINDS[i % 3]) for i, name in enumerate(BODIES)]
 each = pytest.mark.parametrize("noise", TURNS, ids=map(": ".join, TURNS), indirect=True)
 chosen = pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def mechanism_for(noise, privacy=None, n=8):
 
 
 def members(domain, count=8, key=1):
-    """Extreme points and averages of them; tensor powers are not convex."""
+    """Return extreme points and averages of them; tensor powers have no averages."""
     rng = np.random.default_rng(key)
     corners = np.array(
         [domain.support_point(theta) for theta in rng.normal(size=(count, domain.dim))]
@@ -169,8 +169,8 @@ PUSHES = (1e-5, 1e-7, 4e-8, 1.4e-8, 7e-9, 2e-9, 9e-10, 4e-10, 1e-11)
 
 
 def adversarial(lattice):
-    """Records that the lattice accepts: extreme, inside, pushed into the slack, and
-    badly rounded.
+    """Return records that the lattice accepts: extreme, inside, pushed into the slack, and badly
+    rounded.
     """
     domain, rng = lattice.domain, np.random.default_rng(2)
     W = lattice.whitening
@@ -197,12 +197,12 @@ def adversarial(lattice):
     return [x for x in records if accepted(lattice, x)]
 
 
-FINEST = 3000  # of the powers of two that numbers are multiples of
+FINEST = 3000  # numbers are multiples of this negative power of two
 
 
 @functools.cache
 def in_rationals(lattice):
-    """2^FINEST · 2^bits W diag(steps)/size, row by row, in exact integers."""
+    """Return 2^FINEST · 2^bits W diag(steps)/size, row by row, in exact integers."""
     scale = Fraction(2) ** (FINEST + lattice.bits) / Fraction(lattice.size)
     steps = [Fraction(2) ** int(e) for e in lattice.exponents]
     rows = [
@@ -214,7 +214,7 @@ def in_rationals(lattice):
 
 
 def exact_integers(lattice, total):
-    """``rint(2^bits W (steps ∘ total)/size)``, halves upwards, as a definition."""
+    """Return ``rint(2^bits W (steps ∘ total)/size)``, halves upwards, by its definition."""
     values = (
         sum(w * int(t) for w, t in zip(row, total, strict=True)) for row in in_rationals(lattice)
     )
@@ -222,7 +222,7 @@ def exact_integers(lattice, total):
 
 
 def changes(lattice, records, relation):
-    """Squared changes of the integer answer, over neighbours among ``records`` beside other
+    """Return squared changes of the integer answer over neighbours among ``records``, beside other
     records.
     """
     rng = np.random.default_rng(3)
@@ -253,8 +253,7 @@ def test_no_pair_of_accepted_records_exceeds_the_claim(noise):
     largest = max(changes(lattice, records, noise.neighbors))
     claim = lattice.query.sensitivity_squared
     assert largest <= claim
-    # the records do come close where the bracket is narrow, so that a smaller claim would be
-    # noticed
+    # where the bracket is narrow the records come close, so that too small a claim would be noticed
     if noise.gap < 2e-3 and not noise.shifted:
         assert largest >= 0.5 * claim
 
@@ -276,7 +275,7 @@ def test_a_claim_without_slack_would_be_caught(name, kind):
 
 
 def test_a_claim_without_rounding_would_be_caught():
-    # two records half a lattice step apart may be a whole one apart once rounded
+    # two records half a lattice step apart may be a whole step apart once rounded
     lattice = mechanism_for(NOISES["l2", "add-remove"])._lattice
     coarse = dataclasses.replace(lattice, bits=3)
     records = members(lattice.domain, 40)
@@ -329,7 +328,7 @@ def test_integers_of_a_record_do_not_depend_on_the_others(noise):
 
 
 @pytest.mark.parametrize("rows", [1, 7, 2048, 5000])
-def test_sums_are_exact_in_whatever_chunks(rows, monkeypatch):
+def test_sums_are_exact_in_chunks_of_all_sizes(rows, monkeypatch):
     noise = NOISES["moved ball", "add-remove"]
     lattice = mechanism_for(noise)._lattice
     X = np.tile(members(noise.domain, 40), (130 if rows > 7 else 5, 1))
@@ -349,7 +348,7 @@ def test_sums_do_not_overflow():
     assert lattice.sums(X, "refuse") == exact_integers(lattice, [total] * 3)
 
 
-# What is promised
+# Guarantees
 
 
 @each
@@ -394,8 +393,8 @@ ALARM, DRAWS = 1e-9, 400
 
 
 def whitened(mechanism, errors):
-    """Independent standard normals if the errors have the stated covariance, shape
-    (draws, rank).
+    """Return independent standard normals if the errors have the stated covariance, shape (draws,
+    rank).
     """
     return errors @ np.linalg.pinv(mechanism.covariance.factor(), rcond=1e-9).T
 
@@ -559,7 +558,7 @@ def test_quick_members_are_members(name):
 
 
 def on_the_boundary(domain, count=60):
-    """Extreme points, and points of faces: far along a random direction from an inner point."""
+    """Return extreme points, and points of faces: far in a random direction from inside."""
     rng = np.random.default_rng(15)
     corners = np.array(
         [domain.support_point(theta) for theta in rng.normal(size=(count, domain.dim))]
@@ -816,7 +815,7 @@ def test_projected_releases(domain, neighbors):
     np.testing.assert_allclose(mechanism._decoded(exact, offset), truth, rtol=1e-9, atol=1e-9)
     release = mechanism.release(X, on_outside="project")
     assert release.privacy["records_outside"] == "projected, each by itself"
-    for bad in (math.nan, math.inf, -math.inf):  # without a number, a record is at the center
+    for bad in (math.nan, math.inf, -math.inf):  # a record with a NaN goes to the center
         lost = X.copy()
         lost[3, -1] = bad
         found = X.copy()
@@ -837,11 +836,11 @@ def test_projections_that_are_not_known_are_refused_before_data_are_read(name):
             mechanism.release(np.full((3, BODIES[name].dim), math.nan), on_outside=on_outside)
 
 
-# Records that do not fit are left out of sums
+# Records that do not fit are dropped from sums
 
 
 def awkward(domain):
-    """Records of every kind: members, those at the very edge, outside, none at all."""
+    """Return records of every kind: members, on the very edge, outside, not finite."""
     rng = np.random.default_rng(15)
     inside = members(domain)
     center = domain._center()
@@ -919,7 +918,7 @@ def test_no_values_refuse_a_release(domain, on_outside):
         mechanism.release(X[:, :1].repeat(domain.dim + 1, axis=1), on_outside=on_outside)
 
 
-# Rounding inside the body itself, of numbers that cancel
+# Rounding inside the body's own computation, of numbers that cancel
 
 
 FAR = LpBall(2, 2) + Polytope(
@@ -931,7 +930,7 @@ CANCELLING = hull(
 
 
 def test_rounding_inside_a_hull_is_charged(monkeypatch):
-    # in real numbers the set is the disc of radius two; this much noise is just enough for it
+    # in real numbers the set is the disc of radius two; this noise is just enough for it
     noise = gn.optimal_noise(CANCELLING, tol=0.1)
     noise = dataclasses.replace(noise, covariance=FactorCovariance(np.eye(2), 4.0))
     x = np.array([[1.0340728759765625, 1.7119293212890625]])
@@ -945,7 +944,7 @@ def test_rounding_inside_a_hull_is_charged(monkeypatch):
         )
 
     assert excess() <= 0
-    # less than what its parts are computed from is too little
+    # less noise than the parts' own numbers need is too little
     monkeypatch.setattr(
         _body_lattice, "magnitudes", lambda domain: np.abs(bounding_box(domain)).max(axis=0)
     )
@@ -960,7 +959,7 @@ SIGNS = exactly(list(itertools.product((-1, 1), repeat=2)))
 
 
 def polygons_of_numbers_that_cancel(far, key=22):
-    """Two hulls in the plane, and their corners in rationals."""
+    """Return two hulls in the plane, and their corners in rationals."""
     rng = np.random.default_rng(key)
     A, corners, generators = (
         rng.normal(size=(2, 4)),
@@ -968,7 +967,7 @@ def polygons_of_numbers_that_cancel(far, key=22):
         0.1 * rng.normal(size=(2, 2)),
     )
     square = LpBall(2, math.inf, 1e-3)
-    shift = far * np.linalg.svd(A)[2][2]  # which A takes nearly to zero
+    shift = far * np.linalg.svd(A)[2][2]  # A takes this direction nearly to zero
     P, Z = Polytope(corners + shift[:2]), Zonotope(generators, shift[2:])
     pairs = itertools.product(
         exactly(P.vertices), exactly(Z.center) + SIGNS @ exactly(Z.generators)
@@ -985,7 +984,7 @@ def polygons_of_numbers_that_cancel(far, key=22):
 
 
 def longest_exactly(noise, points):
-    """Largest s' M⁻¹ s over rational points of the plane, by Cramer's rule."""
+    """Return the largest s' M⁻¹ s over rational points of the plane, by Cramer's rule."""
     (a, b), (c, d) = exactly(noise.covariance.unit_factor).tolist()
     inverse = np.array([[d, -b], [-c, a]], dtype=object) / (a * d - b * c)
     return (
@@ -994,7 +993,7 @@ def longest_exactly(noise, points):
 
 
 def covers(far, neighbors, keys=4):
-    """Largest s' M⁻¹ s, over all polygons."""
+    """Return the largest s' M⁻¹ s over all polygons."""
     found = []
     for key in range(20, 20 + keys):
         for K, corners in polygons_of_numbers_that_cancel(far, key):
@@ -1014,9 +1013,9 @@ def test_noise_covers_sets_of_numbers_that_cancel(neighbors, monkeypatch):
     assert covers(1e11, neighbors) <= 1
     with pytest.raises(gn.CovarianceError, match="far away nearer"):
         covers(1e12, neighbors)
-    # The sizes of the members alone do not tell what rounding did: beyond the tolerance, far away.
+    # The sizes of the members alone do not tell what rounding did beyond the tolerance, far away.
     # Every processor sums in its own order, and rounds up or down: one polygon in three is not
-    # covered. That all of thirty-two are has a chance of 1e-5.
+    # covered. All thirty-two are covered with a chance of 1e-5.
     monkeypatch.setattr(_body, "magnitudes", lambda domain: np.zeros(domain.dim))
     if neighbors == "add-remove":
         assert covers(1e12, neighbors, keys=16) > 1 + 1e-6

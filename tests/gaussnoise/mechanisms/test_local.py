@@ -29,7 +29,7 @@ def mechanism(domain=BALL, epsilon=2.0, p=2, randomizer="privunitg"):
 
 
 def decoded(local, records, rng):
-    """Every message of the simulated users, decoded by itself, shape (n, d)."""
+    """Return every message of the simulated users, each decoded by itself, shape (n, d)."""
     code = local._codebook
     read = [
         code.read(local._unlabelled(message))
@@ -53,8 +53,8 @@ def test_reports_use_the_system_randomness_only(monkeypatch):
 
 
 def epsilon_proven(local, left, right, draws):
-    """Clopper–Pearson lower bound on ε: how often messages of two records lie in the cap of the
-    first.
+    """Return a Clopper–Pearson lower bound on ε, from how often messages of two records lie in the
+    cap of the first.
     """
     code, y = local._codebook, local._coordinates([left], "refuse")[0]
 
@@ -127,7 +127,7 @@ def test_messages_have_the_mean_and_covariance_stated(domain, record, randomizer
     def covariance_fits(z):
         products = np.einsum("ij,ik->ijk", z, z) - np.eye(z.shape[1])
         t = products.mean(axis=0) / (products.std(axis=0) / math.sqrt(n) + 1e-12)
-        # two-sided, one for each entry; constant squares (randomised response) have nothing to vary
+        # two-sided, one for each entry; constant squares (randomised response) do not vary
         return np.abs(np.where(np.abs(products.mean(axis=0)) < 1e-6, 0, t)).max() <= stats.norm.isf(
             ALARM / z.shape[1] ** 2
         )
@@ -368,7 +368,7 @@ def test_huge_budgets_neither_overflow_nor_end_noise(randomizer):
 
 
 def test_messages_of_another_mechanism_are_refused():
-    """Of the same length: they would be averaged to something else."""
+    """Messages of another mechanism have the same length: their mean would be wrong."""
     local = mechanism(gn.LpBall(3, 2), 1.0)
     others = [
         mechanism(gn.LpBall(3, 2), 1.3),
@@ -386,7 +386,7 @@ def test_messages_of_another_mechanism_are_refused():
 
 
 def test_a_turned_factor_is_another_mechanism():
-    """The same covariance, solved for elsewhere: its coordinates are not ours."""
+    """Another machine solved for the same covariance: its coordinates are different."""
     local, other = mechanism(gn.LpBall(3, 2), 1.0), mechanism(gn.LpBall(3, 2), 1.0)
     M = other._factor
     other.__dict__["_factor"] = dataclasses.replace(M, unit_factor=M.unit_factor[:, ::-1])

@@ -1,5 +1,5 @@
-"""Files of local mechanisms come from servers that users do not trust: ε is what is shown, whatever
-they say.
+"""Files of local mechanisms come from servers that users do not trust: every message is private at
+the ε that is shown, for all contents of the file.
 """
 
 import copy
@@ -32,7 +32,7 @@ HUGE = [0.0, 0.3, -1e300, 1e308, math.inf, -math.inf, math.nan, 5e-324]
 
 
 def assert_private(local):
-    """The odds of the codebook in use, against the ε that is shown; and that every record whatever
+    """Check the odds of the codebook in use against the ε that is shown, and that every record
     makes a message.
     """
     code = local._codebook
@@ -112,7 +112,7 @@ def test_every_randomizer_is_kept(randomizer, tmp_path):
 
 
 def rewrite(path, change):
-    """Give header and arrays to ``change``, and write what it leaves."""
+    """Give header and arrays to ``change``, and write its result."""
     with np.load(path) as file:
         arrays = dict(file)
     header = json.loads(str(arrays.pop("header")))
@@ -134,7 +134,7 @@ def put(**values):
 
 
 def noisier(header, arrays):
-    """Consistent, but useless: everything a thousand times as large."""
+    """Make a consistent but useless file: everything is a thousand times as large."""
     header["scale"] = header.get("scale", 1.0) * 1000
     header["gamma"] *= 1000 * (1 + 1e-9)
     header["gamma_lower"] /= 1000
@@ -206,7 +206,7 @@ def test_hostile_files_are_refused_or_private(saved, change):
     ("name", "shown"), [("noisier", 1.5), ("epsilon large", 699.0), ("codebook", 1.5)]
 )
 def test_some_hostile_files_are_read(tmp_path, name, shown):
-    """They cost the server its accuracy, or show what they ask for."""
+    """They cost the server its accuracy, or show the ε that they ask for."""
     mechanism("triangle").save(tmp_path / "local.npz")
     rewrite(tmp_path / "local.npz", HOSTILE[name])
     local = gn.LocalMechanism.load(tmp_path / "local.npz")
@@ -217,7 +217,7 @@ def test_some_hostile_files_are_read(tmp_path, name, shown):
 @one_test_of("scale", [1e-300, 1e-160, 1.0, 1e160, 1e300])
 @one_test_of("center", [0.0, 1e-300, 1e300, -1e308])
 def test_privacy_needs_nothing_from_the_noise(scale, center):
-    """Not even what verification checks: any noise at all makes private messages."""
+    """Privacy does not need even what verification checks: with any noise messages are private."""
     honest = gn.gamma(gn.LpBall(3, 2))
     factor = FactorCovariance(
         np.array([[1.0, 1e-200, 0.0], [0.0, 1.0, 1e200], [1e-308, 0.0, 1.0]]), scale

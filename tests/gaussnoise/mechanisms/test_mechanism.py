@@ -1,5 +1,5 @@
-"""Privacy definitions, exact integer sensitivities, and releases whose noise is tested
-with power.
+"""Privacy definitions, exact integer sensitivities, and releases whose noise is tested with
+power.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ def test_delta_is_validated(delta):
 
 
 def epsilon_by_renyi(rho, delta):
-    """Canonne, Kamath & Steinke (2020), Proposition 12, minimised over a grid of Rényi orders."""
+    """Return ε by Canonne, Kamath & Steinke (2020), Proposition 12, over a grid of Rényi orders."""
     a = 1 + np.logspace(-6, 9, 200_001)
     return np.min(rho * a + (np.log1p(-1 / a) * (a - 1) - np.log(delta) - np.log(a)) / (a - 1))
 
@@ -185,12 +185,12 @@ def test_noise_without_any_covariance_is_refused():
 
 
 def test_gamma_noise_of_means_is_not_noise_for_sums():
-    # the span of K has one dimension more than its affine hull: the count of records
+    # the span of K has one dimension more than its affine hull: the number of records
     with pytest.raises(gn.CovarianceError):
         mechanism_for(dataclasses.replace(NOISES["simplex, gamma"], neighbors="add-remove"))
 
 
-# What it promises
+# Its guarantees
 
 
 @every
@@ -216,7 +216,7 @@ def test_stated_covariance(noise, privacy):
 
 
 def largest_integer_change(mechanism):
-    """Over every pair of neighbours, in Python integers."""
+    """Return the largest change over every pair of neighbours, in Python integers."""
     rows = mechanism._lattice.strategy
     if mechanism.noise.neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in rows)
@@ -328,8 +328,8 @@ DRAWS = 400
 
 
 def whitened(mechanism, errors):
-    """Independent standard normals if the errors have the stated covariance, shape
-    (draws, rank).
+    """Return independent standard normals if the errors have the stated covariance, shape (draws,
+    rank).
     """
     L = mechanism.covariance.factor()
     return errors @ np.linalg.pinv(L, rcond=1e-9).T
@@ -438,7 +438,7 @@ def test_simulations_take_a_generator(rng):
         (gn.TV(0.1), "total variation privacy, alpha = 0.1"),
     ],
 )
-def test_a_printed_release_shows_estimate_and_promise(privacy, promised):
+def test_a_printed_release_shows_estimate_and_guarantee(privacy, promised):
     mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(10))), privacy, n=4)
     release = mechanism.release(indices=[0, 1, 2, 3])
     assert repr(release) == f"Release(10 coordinates, {promised})"
@@ -559,7 +559,7 @@ def test_bad_indices_are_refused_without_being_shown(data):
 )
 @pytest.mark.parametrize("door", ["release", "simulate"])
 def test_a_list_of_numbers_must_say_what_it_is(monkeypatch, given, door):
-    """Counts that were taken for row indices gave nonsense, and spent budget."""
+    """Counts that were taken for row indices gave meaningless answers, and spent budget."""
     mechanism = mechanism_for(NOISES["random, add-remove"])
     monkeypatch.setattr(
         "gaussnoise.privacy.sampler.IntegerQuery.draw",
@@ -587,7 +587,7 @@ def test_kinds_of_data_by_name_mean_the_same():
     ]
     for estimate in found:
         np.testing.assert_array_equal(estimate, found[0])
-    assert mechanism.release([]).estimate.shape == X.shape[1:]  # nobody is nobody by every name
+    assert mechanism.release([]).estimate.shape == X.shape[1:]  # an empty list has no records
 
 
 @pytest.mark.parametrize(
@@ -710,7 +710,7 @@ def test_opendp_charges_for_groups_what_the_square_of_their_size_costs(name):
         cost = measurement.map(distance)
         assert Fraction(cost) >= Fraction(mechanism.rho_charged) * distance**2
         assert cost == pytest.approx(mechanism.rho_charged * distance**2, rel=1e-15)
-        # as OpenDP's own map of the integer query says
+        # as OpenDP's own map of the integer query charges
         query = mechanism._lattice.query
         assert cost == pytest.approx(opendp_map(query.scale, query.distance * distance), rel=1e-12)
 

@@ -41,8 +41,8 @@ def test_balls_have_closed_forms():
     "domain", [gn.LpBall(4, 3), gn.Zonotope(RNG.normal(size=(6, 4))), gn.TensorPower(2, 2)]
 )
 def test_the_gap_is_true_of_convex_bodies(domain):
-    """Obtuse angles at the answer prove it: no member lies further along y − x than the
-    gap says.
+    """Obtuse angles at the answer prove the gap: no member lies further along y − x than it
+    says.
     """
     for y in RNG.normal(size=(5, 4)) * 5:
         x, gap = nearest(domain, y)
@@ -98,8 +98,8 @@ def test_another_space_is_refused():
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_tables_become_those_of_some_records(neighbors):
-    """All together: the marginals of one non-negative table, which is found by a quadratic
-    programme.
+    """Together, projected tables are the marginals of one non-negative table, which a quadratic
+    programme finds.
     """
     schema = gn.Schema(
         [
@@ -152,7 +152,7 @@ def test_data_taken_for_a_domain_are_not_shown(wrong):
     assert "7777" not in str(caught.value)
 
 
-def test_a_printed_answer_is_called_biased_and_keeps_the_promise():
+def test_a_printed_answer_is_called_biased_and_keeps_the_guarantee():
     K = gn.LpBall(9, 1)
     mechanism = gn.GaussianMechanism(gn.optimal_noise(K), gn.ApproxDP(1, 1e-6), n=5)
     data, rng = np.zeros((5, 9)), np.random.default_rng(1)

@@ -27,7 +27,7 @@ ALARM = 1e-6
 
 
 def probabilities(code, products):
-    """Of every index, exactly: all outcomes of the coin and of the choice after it."""
+    """Return every index's probability, exactly, from all outcomes of the coin and the choice."""
     found = [Fraction(0)] * code.size
     for coin, chance in ((0, code.chance), (code.hits, 1 - code.chance)):
         asked = []
@@ -101,7 +101,7 @@ def test_no_message_is_likelier_by_more_than_epsilon(code, epsilon):
 )
 @settings(derandomize=True, max_examples=60, deadline=None)
 def test_every_ranking_has_a_cap_of_k_indices(products):
-    """Ties, zeros and even NaN: privacy needs nothing from the numbers."""
+    """Ties, zeros and even NaN are ranked: privacy needs nothing from the numbers."""
     code = dataclasses.replace(privunitg(2, 2.0), pairs=5, closest=2)
     table = probabilities(code, np.array(products))
     assert sorted(table) == [(1 - code.chance) / 8] * 8 + [code.chance / 2] * 2
@@ -140,7 +140,7 @@ def iter_bytes(values):
 
 @pytest.mark.parametrize(("dim", "pairs", "closest"), [(2, 7, 3), (3, 12, 1), (1, 4, 4), (5, 1, 1)])
 def test_scale_and_second_moment_are_those_of_the_choice(dim, pairs, closest):
-    """For any one codebook, by enumeration; what is left to know is how the cap's moments vary over
+    """For any one codebook, by enumeration; it remains to know how the cap's moments vary over
     codebooks.
     """
     code = dataclasses.replace(privunitg(dim, 1.0), pairs=pairs, closest=closest, hits=7, bits=3)
@@ -170,7 +170,7 @@ ICOSAHEDRON = np.array(
     ("design", "closest"), [(HEXAGON, 1), (HEXAGON, 2), (ICOSAHEDRON, 2), (ICOSAHEDRON, 6)]
 )
 def test_spherical_second_moments_are_those_of_the_choice(design, closest):
-    """Codebooks of the sphere's second moments, turned by hand: along y and, on average over
+    """Codebooks with the sphere's second moments, rotated by hand: along y and, averaged over
     directions, across.
     """
     design = np.array(design)
@@ -194,7 +194,7 @@ def test_spherical_second_moments_are_those_of_the_choice(design, closest):
 
 @pytest.mark.parametrize(("dim", "epsilon"), [(2, 3.0), (3, 2.0), (10, 4.0)])
 def test_spherical_messages_have_the_moments_of_their_codebooks(dim, epsilon):
-    """Over many hashed codebooks, the choice averaged by hand: scale, along, and across in one
+    """Over many hashed codebooks, with the choice averaged by hand: scale, along, and across in one
     direction.
     """
     code, y, z = privunit(dim, epsilon), *np.eye(dim)[:2]
@@ -216,7 +216,7 @@ def test_spherical_messages_have_the_moments_of_their_codebooks(dim, epsilon):
     off = math.sqrt(tokens) * (found.mean(axis=0) - stated) / found.std(axis=0)
     assert np.abs(off).max() < 5
     independent = math.sqrt(tokens) * (found[:, 2].mean() - 1 / dim) / found[:, 2].std()
-    assert independent < -8  # as normal candidates would have it
+    assert independent < -8  # 1/dim, the value for normal candidates, is far off
 
 
 def test_candidates_on_the_sphere_are_uniform_and_the_server_makes_the_same():
@@ -277,7 +277,7 @@ def test_order_statistics_by_their_densities(pairs, closest, dim):
         stats.halfnorm() if dim is None else stats.beta(0.5, (dim - 1) / 2)
     )  # |normal|, or ⟨u, y⟩²
 
-    def moment(power, rank):  # of the rank-th largest, a quantile of a beta variable
+    def moment(power, rank):  # for the rank-th largest, a quantile of a beta variable
         power = power if dim is None else power / 2
         among = stats.beta(pairs - rank + 1, rank)
         cuts = among.ppf([0.001, 0.1, 0.5, 0.9, 0.999])
@@ -311,8 +311,8 @@ def test_hemispheres_have_the_scale_of_the_sphere(dim):
 
 
 def ideal(t, epsilon, dim):
-    """PrivUnitG with the largest a for t: its variance at unit vectors and its scale m, all by
-    quadrature.
+    """Return the variance of PrivUnitG with the largest a for t, at unit vectors, and its scale m,
+    by quadrature.
     """
     normal = stats.norm.pdf
     b = integrate.quad(normal, -12, t)[0]
@@ -348,7 +348,7 @@ def test_the_codebook_is_within_a_percent_of_privunitg(dim, epsilon):
     [(2, 8.0, 0.0217, 0.203), (3, 2.0, 3.683, 4.77), (10, 4.0, 3.674, 4.33)],
 )
 def test_the_spherical_codebook_is_within_a_percent_of_privunit(dim, epsilon, least, normal):
-    def variance(angle):  # of PrivUnit with a cap of this half-angle and its largest a
+    def variance(angle):  # for PrivUnit with a cap of this half-angle and its largest a
         sines = [
             lambda x: math.sin(x) ** (dim - 2),
             lambda x: math.sin(x) ** (dim - 2) * math.cos(x),

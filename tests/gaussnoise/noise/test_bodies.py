@@ -1,5 +1,5 @@
-"""Answers for bodies: covered by members found by other means, verified, stored, and refused where
-they must be.
+"""Answers for bodies: they cover members found by other means, verify, are stored, and are refused
+where they must be.
 """
 
 import dataclasses
@@ -77,7 +77,7 @@ class Cap(AbstractDomain):
 
 
 def unit(theta):
-    """Of ordinary size."""
+    """Return the direction scaled to ordinary size."""
     return theta / (np.abs(theta).max(initial=0.0) or 1.0)
 
 
@@ -120,7 +120,7 @@ def kron_member(theta, left, right):
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """A domain, and a function from directions to members of it that owes the domain nothing.
+    """A domain, and a function from directions to members of it that does not use the domain.
 
     ``exact``: members returned are support points.
     """
@@ -174,11 +174,11 @@ BINARY = ["sum", "difference", "hull"]
 
 @st.composite
 def expressions(draw, dim=None, depth=2, most_squares=2):
-    """Composite bodies of at most four dimensions; the numbers come from a drawn seed, the shape
-    from hypothesis.
+    """Draw composite bodies of at most four dimensions; the numbers come from a drawn seed, the
+    shape from hypothesis.
     """
     dim = draw(st.sampled_from([2, 1, 3, 4])) if dim is None else dim
-    depth = min(depth, 4 - dim)  # in four dimensions oracles take long: atoms, there
+    depth = min(depth, 4 - dim)  # in four dimensions oracles take long: use atoms there
     rng = np.random.default_rng(draw(st.integers(0, 50)))
     kinds = ATOMS + (UNARY + BINARY + ["product"] * (dim > 1) + ["kron"] * (dim == 2)) * (depth > 0)
     kinds = kinds if dim < 4 else [*ATOMS, "product", "kron"]
@@ -200,7 +200,7 @@ def expressions(draw, dim=None, depth=2, most_squares=2):
         other = dim - d if kind == "product" else dim // d
         rows = (
             1 if kind == "kron" else most_squares
-        )  # its supports are found by iteration, those of squares by another
+        )  # its support points are found by iteration, and those of squares by another iteration
         K, L = draw(expressions(d, depth - 1, rows)), draw(expressions(other, depth - 1, rows))
         if kind == "kron":
             return Known(gn.kron(K.domain, L.domain), lambda t: kron_member(t, K, L), exact=False)
@@ -230,12 +230,12 @@ def expressions(draw, dim=None, depth=2, most_squares=2):
     )
 
 
-# What every answer must stand up to
+# Checks that every answer must pass
 
 
 def covered_members(noise, K, count=60):
-    """Members of what M covers: K less its center, all differences, or K; and those an ascent in M⁺
-    leads to.
+    """Return members of what M covers: K less its center, all differences, or K; and members found
+    by ascent in M⁺.
     """
     L = noise.covariance.unit_factor
     inverse = np.linalg.pinv(L, rcond=1e-13)
@@ -259,8 +259,8 @@ def covered_members(noise, K, count=60):
 
 
 def check_cover(noise, K, slack=1e-12):
-    """Every member, as far as rounding lets its coordinates be known, is of length at most one, in
-    range.
+    """Check that every member, as far as rounding lets its coordinates be known, has length at most
+    one, and lies in the range.
     """
     members = covered_members(noise, K) / noise.covariance.scale
     L = noise.covariance.unit_factor
@@ -277,7 +277,7 @@ def check_cover(noise, K, slack=1e-12):
 
 
 def check_certificate(noise, K):
-    """The measure is on the set, as directions tell, and its fidelity is the lower end claimed."""
+    """Check that the measure is on the set, and that its fidelity is the lower end claimed."""
     witness = noise.certificate
     points, weights = np.array(witness.points), witness.weights / witness.weights.sum()
     w = witness.coordinate_weights
@@ -387,8 +387,8 @@ def test_symmetric_bodies_pay_twice_for_a_replacement(K):
 
 
 def spherical(count, dim):
-    """Directions, and the cosine of the largest angle between any direction and the nearest of
-    them.
+    """Return directions, and the cosine of the largest angle between any direction and the nearest
+    of them.
     """
     if dim == 2:
         angles = 2 * math.pi * np.arange(count) / count
@@ -427,7 +427,7 @@ def careless_half_disc():
 
 @functools.cache
 def listed(make, count):
-    """A body and its support points in all directions."""
+    """Return a body and its support points in all directions."""
     K = make()
     return K, np.array([K.point(theta) for theta in spherical(count, K.dim)])
 
@@ -473,7 +473,7 @@ def test_a_loose_bound_costs_accuracy_only():
         gn.optimal_noise(Cap(3, 1.5), neighbors="add-remove")
 
 
-# Oracles that break their word
+# Oracles that do not do what they declare
 
 
 class Faulty(AbstractDomain):
@@ -799,9 +799,9 @@ SHAPES = {
 
 
 def certified_or_refused(problem, K, p):
-    """The answer, or the type of the refusal.
+    """Return the answer, or the type of the refusal.
 
-    Members in the coordinates of a thin factor are known to about the square root of rounding only.
+    Members in the coordinates of a thin factor are known only to about the square root of rounding.
     """
     try:
         noise = solve(problem, K.domain, p, tol=1e-2)
@@ -856,7 +856,7 @@ FEW = {
     pairwise(list(FEW), ["gamma", "add-remove"], [2, math.inf], [1e-5, 1e-7]),
 )
 def test_optima_on_few_points(name, problem, p, tol):
-    """Where fewer points than dimensions carry weight, those of none still have to span."""
+    """Where fewer points than dimensions have weight, those without weight must still span."""
     A, corners = np.diag(FEW[name][1]), np.array(FEW[name][0])
     domain = gn.hull(Polytope(corners), A @ LpBall(len(A), 2))
     K = Known(domain, lambda t: max([*corners, A @ lp_support(A @ t, 2)], key=lambda x: x @ t))
@@ -1074,7 +1074,7 @@ def test_your_own_domain_without_a_name_cannot_be_saved(tmp_path):
 
 
 def tampered(noise, path, change):
-    """The file of an answer with its header (a dict) and arrays put through ``change``."""
+    """Return an answer's file with its header (a dict) and arrays changed by ``change``."""
     noise.save(path)
     with zipfile.ZipFile(path) as file:
         arrays = {

@@ -1,6 +1,4 @@
-"""Closed forms against column generation, the semidefinite program on vertices, and what formulas
-alone say.
-"""
+"""Closed forms against column generation, the semidefinite program on vertices, and formulas."""
 
 import itertools
 import math
@@ -31,9 +29,7 @@ CLOSE = 2e-9
 
 
 def solve(problem, domain, p=2.0, **options):
-    """γ_p(K), or γ°_p of the sensitivity set of a relation; gaps wider than asked for are for the
-    test to judge.
-    """
+    """Return γ_p(K), or γ°_p of a relation's sensitivity set; the test itself judges wide gaps."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gn.ConvergenceWarning)
         if problem == "gamma":
@@ -42,7 +38,7 @@ def solve(problem, domain, p=2.0, **options):
 
 
 def check_value(noise, value, rel=CLOSE):
-    """Both ends of a closed form, on their sides of the value."""
+    """Check that both ends of a closed form are on their sides of the value."""
     assert noise.gamma == pytest.approx(value, rel=rel)
     assert noise.gamma_lower == pytest.approx(value, rel=rel)
     assert noise.gamma_lower <= value * (1 + 1e-13)
@@ -52,7 +48,7 @@ def check_value(noise, value, rel=CLOSE):
 
 
 def check_bracket(noise, value, gap):
-    """An answer of another route, whose bracket must hold the value."""
+    """Check an answer of another route, whose bracket must hold the value."""
     assert noise.gamma_lower <= value * (1 + 1e-12)
     assert noise.gamma >= value * (1 - 1e-12)
     assert noise.gap <= gap
@@ -65,8 +61,8 @@ def check_overlap(first, second, gap=1e-4):
 
 
 def longest(noise, members):
-    """Largest length of members of what is covered (k, d), in coordinates of the stored factor;
-    range included.
+    """Return the largest length of covered members (k, d), in coordinates of the stored factor,
+    after a check of the range.
     """
     unit = np.asarray(members) / noise.covariance.scale
     found = np.linalg.lstsq(noise.covariance.unit_factor, unit.T, rcond=None)[0].T
@@ -76,7 +72,7 @@ def longest(noise, members):
 
 
 def check_cover(noise, members):
-    """Members (k, d) of K: what the problem covers is made of them."""
+    """Check the cover of members (k, d) of K: what the problem covers is made of them."""
     if noise.shifted:
         covered = members - noise.center
     elif noise.neighbors == "replace":
@@ -92,7 +88,7 @@ def directions(count, dim, seed=0):
 
 
 def lp_support(theta, q):
-    """A longest point of the unit ℓ_q ball along theta."""
+    """Return a longest point of the unit ℓ_q ball along theta."""
     if q == 1:
         return np.sign(theta) * (np.arange(len(theta)) == np.abs(theta).argmax())
     if q == math.inf:
@@ -111,7 +107,7 @@ def signs(n):
 
 
 def standard_deviation(A, p):
-    """``‖sd(AA')‖_p``."""
+    """Return ``‖sd(AA')‖_p``."""
     return np.linalg.norm(np.linalg.norm(A, axis=1), p)
 
 
@@ -229,7 +225,8 @@ def test_ellipsoids_are_their_own_enclosures(shape, p):
         check_value(solve("add-remove", body, p), value, 1e-8)
         noise = solve("replace", body - v, p)
         check_value(noise, 2 * value, 1e-8)
-        # the set itself: rounding may leave a flat body's span by what the range check forgives
+        # use members of the set itself: rounding may move a flat body out of its span by the
+        # check's slack
         members = np.array([A @ lp_support(A.T @ theta, 2) for theta in directions(40, shape[0])])
         check_cover(noise, members)
 
@@ -250,8 +247,8 @@ def test_the_largest_deviation_of_an_ellipsoid_with_ties():
 
 
 def harmonics(d, k):
-    """``√(D_j π_j)`` for every degree j, from values of Gegenbauer polynomials:
-    ``t^k = Σ π_j P_j(t)``.
+    """Return ``√(D_j π_j)`` for every degree j, from values of Gegenbauer polynomials: ``t^k = Σ
+    π_j P_j(t)``.
     """
     degrees = np.arange(k % 2, k + 1, 2)
     t = np.cos((np.arange(len(degrees)) + 0.5) * math.pi / (2 * len(degrees)))
@@ -359,7 +356,7 @@ def test_tensor_powers_of_the_plane_by_listed_points(k, problem):
 def test_tensor_powers_at_other_norms():
     noise = solve("gamma", TensorPower(2, 2), 3, tol=1e-3)
     assert "column generation" in noise.method
-    # coordinates of unequal symmetry: between what γ_2 says by power means
+    # coordinates of unequal symmetry: between the bounds from γ_2 by power means
     least = tensor_value(2, 2, "gamma") * 4 ** (1 / 3 - 1 / 2)
     assert least * (1 - 1e-9) <= noise.gamma <= tensor_value(2, 2, "gamma") * (1 + 2e-3)
     noise.verify()
@@ -388,7 +385,7 @@ def test_the_largest_sd_of_tensor_powers(d, k, problem):
     whitened = np.linalg.lstsq(factor, members.T, rcond=None)[0]
     np.testing.assert_allclose(factor @ whitened, members.T, atol=1e-12)
     assert 0.999 < np.square(whitened).sum(axis=0).max() <= 1
-    # what is a thousandth smaller does not cover them
+    # a covariance smaller by a thousandth does not cover them
     assert (np.square(whitened / 0.999).sum(axis=0) > 1).any()
     noise.verify()
 
@@ -404,7 +401,7 @@ EVEN = [(1, 2), (1, 4), (2, 2), (3, 2), (40, 2), (2, 4), (5, 4), (8, 4), (4, 6),
 
 @pytest.mark.parametrize(("d", "k"), EVEN)
 def test_the_largest_sd_of_even_tensor_powers(d, k):
-    """Powers of axes alone need ``√(2d/(d + 1))``, or what the simplex of them and 0 does."""
+    """Powers of axes alone need ``√(2d/(d + 1))``, or as much as the simplex of them and 0."""
     noise = solve("replace", TensorPower(d, k), math.inf)
     check_value(noise, math.sqrt(2 * d / (d + 1)))
     assert "closed form" in noise.method
@@ -438,7 +435,7 @@ def test_moved_even_tensor_powers_cover_their_members(d, k, problem):
     [(2, 2, "gamma", 1e-2), (2, 2, "replace", 0.3), (3, 2, "gamma", 1e-2), (3, 2, "replace", 0.3)],
 )
 def test_the_largest_sd_of_even_tensor_powers_by_column_generation(d, k, problem, gap):
-    """Its lower end, of points it found itself, comes within some percent under replacement too."""
+    """Its lower end, from points it found itself, is within some percent under replacement too."""
     general = solve(problem, TensorPower(d, k), math.inf, tol=gap, method="oracle")
     assert "column generation" in general.method
     exact = solve(problem, TensorPower(d, k), math.inf)
@@ -546,7 +543,7 @@ def test_a_kronecker_product_with_one_symmetric_factor_obeys_no_law():
 
 
 def relaxed(A, q):
-    """``‖(‖a_j‖)_j‖_{q/(q−1)}`` of the columns."""
+    """Return ``‖(‖a_j‖)_j‖_{q/(q−1)}`` of the columns."""
     return np.linalg.norm(np.linalg.norm(A, axis=0), 1.0 if q == math.inf else q / (q - 1))
 
 
@@ -570,7 +567,7 @@ def test_zonotopes_by_their_vertices(problem, p, shape):
 
 
 def corners(G):
-    """Vertices of a zonotope in R³ whose generators, as rows, are in general position."""
+    """Return the vertices of a zonotope in R³; its generators, as rows, are in general position."""
     i, j = np.triu_indices(len(G), 1)
     both = np.sign(np.cross(G[i], G[j]) @ G.T)
     rows, points = np.arange(len(i)), []
@@ -583,7 +580,7 @@ def corners(G):
 @pytest.mark.parametrize("p", [2, math.inf])
 @pytest.mark.parametrize("problem", ["gamma", "replace", "add-remove"])
 def test_zonotopes_of_many_generators_by_their_vertices(problem, p):
-    """Thirty generators have too many signs to be tried, and 872 vertices."""
+    """Thirty generators have too many signs to try them all, and 872 vertices."""
     G, v = np.random.default_rng(5).normal(size=(30, 3)), np.array([0.5, -1.0, 2.0])
     vertices = corners(G)
     assert len(vertices) == 30 * 29 + 2
@@ -612,14 +609,14 @@ def test_images_of_balls_are_within_grothendiecks_constant(shape, q):
     # confirm it
     assert noise.gamma <= R * (1 + 5e-3 * noise.gap + 1e-6)
     assert noise.gamma_lower <= R
-    # γ >= R √(2/π); what was found below it may lack a little
+    # γ >= R √(2/π); the lower end found may be a little below
     assert noise.gamma >= R * math.sqrt(2 / math.pi) * (1 - 1e-12)
     assert noise.gamma_lower >= 0.99 * R * math.sqrt(2 / math.pi)
     if q == 2:
         assert noise.gap <= 1e-8
     members = np.array([A @ lp_support(A.T @ theta, q) for theta in directions(60, shape[0])])
     check_cover(noise, members)
-    # members alone need no less than the lower end of their own
+    # members alone have no smaller lower end than their own
     inner = solve("gamma", FiniteSet(np.vstack([members, -members])), tol=1e-3)
     assert inner.gamma_lower <= noise.gamma
     noise.verify()

@@ -1,5 +1,5 @@
-"""dual_norm(): closed forms, Grothendieck's inequality, trace duality with factorize(), both ends
-recomputed.
+"""dual_norm(): closed forms, Grothendieck's inequality, trace duality with factorize(), and both
+ends recomputed.
 """
 
 import builtins
@@ -28,7 +28,7 @@ def exponent(error):
 
 
 def check(found, A, expected=None, tol=1e-6):
-    """Everything a DualNorm promises, recomputed from the numbers it stores."""
+    """Recompute all guarantees of a DualNorm from the numbers it stores."""
     A = np.array(A, dtype=float)
     p, size = found.p, np.abs(A).max() or 1.0
     assert 0 <= found.lower == found.value == float(found) <= found.upper
@@ -62,7 +62,7 @@ def check(found, A, expected=None, tol=1e-6):
 
 
 def by_primal_sdp(A, p):
-    """``max Σ A_ij X_ij`` over Gram matrices, the other side of the duality."""
+    """Return ``max Σ A_ij X_ij`` over Gram matrices, the other side of the duality."""
     q, n = A.shape
     X = cp.Variable((q + n, q + n), PSD=True)
     squares = cp.diag(X)[:q]
@@ -80,7 +80,7 @@ def by_primal_sdp(A, p):
 
 
 def by_signs(A):
-    """``max Σ ±A_ij±`` by enumeration."""
+    """Return ``max Σ ±A_ij±`` by enumeration."""
     return max(np.abs(np.array(s) @ A).sum() for s in itertools.product([-1, 1], repeat=len(A)))
 
 
@@ -190,7 +190,7 @@ def test_grothendiecks_inequality():
         assert signs <= found.upper
         assert found.lower <= 1.7823 * signs
         ratios.append(found.value / signs)
-    assert max(ratios) > 1.01  # vectors do win
+    assert max(ratios) > 1.01  # vectors do achieve more than signs
 
 
 # Laws
@@ -252,7 +252,7 @@ def test_the_answer_cannot_be_changed():
     assert "clarabel" in repr(found)
 
 
-# What a solver says is not believed
+# A solver's claims are checked
 
 
 @pytest.mark.parametrize("error", ERRORS)

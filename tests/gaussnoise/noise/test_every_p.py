@@ -33,7 +33,7 @@ def solve(points, problem, p, **options):
 
 
 def check(noise, expected=None, digits=ROUNDING):
-    """The bracket holds, is tight, contains ``expected`` and survives verification."""
+    """Check that the bracket is tight, contains ``expected`` and passes verification."""
     assert 0 <= noise.gamma_lower <= noise.gamma < math.inf
     assert 0 <= noise.gap <= 1e-6
     assert noise.status is gn.Status.SOLVED
@@ -46,7 +46,7 @@ def check(noise, expected=None, digits=ROUNDING):
 
 
 def at_most(a, b, factor=1.0):
-    """A certified bracket that does not contradict ``a <= factor · b``."""
+    """Check that a certified bracket does not contradict ``a <= factor · b``."""
     assert a.gamma_lower <= factor * b.gamma * (1 + ROUNDING)
 
 
@@ -163,8 +163,8 @@ def test_published_marginals(domain, problem, p, published, digits):
 
 
 def by_symmetry(domain, problem, p):
-    """``max_{v,π} Σ_T r_T √(β_T κ_T)``: the problem on attribute subsets, where no point and no
-    matrix is left.
+    """Return ``max_{v,π} Σ_T r_T √(β_T κ_T)``: the problem on attribute subsets, without points and
+    matrices.
     """
     sizes, subsets, weights = domain.sizes, domain.subsets, domain.weights
     cells = np.array([math.prod(sizes[i] for i in S) for S in subsets])
@@ -219,8 +219,8 @@ def test_marginals_agree_with_the_problem_on_attribute_subsets(domain, problem, 
 
 
 def sdp(points, p, shifted):
-    """``γ² = min ‖diag M‖_{p/2}  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``, columns of X the points
-    less a center.
+    """Return ``γ² = min ‖diag M‖_{p/2}  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``; the columns of X
+    are the points less a center.
     """
     N, d = points.shape
     joint = cp.Variable((d + N, d + N), PSD=True)
@@ -281,8 +281,8 @@ def lengths(noise, points):
 
 
 def exact_length(noise, point):
-    """``x' M⁻¹ x`` in rational arithmetic, M = L L' of the stored square L; the point as exact
-    fractions.
+    """Return ``x' M⁻¹ x`` in rational arithmetic, M = L L' of the stored square L; the point is
+    given as exact fractions.
     """
     L = [[Fraction(value) for value in row] for row in noise.covariance.factor().tolist()]
     rows = [[*row, value] for row, value in zip(L, point, strict=True)]
@@ -376,7 +376,7 @@ random_problems = st.sampled_from(PROBLEMS)
 
 @st.composite
 def small_sets(draw, dim=None, most=5):
-    """Integer points: ties, duplicates and flat sets are common."""
+    """Draw integer points: ties, duplicates and flat sets are common."""
     d = dim or draw(st.integers(1, 3))
     return draw(
         hnp.arrays(np.int64, (draw(st.integers(1, most)), d), elements=st.integers(-3, 3))

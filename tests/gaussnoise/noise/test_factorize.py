@@ -1,5 +1,5 @@
-"""factorize(): published values, exact structure against the general route, proofs recomputed from
-stored numbers.
+"""factorize(): published values, exact structure against the general route, and proofs recomputed
+from stored numbers.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ def exponent(error):
 
 
 def check(f, A, expected=None, tol=1e-6):
-    """Everything a Factorization promises, recomputed from the numbers it stores."""
+    """Recompute all guarantees of a Factorization from the numbers it stores."""
     A = np.array(A, dtype=float)
     p, size, k = f.p, np.abs(A).max() or 1.0, f.left.shape[1]
     assert f.shape == A.shape
@@ -74,13 +74,13 @@ def check(f, A, expected=None, tol=1e-6):
 
 
 def agree(a, b):
-    """Two certified brackets that may hold the same number."""
+    """Check that two certified brackets may hold the same number."""
     assert a.lower <= b.value * (1 + ROUNDING)
     assert b.lower <= a.value * (1 + ROUNDING)
 
 
 def by_sdp(A, p):
-    """``min ‖diag M‖_{p/2}^{1/2}`` over [[M, A], [A', Y]] >= 0, diag Y <= 1, by cvxpy."""
+    """Return ``min ‖diag M‖_{p/2}^{1/2}`` over [[M, A], [A', Y]] >= 0, diag Y <= 1, by cvxpy."""
     M, Y = (
         cp.Variable((len(A), len(A)), symmetric=True),
         cp.Variable((A.shape[1],) * 2, symmetric=True),
@@ -109,7 +109,7 @@ def ranges(n):
 
 
 def group_matrix(orders, f, sign=1):
-    """``A[g, h] = f(g − sign·h)`` in plain loops."""
+    """Return ``A[g, h] = f(g − sign·h)`` in plain loops."""
     elements = list(itertools.product(*map(range, orders)))
     position = {g: i for i, g in enumerate(elements)}
     return np.array(
@@ -124,7 +124,7 @@ def group_matrix(orders, f, sign=1):
 
 
 def characters(orders):
-    """The character table of the group, one character per row."""
+    """Return the character table of the group, one character per row."""
     table = np.ones((1, 1))
     for m in orders:
         table = np.kron(table, np.exp(-2j * np.pi * np.outer(range(m), range(m)) / m))
@@ -182,7 +182,7 @@ def test_prefix_times_prefix(listed):
     given = [prefix(8), prefix(8)] if listed else dense
     mean, largest = factorize(given, "mean"), factorize(given, "max")
     assert "Kronecker product of 2" in mean.method
-    # published to 12 and 12 digits
+    # published to 12 digits each
     check(mean, dense, math.sqrt(64 * 4.987504570096))
     check(largest, dense, math.sqrt(5.20551871894))
 
@@ -219,7 +219,7 @@ def test_rank_one(error):
     u, v = RNG.normal(size=5), RNG.normal(size=7)
     f = check(factorize(np.outer(u, v), error), np.outer(u, v))
     assert f.left.shape == (5, 1)
-    # the largest column is as hard as all of them: ‖u‖_p · max |v|
+    # the largest column is as hard as all columns: ‖u‖_p · max |v|
     assert (
         f.lower
         <= np.linalg.norm(u, f.p) * np.abs(v).max() * (1 + ROUNDING)
@@ -245,7 +245,7 @@ def test_hadamard(n, error):
 
 
 def paley(n):
-    """Paley's Hadamard matrix of order n = prime + 1."""
+    """Return Paley's Hadamard matrix of order n = prime + 1."""
     q = n - 1
     residues = {x * x % q for x in range(1, q)}
     symbol = np.array([0, *(1 if x in residues else -1 for x in range(1, q))])
@@ -307,7 +307,7 @@ def agree_with_noise(f):
 
 
 def test_a_rank_deficient_circulant():
-    A = circulant([2.0, 1.0, 0.0, 0.0, 0.0, 1.0]) - 2 / 3  # zero frequency gone
+    A = circulant([2.0, 1.0, 0.0, 0.0, 0.0, 1.0]) - 2 / 3  # without its zero frequency
     for error in ERRORS:
         check(
             factorize(A, error),
@@ -452,7 +452,7 @@ def test_signed_kronecker_products_are_found(B, C, scale):
     assert f.method.startswith("Kronecker")
     split = structure.halves(A)
     assert np.array_equal(np.kron(*split), A)
-    A[-1, -1] *= -1  # and any other answer that is found is exact as well
+    A[-1, -1] *= -1  # if another answer is found, it is exact as well
     check(factorize(A, "mean"), A)
 
 

@@ -1,5 +1,5 @@
-"""γ_p(K + v) is γ_p(K) however far v is: both ends, what ``verify()`` accepts, and what
-files keep.
+"""γ_p(K + v) is γ_p(K) however far away v is: both ends, the answers that ``verify()`` accepts, and
+the files.
 """
 
 import dataclasses
@@ -52,7 +52,7 @@ def test_translates_have_the_bracket_of_the_body(name, size):
     body = BODIES[name]
     near, far = around_the_origin(name), quiet(gn.gamma, body + shift(body.dim, size), tol=1e-5)
     truth = near
-    if name == "polytope":  # whose vertices were rounded: those are the set
+    if name == "polytope":  # its vertices were rounded, and the rounded ones are the set
         truth = gn.gamma(gn.FiniteSet((body + shift(2, size)).vertices - shift(2, size)))
     assert far.gamma_lower <= truth.gamma
     assert far.gamma >= truth.gamma_lower
@@ -62,13 +62,13 @@ def test_translates_have_the_bracket_of_the_body(name, size):
 
 @pytest.mark.parametrize("size", FAR)
 def test_the_disc_has_the_root_of_two_in_exact_arithmetic(size):
-    """The lower end again, from the certificate's points in 50 digits: a measure on the disc about
-    its center.
+    """Recompute the lower end from the certificate's points in 50 digits: a measure on the disc
+    about its center.
     """
     noise = gn.gamma(DISC + shift(2, size))
     with mpmath.workdps(50):
         points = mpmath.matrix(noise.certificate.points.tolist())
-        for i in range(points.rows):  # members, but for the last digit
+        for i in range(points.rows):  # members up to the last digit
             assert mpmath.hypot(*points[i, :]) <= 1 + mpmath.mpf(10) ** -15
         weights = [mpmath.mpf(w) for w in noise.certificate.weights.tolist()]
         total = mpmath.fsum(weights)
@@ -82,8 +82,8 @@ def test_the_disc_has_the_root_of_two_in_exact_arithmetic(size):
                     cov[j, k] += w / total * (points[i, j] - mean[j]) * (points[i, k] - mean[k])
         value = mpmath.fsum(mpmath.sqrt(x) for x in mpmath.eigsy(cov, eigvals_only=True))
         assert noise.gamma_lower <= value <= mpmath.sqrt(2) * (1 + mpmath.mpf(10) ** -15)
-    # and the upper end: the stored ellipse about the stored center, in rationals, holds far more
-    # than the disc needs
+    # the upper end too: in rationals, the stored ellipse about the stored center holds far more
+    # than the disc
     factor = noise.covariance.factor()
     radius = Fraction(float(np.linalg.svd(factor, compute_uv=False)[-1])) * (
         1 - Fraction(1, 10**14)
@@ -127,7 +127,7 @@ def test_what_membership_forgives_is_taken_from_what_verify_tells():
 
 
 class FarDisc(gn.AbstractDomain):
-    """Computes its points where they are, and rounds them there."""
+    """A disc that computes its points where they are, and rounds them there."""
 
     dim = 2
 
@@ -186,7 +186,7 @@ def test_files_keep_where_points_are(size, tmp_path):
         assert (again.gamma, again.gamma_lower) == (noise.gamma, noise.gamma_lower)
         known = noise.certificate.origin
         assert (known is None) == (again.certificate.origin is None) == (size < 1e8)
-        # nearby, points are where they were before there were origins
+        # near zero, points are stored as they were before origins existed
         assert known is not None or all(
             (body + shift(2, size)).contains(x) for x in noise.certificate.points
         )

@@ -34,7 +34,7 @@ def solve(domain, problem, p=2, **options):
 
 @st.composite
 def workloads(draw, log_weight=3.0):
-    """Any tables over at most four attributes of at most four categories."""
+    """Draw any tables over at most four attributes of at most four categories."""
     sizes = draw(
         st.lists(st.integers(1, 4), min_size=1, max_size=4).filter(lambda n: math.prod(n) <= 36)
     )
@@ -46,8 +46,8 @@ def workloads(draw, log_weight=3.0):
 
 
 def unit_factors(domain):
-    """Unit noise on each residual T as it reaches the unweighted tables, by its definition: a
-    factor for every T.
+    """Return unit noise on each residual T as it reaches the unweighted tables, by its definition:
+    one factor for every T.
     """
     factors = {}
     sizes = domain.sizes
@@ -77,7 +77,7 @@ def unit_factors(domain):
 
 
 def lengths(noise, problem):
-    """``s' M⁺ s`` of all that must be covered, and by how much it sticks out of the range; weights
+    """Return ``s' M⁺ s`` of all that must be covered, and how far it leaves the range; weights
     cancel.
     """
     domain = noise.domain
@@ -141,7 +141,7 @@ ADULT = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
 
 
 def contains(noise, expected, digits=1e-11):
-    """The bracket holds a value known to so many digits."""
+    """Check that the bracket holds a value known to this many digits."""
     assert noise.gamma_lower <= expected * (1 + digits)
     assert noise.gamma >= expected * (1 - digits)
     assert 0 <= noise.gap <= 1e-6
@@ -215,7 +215,7 @@ def swapped(S, i, j):
 
 @st.composite
 def labelled(draw):
-    """Subsets of five attributes with few labels, made symmetric in some pair now and then."""
+    """Draw subsets of five attributes with few labels, sometimes symmetric in a pair."""
     every = [S for k in range(4) for S in itertools.combinations(range(5), k)]
     values = {
         S: draw(st.integers(1, 2)) for S in draw(st.lists(st.sampled_from(every), unique=True))
@@ -269,7 +269,7 @@ def test_types_are_counted_like_their_subsets():
 
 
 def patterns(orbits):
-    """A subset of the attributes for every pattern."""
+    """Return a subset of the attributes for every pattern."""
     shape = pattern_shape(orbits)
     for pattern in itertools.product(*map(range, shape)):
         yield (
@@ -381,7 +381,7 @@ def test_derivatives_of_the_fidelity(p):
 
     gradient = slopes(x)
     np.testing.assert_allclose([along(value, k, 1e-5) for k in range(len(x))], gradient, rtol=1e-7)
-    # relative changes bend x ∂F/∂x by the gradient itself
+    # relative changes add the gradient itself to the curvature of x ∂F/∂x
     hessian = np.array([along(slopes, k, 1e-5) for k in range(len(x))]) - np.diag(gradient)
     bent = objective.curvature(objective.at(weights, shares), x)
     dense = np.column_stack([bent @ e for e in np.eye(len(x))])
@@ -423,7 +423,7 @@ def test_noise_of_searched_patterns_covers_and_is_as_good(domain, p):
 
 
 def test_fifty_attributes_of_ten_sizes_are_solved():
-    """More than 2^25 patterns; bounded one by one, they left 15 %."""
+    """There are more than 2^25 patterns; bounds pattern by pattern left a gap of 15 %."""
     noise = gn.optimal_noise(Marginals.all_kway([2 + i % 10 for i in range(50)], 3))
     assert noise.gap <= 1e-6
     noise.verify()

@@ -1,5 +1,5 @@
-"""The answer as an object: its covariance agrees with the dense matrix, and files bring back the
-same bits.
+"""The answer as an object: its covariance agrees with the dense matrix, and files return the same
+bits.
 """
 
 import dataclasses
@@ -31,12 +31,12 @@ NOISES = {
     "marginals, replace": gn.optimal_noise(WEIGHTED),
 }
 every = pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES.keys())
-MODERATE = [name for name in NOISES if name not in ("huge", "tiny")]  # entries that can be squared
+MODERATE = [name for name in NOISES if name not in ("huge", "tiny")]  # entries with finite squares
 finite_range = pytest.mark.parametrize("noise", [NOISES[name] for name in MODERATE], ids=MODERATE)
 
 
 def explicit(covariance):
-    """The dense matrix, table by table, from the definition of the residual noises."""
+    """Return the dense matrix, table by table, from the definition of the residual noises."""
     if isinstance(covariance, FactorCovariance):
         L = covariance.scale * covariance.unit_factor
         return L @ L.T
@@ -99,7 +99,7 @@ def test_numpy_does_not_swallow_the_covariance(noise):
 def test_array_takes_a_dtype_and_is_always_new(noise):
     assert np.asarray(noise.covariance, dtype=np.float32).dtype == np.float32
     with pytest.raises(ValueError, match="always a new one"):
-        noise.covariance.__array__(copy=False)  # as NumPy 2 asks for it; NumPy 1 never does
+        noise.covariance.__array__(copy=False)  # as NumPy 2 calls it; NumPy 1 never does
 
 
 def test_dense_arrays_that_would_not_fit_are_refused():
@@ -155,7 +155,7 @@ def test_repr_shows_the_bracket_and_the_relation():
 
 
 def fields(noise):
-    """Everything in an answer, as bytes and plain values."""
+    """Return everything in an answer, as bytes and plain values."""
     flat = {}
     for field in dataclasses.fields(noise):
         value = getattr(noise, field.name)
@@ -241,9 +241,7 @@ def test_a_flipped_byte_is_refused_or_harmless(stored):
 
 
 def edit(path, **changes):
-    """Rewrite a stored answer; a value of None removes the entry, a callable receives the
-    old one.
-    """
+    """Rewrite a stored answer; None removes the entry, a callable receives the old one."""
     with np.load(path) as file:
         arrays = dict(file)
     header = json.loads(str(arrays["header"]))

@@ -21,11 +21,11 @@ POINTS = np.array([[0.0, 0.0], [3.0, 1.0], [1.0, 2.0], [2.5, 2.5], [1.0, -0.5]])
 SPACE = np.random.default_rng(0).normal(size=(12, 4)) * [1.0, 2.0, 0.5, 3.0]
 TABLES = gn.Marginals((3, 2, 4), [(0, 1), (0, 2), (2,), ()], [1.0, 0.5, 2.0, 1.5])
 COMPASS = np.array([[math.cos(t), math.sin(t)] for t in np.linspace(0, 2 * np.pi, 73)])
-CHORD = 1e-4  # by which polygons of 360 sides fall short of ellipses, relatively
+CHORD = 1e-4  # relative amount by which polygons of 360 sides fall short of ellipses
 
 
 class Disc(gn.AbstractDomain):
-    """The unit disc, with an oracle that proves only ``slack`` times the truth."""
+    """The unit disc, with an oracle that proves only ``slack`` times the true value."""
 
     dim = 2
     is_symmetric = True
@@ -44,7 +44,7 @@ class Disc(gn.AbstractDomain):
 
 
 def drawn(figure, dpi=40):
-    """The picture, once it was rendered, coarse; warnings while rendering are errors here."""
+    """Return the picture after a coarse rendering, in which warnings are errors."""
     canvas, own = FigureCanvasAgg(figure), figure.dpi
     figure.set_dpi(own if dpi == "figure" else dpi)
     canvas.draw()
@@ -60,7 +60,7 @@ def texts(figure):
 
 
 def labelled(figure, start):
-    """Vertices of what the legend calls ``start``..., shape (k, 2)."""
+    """Return vertices of the item whose legend starts with ``start``, shape (k, 2)."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
     ((handle, label),) = [
         (h, t) for h, t in zip(handles, labels, strict=True) if t.startswith(start)
@@ -71,7 +71,7 @@ def labelled(figure, start):
 
 
 def covered(noise):
-    """Everything the noise covers, by listing it."""
+    """Return everything the noise covers, by listing it."""
     points = noise.domain.to_finite_set().points
     if noise.shifted:
         rows = points
@@ -122,7 +122,7 @@ def noise(request):
 
 @pytest.fixture(scope="module")
 def picture(noise):
-    """The noise on a plane, drawn when first asked for."""
+    """Return the noise on a plane, drawn when first asked for."""
     return functools.cache(lambda axes: plot_noise(noise, axes))
 
 
@@ -220,7 +220,7 @@ def test_areas_of_the_certificate_are_its_weights():
         assert all(
             area == pytest.approx(scale * share[point], rel=1e-6) for point, area in areas.items()
         )
-        # what is not drawn could not be seen
+        # points that are not drawn are too small to see
         assert sum(share[point] for point in areas) > 0.999 * sum(share.values())
 
 
@@ -231,7 +231,7 @@ def test_weights_that_share_a_projection_are_added():
         tuple(np.round(x) + 0.0): a
         for x, a in zip(collection.get_offsets(), collection.get_sizes(), strict=True)
     }
-    # of 30 signed differences of 6 basis vectors
+    # counts of 30 signed differences of 6 basis vectors
     counts = {(0, 0): 12, (1, 0): 4, (-1, 0): 4, (0, 1): 4, (0, -1): 4, (1, -1): 1, (-1, 1): 1}
     assert areas == pytest.approx(
         {point: max(areas.values()) * n / 12 for point, n in counts.items()}, rel=1e-3
@@ -284,7 +284,7 @@ def test_the_bracket_is_rounded_outwards(tol):
     title = plot_noise(noise).axes[0].get_title()
     low, high = map(float, re.search(r"(\S+) ≤ γ ≤ (\S+),", title).groups())
     assert low <= noise.gamma_lower <= noise.gamma <= high
-    # neither digits without meaning nor a bracket that the rounding widened much
+    # no meaningless digits, and no bracket that rounding made much wider
     assert high / low - 1 <= 1.3 * noise.gap + 2e-9
     assert f"gap {noise.gap:.1e}" in title
 
@@ -487,7 +487,7 @@ def test_traces_without_a_bound_yet(plain):
 
 @pytest.mark.parametrize("gap", [1e-12, 3e-9, 8.617044546799235e-07, 1e-3])
 def test_a_gap_that_never_changes_is_in_the_middle_of_its_picture(plain, gap):
-    """It is drawn by two lines that matplotlib places by different roundings."""
+    """It is drawn by two lines that matplotlib places with different roundings."""
     noise = dataclasses.replace(plain, gamma=1 + gap, gamma_lower=1.0)
     _, right = drawn(plot_convergence(traced(noise, (1, 1.0, 1 + gap)))).axes
     low, high = right.get_ylim()

@@ -1,4 +1,4 @@
-"""Policy graphs: which pairs are protected, by how much, and at what error."""
+"""Policy graphs: the pairs that are protected, by how much, and the error."""
 
 import dataclasses
 import itertools
@@ -27,7 +27,7 @@ CLOUD = FiniteSet(np.random.default_rng(0).normal(size=(6, 3)))
 
 
 def public(graph):
-    """The same graph, with components declared public knowledge."""
+    """Return the same graph, with components declared public knowledge."""
     graph = graph.copy()
     graph.graph["components"] = "public"
     return graph
@@ -57,8 +57,8 @@ def agree(a, b):
 
 
 def sdp(edges, p):
-    """``γ² = min ‖diag M‖_{p/2}  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``, columns of X the edges'
-    differences.
+    """Return ``γ² = min ‖diag M‖_{p/2}  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``; the columns of X
+    are the edges' differences.
     """
     N, d = edges.shape
     joint = cp.Variable((d + N, d + N), PSD=True)
@@ -137,7 +137,7 @@ def test_a_cycle_of_cells_by_symmetry(m):
 
 @st.composite
 def policies(draw, nodes=6):
-    """A connected graph on 0..nodes−1 and one with some of its edges removed."""
+    """Draw a connected graph on 0..nodes−1 and one with some of its edges removed."""
     tree = [(draw(st.integers(0, i - 1)), i) for i in range(1, nodes)]
     pairs = list(itertools.combinations(range(nodes), 2))
     more = draw(st.lists(st.sampled_from(pairs), max_size=6))
@@ -178,7 +178,7 @@ def test_some_edge_is_protected_no_better_than_it_must_be():
     assert longest == pytest.approx(1, abs=1e-9)
 
 
-# What counts as the same policy
+# Inputs that are the same policy
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_duplicate_points_may_be_joined():
 
 
 def test_equal_points_are_one_value_of_the_policy():
-    # data given as rows cannot tell them apart, so neither may what is published
+    # rows of data cannot distinguish them, so what is published must not either
     domain = FiniteSet([[1.0, 0.0], [-0.0, 5.0], [1.0, -0.0], [0.0, 5.0], [3.0, 3.0]])
     noise = check(solve(domain, public(nx.Graph([(0, 1), (2, 4)]))))
     assert len(set(noise.neighbors.components.tolist())) == 1

@@ -1,4 +1,4 @@
-"""Noise for products of one-attribute queries against explicit matrices over all records, brute
+"""Noise for products of one-attribute queries, against explicit matrices over all records, brute
 force and the solver.
 
 References: the Gram matrix of all queries and of all measurements, built record by record;
@@ -26,18 +26,18 @@ from gaussnoise.solvers.tables.strategies import IdentityStrategy, SolvedStrateg
 from gaussnoise.solvers.tables.workload import Workload
 
 P, Id, R = gn.Prefix, gn.Identity, gn.Ranges
-# one attribute asked about in two ways, neither of which tells its categories from one another
+# one attribute asked about in two ways, and neither distinguishes all of its categories
 TWO_WAYS = gn.Products([Id(2), R(2)], [{1: R(2)}, {1: Id(2)}], [0.5, 0.5])
 
-# the noise of products has a gap of its own, which the tests below bound
+# noise for products has a gap by its design, which the tests below bound
 pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.ConvergenceWarning")
 
 
 def base_of(n, kind, numbers):
-    """Any base of n categories that can tell them apart."""
+    """Return a base of n categories that can distinguish all of them."""
     if kind == "matrix":
         W = np.reshape(numbers[: 2 * n], (2, n)).astype(float)
-        W[0, 0] += 50  # no two columns of all queries alike by accident of small numbers
+        W[0, 0] += 50  # no two columns of all queries are equal by accident
         return gn.Base(W)
     return {
         "identity": Id(n),
@@ -73,7 +73,7 @@ def products(draw, several=True):
 
 
 def contrasts(strategy):
-    """B, its longest column of length one; redundant rows of identities included."""
+    """Return B with a longest column of length one, redundant rows of identities included."""
     n = strategy.size
     if isinstance(strategy, SolvedStrategy):
         return strategy.contrasts / math.sqrt(strategy.square)
@@ -81,7 +81,7 @@ def contrasts(strategy):
 
 
 def measured(noise):
-    """Every measurement's matrix over the records of the full table, and its noise variance."""
+    """Return every measurement's matrix over the full table's records, and its noise variance."""
     strategies = noise.covariance.strategies
     for T, variance in noise.covariance.variances.items():
         parts = [contrasts(s) if i in T else np.ones((1, s.size)) for i, s in enumerate(strategies)]
@@ -89,7 +89,7 @@ def measured(noise):
 
 
 def explicit(noise):
-    """``tr G X⁻¹`` and the largest squared sensitivity, from matrices over all records."""
+    """Return ``tr G X⁻¹`` and the largest squared sensitivity, from matrices over all records."""
     points = noise.domain.to_finite_set().points
     X = sum(A.T @ A / variance for A, variance in measured(noise))
     moved = X
@@ -106,8 +106,8 @@ def explicit(noise):
 
 
 def fidelity(noise):
-    """``tr((W^{1/2} C W^{1/2})^{1/2})`` of the certificate's measure, on listed records or pairs of
-    them.
+    """Return ``tr((W^{1/2} C W^{1/2})^{1/2})`` of the certificate's measure, on listed records or
+    pairs of them.
     """
     domain, witness = noise.domain, noise.certificate
     workload = witness.workload()
@@ -172,7 +172,7 @@ def test_both_ends_are_what_explicit_matrices_say(domain, neighbors, p):
     noise.verify()
     loss, sensitivity = explicit(noise)
     assert sensitivity <= 1
-    assert sensitivity > 0.999 or neighbors == "replace"  # of "replace", see below
+    assert sensitivity > 0.999 or neighbors == "replace"  # "replace" is tested below
     if p == 2:
         assert loss == pytest.approx(
             noise.gamma**2, rel=1e-6
@@ -191,8 +191,8 @@ def test_products_are_within_a_few_per_cent_of_the_dense_optimum(domain):
     assert dense.gamma_lower <= noise.gamma * (1 + 1e-9)
     assert noise.gamma_lower <= dense.gamma * (1 + 1e-9)
     # an attribute asked about in several ways is measured in one: {prefix} and {identity × five
-    # cells}, 3.5 per cent; matrices of one query or two, that ask for single cells, need no totals
-    # in their tables
+    # cells} cost 3.5 per cent; matrices of one or two queries about single cells need no totals in
+    # their tables
     several = any(len(bases) > 1 for bases in noise.certificate.workload().bases)
     rich = not several and not any(isinstance(base, gn.Base | gn.Moments) for base in domain.bases)
     assert noise.gamma <= (1.01 if rich else 1.13) * dense.gamma
@@ -210,7 +210,7 @@ def test_one_attribute_alone_is_the_dense_optimum(base):
     )
     assert noise.gamma == pytest.approx(
         dense.gamma, rel=2e-5
-    )  # a share of 2⁻¹⁶ is for what the queries cannot see
+    )  # a share of 2⁻¹⁶ is for directions that the queries do not see
     assert noise.gap < 1e-4
 
 
@@ -285,7 +285,7 @@ WAYS = [[1], [2], [3], [1, 2, 3]]
         *(pytest.param(*ADULT, column, id=f"Adult {WAYS[column]}") for column in (0, 1, 3)),
         pytest.param(
             *ADULT, 2, id="Adult [3]", marks=pytest.mark.benchmark
-        ),  # as long as all ways, which hold it
+        ),  # as long as all ways, which contain it
     ],
 )
 def test_published_benchmarks(sizes, prefixes, wanted, column):
@@ -296,7 +296,7 @@ def test_published_benchmarks(sizes, prefixes, wanted, column):
     )
     noise = gn.optimal_noise(domain, neighbors="add-remove")
     error = noise.gamma / math.sqrt(domain.dim)
-    assert error <= wanted[column] * (1 + 2e-4)  # contrasts are integers; what that costs
+    assert error <= wanted[column] * (1 + 2e-4)  # contrasts are integers, at this cost
     assert error < PUBLISHED[sizes][column]
     # no other noise is better by more, on up to 10¹⁷ cells
     assert noise.gap < (0.008 if max(ways) < 3 or sizes == CPS[0] else 0.022)
@@ -434,8 +434,8 @@ def test_the_covariance_is_that_of_the_decoded_noise():
 
 
 def _full(noise):
-    """The same noise, with much more of it on what no table needs, so that the full table's Gram
-    matrix is regular.
+    """Return the same noise, with much more of it where no table needs it, so that the full table's
+    Gram matrix is regular.
     """
     full = dict(noise.covariance.variances)
     for k in range(4):
@@ -492,7 +492,7 @@ def test_verification_refuses_what_was_tampered_with(neighbors):
     for other in _tampered(noise):
         with pytest.raises(gn.GaussNoiseError):
             other.verify()
-    # what is no number at all
+    # a value that is not a number
     broken = replace(noise.certificate, shares=None)
     with pytest.raises(gn.CertificateError, match="not what they should be"):
         replace(noise, certificate=broken).verify()
@@ -548,7 +548,7 @@ def test_bases_that_see_little_are_planned_too(domain, neighbors):
 
 @pytest.mark.parametrize("count", [4, pytest.param(6, marks=pytest.mark.benchmark)])
 def test_one_table_is_certified_by_its_product_where_blocks_are_too_many(monkeypatch, count):
-    if count < 6:  # as if few were
+    if count < 6:  # force the route of many blocks
         for name, value in (("_DENSE", 3), ("_KEPT", (10**9, 0)), ("_MOST_LEFT", -1)):
             monkeypatch.setattr(_product_certificate, name, value)
     noise = gn.optimal_noise(

@@ -1,5 +1,5 @@
-"""optimal_noise() and gamma(): published numbers, closed forms, independent solvers, laws, exact
-feasibility.
+"""optimal_noise() and gamma(): published numbers, closed forms, independent solvers, laws, and
+exact feasibility.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ PROBLEMS = ["gamma", "add-remove", "replace"]
 
 
 def check(noise, expected=None):
-    """The bracket holds, is tight, contains ``expected`` and survives verification."""
+    """Check that the bracket is tight, contains ``expected`` and passes verification."""
     assert 0 <= noise.gamma_lower <= noise.gamma
     assert 0 <= noise.gap <= 1e-6
     assert noise.status is gn.Status.SOLVED
@@ -53,8 +53,8 @@ def check(noise, expected=None):
 
 
 def exact_lengths(noise):
-    """``s' M⁺ s`` over the enclosed set in rational arithmetic, and by how much points leave range
-    M.
+    """Return ``s' M⁺ s`` over the enclosed set in rational arithmetic, and how far points leave the
+    range of M.
     """
     points = noise.domain.to_finite_set().points
     if noise.shifted:
@@ -90,7 +90,7 @@ def exact_lengths(noise):
 
 
 def _gauss(A, B):
-    """Exact solution of A X = B for nonsingular A."""
+    """Return the exact solution of A X = B for nonsingular A."""
     rows = [[*a, *b] for a, b in zip(A, B, strict=True)]
     for i in range(len(rows)):
         pivot = next(k for k in range(i, len(rows)) if rows[k][i])
@@ -109,7 +109,7 @@ def check_exactly(noise):
 
 
 def agree(a, b):
-    """Two certified brackets that may hold the same number."""
+    """Check that two certified brackets may hold the same number."""
     assert a.gamma_lower <= b.gamma * (1 + ROUNDING)
     assert b.gamma_lower <= a.gamma * (1 + ROUNDING)
 
@@ -212,7 +212,7 @@ def test_all_kway_marginals_of_bits(d, k):
     check(gn.gamma(Marginals.all_kway((2,) * d, k)), expected)
 
 
-def test_closed_form_reaches_tables_nobody_could_list():
+def test_closed_form_reaches_tables_too_large_to_list():
     noise = check(gn.optimal_noise(Marginals.all_kway((7,) * 30, 2), neighbors="add-remove"))
     assert noise.gap < 1e-11
 
@@ -221,8 +221,8 @@ def test_closed_form_reaches_tables_nobody_could_list():
 
 
 def sdp(points, shifted):
-    """``γ² = min tr M  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``, columns of X the points (less a
-    free center).
+    """Return ``γ² = min tr M  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``; the columns of X are the
+    points less a free center.
     """
     N, d = points.shape
     joint = cp.Variable((d + N, d + N), PSD=True)
@@ -252,7 +252,7 @@ few = settings(max_examples=20, derandomize=True, deadline=None, database=None)
 
 @st.composite
 def small_sets(draw, dim=None, most=5):
-    """Integer points: ties, duplicates and flat sets are common."""
+    """Draw integer points: ties, duplicates and flat sets are common."""
     d = dim or draw(st.integers(1, 3))
     N = draw(st.integers(1, most))
     return draw(hnp.arrays(np.int64, (N, d), elements=st.integers(-3, 3))).astype(float)
@@ -403,7 +403,7 @@ def test_marginals_agree_with_their_listed_points(domain, problem):
 
 
 def brute_force_sensitivity(noise):
-    """``sup s' M⁺ s`` over neighbours' differences, by a pseudo-inverse, pair by pair."""
+    """Return ``sup s' M⁺ s`` over neighbours' differences, by a pseudo-inverse, pair by pair."""
     points = noise.domain.to_finite_set().points
     inverse = np.linalg.pinv(noise.covariance.toarray(), hermitian=True, rcond=1e-10)
     return max((x - y) @ inverse @ (x - y) for x in points for y in points)
@@ -484,7 +484,7 @@ def test_a_covariance_a_thousandth_too_small_is_caught(noise):
 
 
 @solved
-def test_an_ellipsoid_a_millionth_too_small_is_caught_whatever_sensitivity_is_claimed(noise):
+def test_an_ellipsoid_a_millionth_too_small_is_caught_for_all_claimed_sensitivities(noise):
     thin = dataclasses.replace(noise, covariance=thinner(noise.covariance, 1 - 1e-6))
     with pytest.raises(gn.CertificateError, match="on the set"):
         dataclasses.replace(thin, sensitivity_squared=10.0).verify()
@@ -561,7 +561,7 @@ def test_noise_for_replacement_does_not_pass_for_sums():
 
 
 def boast(noise, witness):
-    """Twice the noise needed, with a witness that claims half the gain is impossible."""
+    """Return twice the noise needed, with a witness that claims half the gain is impossible."""
     claimed = min(2 * noise.gamma, witness.lower_bound())
     assert claimed > 1.1 * noise.gamma
     return dataclasses.replace(
@@ -785,7 +785,7 @@ def test_a_loose_tolerance_saves_steps():
     assert loose.steps < tight.steps
 
 
-# Sets whose symmetry makes the uniform measure optimal: no iterations, whatever the size.
+# Sets whose symmetry makes the uniform measure optimal: no iterations, at all sizes.
 
 ROTATED = np.linalg.qr(np.random.default_rng(4).normal(size=(6, 6)))[0]
 SYMMETRIC = {
@@ -801,7 +801,7 @@ SYMMETRIC = {
 @pytest.mark.parametrize("name", SYMMETRIC)
 @pytest.mark.parametrize("neighbors", ["gamma", "add-remove", "replace"])
 def test_symmetric_sets_need_no_iterations(name, neighbors):
-    """The semidefinite programme, which knows of no symmetry, agrees."""
+    """The semidefinite programme, which does not use symmetry, agrees."""
     points, simplex = SYMMETRIC[name]
     domain = gn.FiniteSet(points)
     for p in (2, 4) if neighbors == "replace" else (2, math.inf):
@@ -826,8 +826,8 @@ def test_a_histogram_under_replacement_is_known_at_once():
 
 
 def test_nearly_symmetric_sets_are_solved():
-    """One longer point: the uniform measure would claim too high a lower end, or leave that point
-    uncovered.
+    """With one longer point the uniform measure would claim too high a lower end, or not cover that
+    point.
     """
     points = np.eye(5)
     points[0] *= 1 + 1e-6

@@ -1,6 +1,4 @@
-"""The check that everything private leans on: does a point lie in the ellipsoid of a
-stored factor?
-"""
+"""The check that all privacy depends on: is a point in the ellipsoid of a stored factor?"""
 
 import dataclasses
 import warnings
@@ -16,7 +14,7 @@ from gaussnoise.numerics.feasibility import check_range, whiten
 
 
 def exact_length_squared(factor, point):
-    """z' (L L')^-1 z of a square factor of order two, as a rational number."""
+    """Return z' (L L')^-1 z for a square factor of order two, as a rational number."""
     (a, b), (c, d) = [[Fraction(x) for x in row] for row in factor.tolist()]
     x, y = map(Fraction, point.tolist())
     determinant = a * d - b * c

@@ -14,14 +14,14 @@ FALSE_ALARM = 1e-6
 
 
 def correlated(k, correlation):
-    """Unequal variances, one common correlation."""
+    """Return a covariance with unequal variances and one common correlation."""
     sd = np.arange(1.0, k + 1)
     return np.outer(sd, sd) * (correlation + (1 - correlation) * np.eye(k))
 
 
 def covered(covariance, level, simultaneous, scale=1.0, repetitions=4000):
-    """How often each interval, and all of them, held the truth; ``scale`` ≠ 1 is a wrong standard
-    deviation.
+    """Return how often each interval, and all of them, contained the truth; ``scale`` ≠ 1 is a
+    wrong standard deviation.
     """
     rng = np.random.default_rng(7)
     k = len(covariance)

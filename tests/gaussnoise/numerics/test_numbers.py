@@ -37,8 +37,8 @@ def test_weights_in_the_dual_ball_weigh_variances_no_higher_than_their_norm(p):
             share = u ** (p / 2) / (u ** (p / 2)).sum()
         best = share ** dual_power(p) if 2 < p < math.inf else share
         assert dual_ball_norm(best, p) == pytest.approx(1, rel=1e-14)
-        assert u @ best == pytest.approx(norm(u, p / 2), rel=1e-13)  # attained
-        assert u @ (1.001 * best) > norm(u, p / 2)  # and no longer true of longer weights
+        assert u @ best == pytest.approx(norm(u, p / 2), rel=1e-13)  # the bound is attained
+        assert u @ (1.001 * best) > norm(u, p / 2)  # longer weights exceed it
 
 
 @pytest.mark.parametrize("p", ORDERS)
@@ -81,8 +81,8 @@ def test_sums_that_may_leave_64_bits_are_of_unbounded_integers():
 
 
 @pytest.mark.parametrize("rho", [1e-12, 1e-3, 0.5, 1.0, 3.0, 1e6])
-def test_counts_get_a_lattice_as_fine_as_promises_need(rho):
+def test_counts_get_a_lattice_as_fine_as_guarantees_need(rho):
     bits = lattice_bits(rho)
     assert IntegerQuery(4**bits, rho).scale >= MIN_STEPS
-    assert bits == 0 or 2.0 ** (bits - 1) < 2 * MIN_STEPS * math.sqrt(rho)  # and no finer
+    assert bits == 0 or 2.0 ** (bits - 1) < 2 * MIN_STEPS * math.sqrt(rho)  # no finer than needed
     assert lattice_bits(rho, 5) == max(bits - 5, 0) if bits else lattice_bits(rho, 5) == 0

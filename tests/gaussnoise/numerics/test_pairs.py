@@ -1,5 +1,5 @@
-"""Replacement among many points: the farthest-pair oracle, pairs found or all at once, and what
-verify() catches.
+"""Replacement among many points: the farthest-pair oracle, pairs found or all at once, and the
+mistakes that verify() catches.
 """
 
 import dataclasses
@@ -43,8 +43,8 @@ def agree(a, b):
     assert b.gamma_lower <= a.gamma * (1 + ROUNDING)
 
 
-# How differences that are not listed are solved for, and the most points for every dimension that
-# are solved for so.
+# The routes for differences that are not listed, and the most points per dimension for which each
+# is used.
 ROUTES = {"pairs found by the farthest-pair oracle": 0, "all pairs at once": math.inf}
 
 
@@ -62,7 +62,7 @@ def listed(monkeypatch):
 
 @st.composite
 def point_lists(draw):
-    """Integers, whose squared distances are exact: ties, duplicates, one or two points, no
+    """Draw integers, whose squared distances are exact: ties, duplicates, one or two points, no
     coordinates at all.
     """
     shape = draw(st.integers(1, 12)), draw(st.integers(0, 4))
@@ -74,7 +74,7 @@ def square(points, i, j):
 
 
 def farthest(points):
-    """For every row, the largest squared distance to another or itself, by brute force."""
+    """Return, for every row, the largest squared distance to any row, by brute force."""
     return [max(square(points, i, j) for j in range(len(points))) for i in range(len(points))]
 
 
@@ -482,7 +482,7 @@ def test_the_farthest_of_many_points_is_found_in_single_precision(kind, size):
     }[kind]
     brute = max(float(np.square(points - x).sum(axis=1).max()) for x in points)
     assert far_pairs(size * points).largest == pytest.approx(size**2 * brute, rel=1e-13)
-    if kind == "normal":  # single precision alone would not do
+    if kind == "normal":  # single precision alone is not enough
         single = points.astype(np.float32)
         alone = max(float(np.square(single - x).sum(axis=1).max()) for x in single)
         assert abs(alone / brute - 1) > 1e-10

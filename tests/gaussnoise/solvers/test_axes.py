@@ -1,5 +1,5 @@
-"""Tensor powers of even order at p = ∞: the inequality, the enclosure and the measure behind the
-closed form, each against brute force.
+"""Tensor powers of even order at p = ∞: the inequality, the enclosure and the measure of the closed
+form, each against brute force.
 """
 
 import itertools
@@ -36,7 +36,7 @@ def best(d, k, kind):
 
 
 def farthest(inverse, center, d, k, kind, seed=0):
-    """The longest ``(z − c)' M⁺ (z − c)`` that sampling and climbing find, by whole tensors."""
+    """Return the longest ``(z − c)' M⁺ (z − c)`` found by sampling and climbing."""
     rng = np.random.default_rng(seed)
 
     def ball(x):
@@ -52,7 +52,7 @@ def farthest(inverse, center, d, k, kind, seed=0):
     spread = np.hstack([np.eye(d), np.full((d, d), d**-0.5)])
     # heavy tails: vectors near axes, near planes of two axes, and in between
     many = rng.normal(size=(400, 2 * d)) * np.exp(rng.normal(size=(400, 2 * d)))
-    many[::2] *= 10  # of length one, once they are in the ball
+    many[::2] *= 10  # cut to length one in the ball
     alone = np.hstack([many[:50, :d], np.zeros((50, d))])
     starts = np.vstack([axes, spread, np.zeros((1, 2 * d)), many, alone])
     values = np.array([form(start) for start in starts])
@@ -67,7 +67,7 @@ def farthest(inverse, center, d, k, kind, seed=0):
 
 
 def sides(w, k):
-    """R, ``s(1 − s) + ½(s² − q)`` and ``s − q`` at a point of the simplex, in rationals."""
+    """Return R, ``s(1 − s) + ½(s² − q)`` and ``s − q`` at a point of the simplex, in rationals."""
     monomials = itertools.combinations_with_replacement(w, k)
     pure = [x**k for x in w]
     s = sum(x ** (k // 2) for x in w)
@@ -76,7 +76,7 @@ def sides(w, k):
 
 
 def admitted():
-    """All even orders with as many coordinates as answers have."""
+    """Yield all even orders with as many coordinates as answers have."""
     return [(d, k) for k in range(2, 13, 2) for d in range(1, 65) if d**k <= 4096]
 
 
@@ -97,7 +97,7 @@ def test_the_inequality_by_rational_points(d, k):
 
 
 def test_the_inequality_is_not_claimed_where_it_fails():
-    """At k = 4, of sixteen even shares."""
+    """The counterexample is sixteen equal shares at k = 4."""
     mixed, narrow, _ = sides([Fraction(1, 16)] * 16, 4)
     assert mixed > Fraction(16, 17) * narrow
     assert mixed_share(16, 4) is None
@@ -114,7 +114,7 @@ def partitions(total, most):
 
 
 def test_means_of_monomials_are_ordered_where_exponents_majorise():
-    """Muirhead (1902): then and only then are they, at all points of the simplex."""
+    """Muirhead (1902): this holds if and only if the inequality holds at all points."""
     rng = np.random.default_rng(0)
     points = np.vstack([np.exp(t * np.tri(4, k=-m)[:, 0]) for m in range(1, 4) for t in (9, 90)])
     points = np.vstack([points, rng.dirichlet(np.full(4, 0.3), 30)])
@@ -140,7 +140,7 @@ def test_means_of_monomials_are_ordered_where_exponents_majorise():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("d", "k"), SIZES)
 def test_no_vector_sticks_out(d, k, kind):
-    """And some touch: a covariance that is one percent smaller does not cover them."""
+    """Some members touch: a covariance that is one percent smaller does not cover them."""
     noise = best(d, k, kind)
     found = farthest(np.linalg.pinv(noise.covariance.factor()), noise.center, d, k, kind)
     assert 1 - 1e-9 <= found <= 1
@@ -153,7 +153,7 @@ def test_no_vector_sticks_out(d, k, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("d", "k"), [(2, 2), (3, 2), (2, 4), (3, 4)])
 def test_every_factor_of_that_shape_is_bounded(d, k, kind):
-    """Not only the best: what is stored may be anything, with too little along anything."""
+    """It holds not only for the best factor: a stored one may have too little noise anywhere."""
     for seed, (own, other, mixed, c) in enumerate(
         [(1.5, -0.2, 0.2, 0.3), (1.5, 0.5, 2.0, 0.2), (1.0, -0.45, 2.0, 0.5), (2.0, -0.3, 1.0, 0.0)]
     ):
@@ -168,7 +168,7 @@ def test_every_factor_of_that_shape_is_bounded(d, k, kind):
 
 @pytest.mark.parametrize(("d", "k"), [(2, 2), (3, 2), (3, 4)])
 def test_differences_within_an_ellipsoid_around_the_set(d, k):
-    """The sensitivity² that a mechanism reads: e_1 and e_2 are as far apart."""
+    """The mechanism uses this squared sensitivity: e_1 and e_2 are that far apart."""
     noise = best(d, k, "gamma")
     inverse = np.linalg.pinv(noise.covariance.factor())
     found = farthest(inverse, np.zeros(d**k), d, k, "replace")
@@ -191,7 +191,7 @@ def test_directions_without_noise_are_refused(own, other, mixed):
 
 @pytest.mark.parametrize(("d", "k"), [(1, 2), (2, 2), (3, 2), (2, 4), (5, 2)])
 def test_the_measure_by_its_points(d, k):
-    """Against the nuclear norm of the points themselves, for any share; the best is best."""
+    """For all shares the trace is the nuclear norm of the points; the best is best."""
     K = TensorPower(d, k)
     powers = np.array([power(axis, k) for axis in np.eye(d)])
     pairs = [one - other for one, other in itertools.combinations(powers, 2)]
@@ -241,7 +241,7 @@ def test_mechanisms_add_no_more_noise_than_the_closed_form(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("d", "k"), [(2, 2), (3, 2), (2, 4)])
 def test_a_semidefinite_program_says_the_same(d, k, kind):
-    """Of few members, 0 and powers of axes among them: as the proof says, they need as much."""
+    """A few members, 0 and powers of axes among them, need as much noise, as the proof says."""
     x = np.random.default_rng(0).normal(size=(7, d))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     members = np.array([np.zeros(d**k), *(power(row, k) for row in [*np.eye(d), *x])])
@@ -260,7 +260,7 @@ def test_a_semidefinite_program_says_the_same(d, k, kind):
 
 
 def changed(noise, **fields):
-    """The same answer with some of its numbers replaced."""
+    """Return the same answer with some of its numbers replaced."""
     names = OptimalNoise.__dataclass_fields__
     return OptimalNoise(**{name: getattr(noise, name) for name in names} | fields)
 
@@ -306,7 +306,7 @@ def of_odd_order(noise):
 
 
 def of_another_kind(noise):
-    """More noise than is needed, and a measure on what need not be covered, or is not all."""
+    """More noise than is needed, and measures on a wrong set, or not of total one."""
     more = FactorCovariance(noise.covariance.unit_factor, 2 * noise.covariance.scale)
     kind = "gamma" if noise.certificate.kind == "replace" else "replace"
     share = best(3, 2, kind).certificate.share

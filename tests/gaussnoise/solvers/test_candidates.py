@@ -1,5 +1,5 @@
-"""Many points, of which only those that stick out are solved for: the same answers, and all points
-are covered whatever was left out.
+"""Many points, of which only those not yet covered are solved for: the answers are the same, and
+all points are covered for any choice of the points left out.
 """
 
 import itertools
@@ -36,7 +36,7 @@ DOORS = {
 
 
 def longest(noise, points):
-    """The largest (x − v)ᵀ M⁺ (x − v), by a pseudoinverse."""
+    """Return the largest (x − v)ᵀ M⁺ (x − v), by a pseudoinverse."""
     moved = points - noise.center
     inverse = np.linalg.pinv(noise.covariance.factor())
     return np.square(moved @ inverse.T).sum(axis=1).max()
@@ -115,7 +115,7 @@ FEW = {
 @pytest.mark.parametrize("kind", FEW)
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_all_pairs_of_few_points_are_looked_at_in_few_rounds(monkeypatch, kind, p):
-    monkeypatch.setattr(points_module, "_AT_ONCE", 0)  # or they are one problem
+    monkeypatch.setattr(points_module, "_AT_ONCE", 0)  # so that pairs are not one problem
     rounds = []
     far = Differences.far
     monkeypatch.setattr(Differences, "far", lambda *a: rounds.append(1) or far(*a))
@@ -191,7 +191,7 @@ def test_very_many_points_look_among_the_outer_ones_first(monkeypatch, p):
 
 
 def test_what_is_found_near_the_known_ones_does_not_end_a_solve(monkeypatch):
-    """Nothing sticks out of those looked at, and nobody says that all were."""
+    """All members searched are covered, and the answer does not claim that all were searched."""
     domain = FiniteSet(RNG.normal(size=(600, 4)))
     far = Differences.far
 

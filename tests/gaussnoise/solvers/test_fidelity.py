@@ -1,4 +1,4 @@
-"""The dual objective of more columns than its products take at once."""
+"""The dual objective of more columns than one product takes."""
 
 import math
 
@@ -10,7 +10,7 @@ from gaussnoise.solvers.points.fidelity import Fidelity
 
 
 def gradient(fidelity, x, count):
-    """Derivatives of F by weights and, for p = ∞, by coordinate weights."""
+    """Return derivatives of F by weights and, for p = ∞, by coordinate weights."""
     now = fidelity.at(x[:count], x[count:])
     return np.concatenate([now.lengths, now.variances]) / 2
 
@@ -43,7 +43,7 @@ def test_points_that_span_all_are_told_from_those_that_hardly_do():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(40, 30))
     assert span(points) is None
-    points[:, 0] *= 1e-6  # below what squares can tell, and a dimension all the same
+    points[:, 0] *= 1e-6  # smaller than squares resolve, and a dimension all the same
     assert span(points) is None
     points[:, 0] = points[:, 1] + 1e-16 * points[:, 0]
     assert span(points).shape == (30, 29)

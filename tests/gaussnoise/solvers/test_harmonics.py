@@ -1,5 +1,5 @@
-"""Closed forms for tensor powers: exact coefficients, projections, designs and
-their certificates.
+"""Closed forms for tensor powers: exact coefficients, projections, designs and their
+certificates.
 """
 
 import functools
@@ -55,7 +55,7 @@ def power(x, k):
 
 
 def powers(rows, k):
-    """Of every row: products of entries in the order of ``np.kron``."""
+    """Return, for every row, products of entries in the order of ``np.kron``."""
     found = rows
     for _ in range(k - 1):
         found = (found[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
@@ -68,7 +68,7 @@ def sphere(d, count, rng):
 
 
 def zonal(d, j, t):
-    """P_j(t), from scipy's Gegenbauer or Chebyshev polynomials."""
+    """Return P_j(t) from scipy's Gegenbauer or Chebyshev polynomials."""
     if d == 2:
         return scipy.special.eval_chebyt(j, t)
     return scipy.special.eval_gegenbauer(j, d / 2 - 1, t) / scipy.special.eval_gegenbauer(
@@ -83,7 +83,7 @@ def lengths(design, points):
 
 
 def sensitivity_points(domain, kind, rng, count=300):
-    """Members of the sensitivity set, the far ones among them."""
+    """Return members of the sensitivity set, including the far ones."""
     d, k = domain.base, domain.order
     x = powers(sphere(d, count, rng), k)
     if kind == "gamma":
@@ -168,8 +168,8 @@ def test_designs_without_slack_are_closed_to_rounding():
 
 @pytest.mark.parametrize(("d", "k"), SPHERE)
 def test_published_values_on_the_sphere(d, k):
-    """γ_2 of the sphere's powers: the ball's where the order is odd, the traceless part where it is
-    even.
+    """Return γ_2 of the sphere's powers: the ball's for odd orders, that of the traceless part for
+    even ones.
     """
     roots = {j: math.sqrt(multiplicity(d, j) * share) for j, share in zonal_weights(d, k).items()}
     assert sum(r for j, r in roots.items() if j) == pytest.approx(SPHERE[d, k], abs=1e-10)
@@ -213,7 +213,7 @@ def test_squares_in_closed_form():
 
 
 def grid(d, count):
-    """Points of the sphere, all but dense, up to sign."""
+    """Return nearly dense points of the sphere, up to sign."""
     if d == 2:
         angles = np.pi * np.arange(count) / count
         return np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -229,8 +229,8 @@ def grid(d, count):
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_finite_samples_agree(d, k, count, loss, kind):
-    """The general solver on listed points stays below, and comes close; on the circle regular
-    polygons are exact.
+    """The general solver on listed points stays below, and is close; on the circle regular polygons
+    are exact.
     """
     domain = TensorPower(d, k)
     x = domain.embed(grid(d, count))
@@ -269,7 +269,7 @@ def test_enclosure_checks_its_degrees():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_certificates_are_bounds_whatever_the_measure(kind):
+def test_certificates_are_bounds_for_all_measures(kind):
     rng, domain = np.random.default_rng(3), TensorPower(3, 4)
     best = tensor_design(domain, kind)
     for _ in range(20):
@@ -308,7 +308,7 @@ def test_certificates_of_strangers_prove_nothing_outside_the_set(atom, weight, k
 
 
 def test_the_certificate_is_the_second_moment_of_its_measure():
-    """Against the nuclear norm of an explicit sample of the turned pairs."""
+    """The traces are the nuclear norm of an explicit sample of the rotated pairs."""
     domain = TensorPower(2, 4)
     atoms, weights = (
         np.array([[1.0, 0, 0], [1, 0.5, 0.3], [0.8, 1, -0.7]]),

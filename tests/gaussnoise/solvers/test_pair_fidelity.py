@@ -1,4 +1,4 @@
-"""The objective of all differences without their list: every number as from the list."""
+"""The objective of all differences without their list: every number equals that from the list."""
 
 import math
 from fractions import Fraction
@@ -18,7 +18,7 @@ def points(rank=DIM, far=0.0):
 
 
 def both(X, p):
-    """Without a list, and of the list; weights and shares to ask for."""
+    """Return the objective without a list and with one, and weights and shares to evaluate."""
     moved = X - X.mean(axis=0)
     _, singular, axes = np.linalg.svd(moved, full_matrices=False)
     rank = int((singular > 1e-9 * singular[0]).sum())
@@ -75,7 +75,7 @@ WEIGHTS = {
 
 
 def eliminated(weights):
-    """R of the Laplacian, in rational arithmetic."""
+    """Return R of the Laplacian, in rational arithmetic."""
     L = [[Fraction(0)] * COUNT for _ in range(COUNT)]
     for (i, j), weight in zip(ROWS.tolist(), weights, strict=True):
         L[i][j] = L[j][i] = -Fraction(weight)
@@ -98,7 +98,7 @@ def test_the_factor_of_a_laplacian_keeps_the_digits_of_small_weights(kind):
 
 
 def test_differences_as_pivots_lose_small_weights():
-    """A negative control."""
+    """This is a negative control."""
     kind = "of two groups that hardly meet"
     pivots = np.linalg.det(laplacian(WEIGHTS[kind], ROWS, COUNT)[:4, :4])
     assert abs(pivots / np.square(eliminated(WEIGHTS[kind]).diagonal()[:4]).prod() - 1) > 1e-3

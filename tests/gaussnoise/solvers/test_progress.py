@@ -1,6 +1,4 @@
-"""Watching a solve and stopping it: what is reported is certified, and so is what
-Ctrl-C returns.
-"""
+"""Watching a solve and stopping it: reports are certified, and so is the answer after Ctrl-C."""
 
 import contextlib
 import io
@@ -56,7 +54,7 @@ GENERATED = [*PAIRS, "add-remove, generated"]
 
 
 def heard(solve, **options):
-    """All reports of a solve, and its answer."""
+    """Return all reports of a solve, and its answer."""
     reports = []
     return reports, solve(progress=reports.append, **options)
 
@@ -128,7 +126,7 @@ def test_a_closed_form_and_a_single_point_report_nothing():
         assert noise.steps == 0
 
 
-# symmetric but for 1e-8: the solver's first step is as good as its last, and no closed form applies
+# nearly symmetric, up to 1e-8: the first step is as good as the last, and no closed form applies
 @pytest.mark.parametrize(
     "points", [S * np.linspace(1, 1 + 1e-8, len(S))[:, None] for S in (np.eye(4), CROSS)]
 )
@@ -213,7 +211,7 @@ def test_long_work_draws_a_bar_by_default_on_terminals_alone(
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """What rich draws on a terminal."""
+    """Return what rich draws on a terminal."""
     drawn = io.StringIO()
     console = rich.console.Console(file=drawn, force_terminal=True, width=100, _environ={})
     monkeypatch.setattr(rich.progress, "get_console", lambda: console)
@@ -264,8 +262,8 @@ def test_the_bar_may_be_interrupted(terminal, monkeypatch):
 
 
 def pressed(solve, report):
-    """The answer when Ctrl-C arrives during a report (counted from one), and the warnings
-    it gave.
+    """Return the answer when Ctrl-C arrives during a report (counted from one), and its
+    warnings.
     """
     seen = []
 
@@ -332,7 +330,7 @@ def test_a_callback_may_keep_interrupting(solve):
 
 
 def raising(function, call):
-    """``function``, interrupted at one of its calls (counted from one)."""
+    """Return ``function``, interrupted at one of its calls (counted from one)."""
     calls = []
 
     def wrapped(*arguments, **options):
@@ -390,7 +388,7 @@ def test_ctrl_c_at_any_evaluation(monkeypatch, name):
 
 @pytest.fixture
 def _heard():
-    """Ctrl-C is heard, also where whoever started the tests lets them ignore it, as shells do with
+    """Ctrl-C is heard, even where the tests were started with it ignored, as shells do with
     ``&``.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

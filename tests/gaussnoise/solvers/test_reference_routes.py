@@ -1,4 +1,4 @@
-"""The semidefinite and the ellipsoid route: against each other, closed forms, published values,
+"""The semidefinite and the ellipsoid route: against each other, closed forms, published values, and
 their own theory.
 """
 
@@ -46,7 +46,7 @@ every_shift = pytest.mark.parametrize("centered", [False, True], ids=["fixed", "
 
 
 def bracket(points, design, p, centered):
-    """(lower, upper) by the definitions."""
+    """Return (lower, upper) by the definitions."""
     N, d = points.shape
     r = design.factor.shape[1]
     assert design.weights.shape == (N,)
@@ -69,7 +69,7 @@ def bracket(points, design, p, centered):
     assert lower == pytest.approx(
         np.sqrt(np.maximum(np.linalg.eigvalsh(root.T @ root), 0)).sum(), rel=1e-6
     )
-    # x'M⁺x on the range of M, and nothing of x outside it
+    # x'M⁺x on the range of M, and no part of x outside it
     frame, triangle = scipy.linalg.qr(design.factor, mode="economic")
     moved = (points - design.center).T
     assert np.abs(moved - frame @ (frame.T @ moved)).max() <= 1e-13
@@ -128,7 +128,7 @@ INSTANCES = dict(_instances())
         ),
         *(
             ("random", p, p > 5) for p in EXPONENTS[2:4]
-        ),  # which all closed forms below are asked about, too
+        ),  # all closed forms below are asked of it, too
     ],
 )
 def test_the_routes_agree(name, p, centered):
@@ -200,7 +200,7 @@ def test_prefix_sums_by_the_ellipsoid_method(p):
 
 
 def _candidates(rng, Y, centered):
-    """Random (Q, v): too small, feasible, indefinite, narrow."""
+    """Draw random (Q, v): too small, feasible, indefinite, narrow."""
     r = Y.shape[1]
     A = rng.normal(size=(r, r))
     Q = A @ A.T * 10.0 ** rng.uniform(-2, 2) + rng.choice([0.0, 0.0, -1.0]) * np.eye(r)
@@ -301,7 +301,7 @@ def test_the_shrunk_ellipsoid_contains_what_the_cut_leaves(n):
         assert lengths.max() <= 1 + 1e-9
         assert (
             lengths.max() >= 1 - 1e-9
-        )  # and no larger than need be: the far end is on its boundary
+        )  # and no larger than needed: the far end is on its boundary
         assert abs(np.linalg.det(smaller)) <= abs(np.linalg.det(shape)) * math.exp(
             -1 / (2 * (n + 1))
         )

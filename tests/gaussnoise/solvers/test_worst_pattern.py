@@ -23,7 +23,7 @@ def orbits_of(counts):
 
 @st.composite
 def problems(draw):
-    """Classes, shares of all types up to some degree, and a factor of each class."""
+    """Draw classes, shares of all types up to some degree, and a factor of each class."""
     counts = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     orbits = orbits_of(counts)
     degree = min(draw(st.integers(1, 4)), sum(counts))
@@ -43,7 +43,7 @@ def problems(draw):
 
 
 def all_sums(orbits, shares, unequal):
-    """Of every pattern; attributes whose factor is one never differ."""
+    """Return the sums of all patterns; attributes with factor one never differ."""
     sums = pattern_sums(orbits, shares, [1.0] * len(unequal), unequal)
     return sums[tuple(slice(1 if factor == 1 else None) for factor in unequal)]
 
@@ -62,7 +62,7 @@ def test_the_bracket_holds_the_least_of_all_sums(problem):
         assert sums[tuple(pattern)] == pytest.approx(value, abs=1e-12 * total)
     coarse = least_sum(*problem, effort=0.0)
     assert coarse.lower <= sums.min()
-    # as a claim: true ones are proven, false ones are not
+    # as claims: true ones are proven, false ones are not
     largest = 2 * (total - sums.min())
     assert largest <= searched_move(*problem) <= largest * (1 + 3e-8) + 5e-7 * total
     assert searched_move(*problem, 1.001 * largest + 1e-6 * total) <= 1.001 * largest + 1e-6 * total
@@ -70,7 +70,7 @@ def test_the_bracket_holds_the_least_of_all_sums(problem):
 
 
 def test_boxes_are_bounded_below_their_least_sum():
-    """The root box alone, of sums of one to four factors; without the bend it is no bound."""
+    """The root box alone, for sums of one to four factors; without the bend it is not a bound."""
     rng = np.random.default_rng(3)
     above = 0
     for trial in range(60):
@@ -101,7 +101,7 @@ def test_boxes_are_bounded_below_their_least_sum():
 
 
 def test_a_sum_that_only_rational_numbers_tell():
-    """Two classes of one attribute each: the four sums by hand."""
+    """For two classes of one attribute each, the four sums are computed by hand."""
     orbits, unequal = orbits_of([1, 1]), [Fraction(-1, 2), Fraction(-1, 3)]
     shares = {(): Fraction(1), (0,): Fraction(2), (1,): Fraction(3), (0, 1): Fraction(5)}
     exact = min(
@@ -126,7 +126,7 @@ def test_nothing_to_sum_is_zero():
 
 
 def test_products_of_very_many_classes_are_told_apart():
-    """Their codes would not fit into 64 bits."""
+    """The codes of such rows would not fit into 64 bits."""
     rows = np.array([[1, 2, 3, 4, 5, 1535], [1, 2, 3, 4, 5, 2047], [1, 2, 3, 4, 5, 1535]])
     distinct, places = worst_pattern._distinct(rows, 2047)
     assert np.array_equal(distinct[places], rows)

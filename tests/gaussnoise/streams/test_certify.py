@@ -31,7 +31,7 @@ def test_the_square_root_and_its_bands_have_known_errors():
 
 
 def test_matrices_of_jax_privacy_have_the_factors_that_were_seen_where_it_is_installed():
-    """Optimised by its version 2.0.0 for 256 steps: four buffers, and 32 bands."""
+    """It was optimised by its version 2.0.0 for 256 steps: four buffers, and 32 bands."""
     decay = np.array([0.98917451, 0.90248481, 0.63623229, 0.21066513])
     scale = np.array([0.12940546, 0.15058156, 0.15934453, 0.06375412])
     buffered = [1.0, *((scale * decay**k).sum() for k in range(255))]
@@ -84,7 +84,7 @@ def test_extreme_scales_lose_nothing(who):
         small = gn.streams.certify(np.eye(5), c * prefix_sums(5), who)
         assert small.error == pytest.approx(c * plain.error, rel=1e-12)
         assert small.lower == pytest.approx(c * plain.lower, rel=1e-9)
-    # one answer of the strategy is as good as lost, and the error says so
+    # one answer of the strategy is nearly lost, and the error shows it
     uneven = gn.streams.certify(np.diag([1e-160, 1, 1, 1, 1]), prefix_sums(5), who)
     assert uneven.error == pytest.approx(math.sqrt(5) * 1e160 * uneven.sensitivity, rel=1e-9)
     with pytest.raises(gn.ParameterError, match=r"singular|largest double"):
@@ -114,7 +114,7 @@ def test_noise_that_believes_in_half_the_sensitivity_is_refused():
 
 
 class Streaming:
-    """As a strategy of jax_privacy is: sized by who asks."""
+    """A strategy whose size the caller chooses, as in jax_privacy."""
 
     def __init__(self, C, sized):
         self.C = C
@@ -154,7 +154,7 @@ def test_the_comparison_is_told_in_sentences():
         in gn.streams.certify(square_root(6), prefix_sums(6), p=np.inf).explain()
     )
     assert (
-        "Everybody takes part once."
+        "Each person takes part once."
         in gn.streams.certify(square_root(6), prefix_sums(6), p=4).explain()
     )
 

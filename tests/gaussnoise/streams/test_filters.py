@@ -11,7 +11,7 @@ PREFIX, MOMENTUM, THIRD = [1, -1], [1, -1.9, 0.9], [1, -0.5, 0.25, -0.125]
 
 
 def workload(coefficients, n):
-    """Bands of A⁻¹ as the solver takes them, and A⁻¹ dense."""
+    """Return the bands of A⁻¹ in the solver's form, and A⁻¹ as a dense matrix."""
     bands = np.array([np.full(n, x, dtype=float) for x in coefficients])
     for m, band in enumerate(bands):
         band[:m] = 0
@@ -55,8 +55,8 @@ def test_columns_are_those_of_the_whitened_workload(coefficients):
 
 
 def exact_columns(design):
-    """Squared columns of C of exactly the stored numbers, by rational arithmetic, contribution by
-    contribution.
+    """Return squared columns of C from exactly the stored numbers, by rational arithmetic,
+    contribution by contribution.
     """
     n, q, b = design.steps.shape
     bands, steps, gains, scales = (

@@ -1,6 +1,4 @@
-"""The noise that a generator makes, read off its answers to unit vectors, against what it says of
-itself.
-"""
+"""A generator's noise, from its answers to unit vectors, against its own statements."""
 
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ def made(request):
 
 
 def mixing(generator):
-    """Row t is how the noise of tick t's contribution is made of the fresh draws."""
+    """Return a matrix whose row t combines the fresh draws in tick t's noise."""
     start = generator.state_dict()
     rows = np.array([generator.correlate(unit) for unit in np.eye(generator.ticks)])
     generator.load_state_dict(start)
@@ -77,9 +75,9 @@ def test_more_states_are_better():
 @pytest.mark.parametrize(("states", "settled"), [(4, 1.0009167), (5, 1.0000526), (6, 1.0000031)])
 def test_the_weights_of_few_states_settle(states, settled):
     """Plain steps of the multiplicative algorithm end at 1.00094 with four states: the first tick
-    lags behind. The factors are where steps end that go on until no square of a column exceeds the
-    mean by 1e-9. Those here stop at 1e-5, sooner or later by rounding. The last tick, of hardly
-    any weight, may be short.
+    converges last. The factors are those at which steps end if they continue until no square of a
+    column exceeds the mean by 1e-9. The steps here stop at 1e-5, at a step that depends on
+    rounding. The last tick, of almost no weight, may be short.
     """
     generator = streams.noise(streams.prefix_sums(256), states=states)
     assert generator.factor < settled + 1e-5

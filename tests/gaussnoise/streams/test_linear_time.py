@@ -1,4 +1,4 @@
-"""Resolvents in linear time against many digits, and the proven errors of what they rest on."""
+"""Resolvents in linear time against many digits, and the proven errors of their parts."""
 
 import mpmath
 import numpy as np
@@ -67,7 +67,7 @@ def random_bands(kind, b, n):
 
 
 def exact_diagonals(bands, R, C, shift):
-    """Of both resolvents, in many digits."""
+    """Return the diagonals of both resolvents, in many digits."""
     n = len(R)
     B = mpmath.matrix(matrix_of(bands).tolist())
     R, C = (mpmath.diag([mpmath.mpf(float(x)) for x in values]) for values in (R, C))
@@ -117,7 +117,7 @@ def test_resolvents_with_several_subdiagonals_are_the_same_in_parts(monkeypatch)
 
 
 def test_far_from_both_ends_momentum_has_the_diagonal_of_its_symbol():
-    """The integral of ``1/(|1 − 1.9 z + 0.9 z²|² + s)`` over the unit circle."""
+    """Return the integral of ``1/(|1 − 1.9 z + 0.9 z²|² + s)`` over the unit circle."""
     n, shift = 3_000, 1e-4
     bands = gn.streams.momentum(n, 0.9).bands
     _, rows, columns, error = next(banded.diagonals(bands, *np.ones((2, n)), np.array([shift])))
@@ -181,7 +181,7 @@ def test_both_ends_bracket_what_singular_values_say(b, widened):
 
 @pytest.mark.parametrize("size", [2.0**-40, 2.0**-2, 1.0])
 def test_long_products_neither_overflow_nor_vanish(size):
-    """Of 20,000 equal ticks far from both ends, all diagonals are the same, and known in closed
+    """For 20,000 equal ticks, far from both ends, all diagonals are equal, and known in closed
     form.
     """
     n, shift = 20_000, size**2 / 100

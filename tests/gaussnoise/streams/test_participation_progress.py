@@ -1,5 +1,5 @@
-"""Watching and stopping a solve for repeated participation: what is reported is a bracket, and what
-Ctrl-C returns is certified.
+"""Watching and stopping a solve for repeated participation: reports are brackets, and the answer
+after Ctrl-C is certified.
 """
 
 import itertools
@@ -25,7 +25,7 @@ def solved(who, p=2.0, **options):
 
 @pytest.fixture(params=["Newton", "barrier", "column generation"])
 def solve(request, monkeypatch):
-    """One solve of each kind."""
+    """Return one solve of each kind."""
     if request.param == "column generation":
         monkeypatch.setattr(participations, "affordable", lambda *sizes: False)
     who = Epochs(12, 3) if request.param == "Newton" else Apart(7, 3, 2)
@@ -39,7 +39,7 @@ def solve(request, monkeypatch):
 
 
 def pressed(solve, report):
-    """The answer when Ctrl-C arrives during a report (counted from one), and the warnings."""
+    """Return the answer when Ctrl-C arrives at a report (counted from one), and the warnings."""
     seen = []
 
     def press(now):
@@ -88,7 +88,7 @@ def test_ctrl_c_returns_the_best_certified_answer_so_far(solve):
 
 
 def raising(function, call):
-    """``function``, interrupted at one of its calls (counted from one)."""
+    """Return ``function``, interrupted at one of its calls (counted from one)."""
     calls = []
 
     def wrapped(*arguments, **options):

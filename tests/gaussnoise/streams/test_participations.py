@@ -34,7 +34,7 @@ def solved(who, p=2.0, A=None):
 
 
 def reference(A, sets, p):
-    """The least ‖sd(M)‖_p with X_ππ ⪯ diag(y_π), Σ y_π = 1, X = A'M⁻¹A, by a conic solver."""
+    """Return the least ‖sd(M)‖_p with X_ππ ⪯ diag(y_π), Σ y_π = 1, X = A'M⁻¹A, by a solver."""
     n = len(A)
     M, X = cvxpy.Variable((n, n), symmetric=True), cvxpy.Variable((n, n), symmetric=True)
     constraints = [cvxpy.bmat([[M, A], [A.T, X]]) >> 0]

@@ -1,5 +1,5 @@
-"""Noise of few states for people who take part more than once: what one person moves, what it is
-worth, and that it is made as stated.
+"""Noise of few states for people who take part more than once: one person's move, the error, and
+that the noise is made as stated.
 """
 
 from fractions import Fraction
@@ -29,7 +29,7 @@ def made(request):
 
 
 def mixing(generator):
-    """Row t is how the noise of tick t's contribution is made of the fresh draws."""
+    """Return a matrix whose row t combines the fresh draws in tick t's noise."""
     start = generator.state_dict()
     rows = np.array([generator.correlate(unit) for unit in np.eye(generator.ticks)])
     generator.load_state_dict(start)
@@ -37,8 +37,8 @@ def mixing(generator):
 
 
 def most_moved(strategy, who, rng, tries=300):
-    """The most that one person of many moves: the same vector in all ticks, its negative in every
-    second, or random ones.
+    """Return the largest move of one person, among many: the same vector in all ticks, its negative
+    in every second, or random ones.
     """
     most = 0.0
     for row in who.maximal().tolist():
@@ -61,7 +61,7 @@ def test_no_person_is_seen_with_more_than_sensitivity_one(made):
 
 
 def test_noise_for_one_participation_is_too_little():
-    """What the same test says of a generator that is not made for it."""
+    """Check that the same test refuses a generator that is not made for it."""
     who = streams.Epochs(16, 4)
     once = np.linalg.inv(mixing(streams.noise(streams.prefix_sums(16))))
     assert most_moved(once, who, np.random.default_rng(0)) > 1.5
@@ -88,8 +88,8 @@ def test_its_strategy_is_certified_as_stated(made):
 
 @pytest.mark.parametrize(("states", "toeplitz", "most"), [(1, 1.115, 1.065), (2, 1.110, 1.045)])
 def test_it_beats_the_best_toeplitz_matrix_of_as_many_states(states, toeplitz, most):
-    """The second number is what the best buffered Toeplitz matrix of as many states has, found by
-    the same search with coefficients that do not change.
+    """The second number is for the best buffered Toeplitz matrix of as many states, found by the
+    same search with constant coefficients.
     """
     made = streams.noise(
         streams.prefix_sums(64), states=states, participation=streams.Epochs(64, 4)

@@ -58,14 +58,14 @@ def test_both_routes_bracket_the_same_number(name, p, linear_for_all):
 
 
 def test_weights_that_vanish_come_back(linear_for_all):
-    """Of running means at p = ∞ only the first answer counts: γ is 1."""
+    """For running means at p = ∞ only the first answer counts: γ is 1."""
     noise = gn.optimal_noise(WORKLOADS["means"], math.inf, "add-remove")
     assert noise.gamma_lower <= 1 <= noise.gamma
     assert noise.gap <= 1e-6
 
 
 def test_weights_that_vanish_do_not_stop_progress(never_written_out):
-    """At p = ∞ the last steps with momentum have no weight, and others hardly any."""
+    """At p = ∞ the last steps with momentum have no weight, and others almost none."""
     workload = streams.momentum(40, 0.9)
     noise = gn.optimal_noise(workload, math.inf, "add-remove", tol=5e-6)
     assert noise.gap <= 5e-6
@@ -92,7 +92,7 @@ def test_whenever_it_ends_the_bracket_holds(never_written_out, monkeypatch):
 
 
 def defined(covariance):
-    """The matrix that the numbers stand for, by singular values."""
+    """Return the matrix that the numbers define, by singular values."""
     root = np.sqrt(covariance.coordinate_weights)
     U, sizes, _ = np.linalg.svd(
         root[:, None] * covariance.workload.toarray() * np.sqrt(covariance.weights)
@@ -212,7 +212,7 @@ def test_a_long_momentum_takes_the_linear_time_route(p):
 
 
 def test_weights_of_a_shorter_stream_are_close_to_those_of_a_longer_one(monkeypatch):
-    """They save steps, with the same bracket; varying coefficients begin with even weights."""
+    """Known weights save steps; coefficients that vary begin with even weights."""
     totals = streams.prefix_sums(2000)
     with_start = gn.optimal_noise(totals, 2, "add-remove")
     monkeypatch.setattr(optimum, "_SHORTEST", math.inf)
@@ -224,7 +224,7 @@ def test_weights_of_a_shorter_stream_are_close_to_those_of_a_longer_one(monkeypa
 
 
 def test_stretched_weights_keep_both_ends_and_the_middle():
-    """Of a power of the distance to the nearer end, for which any stretching is exact."""
+    """Power of the distance to the nearer end, for which every stretching is exact."""
     distances = [np.minimum(np.arange(n), np.arange(n)[::-1]) + 0.5 for n in (400, 1600)]
     found = stretched(distances[0] ** -0.3, 1600)
     expected = -0.3 * np.log(distances[1])
@@ -234,7 +234,7 @@ def test_stretched_weights_keep_both_ends_and_the_middle():
 
 @pytest.mark.parametrize(("ticks", "evaluation"), [(300, 2), (1200, 1), (1200, 3)])
 def test_ctrl_c_returns_a_certified_answer_once_there_is_one(ticks, evaluation, monkeypatch):
-    """A shorter stream, whose weights are the first ones, brackets something else."""
+    """The weights of a shorter stream, the first ones, bracket another value."""
     calls, evaluate = [], optimum.evaluate
 
     def interrupted(bands, *arguments):

@@ -1,5 +1,5 @@
-"""Streams of tables: what they answer, how well, what they protect, and what their
-folder survives.
+"""Streams of tables: their answers and errors, what they protect, and what their folder
+survives.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ def counted(plan, tables):
 
 
 def numbers(plan, tables):
-    """All integers that are measured before noise, of all ticks."""
+    """Return all integers that are measured before noise, of all ticks."""
     exact = counted(plan, tables)
     found = [measure.measured(plan, exact[: t + 1], Nothing()) for t in range(len(tables))]
     return np.array(
@@ -61,7 +61,7 @@ def numbers(plan, tables):
     )
 
 
-# What is answered.
+# The answers.
 
 
 PLANS = [
@@ -94,8 +94,8 @@ def test_counts_beyond_floats_are_exact_integers():
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Estimates of all cells in all ticks from many streams, by floating-point noise: (draws,
-    ticks, cells).
+    """Return estimates of all cells in all ticks from many streams, by floating-point noise:
+    (draws, ticks, cells).
     """
     plan = planned(Ticks(3, 2, 1), workload=[("sex", "age"), ("age",)])
     exact = counted(plan, [rows(t) for t in range(3)])
@@ -123,7 +123,7 @@ def drawn():
 
 
 def whitened(found, truth, time, cells):
-    """Squared lengths of what should be standard normal, and its dimension."""
+    """Return squared lengths of vectors that should be standard normal, and their dimension."""
     values, vectors = np.linalg.eigh(np.kron(time, cells))
     kept = values > 1e-9 * values.max()
     error = (found - truth).reshape(len(found), -1) @ vectors[:, kept] / np.sqrt(values[kept])
@@ -212,14 +212,14 @@ def test_under_replacement_numbers_of_rows_are_exact():
         out.combined([0.5])
 
 
-# What is protected.
+# The protection.
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize(("reports", "apart"), [(1, 1), (2, 2), (3, 1)])
-def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
-    """Every person by brute force: any rows in any ticks that the plan allows; attained by one row
-    in all of them.
+def test_no_person_moves_more_than_is_charged(neighbors, reports, apart):
+    """Every person by brute force: any rows in any ticks that the plan allows; the bound is
+    attained by one row in all of them.
     """
     plan = planned(
         Ticks(3, reports, apart), workload=[("sex", "age"), ("sex",)], neighbors=neighbors
@@ -231,7 +231,7 @@ def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
         return pa.table({"sex": pa.array(sexes, pa.string()), "age": pa.array(ages, pa.int64())})
 
     empty = [table([])] * 3
-    unit = {}  # what one row in one tick adds to all that is measured
+    unit = {}  # the change of all measurements by one row in one tick
     for t, cell in itertools.product(range(3), cells):
         unit[t, cell] = numbers(plan, [table([cell]) if s == t else empty[s] for s in range(3)])
     changes = {t: [unit[t, c] for c in cells] for t in range(3)}
@@ -243,7 +243,8 @@ def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
     for k in range(1, reports + 1):
         for ticks in itertools.combinations(range(3), k):
             if all(b - a >= apart for a, b in itertools.pairwise(ticks)):
-                # all people with one or two reports; of three, those who do the same in all ticks
+                # all people with one or two reports; with three, those with the same rows in all
+                # ticks
                 own = [changes[t] for t in ticks]
                 for person in itertools.product(*own) if k < 3 else zip(*own, strict=True):
                     most = max(most, int(np.square(sum(person)).sum()))
@@ -256,7 +257,7 @@ def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
     assert plan.scale**2 * 2 * plan.rho == pytest.approx(charged, rel=1e-6)
 
 
-def test_rows_per_person_and_other_promises_are_paid_for():
+def test_rows_per_person_and_other_guarantees_are_paid_for():
     one, three = planned(5), planned(5, rows_per_person=3)
     deviations = [plan.standard_deviation("sex", ticks=(1, 5)) for plan in (one, three)]
     assert deviations[1] == pytest.approx(3 * deviations[0], rel=1e-5)
@@ -268,7 +269,7 @@ def test_rows_per_person_and_other_promises_are_paid_for():
 
 
 def of_person(history, others=(("a", "F"), ("a", "M"), ("b", "M"), ("b", "M"))):
-    """Rows of others, and of one person."""
+    """Return rows of others, and of one person."""
     who, sex = zip(*others, *(("mallory", s) for s in history), strict=True)
     return pa.table({"who": list(who), "sex": list(sex), "week": [1] * len(who)})
 
@@ -277,8 +278,8 @@ PERSONS = gn.Schema([gn.Attribute("sex", ["F", "M"])])
 
 
 def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
-    """All histories of up to three rows in the ticks that the plan allows, for keys that are known:
-    attained, and never more.
+    """All histories of up to three rows in the ticks that the plan allows, for known keys: the
+    bound is attained and never exceeded.
     """
     keys = itertools.cycle([bytes([k]) * 16 for k in range(3)])
     monkeypatch.setattr(persons.secrets, "token_bytes", lambda size: next(keys))
@@ -292,7 +293,7 @@ def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
         most = max(most, int(np.square(found - without).sum()))
     charged = plan.query.query.sensitivity_squared * 2**2
     assert charged * (1 - 1e-5) <= most <= charged
-    # the negative control: three reports, and rows that nobody limits
+    # the negative control: three reports, and rows without a limit
     found = numbers(plan, [of_person("FFF")] * 3)
     assert int(np.square(found - without).sum()) > charged
     promised = planned(Ticks(3, 2, 2), workload=[("sex",)], schema=PERSONS, rows_per_person=2)
@@ -300,7 +301,7 @@ def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
     assert int(np.square(change).sum()) > charged
 
 
-def test_streams_of_persons_cost_what_the_promise_costs_and_say_what_is_counted(tmp_path):
+def test_streams_of_persons_cost_what_the_guarantee_costs_and_say_what_is_counted(tmp_path):
     options = {"schema": PERSONS, "workload": [("sex",)], "rows_per_person": 2}
     promised, bounded = planned(3, **options), planned(Ticks(3, 1), person="who", **options)
     assert bounded.rho_charged == promised.rho_charged
@@ -322,7 +323,7 @@ def test_streams_of_persons_cost_what_the_promise_costs_and_say_what_is_counted(
     assert "key" not in kept
 
 
-def test_rows_of_another_tick_refuse_it_whichever_rows_are_left_out():
+def test_rows_of_another_tick_refuse_it_for_all_rows_left_out():
     over = Ticks(3, 1, period="week")
     plan = planned(over, workload=[("sex",)], schema=PERSONS, person="who")
     late = of_person("F" * 50)
@@ -427,7 +428,7 @@ def test_a_tick_that_is_asked_for_again_is_read_again(running):
 
 
 def test_what_becomes_of_a_tick_does_not_depend_on_counts_of_another(tmp_path):
-    """Rows that count as those of the tick before, or one row otherwise, end alike."""
+    """Rows that count as those of the tick before, and one other row, have the same outcome."""
     for name, count in (("same", 40), ("other", 41)):
         stream = planned().start(tmp_path / name)
         assert stream.tick(rows(1)).times == "tick 1"  # the first one needs no number
@@ -462,7 +463,7 @@ def test_a_file_that_an_earlier_tick_counted_is_warned_of_by_its_identity(tmp_pa
     with pytest.warns(gn.StreamWarning, match="moved.csv' was counted at tick 4"):
         stream.tick(moved, number=6)
     (stream.state.private / "files.json").write_text("[1]")
-    stream.tick(moved, number=7)  # a note that is damaged only warns of nothing
+    stream.tick(moved, number=7)  # a damaged note only gives no warnings
     stream.tick(rows(2), number=8)
     (kept,) = stream.state.private.glob("files*")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -525,7 +526,7 @@ def test_exact_counts_are_kept_apart_and_for_the_owner_alone(running):
     text = public_text(running)
     assert not [
         f for f in files if hashlib.sha256(f.read_bytes()).hexdigest() in text
-    ]  # counts can be guessed from one
+    ]  # its counts can be guessed from a digest
     assert str(private) not in text
     shutil.rmtree(private)
     assert Stream.open(running.path).total()["sex"].estimate.shape == (
@@ -647,7 +648,7 @@ def test_a_tick_that_was_drawn_and_not_published_is_published(running, monkeypat
 
 @pytest.fixture
 def small_disk():
-    """A function after which no file of this process grows beyond so many bytes, until the end."""
+    """Return a function after which no file of this process may grow beyond that many bytes."""
     resource = pytest.importorskip("resource", reason="no limits on the size of files here")
     most = resource.getrlimit(resource.RLIMIT_FSIZE)
 
@@ -659,8 +660,8 @@ def small_disk():
 
 
 def test_a_tick_on_a_full_disk_ends_with_a_typed_error_and_goes_on(tmp_path, small_disk):
-    """Whichever of its files is the first that does not fit: the lock's journal has 512 bytes, the
-    commit some 2000, and a table in text some 6000.
+    """The disk is full at each of its files in turn: the lock's journal has 512 bytes, the commit
+    some 2000, and a table in text some 6000.
     """
     schema = gn.Schema([gn.Attribute("age", range(120))])
     stream = planned(schema=schema).start(tmp_path / "stream")
@@ -774,7 +775,7 @@ def test_the_budget_is_charged_once_at_the_start(tmp_path):
 def test_what_could_not_be_gone_on_with_is_not_charged(tmp_path):
     @dataclass(frozen=True)
     class Lasting(AbstractPrivacy):
-        """Its class loses its name before the stream begins."""
+        """A class that loses its name before the stream begins."""
 
         rho: float
 
@@ -799,7 +800,7 @@ def test_under_a_ledger_refusals_do_not_say_what_was_wrong(tmp_path):
     stream.tick(rows(1), number=1)
 
 
-# Late rows, and requests that make no sense.
+# Late rows, and requests without a meaning.
 
 
 @pytest.mark.parametrize("late", ["refuse", "carry"])
@@ -865,7 +866,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
         plan.simulate([rows(1)], 0)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_plan_says_what_it_promises():
+def test_a_plan_says_what_it_guarantees():
     text = str(planned(Ticks(12, 3, 2, period="week"), rows_per_person=2))
     assert "at most 3 ticks, each two at least 2 ticks apart" in text
     assert "one person's at most 2 rows" in text

@@ -1,5 +1,5 @@
-"""Strategies over time: how far one person can move them, what error they have, and that they are
-undone exactly.
+"""Strategies over time: the largest move by one person, their error, and that they are inverted
+exactly.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from gaussnoise.streams.time_strategy import BITS, TimeStrategy, causal_factor, 
 
 
 def sets_of_ticks(n, k, apart):
-    """All that one person may have, by brute force."""
+    """Return all sets of ticks that one person may have, by brute force."""
     for size in range(1, k + 1):
         for ticks in itertools.combinations(range(n), size):
             if all(b - a >= apart for a, b in itertools.pairwise(ticks)):
@@ -85,8 +85,8 @@ def test_integers_beyond_64_bits_are_charged_exactly():
 
 @pytest.mark.parametrize("apart", [1, 2])
 def test_no_person_moves_more_than_is_charged(apart):
-    """Different records in each tick, against records of length at most one; the diagonal alone
-    would be too little.
+    """Different records in each tick are compared with records of length at most one; the diagonal
+    alone would be too little.
     """
     rng = np.random.default_rng(3)
     C = np.tril(rng.integers(1, 10, (5, 5)))
@@ -146,8 +146,8 @@ def test_for_prefix_sums_it_lies_between_the_nuclear_norm_and_the_square_root(n)
     [(30, 4, 7, 3.94112, 1.05), (32, 2, 1, 3.36509, 1.0001), (16, 16, 1, None, 1.5)],
 )
 def test_for_more_reports_the_bracket_holds_the_optimum(n, k, apart, known, most):
-    """Optima that a semidefinite programme over all sets gave, to four digits: those of one row in
-    all ticks.
+    """The optima are those of a semidefinite programme over all sets, to four digits, for one row
+    in all ticks.
     """
     strategy = chosen(Ticks(n, k, apart), 2)
     assert strategy.lower < strategy.error
@@ -160,7 +160,7 @@ def test_for_more_reports_the_bracket_holds_the_optimum(n, k, apart, known, most
     assert strategy.error <= alone.error  # no worse than the optimum for one report
 
 
-# The second number is how much more error than that optimum the strategy had without it.
+# The second number is the excess error over that optimum without the search.
 @pytest.mark.parametrize(
     ("over", "before", "most"),
     [
@@ -173,8 +173,8 @@ def test_for_more_reports_the_bracket_holds_the_optimum(n, k, apart, known, most
     ids=str,
 )
 def test_people_who_may_move_every_tick_differently_are_served_optimally(over, before, most):
-    """What is charged covers any vectors, so that no strategy goes below the certified optimum for
-    these; something is left only where signs of a covariance of one person's ticks are of use.
+    """The charge covers all vectors, so no strategy is below the certified optimum for these; an
+    excess remains only where signs of a covariance of one person's ticks would help.
     """
     who = gn.streams.Apart(over.n, over.reports, over.apart)
     optimum = gn.optimal_noise(

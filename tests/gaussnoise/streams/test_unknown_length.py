@@ -30,7 +30,7 @@ def test_known_lengths_are_certified(any_length):
         assert known >= best.gamma_lower * (1 - 2e-6)
 
 
-def test_the_price_is_between_what_can_be_promised_and_what_is(any_length):
+def test_the_price_is_between_its_bounds(any_length):
     assert any_length.noise.gamma_lower <= any_length.price * (1 + 1e-6)
     assert any_length.price == pytest.approx(any_length.noise.gamma, rel=1e-5)
     assert 1.2 < any_length.price < 1.22
@@ -45,8 +45,8 @@ def test_it_beats_starting_anew_and_streams_without_end(any_length):
 
 
 def test_doubling_adds_up_its_parts(any_length):
-    """Ticks 1, 2–3, 4–7, 8–15, 16–31, 32–63: the sixteenth total is four whole parts and one of a
-    part of sixteen.
+    """Ticks 1, 2–3, 4–7, 8–15, 16–31, 32–63: the sixteenth total is four whole parts and one tick
+    of a part of sixteen.
     """
     column = {
         int(line.split()[0]): float(line.split()[3]) for line in str(any_length).splitlines()[3:]
@@ -58,7 +58,7 @@ def test_doubling_adds_up_its_parts(any_length):
 
 
 def test_tables_of_a_stream_can_have_this_noise():
-    """At every tick within the price of the best total of that length."""
+    """At every tick it is within the price of the best total of that length."""
     any_length = streams.unknown_length(12)
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
     over = streams.Ticks(12, workload=any_length.workload)

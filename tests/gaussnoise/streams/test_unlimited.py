@@ -25,7 +25,7 @@ def test_the_totals_are_what_the_strategy_decodes(exponent):
 
 @pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0])
 def test_no_column_is_ever_longer_than_one(exponent):
-    """Where the sum converges fast enough to be summed; the rest of it is below an integral."""
+    """The exponents make the sum converge quickly; its tail is below an integral."""
     ticks = 4000
     column = UnlimitedTotals(exponent).strategy(ticks)
     # |coefficient| <= c k^-1/2 (log k)^-(1/2 + e): the tail is at most the last term's times k log
