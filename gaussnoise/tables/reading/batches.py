@@ -13,7 +13,7 @@ from .frames import sql
 from .opened import Opened
 from .types import WORDS, is_wide
 
-_ROWS = 2**18
+_ROWS, _VALUES = 2**18, 2**21  # of a batch, at most
 _PLAIN = (nw.Boolean, nw.Date, nw.Datetime, nw.Binary, *WORDS)
 
 
@@ -33,7 +33,8 @@ def batches(
         ", ".join(f"{value} AS x{k}" for k, value in enumerate(written))
     )
     # older versions have only the other name
-    reader = (getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader)(_ROWS)
+    read = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
+    reader = read(min(_ROWS, max(_VALUES // len(written), 1)))
     some = False
     for batch in reader:
         some = True
