@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 
 from ...errors import DataError
-from ..reading.batches import batches
+from ..reading.batches import batches, joined
 from ..reading.columns import Integers, distinct
 from ..reading.csv import FORM
 from ..reading.files import is_csv
@@ -146,8 +146,8 @@ def _both(source: Opened, column: str, person: str) -> tuple[nw.Series[Any], nw.
         here = both.collect() if isinstance(both, nw.LazyFrame) else both
         return here[column], here[person]
     parts = zip(*batches(source, [], [column, person]), strict=True)
-    here = [nw.concat([own.to_frame() for own in part]) for part in parts]
-    return here[0]["x0"], here[1]["x1"]
+    values, whose = map(joined, parts)
+    return values, whose
 
 
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:

@@ -44,8 +44,27 @@ def batches(
 
 
 def _series(table: Any) -> list[nw.Series[Any]]:
-    frame = nw.from_native(table, eager_only=True)
-    return [frame[name] for name in frame.columns]
+    return [nw.from_native(_usual(own), series_only=True) for own in table.columns]
+
+
+def joined(parts: Sequence[nw.Series[Any]]) -> nw.Series[Any]:
+    """Return one column of its parts in all batches."""
+    import pyarrow as pa
+
+    columns = [part.to_native() for part in parts]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return nw.from_native(pa.chunked_array(chunks, columns[0].type), series_only=True)
+
+
+def _usual(values: Any) -> Any:
+    """Return a column in arrow's usual type: settings of a connection may choose others."""
+    import pyarrow as pa
+
+    kind = values.type
+    if getattr(kind, "extension_name", "") == "arrow.bool8":
+        return pa.chunked_array([own.storage.cast(pa.bool_()) for own in values.chunks], pa.bool_())
+    views = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
+    return values.cast(views[str(kind)]) if str(kind) in views else values
 
 
 def _written(source: Opened, column: str, number: bool) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import DataError, SchemaWarning
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside
-from .batches import batches
+from .batches import batches, joined
 from .codes_lazy import coded_lazily
 from .codes_polars import coded_polars
 from .columns import Codes, code_column, plain_type, wide_codes
@@ -165,16 +165,9 @@ def _duckdb(
     rows = Streamed(partial(batches, source, numbers, others))
     if person is None:
         return each(coded, rows), None
-    import pyarrow as pa
-
-    parts: list[list[Codes]] = []
-    whose: list[Any] = []
-    for batch in rows:
-        parts.append(coded(batch))
-        whose += batch[-1].to_native().chunks
+    parts, whose = zip(*((coded(batch), batch[-1]) for batch in rows), strict=True)
     codes = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    people = nw.from_native(pa.chunked_array(whose), series_only=True)
-    return [codes], people_of(people, source.form(person))
+    return [codes], people_of(joined(whose), source.form(person))
 
 
 def _is_double(source: Opened, attribute: Attribute) -> bool:

@@ -323,6 +323,35 @@ def test_types_that_only_pandas_has_of_arrow_are_read_as_the_reference_does(kind
     read_like_the_reference(pd.DataFrame({"row": range(len(values)), "v": held}), values)
 
 
+SETTINGS = {
+    "lossless": ["arrow_lossless_conversion = true"],
+    "views": ["arrow_output_version = '1.4'", "produce_arrow_string_view = true"],
+    "narrow decimals": ["arrow_output_version = '1.5'"],
+    "large buffers": ["arrow_large_buffer_size = true"],
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_a_duckdb_connection_change_nothing(name):
+    """They choose arrow's types."""
+    kinds = ["text", "truth", "days", "moments in us", "int64", "double", "decimal, three places"]
+    usual, other = duckdb.connect(), duckdb.connect()
+    for setting in SETTINGS[name]:
+        try:
+            other.execute(f"SET {setting}")
+        except duckdb.Error:
+            pytest.skip("this duckdb has no such setting")
+    for kind in kinds:
+        table = pa.table({"row": range(len(array_of(kind))), "v": array_of(kind)})
+        for attribute in ROLES.values():
+            found = [
+                counts_or_refusal(connection.from_arrow(table), attribute, len(table))
+                for connection in (usual, other)
+            ]
+            assert np.array_equal(found[0][0], found[1][0])
+            assert found[0][1] == found[1][1]
+
+
 @pytest.mark.parametrize("engine", sorted(ENGINES.keys() - {"dask"}))  # which cannot tell at once
 def test_a_column_of_nulls_goes_to_the_catch_all_though_no_row_may_be_dropped(engine, tmp_path):
     table = ENGINES[engine](pa.table({"row": [0, 1], "v": pa.nulls(2)}), tmp_path)
