@@ -183,7 +183,8 @@ def served(files: Mapping[Plain, int], connection: Any) -> list[str]:
         cachable = False
 
         def open(self, path: str, *_: Any, **__: Any) -> Any:
-            return names[path].open()
+            # it seeks, to 0 as well, which is where the text begins and not the file
+            return io.BufferedReader(_Text(names[path]), _PIECE)
 
         def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
             return [path]

@@ -1,5 +1,6 @@
 """Files in other dialects count as the same table in the usual one, in every function."""
 
+import lzma
 import re
 import zipfile
 
@@ -303,3 +304,17 @@ def test_drafts_read_numbers_with_commas(tmp_path):
     assert drafted.attributes[0].edges is not None
     assert drafted.attributes[1].categories == tuple(f"a,{k}" for k in range(9))
     assert drafted.attributes[2].edges is not None
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, None], ids=["xz", "sep"])
+def test_a_byte_order_mark_beside_a_file_that_is_unpacked_hides_no_bytes(tmp_path, pack):
+    """The text begins after the mark, and ends where the file does."""
+    text = b"v,p\na,100\nb,200"
+    other = tmp_path / ("2.csv.xz" if pack else "2.csv")
+    other.write_bytes(pack(text) if pack else b"sep=,\n" + text)
+    for mark in (b"", b"\xef\xbb\xbf"):
+        (tmp_path / "1.csv").write_bytes(mark + text)
+        attributes = [gn.Attribute("v", ["a", "b"]), gn.Attribute("p", ["100", "200"], other="o")]
+        files = [tmp_path / "1.csv", other]
+        found = dict(count_marginals(files, attributes, [(0, 1)], "refuse"))[(0, 1)]
+        assert found.tolist() == [[2, 0, 0], [0, 2, 0]]
