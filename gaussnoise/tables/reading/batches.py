@@ -57,14 +57,12 @@ def joined(parts: Sequence[nw.Series[Any]]) -> nw.Series[Any]:
 
 
 def _usual(values: Any) -> Any:
-    """Return a column in arrow's usual type: settings of a connection may choose others."""
+    """Return truth values in arrow's usual type: a setting of a connection may choose another."""
     import pyarrow as pa
 
-    kind = values.type
-    if getattr(kind, "extension_name", "") == "arrow.bool8":
-        return pa.chunked_array([own.storage.cast(pa.bool_()) for own in values.chunks], pa.bool_())
-    views = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
-    return values.cast(views[str(kind)]) if str(kind) in views else values
+    if getattr(values.type, "extension_name", "") != "arrow.bool8":
+        return values
+    return pa.chunked_array([own.storage.cast(pa.bool_()) for own in values.chunks], pa.bool_())
 
 
 def _written(source: Opened, column: str, number: bool) -> str:

@@ -207,7 +207,7 @@ def _untyped_arrow(values: Any) -> Untyped:
     if pa.types.is_boolean(kind):
         index = values.cast(pa.int8()).fill_null(-1).to_numpy()
         return Untyped(values=([False, True], index.astype(np.int64)))
-    if _is_string(values) or str(kind) == "string_view":
+    if _is_string(values):
         return Untyped(text=values.cast(pa.large_string()))
     return Untyped(values=(_objects_of_arrow(values), np.arange(len(values))))
 
@@ -277,7 +277,8 @@ def arrow_of(column: nw.Series[Any]) -> Any:
         )
     if isinstance(values.type, pa.BaseExtensionType):
         return pa.chunked_array([chunk.storage for chunk in chunks], values.type.storage_type)
-    return values
+    views = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
+    return values.cast(views[str(values.type)]) if str(values.type) in views else values
 
 
 def objects_of(values: Any) -> list[Any]:

@@ -101,9 +101,9 @@ def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
     inside = -_ticks(-end, unit)  # the last tick up to and including the end
     if is_daily(edges) or end == _AFTER:
         inside = _ticks(end, unit) - 1
-    most = 2**63 - 1
-    begin = [max(tick, -most) for start in starts if (tick := _ticks(start, unit)) <= most]
-    return begin, max(-most, min(inside, most))
+    least, most = -(2**63), 2**63 - 1
+    begin = [max(tick, least) for start in starts if (tick := _ticks(start, unit)) <= most]
+    return ([], most) if inside < least else (begin, min(inside, most))
 
 
 def _ticks(micro: float, unit: str) -> int:

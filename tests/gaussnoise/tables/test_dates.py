@@ -272,6 +272,26 @@ def test_every_text_has_one_cell_in_any_engine_and_with_any_other_rows(texts):
         assert counted(make(pa.table({"when": texts})), [attribute])[0].tolist() == expected
 
 
+@pytest.mark.parametrize("edges", [["0001-01-01", "0001-01-02"], ["1600-01-01", "2000-01-01"]])
+def test_nanoseconds_at_the_ends_of_64_bits_are_where_they_are(edges):
+    ticks = [-(2**63), -(2**63) + 1, 0, 2**63 - 1]  # in 1677 twice, 1970 and 2262
+    table = pa.table({"when": pa.array(ticks, pa.int64()).cast(pa.timestamp("ns"))})
+    codes = codes_of(table, gn.Attribute("when", edges=edges, other="rest"))
+    assert codes == ([1, 1, 1, 0] if edges[0] == "1600-01-01" else [0, 0, 0, 0])
+
+
+def test_text_of_arrow_is_read_alike_in_all_its_types():
+    attribute = gn.Attribute("when", edges=["2020-01-01", "2021-01-01"], other="rest")
+    kinds = [
+        pa.string(),
+        pa.large_string(),
+        *([pa.string_view()] if hasattr(pa, "string_view") else []),
+    ]
+    for kind in kinds:
+        table = pa.table({"when": pa.array(["2020-05-05", "x", None], kind)})
+        assert codes_of(table, attribute) == [1, 0, 0]
+
+
 def test_objects_of_any_kind_count_by_value():
     values = {
         date(2020, 2, 29): 2,
