@@ -22,8 +22,9 @@ def batches(
 ) -> Iterator[list[nw.Series[Any]]]:
     """Yield columns of a duckdb relation in order, some rows at a time; at least one batch.
 
-    Those of ``numbers`` that are text come as doubles. So do 128-bit integers, for which arrow has
-    no type; among the ``others`` these come as text. Types that only duckdb has come as text.
+    Of ``numbers``, those of a file of text come as doubles, and so do 128-bit integers, for which
+    arrow has no type; among the ``others`` these come as text. Types that only duckdb has come as
+    text. A connection of the caller computes nothing but casts.
     """
     import pyarrow as pa
 
@@ -68,7 +69,7 @@ def _usual(values: Any) -> Any:
 def _written(source: Opened, column: str, number: bool) -> str:
     """Return the SQL expression of a column's values."""
     name, dtype = sql(column), source.types[column]
-    if number and (column in source.text or dtype == nw.String):
+    if number and column in source.text:
         return text_number(name)
     if is_wide(dtype):
         return f"CAST({name} AS {'DOUBLE' if number else 'VARCHAR'})"

@@ -73,7 +73,7 @@ def distinct(column: nw.Series[Any], form: Form) -> tuple[Integers, list[Any]]:
 
         index, known = encoded(pa.array(own.doubles))
         return index, known.to_pylist()
-    known = list(own.known) if own.text is None else own.known.to_pylist()
+    known = list(own.known) if own.text is None else objects_of(own.known)
     return own.of_rows(np.arange(len(known)), -1), known
 
 

@@ -881,3 +881,15 @@ def test_spark_tells_persons_and_categories_apart_by_their_bytes(spark):
         table = query(f"0 row, cast('{text}' as string collate UTF8_LCASE) v")
         attribute = gn.Attribute("v", ["x", "X", "É", "é"], other="o")
         assert counts(table, attribute, 1)[0].argmax() == cell
+
+
+def test_text_that_is_no_utf_8_is_no_category_at_any_door_and_harms_no_connection():
+    ends = np.array([0, 1, 3, 4], dtype=np.int32).tobytes()
+    held = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(ends), pa.py_buffer(b"a\xff\xfeb")]
+    )
+    table, connection = pa.table({"v": held}), duckdb.connect()
+    for build in (lambda: table, table.to_pandas, lambda: connection.from_arrow(table)):
+        assert count_values(build(), "v", 9) == {"a": 1, "b": 1}
+        assert np.isnan(read_numbers(build(), ["v"], {}, None).columns["v"]).all()
+    assert connection.execute("SELECT 1").fetchone() == (1,)
