@@ -167,7 +167,7 @@ class AbstractDomain(Storable, abc.ABC):
         return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
 
     def _near(self, X: Array) -> Array | None:
-        """Return members near the rows of X, perhaps not the nearest, or None if not quick."""
+        """Return members near the rows of X, perhaps not the nearest; None if no quick way."""
         return None
 
     def _before(self, A: Array, X: Array) -> Array:
@@ -449,7 +449,7 @@ class AbstractFiniteDomain(AbstractDomain):
 
     @abc.abstractmethod
     def to_finite_set(self) -> "FiniteSet":
-        """The same set as an explicit :class:`FiniteSet`.
+        """Return the same set as an explicit :class:`FiniteSet`.
 
         Raises:
             DomainTooLargeError: the list would not fit in reasonable memory.

@@ -72,7 +72,7 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None:
     """Return the factors of a Kronecker product with a workload over time, or None.
 
-    Optimal noise for the product is found from each factor by itself.
+    Each factor may be solved for separately.
     """
     if isinstance(domain, StreamProduct):
         return domain.parts
@@ -80,7 +80,7 @@ def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None
         return None
     parts = tuple(_factors_of(domain))
     over_time = any(isinstance(part, StreamWorkload) for part in parts)
-    alone = any(isinstance(part, VectorParticipations) for part in parts)  # of the noise
+    alone = any(isinstance(part, VectorParticipations) for part in parts)  # one person, many ticks
     return parts if over_time and not alone else None
 
 
@@ -148,7 +148,7 @@ class Product(AbstractOfParts):
             return self._pieces._mapped(A)
         if not any(isinstance(K, Translate) for K in self.parts):
             return LinearImage(A, self)
-        # shifts that cancel then enter no square
+        # shifts that A cancels then enter no square
         shift = np.concatenate(
             [K.shift if isinstance(K, Translate) else np.zeros(K.dim) for K in self.parts]
         )
@@ -238,7 +238,10 @@ class Product(AbstractOfParts):
 
 
 def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
-    """Return sizes d, near one, of coordinates about ``center``; and bound ``‖(x − center)/d‖``."""
+    """Return sizes d of coordinates about ``center``, and a bound on ``‖(x − center)/d‖``.
+
+    The sizes are near one: the largest is one.
+    """
     sizes = reach_of(translate(K, -center))
     largest = float(sizes.max()) or 1.0
     sizes = np.maximum(sizes / largest, 1e-6)

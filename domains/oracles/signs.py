@@ -8,7 +8,8 @@ positive semidefinite, N = L'L with L lower triangular, so that
 The first i terms depend on the first i signs alone and bound all x that begin with them: they are
 the least x'N x for any real numbers after them. Signs are fixed one by one while this
 bound exceeds the longest vertex found, as lattice points are enumerated (Fincke & Pohst 1985). The
-smaller the relaxation's gap, the fewer are left: it closes for some 40 columns in any dimension.
+smaller the relaxation's gap, the fewer beginnings are left: the gap closes for all of some 40
+columns, in any dimension.
 """
 
 import numpy as np

@@ -42,7 +42,7 @@ EXACT_COLUMNS = 22
 # relative gap up to which a bound is exact but for rounding, which callers allow for
 EXACT = 1e-10
 MOST_WORK = 2**31  # multiplications of a search for the longest member of a box: seconds
-_TRIAL = 64  # 1 / share of the work spent on signs first if another search follows
+_TRIAL = 64  # signs get one part in so many of that work if another search follows
 ROUNDING = 1e-13  # relative length below which columns are covered by the allowance for rounding
 _DIRECTIONS = 64  # directions in which a relaxed solution is rounded to a point
 # how many of these are improved; all for boxes, with cheap steps and many local maxima

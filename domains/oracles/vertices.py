@@ -38,7 +38,7 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
     _refuse_large_box(A, b)
     horizon = (1,) + (0,) * A.shape[1]
     rows = {_integers([bound, *-row]) for row, bound in zip(A, b, strict=True)}
-    # the order decides the number of intermediate rays; lexicographic order keeps it small (Fukuda
+    # the order decides the number of intermediate rays; lexicographic order is a good one (Fukuda
     # & Prodon 1996)
     inequalities = np.array(
         [horizon, *sorted(rows, key=lambda row: row[1:] + row[:1])], dtype=object

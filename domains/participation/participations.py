@@ -92,7 +92,7 @@ class AbstractParticipations(AbstractDomain):
 
 @final
 class CountParticipations(AbstractParticipations):
-    r"""``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over the patterns π: a person adds numbers.
+    r"""``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over the patterns π: numbers, added or removed.
 
     ``max_quadratic`` is exact where all subsets of patterns can be listed (8192 of them), and where
     A'HA is elementwise nonnegative with few patterns: the form then grows with every s_i, so that

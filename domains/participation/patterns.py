@@ -83,7 +83,7 @@ class AbstractPatterns(Storable, abc.ABC):
         return self.count * self.most**2 <= _MOST_LISTED
 
     def maximal(self) -> Indices:
-        """Every set contained in no other, shape (count, most); shorter sets are padded with n."""
+        """Return every set contained in no other, (count, most); shorter sets are padded with n."""
         filled = [set_ + (self.ticks,) * (self.most - len(set_)) for set_ in self._sets()]
         return np.array(filled, dtype=np.intp).reshape(-1, self.most)
 

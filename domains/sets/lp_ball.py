@@ -109,7 +109,7 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """Return, for 1 < q < 2, the better of two bounds over the best of several ascents.
+        """Return the best point of several ascents and the better of two bounds, for 1 < q < 2.
 
         An ascent repeats ``x ← support point at H(x − c)``.
         """

@@ -95,7 +95,7 @@ class SchattenBall(AbstractDomain):
         reach = max(self.radius, np.abs(center).max())
         if size == 0:
             return QuadraticMax(np.zeros(self.dim), 0.0, 0.0)
-        # from here on, neither can overflow
+        # both are near one in size from here on
         H, c, radius = (form + form.T) / (2 * size), center / reach, self.radius / reach
         x, upper = self._bracket(H, c, radius)
         x = x * (self.radius / radius)
