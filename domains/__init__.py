@@ -1,4 +1,4 @@
-"""Bounded sets K in R^d, known through their oracles. Knows nothing of privacy."""
+"""Bounded sets K in R^d, known through their oracles. This package knows nothing of privacy."""
 
 from .algebra.hulls import hull
 from .algebra.products import kron, product

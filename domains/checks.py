@@ -1,4 +1,4 @@
-"""What the constructors of bodies ask of their arguments."""
+"""Checks of the arguments of the constructors of bodies."""
 
 import math
 
@@ -11,7 +11,7 @@ from .floats import EPS, MOST_NUMBERS
 
 
 def numbers(name: str, what: str, values: ArrayLike) -> Array:
-    """A private float64 copy of finite numbers."""
+    """Return a private float64 copy of finite numbers."""
     try:
         array = read_only(values)
     except TypeError as error:
@@ -24,7 +24,7 @@ def numbers(name: str, what: str, values: ArrayLike) -> Array:
 
 
 def center_of(name: str, center: ArrayLike, dim: int) -> Array:
-    """The center of symmetry, from a vector or from one number for all coordinates."""
+    """Return the center of symmetry, from a vector or from one number for all coordinates."""
     array = numbers(name, "center", center)
     if array.shape not in ((), (dim,)):
         raise InvalidDomainError(
@@ -34,14 +34,14 @@ def center_of(name: str, center: ArrayLike, dim: int) -> Array:
 
 
 def whole(name: str, what: str, value: int) -> int:
-    """An integer >= 1."""
+    """Return an integer >= 1, or raise InvalidDomainError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidDomainError(f"{name}: expected {what} an integer >= 1, got {value!r}")
     return int(value)
 
 
 def exponent(name: str, q: float) -> float:
-    """1 <= q <= ∞."""
+    """Return an exponent 1 <= q <= ∞, or raise InvalidDomainError."""
     try:
         number = float(q)
     except (TypeError, ValueError, OverflowError):
@@ -52,7 +52,7 @@ def exponent(name: str, q: float) -> float:
 
 
 def positive(name: str, what: str, value: float) -> float:
-    """A finite number above zero."""
+    """Return a finite number above zero, or raise InvalidDomainError."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -72,5 +72,5 @@ def check_dense(name: str, rows: int, columns: int, hint: str) -> None:
 
 
 def rounding(*vectors: Array) -> Array:
-    """What rounding may do to each coordinate of a sum of vectors."""
+    """Return a bound on the rounding in each coordinate of a sum of vectors."""
     return 8 * EPS * sum((np.abs(v) for v in vectors), np.zeros_like(vectors[0]))

@@ -13,12 +13,12 @@ from .domain import AbstractDomain
 from .errors import InvalidDomainError, UnknownClassError
 from .stored import OWN_FIRST, Storable, class_described, type_name
 
-_DEPTH = 50  # of domains and tuples within each other
+_DEPTH = 50  # most levels of domains and tuples within each other
 _WORDS = ("counts", "vectors")
 
 
 def describe(domain: AbstractDomain) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Everything it takes to build ``domain`` again, bases included, bit for bit.
+    """Return all that is needed to build ``domain`` again, bases included, bit for bit.
 
     Returns:
         A tree of dicts, lists, strings and numbers, and the arrays that it names.
@@ -31,11 +31,13 @@ def describe(domain: AbstractDomain) -> tuple[dict[str, Any], dict[str, NDArray[
 
 
 def rebuild(tree: object, arrays: Mapping[str, NDArray[Any]]) -> AbstractDomain:
-    """What :func:`describe` described. It may come from anyone: constructors validate it again.
+    """Return the domain that :func:`describe` described.
+
+    The description may come from an untrusted source: constructors validate it again.
 
     Raises:
         UnknownClassError: the description of an object of another class than those known here.
-        InvalidDomainError: no description of a domain.
+        InvalidDomainError: not the description of a domain.
     """
     domain = _rebuild(tree, arrays, 0)
     if isinstance(domain, AbstractDomain):
@@ -107,8 +109,7 @@ def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> St
     try:
         return cls._restored(fields)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # errors of our own are sentences, which never show data; others may quote what the file
-        # holds
+        # our own messages never show data; those of other libraries may quote the file
         reason = (
             f": {error}" if isinstance(error, InvalidDomainError) else f" ({type(error).__name__})"
         )
@@ -116,7 +117,7 @@ def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> St
 
 
 def _value(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> Any:
-    """An argument of a constructor."""
+    """Return an argument of a constructor, read from a description."""
     _check_depth(depth)
     if isinstance(tree, list):
         return tuple(_value(x, arrays, depth + 1) for x in tree)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from .sets.finite import FiniteSet
 
 Array = NDArray[np.float64]
-Map = Callable[[Array], Array]  # of rows, each by itself
+Map = Callable[[Array], Array]  # acts on rows, on each row by itself
 
-# Bodies accept points this far outside, relative to their size: members are computed, and rounded.
+# Bodies accept points this far outside, relative to their size: computed members are rounded.
 SLACK = 1e-9
 
 
@@ -47,11 +47,12 @@ class AbstractDomain(Storable, abc.ABC):
 
     A domain of your own supplies ``dim`` and two methods, ``_support_point`` and
     ``_max_quadratic``, which receive validated arguments; the public methods validate and delegate.
-    Say ``is_symmetric`` where K = −K: answers are then found faster and bracketed more tightly. For
+    Set ``is_symmetric`` where K = −K: answers are then found faster and bracketed more tightly. For
     sets without a center, ``_difference`` may return K − K as a domain with a better oracle than
-    the general one, which is within a factor two of the truth (Jung 1901). Say
-    ``stored_as = "disc"`` to save what is computed of it: files then hold the arguments of its
-    constructor, each of which is an attribute of the same name: numbers, arrays, tuples and sets.
+    the general one, which is within a factor two of the truth (Jung 1901). Set
+    ``stored_as = "disc"`` to save results computed from the domain: files then hold the
+    arguments of its constructor, each of which is an attribute of the same name: numbers, arrays,
+    tuples and sets.
 
     >>> class Disc(AbstractDomain):
     ...     dim = 2
@@ -71,11 +72,11 @@ class AbstractDomain(Storable, abc.ABC):
     7.0
     """
 
-    # numpy would otherwise take ``A @ K`` for itself and fail inside its own loops
+    # otherwise numpy would handle ``A @ K`` itself and fail inside its own loops
     __array_ufunc__ = None
 
     def __init_subclass__(cls) -> None:
-        """Check what the oracles of other people's domains return, wherever they are called."""
+        """Make the oracles of a user's own domain check what they return, at every call."""
         super().__init_subclass__()
         if not is_ours(cls):
             for name, checked in (
@@ -92,11 +93,11 @@ class AbstractDomain(Storable, abc.ABC):
 
     @abc.abstractmethod
     def _support_point(self, theta: Array) -> Array:
-        """A maximizer of <theta, x> over K."""
+        """Return a maximizer of <theta, x> over K."""
 
     @abc.abstractmethod
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        """A bracket on the largest (x - center)' form (x - center) over K."""
+        """Return a bracket on the largest (x - center)' form (x - center) over K."""
 
     @property
     def is_symmetric(self) -> bool:
@@ -104,55 +105,57 @@ class AbstractDomain(Storable, abc.ABC):
         return False
 
     def _contains(self, x: Array) -> bool:
-        """Whether x belongs to K, up to ``SLACK``; by default to its convex hull."""
-        # the operators of a set are written where the sets they make are: they meet the class here
+        """Return whether x belongs to K, up to ``SLACK``; by default, to the convex hull of K."""
+        # the operators of a set live beside the sets they make, whose modules import this class
         from .oracles.distance import is_near
 
         return is_near(self, x)
 
     def _center(self) -> Array | None:
-        """The point that K is symmetric about, where one is known."""
+        """Return the point that K is symmetric about, or None if none is known."""
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
-        """K (or its hull) as translates of an image of a 2-convex body, where it is one."""
+        """Return K or its hull as translates of an image of a 2-convex body, or None."""
         return None
 
     def _difference(self) -> "AbstractDomain":
-        """K − K."""
+        """Return K − K."""
         from .algebra.differences import DifferenceBody
 
         return 2 * self if self.is_symmetric else DifferenceBody(self)
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
-        """The points that K is, or is the hull of: where stored, or of no more numbers."""
+        """Return the points that K is, or is the hull of, if stored or at most ``most`` numbers."""
         return None
 
     def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
-        """What it is the Cartesian product of, and at which coordinates; nothing if it is none."""
+        """Return the coordinates and factors of a Cartesian product; an empty list otherwise."""
         return []
 
     def _mapped(self, A: Array) -> "AbstractDomain":
-        """A K, in the simplest form."""
+        """Return A K, in the simplest form."""
         from .algebra.images import LinearImage
 
         return LinearImage(A, self)
 
     def _scaled(self, factor: float) -> "AbstractDomain":
-        """C K for a c other than zero, in the simplest form."""
+        """Return c K for a factor c other than zero, in the simplest form."""
         from .algebra.images import Scaled
 
         factor = abs(factor) if self.is_symmetric else factor
         return self if factor == 1 else Scaled(self, factor)
 
     def _moved(self, shift: Array) -> "AbstractDomain":
-        """K + v, in the simplest form."""
+        """Return K + v for the shift v, in the simplest form."""
         from .algebra.images import Translate
 
         return Translate(self, shift) if shift.any() else self
 
     def _apart(self) -> "tuple[AbstractDomain, Array]":
-        """A domain near the origin, and how far K lies from there: small sizes keep their digits.
+        """Return a domain near the origin and the shift v that moves it to K.
+
+        Small sizes keep their digits this way.
 
         The domain has the shape of K exactly. Where K was moved in several steps, their sum v is
         rounded.
@@ -160,35 +163,35 @@ class AbstractDomain(Storable, abc.ABC):
         return self, np.zeros(self.dim)
 
     def _drift(self, shift: Array) -> float:
-        """What rounding may have done to the v of :meth:`_apart`; nothing if it is one move."""
+        """Return a bound on the rounding of the shift of :meth:`_apart`; zero if it is one move."""
         return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
 
     def _near(self, X: Array) -> Array | None:
-        """Members near the rows of X, not always the nearest; None if no quick way is known."""
+        """Return members near the rows of X, perhaps not the nearest; None if no quick way."""
         return None
 
     def _before(self, A: Array, X: Array) -> Array:
-        """Points, as rows, that A takes to the rows of X, where there are such."""
+        """Return points, as rows, that A takes to the rows of X, where such points exist."""
         return X @ np.linalg.pinv(A).T
 
     def _map_into(self) -> Map | None:
-        """A map of finite rows into K, elementwise, that leaves members alone; None if unknown."""
+        """Return an elementwise map of finite rows into K that moves no member; None if unknown."""
         return None
 
     def _magnitudes(self) -> Array:
-        """Bounds on the numbers that members' coordinates are computed from, shape (dim,)."""
+        """Return bounds on the numbers that coordinates are computed from, shape (dim,)."""
         from .oracles.distance import bounding_box
 
         lower, upper = bounding_box(self)
         return np.maximum(np.abs(lower), np.abs(upper))
 
     def _numbers(self) -> int:
-        """Most numbers that a member is written with: coordinates, generators or vertices."""
+        """Return the most numbers that describe a member: coordinates, generators or vertices."""
         return self.dim
 
     @final
     def support_point(self, theta: ArrayLike) -> Array:
-        """A point of K at which ``<theta, x>`` is largest.
+        """Return a point of K at which ``<theta, x>`` is largest.
 
         Args:
             theta: direction, shape (dim,), finite.
@@ -207,7 +210,7 @@ class AbstractDomain(Storable, abc.ABC):
 
     @final
     def support(self, theta: ArrayLike) -> float:
-        """The support function ``sup_{x in K} <theta, x>``, attained at ``support_point(theta)``.
+        """Return the support function ``sup_{x in K} <theta, x>``, attained at ``support_point``.
 
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).support([1.0, 1.0])
         2.0
@@ -255,7 +258,7 @@ class AbstractDomain(Storable, abc.ABC):
         # a power of two, so that dividing by it does not round
         scale = power_of_two(size) if size > 0 else 1.0
         bracket = self._max_quadratic(form / scale, origin)
-        # written so that NaN fails; both ends are rounded on their own
+        # written so that NaN fails; the factor allows for each end being rounded separately
         if not bracket.value <= bracket.upper_bound * (1 + 1e-9):
             raise InvalidDomainError(
                 f"max_quadratic: expected value <= upper_bound from {type(self).__name__}, "
@@ -266,7 +269,7 @@ class AbstractDomain(Storable, abc.ABC):
                 "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
             )
         value = min(bracket.value, bracket.upper_bound)
-        # a center far away where H is small leaves less than all digits
+        # a center far away, in a direction in which H is small, costs digits
         terms = np.abs(bracket.maximizer) + np.abs(origin)
         rounding = 4 * (self.dim + 16) * EPS * float(terms @ np.abs(form / scale) @ terms)
         digits_left = not origin.any() or rounding <= 1e-11 * value
@@ -275,14 +278,14 @@ class AbstractDomain(Storable, abc.ABC):
 
     @final
     def contains(self, x: ArrayLike) -> bool:
-        """Whether ``x``, shape (dim,), is a member of the named set.
+        """Return whether ``x``, shape (dim,), is a member of this set.
 
         Finite sets are compared exactly as stored, bodies up to ``SLACK`` = 1e-9 of their size, for
         rounding.
 
         Raises:
             DimensionError: wrong shape.
-            InvalidDomainError: no real numbers, NaN or infinity; shows no value.
+            InvalidDomainError: not real numbers, NaN or infinity; the message shows no value.
 
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).contains([2.0, 0.0])
         True
@@ -300,13 +303,13 @@ class AbstractDomain(Storable, abc.ABC):
         return self._contains(vector)
 
     def __rmatmul__(self, matrix: ArrayLike) -> "AbstractDomain":
-        """``A @ K``, the linear image {A x : x in K}; A of shape (k, dim)."""
+        """Return ``A @ K``, the linear image {A x : x in K}; A of shape (k, dim)."""
         from .algebra.images import linear_image
 
         return linear_image(matrix, self)
 
     def __add__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
-        """``K + v``, the translate, and ``K + L``, the Minkowski sum {x + y : x in K, y in L}."""
+        """Return ``K + v``, or the Minkowski sum ``K + L`` = {x + y : x in K, y in L}."""
         from .algebra.images import translate
         from .algebra.sums import minkowski_sum
 
@@ -320,7 +323,7 @@ class AbstractDomain(Storable, abc.ABC):
         return self + other
 
     def __sub__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
-        """``K − v`` and ``K − L`` = K + (−L); ``K − K`` is the difference body."""
+        """Return ``K − v``, or ``K − L`` = K + (−L); ``K − K`` is the difference body."""
         if other is self:
             return self._difference()
         return (
@@ -333,7 +336,7 @@ class AbstractDomain(Storable, abc.ABC):
         return -self + other
 
     def __mul__(self, factor: float) -> "AbstractDomain":
-        """``c * K`` = {c x : x in K}."""
+        """Return ``c * K`` = {c x : x in K}."""
         from .algebra.images import scale
 
         return scale(self, factor)
@@ -346,12 +349,12 @@ class AbstractDomain(Storable, abc.ABC):
 
     @final
     def _vector(self, method: str, name: str, value: ArrayLike) -> Array:
-        """``value`` as a finite float64 vector of this space."""
+        """Return ``value`` as a finite float64 vector of this space."""
         return _finite_array(method, name, (self.dim,), value)
 
 
 def _finite_array(method: str, name: str, shape: tuple[int, ...], value: ArrayLike) -> Array:
-    """``value`` as a finite float64 array of this shape."""
+    """Return ``value`` as a finite float64 array of this shape."""
     array = _doubles(value)
     if isinstance(array, str):
         raise InvalidDomainError(
@@ -365,7 +368,7 @@ def _finite_array(method: str, name: str, shape: tuple[int, ...], value: ArrayLi
 
 
 def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
-    """The same oracle, refusing answers that are no points of the space."""
+    """Return the same oracle, which now refuses answers that are not points of the space."""
 
     @functools.wraps(method)
     def support_point(self: AbstractDomain, theta: Array) -> Array:
@@ -375,7 +378,7 @@ def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
-    """The same oracle; answers that are no brackets, or that contradict themselves, are refused."""
+    """Return the same oracle, which now refuses answers that are no bracket or inconsistent."""
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
@@ -407,7 +410,7 @@ def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
 
 
 def _point_of(domain: AbstractDomain, method: str, point: ArrayLike) -> Array:
-    """What an oracle returned, if it is a point of the space."""
+    """Return the answer of an oracle as an array, or refuse it if it is no point of the space."""
     name = f"{type(domain).__name__}.{method}"
     try:
         array = np.array(point, dtype=np.float64)
@@ -446,7 +449,7 @@ class AbstractFiniteDomain(AbstractDomain):
 
     @abc.abstractmethod
     def to_finite_set(self) -> "FiniteSet":
-        """The same set as an explicit :class:`FiniteSet`.
+        """Return the same set as an explicit :class:`FiniteSet`.
 
         Raises:
             DomainTooLargeError: the list would not fit in reasonable memory.
@@ -457,20 +460,20 @@ class AbstractFiniteDomain(AbstractDomain):
 
 
 def read_only(values: ArrayLike) -> Array:
-    """A private float64 copy that nobody can write to.
+    """Return a private, read-only float64 copy.
 
     Raises:
-        TypeError: no regular array of real numbers; its text says what there is, and no value.
+        TypeError: not a regular array of real numbers; the text says what was found, never a value.
     """
     array = _doubles(values)
-    if isinstance(array, str):  # not while numpy's own error is handled, which may quote values
+    if isinstance(array, str):  # raised here, since numpy's error may quote values
         raise TypeError(array)
     array.flags.writeable = False
     return array
 
 
 def _doubles(values: ArrayLike) -> Array | str:
-    """A float64 copy, or what there is instead."""
+    """Return a float64 copy, or a text that says what was found instead."""
     given = array_of(values)
     if isinstance(given, str):
         return given

@@ -1,8 +1,8 @@
-"""What can go wrong with a domain. Messages say expected, got, hint, and never show a record."""
+"""Errors about domains. Messages say what was expected and got, with a hint, but no record."""
 
 
 class DomainError(Exception):
-    """Root of every error raised by this package."""
+    """Base class of every error raised by this package."""
 
 
 class InvalidDomainError(DomainError, ValueError):

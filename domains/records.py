@@ -1,4 +1,4 @@
-"""Records as arrays. No message shows a value, a number of records, or the length of a text."""
+"""Records as arrays. Messages never show a value, a number of records, or a text's length."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "c":
 
 
 def is_masked(values: object) -> bool:
-    """Whether nested sequences hold a numpy mask: numpy would read the numbers that it hides."""
+    """Return whether nested sequences hold a numpy mask: numpy would read the numbers it hides."""
     level, seen = [values], dict[int, object]()
     for _ in range(_DEEPEST):
         kinds = set(map(type, level))  # types first: there may be millions of plain numbers
@@ -39,18 +39,18 @@ def _entries(values: Any) -> Iterable[object]:
 
 
 def array_of(values: object) -> NDArray | str:
-    """``values`` as an array, or why they are none: numpy's own complaints may quote them."""
+    """Return ``values`` as an array, or a text why not: numpy's own messages may quote values."""
     if is_masked(values):
         return "a masked array, whose mask would be ignored; hint: .compressed(), or .filled(value)"
     try:
-        array = np.asanyarray(values)  # a mask may come to light only now
+        array = np.asanyarray(values)  # an object may show its mask only after this conversion
     except (ValueError, TypeError, OverflowError):
         return "ragged or mixed values"
     return array_of(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
 
 
 def regular_array(function: str, values: object) -> NDArray:
-    """``values`` as an array, or an InvalidDomainError."""
+    """Return ``values`` as an array, or raise InvalidDomainError."""
     array = array_of(values)
     if isinstance(array, str):
         raise InvalidDomainError(f"{function}: expected a regular array of numbers, got {array}")
@@ -58,14 +58,14 @@ def regular_array(function: str, values: object) -> NDArray:
 
 
 def kind(array: NDArray) -> str:
-    """The kind of an array's numbers; a text type's own name would tell the longest's length."""
+    """Return the kind of an array's entries; the name of a text dtype would tell its length."""
     return _KINDS.get(array.dtype.kind, "something else")
 
 
 def real_array(
     function: str, expected: str, shape: Sequence[int | None], values: object
 ) -> NDArray:
-    """Real numbers of a shape, whose entries are None where any length will do."""
+    """Return real numbers of a given shape; None in the shape stands for any length."""
     array = regular_array(function, values)
     if array.ndim != len(shape) or any(
         n not in (None, size) for n, size in zip(shape, array.shape, strict=True)
@@ -83,7 +83,7 @@ def real_array(
 
 
 def checked_codes(codes: ArrayLike, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Codes of shape (n, attributes), each in range, or an error that shows no value."""
+    """Return codes of shape (n, attributes), each in range, or raise an error without a value."""
     raw = real_array("embed", f"codes of shape (n, {len(sizes)})", (None, len(sizes)), codes)
     if raw.size and not np.issubdtype(raw.dtype, np.integer):
         raise InvalidDomainError(f"embed: expected integer codes, got {kind(raw)}")
@@ -95,7 +95,7 @@ def checked_codes(codes: ArrayLike, sizes: Sequence[int]) -> NDArray[np.int64]:
 
 
 def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Codes of records start..stop in C order, shape (stop - start, attributes)."""
+    """Return codes of records start to stop − 1 in C order, shape (stop - start, attributes)."""
     codes = np.empty((stop - start, len(sizes)), dtype=np.int64)
     rest = np.arange(start, stop)
     for i, size in reversed(list(enumerate(sizes))):

@@ -1,4 +1,4 @@
-"""What files hold of sets, bases and patterns: a name, and the arguments of a constructor."""
+"""Sets, bases and patterns in files: the name of a class and its constructor's arguments."""
 
 import inspect
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ Kind = TypeVar("Kind", bound="Storable")
 class Storable:
     """An object that files hold by the name of its class and the arguments of its constructor.
 
-    A class of your own is stored once it says ``stored_as``, and keeps every argument of its
+    A class of your own is stored if it sets ``stored_as``, and keeps every argument of its
     constructor under the argument's name: numbers, arrays of doubles, tuples, sets and bases. Files
-    come from anyone, so its constructor must validate what it is given. No file names a module:
+    may be untrusted, so its constructor must validate its arguments. No file names a module:
     your class has to be defined, or imported, before its files are read.
 
     Attributes:
@@ -41,7 +41,7 @@ class Storable:
             )
         for name in filter(None, (type_name(cls), own)):
             taken = _KNOWN.get(name, cls)
-            # the same module may define it again: notebooks do, and dataclasses with slots
+            # the same module may define a class again, as notebooks and dataclasses with slots do
             if (taken.__module__, taken.__name__) != (cls.__module__, cls.__name__):
                 raise InvalidDomainError(
                     f"{cls.__name__}: expected stored_as to be a name of its own, got {name!r}, "
@@ -50,7 +50,7 @@ class Storable:
             _KNOWN[name] = cls
 
     def _stored(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         names = inspect.signature(type(self)).parameters
         missing = [name for name in names if not hasattr(self, name)]
         if missing:
@@ -62,34 +62,34 @@ class Storable:
 
     @classmethod
     def _restored(cls, arguments: Mapping[str, Any]) -> Self:
-        """The object that :meth:`_stored` gave the arguments of."""
+        """Return the object built from the arguments that :meth:`_stored` returned."""
         return cls(**arguments)
 
 
 def is_ours(cls: type) -> bool:
-    """Whether a class is of this package."""
+    """Return whether a class belongs to this package."""
     return cls.__module__.partition(".")[0] == _OWN_PACKAGE
 
 
 def schema_name(cls: type[Storable]) -> str | None:
-    """What the class itself says that files call it."""
+    """Return the name in files that the class itself sets, or None."""
     return vars(cls).get("stored_as")
 
 
 def type_name(cls: type[Storable]) -> str | None:
-    """What descriptions call a class: ours by its name, others as they say."""
+    """Return a class's name in descriptions: our classes by name, others by ``stored_as``."""
     return cls.__name__ if is_ours(cls) else schema_name(cls)
 
 
 def class_described(name: object) -> type[Storable] | None:
-    """The class that descriptions call ``name``."""
+    """Return the class that descriptions call ``name``, or None."""
     cls = _KNOWN.get(name) if isinstance(name, str) else None
     known = cls is not None and type_name(cls) == name and not inspect.isabstract(cls)
     return cls if known else None
 
 
 def named_classes(family: type[Kind]) -> dict[str, type[Kind]]:
-    """The classes of a family that say what files call them, by these names."""
+    """Return the classes of a family that set a name for files, by these names."""
     return {
         name: cls
         for name, cls in _KNOWN.items()

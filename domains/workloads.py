@@ -1,4 +1,4 @@
-"""Sparse workloads, written out where that is small enough."""
+"""Sparse workloads, converted to dense arrays where these are small enough."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from .floats import MOST_NUMBERS
 
 
 def dense(values: Any) -> Any:
-    """The array of a scipy.sparse matrix, duplicates added up; anything else as it is.
+    """Return a scipy.sparse matrix as an array, duplicates added up; other values unchanged.
 
     Raises:
         DomainTooLargeError: more than a gigabyte of numbers.

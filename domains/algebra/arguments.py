@@ -1,4 +1,4 @@
-"""What the algebra asks of its arguments, and the points of sets where these can be listed."""
+"""Checks of the arguments of operations on sets, and the points of sets that can be listed."""
 
 import math
 
@@ -16,7 +16,7 @@ LISTED_ENTRIES = 2**22  # combinations of points are listed up to this many numb
 
 
 def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDomain, ...]:
-    """The same, or an InvalidDomainError."""
+    """Return the parts, all of them domains, or raise InvalidDomainError."""
     for K in parts:
         if not isinstance(K, AbstractDomain):
             raise InvalidDomainError(f"{operation}: expected domains, got {type(K).__name__}")
@@ -24,7 +24,7 @@ def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDom
 
 
 def finite_array(operation: str, values: ArrayLike) -> Array:
-    """A private copy as doubles, or an InvalidDomainError."""
+    """Return a private copy as doubles, or raise InvalidDomainError."""
     try:
         array = read_only(values)
     except TypeError as error:
@@ -37,7 +37,7 @@ def finite_array(operation: str, values: ArrayLike) -> Array:
 
 
 def points_of(K: AbstractDomain) -> Array | None:
-    """The points that K is, or is the hull of, where they are few."""
+    """Return the points that K is, or is the hull of; None if they are many."""
     listed = K._listed(LISTED_ENTRIES)
     return None if listed is None else listed.points
 
@@ -45,7 +45,7 @@ def points_of(K: AbstractDomain) -> Array | None:
 def points_of_all(
     parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", dim: int
 ) -> list[Array] | None:
-    """The points of every part, where all their combinations in R^dim can be listed."""
+    """Return the points of every part, or None if not all combinations in R^dim can be listed."""
     points = [listed for listed in map(points_of, parts) if listed is not None]
     combinations = math.prod(map(len, points))
     return points if len(points) == len(parts) and combinations * dim <= LISTED_ENTRIES else None
@@ -54,24 +54,24 @@ def points_of_all(
 def same_kind(
     parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", points: Array
 ) -> AbstractDomain:
-    """Points made of finite sets are a finite set; made of any polytope, a polytope."""
+    """Return points as a finite set if all parts are finite sets, otherwise as a polytope."""
     finite = all(isinstance(K, AbstractFiniteDomain) for K in parts)
     return FiniteSet(points) if finite else Polytope(points)
 
 
 def convex(K: AbstractDomain) -> AbstractDomain:
-    """K, or its hull where that is a polytope."""
+    """Return K, or its hull if that is a polytope."""
     points = points_of(K)
     return K if points is None else Polytope(points)
 
 
 def few_offsets(images: list[ConvexImage], dim: int) -> bool:
-    """Whether all sums of the images' offsets can be listed."""
+    """Return whether all sums of the images' offsets can be listed."""
     return math.prod(len(inner.offsets) for inner in images) * dim <= LISTED_ENTRIES
 
 
 def check_entries(operation: str, entries: int) -> None:
-    """Raise DomainTooLargeError where a matrix would not fit."""
+    """Raise DomainTooLargeError if a matrix of so many entries would not fit into memory."""
     if entries > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{operation}: a matrix of {entries * 8 / 1e9:.3g} GB would be needed, more than "

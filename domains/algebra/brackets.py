@@ -1,4 +1,4 @@
-"""Lower ends of quadratic maxima by ascent, and what proven upper ends are made of."""
+"""Lower ends of quadratic maxima by ascent, and the parts of proven upper ends."""
 
 import math
 from collections.abc import Callable
@@ -12,12 +12,12 @@ STARTS = 12
 
 
 def value_at(x: Array, form: Array, center: Array) -> float:
-    """``(x − c)' H (x − c)``."""
+    """Return ``(x − c)' H (x − c)``."""
     return float((x - center) @ form @ (x - center))
 
 
 def _ascend(support_point: Callable[[Array], Array], form: Array, center: Array, x: Array) -> Array:
-    """A local maximizer of the convex (x − c)' H (x − c), reached from x by support points."""
+    """Return a local maximizer of (x − c)' H (x − c), reached from x by support points."""
     value = value_at(x, form, center)
     for _ in range(ASCENTS):
         nearby = support_point(form @ (x - center))
@@ -34,7 +34,7 @@ def bracket(
     upper: float,
     starts: list[Array],
 ) -> QuadraticMax:
-    """The best local maximizer from starts and principal axes, under a proven upper bound."""
+    """Return the best local maximizer from starts and principal axes, with a proven upper bound."""
     _, axes = np.linalg.eigh(form)
     starts = starts + [
         support_point(sign * axis) for axis in axes.T[::-1][:STARTS] for sign in (1.0, -1.0)
@@ -46,12 +46,12 @@ def bracket(
 
 
 def seminorm(x: Array, form: Array) -> float:
-    """``√(x' H x)``."""
+    """Return ``√(x' H x)``."""
     return math.sqrt(max(float(x @ form @ x), 0.0))
 
 
 def reach_of(K: AbstractDomain) -> Array:
-    """Largest magnitude of every coordinate."""
+    """Return the largest magnitude of every coordinate over K."""
     axes = np.eye(K.dim)
     return np.array(
         [
@@ -62,7 +62,7 @@ def reach_of(K: AbstractDomain) -> Array:
 
 
 def middle_of(K: AbstractDomain) -> Array:
-    """A point near the middle of K: its center of symmetry, or that of its bounding box."""
+    """Return a point near the middle of K: its center of symmetry, or that of its bounding box."""
     center = K._center()
     if center is not None:
         return center

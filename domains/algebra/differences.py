@@ -23,8 +23,8 @@ _RECENTERINGS = 12
 class DifferenceBody(AbstractDomain):
     """{x − y : x, y in K}, for a K that is not symmetric about any point.
 
-    Where nothing better is known, its quadratic maximum is at most four times that of K about the
-    center of a small enclosing ellipsoid: by Jung's theorem (1901) less than twice the truth.
+    Where nothing better is known, four times the quadratic maximum of K about the center of a small
+    enclosing ellipsoid is the upper bound: by Jung's theorem (1901) less than twice the truth.
     """
 
     body: AbstractDomain
@@ -48,7 +48,7 @@ class DifferenceBody(AbstractDomain):
         return ConvexImage(2 * inner.matrix, inner.blocks, offsets)
 
     def _mapped(self, A: Array) -> AbstractDomain:
-        if isinstance(self.body, Hull):  # whose parts have oracles of their own
+        if isinstance(self.body, Hull):  # its parts have oracles of their own
             return DifferenceBody(linear_image(A, self.body))
         return LinearImage(A, self)
 
@@ -84,7 +84,7 @@ class DifferenceBody(AbstractDomain):
 
 
 def _farthest_pair(points: Array, form: Array, center: Array) -> QuadraticMax:
-    """Exact, by all pairs of listed points, a block of rows at a time."""
+    """Return the exact maximum over all pairs of listed points, found a block of rows at a time."""
     best = QuadraticMax(np.zeros(points.shape[1]), -math.inf, -math.inf)
     chunk = max(1, 2**22 // (len(points) * points.shape[1]))
     for start in range(0, len(points), chunk):

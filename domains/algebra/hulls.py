@@ -14,7 +14,7 @@ from .parts import AbstractOfOneSpace, check_same_space
 
 
 def hull(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
-    """The convex hull of the union of domains of one space.
+    """Return the convex hull of the union of domains of one space.
 
     >>> hull(LpBall(2, 2), FiniteSet([[3.0, 0.0]])).support([1.0, 0.0])
     3.0
@@ -47,7 +47,7 @@ class Hull(AbstractOfOneSpace):
         return Hull(tuple(translate(K, -shift) for K in self.parts)), shift
 
     def _near(self, X: Array) -> Array | None:
-        """Of one part; the boundary between parts is left out."""
+        """Return the nearest members found in single parts, without mixtures of parts."""
         near = [members for members in (K._near(X) for K in self.parts) if members is not None]
         apart = [np.linalg.norm(X - members, axis=1) for members in near]
         return np.array(near)[np.argmin(apart, axis=0), np.arange(len(X))] if near else None

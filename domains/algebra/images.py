@@ -15,11 +15,11 @@ from ..sets.polytope import Polytope
 from .arguments import checked_domains, finite_array, points_of, same_kind
 from .brackets import bracket, reach_of, seminorm, value_at
 
-_DUST = 1e-11  # of a quadratic form: what rounding leaves of products that are zero
+_DUST = 1e-11  # relative size, in a quadratic form, up to which a product is zero but for rounding
 
 
 def linear_image(matrix: ArrayLike, K: AbstractDomain) -> AbstractDomain:
-    """``A @ K``."""
+    """Return ``A @ K``."""
     A = finite_array("A @ K", matrix)
     if A.ndim != 2 or A.shape[1] != K.dim or A.shape[0] == 0:
         raise DimensionError(f"A @ K: expected A of shape (k, {K.dim}) with k >= 1, got {A.shape}")
@@ -28,7 +28,7 @@ def linear_image(matrix: ArrayLike, K: AbstractDomain) -> AbstractDomain:
 
 
 def scale(K: AbstractDomain, factor: float) -> AbstractDomain:
-    """``factor * K``."""
+    """Return ``factor * K``."""
     c = finite_array("c * K", factor)
     if c.ndim:
         raise InvalidDomainError(
@@ -44,7 +44,7 @@ def scale(K: AbstractDomain, factor: float) -> AbstractDomain:
 
 
 def translate(K: AbstractDomain, shift: ArrayLike) -> AbstractDomain:
-    """``K + v``."""
+    """Return ``K + v``."""
     v = finite_array("K + v", shift)
     if v.shape != (K.dim,):
         raise DimensionError(f"K + v: expected v of shape ({K.dim},), got {v.shape}")
@@ -127,8 +127,8 @@ class LinearImage(AbstractDomain):
             return QuadraticMax(
                 x, value_at(x, form, center), max(inner.upper_bound, value_at(x, form, center))
             )
-        # ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩ for any y, e small where y is the
-        # best
+        # ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩ for any y; the least-squares y
+        # makes e small
         y = np.asarray(
             np.linalg.lstsq(pulled, A.T @ (form @ center), rcond=1e-12)[0], dtype=np.float64
         )
@@ -140,7 +140,7 @@ class LinearImage(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
-        """The sum over a product's parts, if their images are orthogonal in the form; else None."""
+        """Return the sum over a product's parts; None if the form mixes their images."""
         pieces = [(self.matrix[:, s], part) for s, part in self.body._factors()]
         if not pieces:
             return None

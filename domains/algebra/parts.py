@@ -1,4 +1,4 @@
-"""What sums, products and hulls have in common: the sets they are made of."""
+"""The base of sums, products and hulls: sets made of other sets."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -10,7 +10,7 @@ from .arguments import checked_domains
 
 @dataclass(frozen=True, eq=False)
 class AbstractOfParts(AbstractDomain):
-    """Made of several sets, all of which are scaled where it is."""
+    """A set made of several sets: to scale it is to scale each of them."""
 
     parts: tuple[AbstractDomain, ...]
 
@@ -27,19 +27,19 @@ class AbstractOfParts(AbstractDomain):
         return type(self)(tuple(factor * K for K in self.parts))
 
     def _centers(self) -> list[Array] | None:
-        """Of all parts, where all are known."""
+        """Return the centers of all parts, or None if one is unknown."""
         known = [c for c in (K._center() for K in self.parts) if c is not None]
         return known if len(known) == len(self.parts) else None
 
     def _moves(self) -> tuple[list[AbstractDomain], list[Array]] | None:
-        """The parts near the origin and their shifts; None where all are there."""
+        """Return the parts moved near the origin and their shifts; None if no part moves."""
         still, shifts = zip(*(K._apart() for K in self.parts), strict=True)
         return (list(still), list(shifts)) if any(shift.any() for shift in shifts) else None
 
 
 @dataclass(frozen=True, eq=False)
 class AbstractOfOneSpace(AbstractOfParts):
-    """Made of several sets of one space."""
+    """A set made of several sets of one space."""
 
     operation: ClassVar[str]
 
@@ -53,7 +53,7 @@ class AbstractOfOneSpace(AbstractOfParts):
 
 
 def check_same_space(operation: str, parts: tuple[AbstractDomain, ...]) -> None:
-    """Raise DimensionError where domains have different dimensions."""
+    """Raise DimensionError if domains have different dimensions."""
     dims = [K.dim for K in parts]
     if len(set(dims)) > 1:
         raise DimensionError(

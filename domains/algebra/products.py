@@ -31,12 +31,12 @@ from .hulls import Hull, hull
 from .images import LinearImage, Translate, linear_image, translate
 from .parts import AbstractOfParts
 
-# Sets whose union is a product: quadratic maxima are asked of each, and of differences of pairs.
+# Most sets whose union is a product: each, and each difference of two, is asked for its maximum.
 _MOST_PIECES, _MOST_PAIRED = 64, 12
 
 
 def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
-    """The Cartesian product {(x, y, …) : x in K, y in L, …}, coordinates one after another.
+    """Return the Cartesian product {(x, y, …) : x in K, y in L, …}, coordinates concatenated.
 
     >>> product(FiniteSet([[0.0], [1.0]]), LpBall(2, 2)).support([1.0, 3.0, 4.0])
     6.0
@@ -49,7 +49,7 @@ def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 
 def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
-    """The Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L), C order.
+    """Return the Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L), C order.
 
     For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 62). With a
     workload over time, the product is solved part by part.
@@ -70,9 +70,9 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 
 def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None:
-    """The factors of a Kronecker product with a workload over time.
+    """Return the factors of a Kronecker product with a workload over time, or None.
 
-    They may be solved for one by one.
+    Each factor may be solved for separately.
     """
     if isinstance(domain, StreamProduct):
         return domain.parts
@@ -80,7 +80,7 @@ def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None
         return None
     parts = tuple(_factors_of(domain))
     over_time = any(isinstance(part, StreamWorkload) for part in parts)
-    alone = any(isinstance(part, VectorParticipations) for part in parts)  # people in several ticks
+    alone = any(isinstance(part, VectorParticipations) for part in parts)  # one person, many ticks
     return parts if over_time and not alone else None
 
 
@@ -100,7 +100,7 @@ class Product(AbstractOfParts):
         return sum(K.dim for K in self.parts)
 
     def slices(self) -> list[slice]:
-        """Which coordinates belong to each part."""
+        """Return the coordinates that belong to each part."""
         ends = np.cumsum([K.dim for K in self.parts]).tolist()
         return [slice(end - K.dim, end) for K, end in zip(self.parts, ends, strict=True)]
 
@@ -127,7 +127,7 @@ class Product(AbstractOfParts):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """The hull of {x} × L for all x of the parts that are listed, if there are few."""
+        """Return the hull of {x} × L for all x of the listed parts, or None if these are many."""
         points = [points_of(K) for K in self.parts]
         listed = [X for X in points if X is not None]
         rest = [K for K, X in zip(self.parts, points, strict=True) if X is None]
@@ -148,7 +148,7 @@ class Product(AbstractOfParts):
             return self._pieces._mapped(A)
         if not any(isinstance(K, Translate) for K in self.parts):
             return LinearImage(A, self)
-        # shifts that A takes back are then no part of any square
+        # shifts that A cancels then enter no square
         shift = np.concatenate(
             [K.shift if isinstance(K, Translate) else np.zeros(K.dim) for K in self.parts]
         )
@@ -217,9 +217,9 @@ class Product(AbstractOfParts):
         return bracket(self._support_point, form, center, upper, [x])
 
     def _mixed(self, form: Array, center: Array, squares: list[float]) -> float:
-        """What products of two parts add at most; ``squares`` are what the parts do alone.
+        """Return a bound on the sum of mixed terms; ``squares`` bound the terms of single parts.
 
-        Of u from one part and v from another, ``u'Xv <= min(√(u'Hu v'Hv), ‖D X E‖ ‖D⁻¹u‖ ‖E⁻¹v‖)``
+        For u from one part and v from another, ``u'Xv <= min(√(u'Hu v'Hv), ‖D X E‖ ‖D⁻¹u‖ ‖E⁻¹v‖)``
         for any diagonal D and E.
         """
         spread = [_spread(K, center[s]) for K, s in zip(self.parts, self.slices(), strict=True)]
@@ -238,7 +238,10 @@ class Product(AbstractOfParts):
 
 
 def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
-    """Sizes d of coordinates about ``center``, near one; and a bound on ``‖(x − center)/d‖``."""
+    """Return sizes d of coordinates about ``center``, and a bound on ``‖(x − center)/d‖``.
+
+    The sizes are near one: the largest is one.
+    """
     sizes = reach_of(translate(K, -center))
     largest = float(sizes.max()) or 1.0
     sizes = np.maximum(sizes / largest, 1e-6)
@@ -247,16 +250,17 @@ def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
 
 
 def _diagonal(blocks: Iterable[Array]) -> Array:
-    """A block-diagonal matrix."""
+    """Return a block-diagonal matrix."""
     return np.asarray(scipy.linalg.block_diag(*blocks), dtype=np.float64)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Kronecker(AbstractDomain):
-    """{x ⊗ y : x in K, y in L}, by the points of a factor where it is listed.
+    """{x ⊗ y : x in K, y in L}, by the points of one factor if these can be listed.
 
-    Of others, supports alternate between the factors: lower values in general.
+    Otherwise the search for a support point alternates between the factors, and may stop at a
+    local maximum.
     """
 
     left: AbstractDomain
@@ -276,7 +280,7 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """The hull of {x ⊗ y : y in L} for all x of a factor that is listed, if there are few."""
+        """Return the hull of {x ⊗ y : y in L} for all x of a listed factor, or None if many."""
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
         if left is not None and _are_few(left, k * m**2):
@@ -308,7 +312,7 @@ class Kronecker(AbstractDomain):
             tops = [_kron(x, self.right._support_point(x @ table)) for x in points]
         else:
             starts = np.linalg.svd(table)[0].T[:STARTS]
-            # between symmetric factors, the opposite of a start leads to the same product
+            # if both factors are symmetric, a start and its opposite lead to the same product
             signs = (1.0,) if self.left.is_symmetric and self.right.is_symmetric else (1.0, -1.0)
             tops = [self._alternate(table, sign * start) for start in starts for sign in signs]
         return max(tops, key=lambda x: float(theta @ x))
@@ -331,7 +335,7 @@ class Kronecker(AbstractDomain):
         if self._pieces is not None:
             return self._pieces._max_quadratic(form, center)
         blocks = form.reshape(k, m, k, m)
-        # any H <= c P ⊗ Q bounds the sup by a product of two; a product form is its own bound
+        # H ⪯ c P ⊗ Q bounds the sup by a product of two; exact where H itself is such a product
         P, Q = (
             _rounded_up(np.einsum("iaja->ij", blocks)),
             _rounded_up(np.einsum("iaib->ab", blocks)),
@@ -349,23 +353,23 @@ class Kronecker(AbstractDomain):
 
 
 def _are_few(points: Array, entries: int) -> bool:
-    """Whether a matrix of so many entries can be held for each."""
+    """Return whether a matrix of so many entries can be held for each point."""
     return len(points) <= _MOST_PIECES and len(points) * entries <= LISTED_ENTRIES
 
 
 def _kron(first: Array, second: Array) -> Array:
-    return np.outer(first, second).ravel()  # np.kron takes ten times as long for short vectors
+    return np.outer(first, second).ravel()  # np.kron is ten times slower for short vectors
 
 
 def _rounded_up(form: Array) -> Array:
-    """The form, plus enough of the identity that its condition is below 1e4."""
+    """Return the form plus a multiple of the identity, so that its condition is below 1e4."""
     largest = float(np.linalg.eigvalsh(form)[-1])
     smallest = float(np.linalg.eigvalsh(form)[0])
     return form if smallest > 1e-4 * largest else form + 1e-4 * largest * np.eye(len(form))
 
 
 def _dominance(form: Array, P: Array, Q: Array) -> float:
-    """A factor c with form <= c P ⊗ Q."""
+    """Return a factor c with form <= c P ⊗ Q."""
     roots = [axes / np.sqrt(values) for values, axes in (np.linalg.eigh(P), np.linalg.eigh(Q))]
     whitened = np.kron(*roots).T @ form @ np.kron(*roots)
     return float(np.linalg.eigvalsh(whitened)[-1]) * (1 + 1e-7)

@@ -1,1 +1,1 @@
-"""How maxima of quadratic forms, vertices and distances are computed."""
+"""Algorithms for maxima of quadratic forms, vertices and distances."""

@@ -6,28 +6,28 @@ import numpy as np
 
 from ..domain import Array
 
-# Of one length; the last are bounds on what is in the nodes.
+# Arrays of one length; the last holds bounds on the members of the nodes.
 Nodes = tuple[np.ndarray, ...]
 
-_FEWEST = 1000  # nodes branched at a time, or ...
-_SHARE = 4  # of the open ones one in four
+_FEWEST = 1000  # fewest nodes branched at a time, if so many are open
+_SHARE = 4  # one in so many open nodes is branched, if these are more
 
 
 def worst_open(
     root: Nodes, children: Callable[[Nodes], Nodes], closed: Callable[[], float], most: int
 ) -> float:
-    """A bound on all that is in ``root``, ``closed()`` where it can be shown in ``most`` steps.
+    """Return a bound on all members of ``root``: ``closed()`` if ``most`` branchings can show it.
 
     Args:
         root: one node, or several.
-        children: what nodes consist of, with bounds of their own.
+        children: the parts of nodes, with bounds of their own.
         closed: a bound that is good enough, >= 0; it may grow.
         most: nodes that may be branched.
     """
     pool = tuple(array.copy() for array in root)
     while True:
         bounds: Array = pool[-1]
-        is_open = ~(bounds <= closed())  # a bound that is no number closes nothing
+        is_open = ~(bounds <= closed())  # NaN leaves a node open
         nodes = np.flatnonzero(is_open)
         if not len(nodes):
             return closed()
@@ -37,7 +37,7 @@ def worst_open(
         worst = nodes[np.argpartition(-bounds[nodes], count - 1)[:count]]
         new = children(tuple(array.take(worst, axis=0) for array in pool))
         kept = np.flatnonzero(~(new[-1] <= closed()))
-        # children take the places of their parents, and of nodes that are done with
+        # children take the places of their parents and of closed nodes
         places = np.concatenate([worst, np.flatnonzero(~is_open)])
         if (missing := len(kept) - len(places)) > 0:
             more = max(missing, len(bounds))

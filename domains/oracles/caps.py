@@ -5,17 +5,17 @@ A longest member z of Z = {G x : \|x_j\| <= 1}, with support function h(v) = Σ_
 
     ‖z‖ <= h(v) / (‖v‖ cos R),
 
-and a cap is done with where this is no more than the longest vertex found. Faces of the cube
-[−1, 1]^r are all directions up to their sign; they are cut into boxes, each inside the cap about
-its middle. Near the longest vertices caps get so small that few hyperplanes <g_j, u> = 0 meet them.
-With s the signs of <g_j, v>, for unit vectors u of the cap,
+and a cap is closed once this is at most the longest vertex found. The faces of the cube [−1, 1]^r
+represent all directions up to their sign; they are cut into boxes, each inside the cap about its
+middle. Near the longest vertices, caps get so small that few hyperplanes <g_j, u> = 0 meet them.
+With s the signs of <g_j, v>, we have for unit vectors u of the cap
 
     h(u) = <G s, u> + 2 Σ_j max(0, −s_j <g_j, u>)
          <= ‖G s‖ + 2 Σ_j max(0, ‖g_j‖ sin R − \|<g_j, v>\| cos R / ‖v‖),
 
-and the last sum vanishes in the end: to flip one sign of the longest z does not help, hence
+and the last sum vanishes for small caps: no flip of one sign lengthens the longest z, hence
 \|<z, g_j>\| >= ‖g_j‖², and z is well inside its cell. Where all members on the boundary are nearly
-as long, n columns need some n^(r−1) caps, as many as Z has vertices, and a gap of ε some
+as long, n columns need about n^(r−1) caps, as many as Z has vertices, and a gap of ε needs about
 ε^((1−r)/2).
 """
 
@@ -27,22 +27,22 @@ from ..domain import Array
 from ..floats import UNIT
 from .branch import Nodes, worst_open
 
-# beyond, caps small enough to improve on the relaxation are too many
+# in more dimensions, too many caps are needed to improve on the relaxation
 MOST_DIMENSIONS = 9
-# Relative, of a few operations on 2r numbers; cosines from _WIDEST on lose a digit more.
+# Relative rounding of a few operations on 2r numbers; cosines from _WIDEST on lose one more digit.
 _ROUNDING = 1e-12
 _WIDEST = 0.1
 _CLOSED = 1e-11  # relative: bounds that exceed the longest vertex by less need not be better
-_FLAT = 1e-13  # of the sum of lengths: coordinates that add no more are left out
-_SMALL = 4.0  # times the angle to an average hyperplane: caps this small may meet few
-_CHUNK = 2**17  # numbers in one array
-_OVERHEAD = 40  # of a box, in columns
+_FLAT = 1e-13  # share of the sum of lengths: coordinates that add no more are left out
+_SMALL = 4.0  # multiple of the angle to an average hyperplane: smaller caps may meet few
+_CHUNK = 2**17  # most numbers in one array
+_OVERHEAD = 40  # cost of a box besides its columns, in columns
 
 
 def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None:
-    """Signs no worse than x, and a proven bound on ``‖G x‖²`` over the cube.
+    """Return signs no worse than x and a proven bound on ``‖G x‖²`` over the cube.
 
-    None in too many dimensions.
+    Return None in too many dimensions.
 
     Args:
         G: shape (k, n), with columns other than zero.
@@ -58,13 +58,13 @@ def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None
     total = float(np.linalg.norm(G, axis=0).sum())
     axes, _, _ = np.linalg.svd(G, full_matrices=False)
     turned = axes.T @ G
-    # what all coordinates from each one on add to lengths
+    # what the coordinates from each one on add to the sum of lengths
     beyond = np.sqrt(np.square(turned[::-1]).cumsum(axis=0))[::-1].sum(axis=1)
     r = int(np.count_nonzero(beyond > _FLAT * total))
     if r > MOST_DIMENSIONS:
         return None
-    # ‖G x‖ <= ‖axes‖ ‖turned x‖ and what is added to it: coordinates left out, what the axes miss,
-    # and what rounds in <g_j, v> and in ‖G s‖, once for every product and sum
+    # ‖G x‖ <= ‖axes‖ ‖turned x‖ plus what follows: coordinates left out, what the axes miss, and
+    # rounding in <g_j, v> and in ‖G s‖, once for every product and sum
     stretch = math.sqrt(1 + float(np.linalg.norm(axes.T @ axes - np.eye(len(turned)))))
     slack = float(np.append(beyond, 0.0)[r] + np.linalg.norm(G - axes @ turned, axis=0).sum())
     search = _Search(turned[:r], x, slack + 8 * (k + n) * UNIT * total)
@@ -75,11 +75,11 @@ def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None
 
 
 class _Search:
-    """Boxes on the cube's surface, and the longest vertex met.
+    """Boxes on the cube's surface, and the longest vertex found.
 
     Boxes have middles, halves of their sides (zero along the normal of their face), and bounds on
-    the lengths of members in their directions. All their coordinates are multiples of 2^-44, and
-    exact: smaller caps meet no cell but one, up to less than ``_CLOSED``.
+    the lengths of members in their directions. All coordinates are exact multiples of 2^-44, which
+    is fine enough: smaller caps lie in one cell, up to less than ``_CLOSED``.
     """
 
     def __init__(self, G: Array, x: Array, slack: float) -> None:
@@ -90,11 +90,11 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """Bounds up to here need not be better."""
+        """The length up to which bounds are good enough."""
         return self.longest * (1 + _CLOSED) + 2 * self.slack
 
     def halved(self, boxes: Nodes) -> Nodes:
-        """Two of each, cut across the side that looks longest from the origin."""
+        """Return two halves of each box, cut across the side that looks longest from the origin."""
         middles, halves, bounds = boxes
         squares = np.square(middles)
         sides = np.square(halves) * (1 - squares / squares.sum(axis=1, keepdims=True))
@@ -129,7 +129,7 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Lengths of G s for the signs s of every row; the longest is kept."""
+        """Return the lengths of G s for the signs s of every row, and keep the longest."""
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())
@@ -139,10 +139,10 @@ class _Search:
 
 
 def _caps(middles: Array, halves: Array) -> tuple[Array, Array, Array]:
-    """Lengths of the middles, and cosines and sines of caps about them that hold the boxes.
+    """Return lengths of the middles, and cosines and sines of caps about them that hold the boxes.
 
-    Corners a + δ have one ‖δ‖², and e = <a, δ> is at least −Σ |a_i δ_i|. The angle between a and
-    a + δ grows with e up to e = −‖δ‖², and shrinks from there on.
+    All corners a + δ of a box have the same ‖δ‖², and e = <a, δ> is at least −Σ |a_i δ_i|. The
+    angle between a and a + δ grows with e up to e = −‖δ‖², and shrinks from there on.
     """
     squares, reach = np.square(middles).sum(axis=1), np.square(halves).sum(axis=1)
     e = -np.minimum(np.abs(middles * halves).sum(axis=1), reach)

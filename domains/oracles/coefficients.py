@@ -1,4 +1,4 @@
-"""Points written by others: coefficients of many rows at once, else one by one."""
+"""Points as combinations of other points: coefficients of many rows at once, or one by one."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ _ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 
 
 def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
-    """Coefficients allowed by ``onto`` that make X of ``rows``, by projections; or by ``solve``.
+    """Return coefficients, allowed by ``onto``, with which ``rows`` make X.
 
-    Von Neumann (1950), "Functional Operators II"; Bregman (1965) for convex sets. ``solve`` takes
-    one row at a time.
+    They come from alternating projections (von Neumann 1950, "Functional Operators II"; Bregman
+    1965 for convex sets), or else from ``solve``, which takes one row at a time.
     """
     inverse = np.linalg.pinv(rows)
     weights = onto(X @ inverse)
@@ -23,7 +23,7 @@ def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
         far, left = far[apart], left[apart]
         if not len(far):
             return weights
-        # a little further than the nearest: inner points are then reached in finitely many steps
+        # slightly beyond the nearest point: inner points are then reached in finitely many steps
         weights[far] = onto(weights[far] + _BEYOND * (left @ inverse))
     solved = one_by_one(solve, X[far], len(rows))
     weights[far] = np.where(np.isnan(solved), weights[far], solved)
@@ -31,7 +31,7 @@ def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
 
 
 def one_by_one(solve: Map, X: Array, size: int) -> Array:
-    """``solve`` of every row, equal ones once; NaN where it finds nothing."""
+    """Return ``solve`` of every row, equal rows once; NaN where it fails."""
 
     def attempt(x: Array) -> Array:
         try:

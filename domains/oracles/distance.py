@@ -1,4 +1,4 @@
-"""Is a point in the hull of a set known through support points? Wolfe's algorithm answers."""
+"""Membership of a point in the hull of a set known through support points, by Wolfe's algorithm."""
 
 import collections
 
@@ -9,31 +9,31 @@ from ..domain import SLACK, AbstractDomain, Array
 from ..errors import DomainTooLargeError
 from ..floats import EPS
 
-ROUNDING = 64 * EPS  # of coordinates far from the origin, relative to their size
+ROUNDING = 64 * EPS  # relative rounding of coordinates far from the origin
 _ROUNDS = 12
 
 
 def bounding_box(domain: AbstractDomain) -> tuple[Array, Array]:
-    """Least and largest coordinates over the domain, each of shape (dim,)."""
+    """Return the least and largest coordinates over the domain, each of shape (dim,)."""
     points = _axis_points(domain)
     return points[0].diagonal().copy(), points[1].diagonal().copy()
 
 
 def _axis_points(domain: AbstractDomain) -> Array:
-    """Support points along −e_i and +e_i, shape (2, dim, dim)."""
+    """Return the support points along −e_i and +e_i, shape (2, dim, dim)."""
     axes = np.eye(domain.dim)
     return np.array([[domain._support_point(sign * axis) for axis in axes] for sign in (-1.0, 1.0)])
 
 
 def is_near(domain: AbstractDomain, x: Array) -> bool:
-    """Whether ``x`` is in the closed convex hull, up to ``SLACK`` times the largest width.
+    """Return whether ``x`` is in the closed convex hull, up to ``SLACK`` times the largest width.
 
-    Wolfe (1976), "Finding the nearest point in a polytope". True only with a convex combination of
-    members within the slack in hand; False only with a direction in hand along which x lies beyond
-    every member.
+    Wolfe (1976), "Finding the nearest point in a polytope". The answer is True only if a convex
+    combination of members within the slack was found; it is False only if a direction was found
+    along which x lies beyond every member.
 
     Raises:
-        DomainTooLargeError: neither was found in very many steps.
+        DomainTooLargeError: neither was found within the limit of steps.
     """
     points = _axis_points(domain)
     lower, upper = points[0].diagonal(), points[1].diagonal()
@@ -57,7 +57,7 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
 
 
 class _Search:
-    """The nearest combination of members so far; x is at the origin, widths are at most one."""
+    """The nearest combination of members so far, with x at the origin and widths at most one."""
 
     def __init__(self, domain: AbstractDomain, x: Array, size: float, noise: float) -> None:
         self.domain, self.x, self.size, self.noise, self.slack = (
@@ -75,7 +75,7 @@ class _Search:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Whether all members have <theta, member> < 0 clearly; ``farthest`` supports theta."""
+        """Return whether clearly <theta, member> < 0 for all; ``farthest`` supports theta."""
         return bool(farthest @ theta < -self.slack / 2 * np.linalg.norm(theta))
 
     def start(self, member: Array) -> bool | None:
@@ -87,7 +87,7 @@ class _Search:
         return True if np.linalg.norm(self.weights @ self.atoms) <= self.slack else None
 
     def wolfe(self) -> bool | None:
-        """Steps to the hull's nearest point: finite for polytopes, slow on round boundaries."""
+        """Step to the hull's nearest point: finite for polytopes, slow on round boundaries."""
         for _ in range(50 + 5 * len(self.x)):
             theta = -(self.weights @ self.atoms)
             atom = self.member(theta)
@@ -107,9 +107,9 @@ class _Search:
     def quasi_newton(self, flat: bool) -> bool | None:
         """Look for the normal at x: the least support on {theta : <theta, x − some member> = 1}.
 
-        BFGS with the weak Wolfe conditions, which serves kinks as well (Lewis & Overton 2013). Its
-        last atoms surround x, or the boundary point before it. Directions in which the body is thin
-        are blown up, or left out as ``flat``.
+        The method is BFGS with the weak Wolfe conditions, which also handles kinks (Lewis & Overton
+        2013). Its last atoms surround x, or the boundary point before it. Directions in which the
+        body is thin are scaled up, or left out if ``flat``.
         """
         if flat not in self.normals:
             axes = self.whitened(self.whitened(np.eye(len(self.x)), flat), flat)
@@ -161,13 +161,13 @@ class _Search:
         return False if beyond else self.combine(list(recent))
 
     def combine(self, points: list[Array]) -> bool | None:
-        """Add many atoms at once."""
+        """Add many atoms at once, and return whether x is now shown to be inside."""
         atoms = np.vstack([self.atoms, *points])
         try:
             weights, _ = scipy.optimize.nnls(
                 np.vstack([atoms.T, np.ones(len(atoms))]), np.append(np.zeros(len(self.x)), 1.0)
             )
-        except RuntimeError:  # out of steps: go on without
+        except RuntimeError:  # out of steps: continue without these atoms
             return None
         if weights.any():
             weights /= weights.sum()
@@ -176,11 +176,13 @@ class _Search:
         return self.is_inside()
 
     def whitened(self, axes: Array, flat: bool) -> Array:
-        """New axes t_i, columns, in which the body resembles a ball; an ellipsoid is one exactly.
+        """Return new axes t_i, as columns, in which the body resembles a ball.
 
-        Of {x : x' M⁻¹ x <= 1} the half widths h_i and support points s_i along t_i have h_i s_i = M
-        t_i. Widths that may be rounding are not used: 1e-7 of the largest where ``flat`` directions
-        go, else widths stay above 1e-5.
+        An ellipsoid becomes a ball exactly.
+
+        For {x : x' M⁻¹ x <= 1} the half widths h_i and support points s_i along t_i satisfy
+        h_i s_i = M t_i. Widths that may be rounding alone are not used: up to 1e-7 of the largest
+        if ``flat`` directions are left out; otherwise widths stay above 1e-5.
         """
         widths = np.array([self.member(axis) - self.member(-axis) for axis in axes.T]) / 2 @ axes
         heights = np.maximum(widths.diagonal(), self.slack * widths.diagonal().max())
@@ -191,7 +193,7 @@ class _Search:
 
 
 def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
-    """Atoms that hold the point of their hull nearest to the origin, and its positive weights."""
+    """Return atoms whose hull holds the point nearest to the origin, and its positive weights."""
     while True:
         # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, is nearest on
         # the affine hull

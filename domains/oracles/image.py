@@ -13,7 +13,7 @@ from ..errors import InvalidDomainError
 from ..floats import EPS
 from .squared_norm import EXACT, local_maxima, maximize
 
-# logarithm of one weight over another: far less than rounding can tell from zero
+# largest logarithm of a ratio of two weights: beyond it, the smaller weight rounds to zero
 _MOST_RATIO = 120.0
 
 
@@ -40,22 +40,22 @@ class Block(Protocol):
     def is_ball(self) -> bool: ...
 
     def unit(self) -> "Block":
-        """The same body in coordinates x_j / widths_j."""
+        """Return the same body in coordinates x_j / widths_j."""
         ...
 
     def support_point(self, theta: Array) -> Array:
-        """A maximizer of <theta, x> over L; theta of any signs, shape (n,) or (batch, n)."""
+        """Return a maximizer of <theta, x> over L; theta of any signs, shape (n,) or (batch, n)."""
         ...
 
     def max_squares(self, y: Array) -> Array:
-        """A maximizer x >= 0 of ``Σ y_j x_j²`` over L, y >= 0: the support function h_T(y)."""
+        """Return a maximizer x >= 0 of ``Σ y_j x_j²`` over L, y >= 0; its value is h_T(y)."""
         ...
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class LpBlock:
-    """``{x : ‖x‖_q <= radius}``, 2 <= q <= ∞."""
+    """The ball ``{x : ‖x‖_q <= radius}``, 2 <= q <= ∞."""
 
     size: int
     q: float
@@ -148,25 +148,25 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Weights w of rows, shape (batch, k), that maximise the concave ``Σ_i θ_i √(w·rows)_i``."""
+    """Return weights w of rows, (batch, k), that maximise the concave ``Σ_i θ_i √(w·rows)_i``."""
     return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
 
 
 def _mixture_of_two(rows: Array, theta: Array) -> Array:
-    """By bisection, on the logarithm of their weights' ratio: tiny weights keep their digits."""
+    """Return the weights by bisection on the logarithm of their ratio: tiny weights keep digits."""
     slopes = theta * (rows[1] - rows[0])
     ratio, width = np.full(len(theta), -_MOST_RATIO), 2 * _MOST_RATIO
     for _ in range(60):
         width /= 2
         w = scipy.special.expit([-(ratio + width), ratio + width]).T
-        # coordinates that are always zero add zero
+        # coordinates that are always zero add zero to the slope
         squares = np.maximum(w @ rows, np.finfo(float).tiny)
         ratio = np.where((slopes / np.sqrt(squares)).sum(axis=1) > 0, ratio + width, ratio)
     return scipy.special.expit([-ratio, ratio]).T
 
 
 def _mixture_of_many(rows: Array, theta: Array) -> Array:
-    """By a primal-dual interior-point method."""
+    """Return the weights, by a primal-dual interior-point method."""
     k = len(rows)
     top = theta.max(axis=1, keepdims=True)
     theta = theta / np.where(top > 0, top, 1.0)
@@ -189,7 +189,7 @@ def _mixture_of_many(rows: Array, theta: Array) -> Array:
         value = (theta * np.sqrt(w @ rows)).sum(axis=1)
         gap = gradient.max(axis=1) - (w * gradient).sum(
             axis=1
-        )  # by concavity no less than what is missing
+        )  # by concavity, no less than the distance to the maximum
         better = gap < best_gap
         best, best_gap = np.where(better[:, None], w, best), np.minimum(gap, best_gap)
         if (best_gap <= 1e-14 * value).all():
@@ -235,12 +235,12 @@ class ConvexImage:
         return np.concatenate([np.zeros(0), *(block.widths for block in self.blocks)])
 
     def support_point(self, theta: Array) -> Array:
-        """A maximizer of <theta, x>."""
+        """Return a maximizer of <theta, x>."""
         return self.support_points(theta[None])[0]
 
     def support_points(self, thetas: Array) -> Array:
-        """A maximizer of <theta, x> for every row theta, shape (k, d)."""
-        # so that products neither over- nor underflow
+        """Return a maximizer of <theta, x> for every row theta, shape (k, d)."""
+        # scaled so that products neither overflow nor underflow
         thetas = np.ldexp(thetas, -np.frexp(np.abs(thetas).max(axis=1))[1][:, None])
         slopes, start, x = thetas @ self.matrix, 0, np.zeros((len(thetas), self.matrix.shape[1]))
         for block in self.blocks:
@@ -250,7 +250,7 @@ class ConvexImage:
         return self.offsets[np.argmax(thetas @ self.offsets.T, axis=1)] + x @ self.matrix.T
 
     def local_maxima(self, whitening: Array, center: Array, directions: Array) -> Array:
-        """Points at which ``‖W (x − center)‖`` is locally largest, of an image with one offset.
+        """Return points of an image with one offset where ``‖W (x − center)‖`` is locally largest.
 
         Args:
             whitening: W, shape (r, d).
@@ -268,32 +268,32 @@ class ConvexImage:
         return self.offsets[0] + x @ columns.T
 
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        """A bracket on the largest (x − center)' form (x − center), form = W'W, over the image.
+        """Return a bracket on the largest (x − center)' form (x − center), form = W'W.
 
-        Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center) or
-        in a plane, and where A' form A is diagonal and the set symmetric about center; for most
-        other boxes of some 40 columns, or in up to 6 dimensions. Otherwise ``upper_bound <= (π/2) ·
-        sup``, up to convergence (Nesterov 1998; Grothendieck's inequality): see
-        ``squared_norm.py``, ``signs.py`` and ``caps.py``.
+        It is exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off
+        center) or in a plane, and where A' form A is diagonal and the set symmetric about center;
+        also for most other boxes of some 40 columns, or in up to 6 dimensions. Otherwise
+        ``upper_bound <= (π/2) · sup``, up to convergence (Nesterov 1998; Grothendieck's
+        inequality): see ``squared_norm.py``, ``signs.py`` and ``caps.py``.
         """
         columns = self.matrix * self._widths
         moved = self.offsets - center
-        # coordinates in units 2^rows, form in units that make its diagonal one: no square over- or
-        # underflows
+        # coordinates in units 2^rows, form in units that make its diagonal one: no square
+        # overflows or underflows
         reach = np.abs(columns).sum(axis=1) + np.abs(moved).max(axis=0)
         rows = np.frexp(reach)[1]
         scale, correlation, residual = _unit_diagonal(form)
         fraction, power = np.frexp(scale)
         unit = int((power + rows)[(fraction > 0) & (reach > 0)].max(initial=-(2**20)))
-        if unit == -(2**20):  # form or set vanishes
+        if unit == -(2**20):  # the form or the set is zero
             return QuadraticMax(self.offsets[0] + 0.0, 0.0, 0.0)
         scale = np.ldexp(fraction, np.maximum(power + rows - unit, -1100))
         columns, moved = np.ldexp(columns, -rows[:, None]), np.ldexp(moved, -rows)
         reach = scale * np.ldexp(reach, -rows)
         W = correlation * scale
         maximum = maximize(W @ columns, moved @ W.T, tuple(block.unit() for block in self.blocks))
-        # what rounding in W'W and in W A may hide
-        terms = 4 + _longest(self.matrix) + _longest(correlation)  # summed in one entry
+        # an allowance for rounding in W'W and in W A
+        terms = 4 + _longest(self.matrix) + _longest(correlation)  # most terms summed in one entry
         rounding = 4 * terms * EPS * np.linalg.norm(np.abs(correlation) @ reach)
         upper = (math.sqrt(maximum.upper_bound) + rounding) ** 2 + float(reach @ residual @ reach)
         value = maximum.value
@@ -307,26 +307,25 @@ class ConvexImage:
 
 
 def _longest(matrix: Array) -> int:
-    """Most entries other than zero in a row."""
+    """Return the largest number of nonzero entries in a row."""
     return int(np.count_nonzero(matrix, axis=1).max(initial=0))
 
 
 def _unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
-    """(scale, C, residual): form = D(C'C)D, D = diag(scale), up to D·residual·D and negative
-    eigenvalues.
+    """Return (scale, C, residual) with form = D(C'C)D, D = diag(scale).
+
+    Equality holds up to D·residual·D and negative eigenvalues.
     """
     form = form / 2 + form.T / 2
     diagonal, sizes = np.maximum(np.diag(form), 0.0), np.abs(form)
-    # at most the diagonal if the form is semidefinite; where it is so only up to rounding, that
-    # dust counts
+    # at most the diagonal if the form is semidefinite; if rounding makes it slightly indefinite,
+    # the excess counts
     dust = sizes * np.divide(sizes, diagonal, out=np.ones_like(sizes), where=diagonal > 0)
     scale = np.sqrt(np.maximum(diagonal, dust.max(axis=1)))
     inverse = 1 / np.where(scale > 0, scale, 1.0)
-    unit = (
-        form * inverse * inverse[:, None]
-    )  # in this order: no product leaves the range of doubles
+    unit = form * inverse * inverse[:, None]  # in this order no product leaves the range of doubles
     values, axes = np.linalg.eigh(unit)
-    # computed, a difference may vanish by luck: what rounding may do to it is added
+    # a computed difference may vanish by chance, so a bound on its rounding is added
     sizes = (np.abs(axes) * np.abs(values)) @ np.abs(axes).T
     rounding = (8 + _longest(axes)) * EPS * (sizes + np.abs(unit))
     residual = np.abs(unit - (axes * values) @ axes.T) + rounding

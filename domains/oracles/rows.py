@@ -6,23 +6,23 @@ import numpy as np
 
 from ..domain import Array, Map
 
-_HUGE = 2.0**100  # half widths: clipped there first, lest squares overflow
-_INSIDE = 1 - 2.0**-40  # what is mapped to the boundary, so that rounding leaves it inside
+_HUGE = 2.0**100  # half widths to which rows are clipped first, so that squares do not overflow
+_INSIDE = 1 - 2.0**-40  # share of the way to the boundary, so that rounding leaves points inside
 
 
 def shrunk(X: Array, norms: Array) -> Array:
-    """Rows longer than one, by norms of theirs, brought back along the ray to the origin."""
+    """Return rows, those of ``norms`` above one moved along the ray to the origin to norm one."""
     return X / np.maximum(norms, 1.0)[:, None]
 
 
 def into_box(center: Array, widths: Array) -> Map:
-    """Coordinate by coordinate."""
+    """Return a map that clips each coordinate to a box."""
     low, high = center - widths, center + widths
     return lambda X: np.clip(X, low, high)
 
 
 def into_ball(radius: float, q: float) -> Map:
-    """Along the ray to the center; coordinate by coordinate into a cube."""
+    """Return a map along the ray to the center; for a cube, one that clips each coordinate."""
     if q == math.inf:
         return lambda X: np.clip(X, -radius, radius)
 
@@ -34,7 +34,7 @@ def into_ball(radius: float, q: float) -> Map:
 
 
 def into_ellipsoid(center: Array, factor: Array, widths: Array) -> Map:
-    """Onto its affine hull, then along the ray to the center; members stay."""
+    """Return a map onto the affine hull, then along the ray to the center; members stay."""
     inverse = np.asarray(np.linalg.pinv(factor), dtype=np.float64)
 
     def move(X: Array) -> Array:
@@ -53,7 +53,7 @@ def _shrinking(norms: Array) -> Array:
 
 
 def row_products(X: Array, matrix: Array) -> Array:
-    """``X @ matrix.T``, each entry summed in the same order whatever the number of rows."""
+    """Return ``X @ matrix.T``, each entry summed in an order that depends on no other row."""
     columns = np.ascontiguousarray(X.T)
     products = np.zeros((len(matrix), len(X)))
     for total, row in zip(products, matrix, strict=True):
@@ -63,7 +63,7 @@ def row_products(X: Array, matrix: Array) -> Array:
 
 
 def row_norms(X: Array, q: float) -> Array:
-    """``‖x‖_q`` of every row, summed in the same order whatever the number of rows."""
+    """Return ``‖x‖_q`` of every row, summed in an order that depends on no other row."""
     sizes = np.abs(X)
     if q == 1:
         return _row_sums(sizes)
@@ -75,7 +75,7 @@ def row_norms(X: Array, q: float) -> Array:
 
 
 def _power(values: Array, exponent: float) -> Array:
-    """Number by number: vectorised powers may round differently at the ends of an array."""
+    """Return powers, number by number: vectorised ones may round differently at an array's ends."""
     return np.array([math.pow(value, exponent) for value in values.ravel().tolist()]).reshape(
         values.shape
     )

@@ -6,9 +6,10 @@ positive semidefinite, N = L'L with L lower triangular, so that
     ‖G x‖² = Σ_j y_j − Σ_i (L_i1 x_1 + … + L_ii x_i)².
 
 The first i terms depend on the first i signs alone and bound all x that begin with them: they are
-what x'N x is at least, whatever real numbers come after them. Signs are fixed one by one while this
+the least x'N x for any real numbers after them. Signs are fixed one by one while this
 bound exceeds the longest vertex found, as lattice points are enumerated (Fincke & Pohst 1985). The
-smaller the relaxation's gap, the fewer are left: all of some 40 columns, whatever the dimension.
+smaller the relaxation's gap, the fewer beginnings are left: the gap closes for all of some 40
+columns, in any dimension.
 """
 
 import numpy as np
@@ -21,18 +22,18 @@ from .branch import Nodes, worst_open
 
 Bits = NDArray[np.uint8]
 
-_MOST_ENTRIES = 1280  # of G: for larger ones, next to nothing of the relaxation's gap would close
+_MOST_ENTRIES = 1280  # of G: with more, almost none of the relaxation's gap would close
 _CLOSED = 2e-11  # relative: bounds that exceed the longest vertex by less need not be better
-_SHIFT = 1e-12  # of y: makes semidefinite matrices definite
-_CHUNK = 2**17  # numbers in one array
-_COST = 4  # multiplications in the time that one sign takes
-_OVERHEAD = 40  # of a node, in signs
+_SHIFT = 1e-12  # relative increase of y, which makes semidefinite matrices definite
+_CHUNK = 2**17  # most numbers in one array
+_COST = 4  # cost of one sign, in multiplications
+_OVERHEAD = 40  # cost of a node besides its signs, in signs
 
 
 def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, float] | None:
-    """Signs no worse than x, and a proven bound on ``‖G x‖²`` over the cube.
+    """Return signs no worse than x and a proven bound on ``‖G x‖²`` over the cube.
 
-    None where the search is hopeless: for many columns, or unless diag(y) ⪰ G'G.
+    Return None where the search is hopeless: for many columns, or unless diag(y) ⪰ G'G.
 
     Args:
         G: shape (k, n).
@@ -56,13 +57,13 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
     except np.linalg.LinAlgError:
         return None
     L = upper.T.copy()
-    # |x'(N − L'L)x|, and what rounds in N, in L'L, in (L x)_i² and in their sums
+    # |x'(N − L'L)x|, and rounding in N, in L'L, in (L x)_i² and in their sums
     sizes = float(y.sum() + np.square(np.abs(G).sum(axis=1)).sum())
     sizes += float(np.square(np.abs(L).sum(axis=1)).sum())
     slack = float(np.abs(N - L.T @ L).sum()) + 8 * (k + n) * UNIT * sizes
     search = _Search(G, x[order], L, slack)
     root = np.zeros((1, -(-n // 8)), np.uint8), np.zeros(1, np.intp), np.full(1, y.sum() + slack)
-    # by symmetry the first sign is a plus
+    # by symmetry the first sign may be taken as a plus
     plus = tuple(array[1:] for array in search.longer(root))
     most = work // (_COST * (n + _OVERHEAD))
     bound = worst_open(plus, search.longer, lambda: search.closed, most)
@@ -72,10 +73,10 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
 
 
 class _Search:
-    """Beginnings of sign vectors, and the longest vertex met.
+    """Beginnings of sign vectors, and the longest vertex found.
 
-    Beginnings have signs as bits (one for plus, zero where open), how many of them are fixed, and
-    bounds on ``‖G x‖²``.
+    A beginning holds its signs as bits (one for plus, zero where open), the number of fixed signs,
+    and a bound on ``‖G x‖²``.
     """
 
     def __init__(self, G: Array, x: Array, L: Array, slack: float) -> None:
@@ -84,11 +85,11 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """Bounds up to here need not be better; those of whole sign vectors are."""
+        """The value up to which bounds are good enough; whole sign vectors are below it."""
         return self.longest * (1 + _CLOSED) + 3 * self.slack
 
     def longer(self, beginnings: Nodes) -> Nodes:
-        """Each with a minus and with a plus."""
+        """Return every beginning extended by a minus and by a plus."""
         bits, fixed, bounds = beginnings
         n, every = len(self.L), np.arange(len(fixed))
         rows = max(1, _CHUNK // n)
@@ -106,7 +107,7 @@ class _Search:
         return bits, fixed, bounds
 
     def _vertices(self, bits: Bits) -> None:
-        """Whole sign vectors; the longest is kept."""
+        """Compute the lengths of whole sign vectors, and keep the longest."""
         if len(bits):
             signs = _signs(bits, len(self.L))
             lengths = np.square(signs @ self.G.T).sum(axis=1)

@@ -9,13 +9,14 @@ such bound is
 at most π/2 times the supremum (Nesterov 1998; Grothendieck's inequality for positive semidefinite
 matrices). The last form has r × k unknowns, r the rows of G. It is concave in UU', so that k = r
 leaves no spurious maxima; for boxes k(k+1)/2 > n does so for almost every Q (Boumal, Voroninski &
-Bandeira 2016), and none has been met for other bodies. Whatever U the search stops at,
+Bandeira 2016), and none has been found for other bodies. For any U at which the search stops,
 ``y_j ∝ ‖U'g_j‖/x_j``, x the support point there, scaled by the largest eigenvalue of
-``Σ g_j g_j'/y_j``, is feasible: the bound is proven, converged or not. An affine term g is one more
-interval with column g: the body is symmetric, so its coordinate may be taken as 1.
+``Σ g_j g_j'/y_j``, is feasible: the bound is proven even if the search did not converge. An
+affine term g is one more interval with column g: the body is symmetric, so its coordinate may be
+taken as 1.
 
-Boxes' gaps are closed, or narrowed, by branch and bound: over signs with that y (``signs.py``), and
-in few dimensions over directions (``caps.py``).
+The gaps of boxes are closed, or narrowed, by branch and bound: over signs with that y
+(``signs.py``), and in few dimensions over directions (``caps.py``).
 """
 
 import math
@@ -36,18 +37,18 @@ Indices = NDArray[np.intp]
 if TYPE_CHECKING:
     from .image import Block
 
-# boxes of so many columns are enumerated: 2^21 sign patterns, up to the sign of all
+# boxes of so many columns are enumerated: 2^21 sign patterns, as x and −x count once
 EXACT_COLUMNS = 22
-# bounds closer to the value than this are exact up to rounding, which callers allow for
+# relative gap up to which a bound is exact but for rounding, which callers allow for
 EXACT = 1e-10
 MOST_WORK = 2**31  # multiplications of a search for the longest member of a box: seconds
-_TRIAL = 64  # where there is another search, a share of that work is spent on signs
-ROUNDING = 1e-13  # columns so much shorter than the longest are left to the bound's rounding
-_DIRECTIONS = 64  # roundings tried
-# of them improved, except for boxes: their steps are cheap, their local maxima many
+_TRIAL = 64  # signs get one part in so many of that work if another search follows
+ROUNDING = 1e-13  # relative length below which columns are covered by the allowance for rounding
+_DIRECTIONS = 64  # directions in which a relaxed solution is rounded to a point
+# how many of these are improved; all for boxes, with cheap steps and many local maxima
 _PROMISING = 12
 _ASCENTS = 100
-_ROUNDS = 20  # of ascents and sign flips in turn
+_ROUNDS = 20  # most rounds of ascents and sign flips in turn
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class _Body:
 
     def __init__(self, blocks: "tuple[Block, ...]", intervals: int = 0) -> None:
         self.blocks = blocks
-        self.intervals = intervals  # that many more boxes of one column each
+        self.intervals = intervals  # number of further boxes of one column each
         self.parts: list[tuple[slice, Block]] = []
         start = 0
         self.box = np.ones(sum(block.size for block in blocks) + intervals, dtype=bool)
@@ -96,7 +97,7 @@ class _Body:
         return x
 
     def weight(self, y: Array) -> float:
-        """h_T(y), the largest Σ y_j x_j²."""
+        """Return h_T(y), the largest Σ y_j x_j²."""
         return float(y @ self.max_squares(y) ** 2)
 
 
@@ -129,7 +130,7 @@ def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
 
 
 def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
-    """The largest over offsets, by decreasing bounds, until no other can matter."""
+    """Return the largest over offsets, by decreasing bounds, until no other can exceed it."""
     live = np.flatnonzero(G.any(axis=0))
     lengths = np.einsum("ij,ij->i", offsets, offsets)
     if len(live) == 0:
@@ -167,7 +168,7 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
 
 
 def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Found:
-    """One offset of so many, by the best method there is."""
+    """Return the best point and bound for one of ``offsets`` offsets, by the best method known."""
     n = G.shape[1]
     if body.is_ball:
         x, upper = _trust_region(G, g)
@@ -194,8 +195,8 @@ def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
 
 
 def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
-    """Every sign pattern: two lists of partial sums, their squared distances by matrix products."""
-    fixed = live[len(live) :] if offsets.any() else live[-1:]  # up to the sign of all
+    """Return the maximum over all signs: two lists of partial sums, paired by matrix products."""
+    fixed = live[len(live) :] if offsets.any() else live[-1:]  # x and −x count once
     free = live[: len(live) - len(fixed)]
     base = offsets + G[:, fixed].sum(axis=1)
     split = max(0, (len(free) - (len(base) - 1).bit_length()) // 2)
@@ -213,7 +214,7 @@ def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
         place = int(values.argmax())
         if values.flat[place] > best:
             best, at = values.flat[place], (start + place // len(second), place % len(second))
-    x = np.where(G.any(axis=0), 1.0, 0.0)  # columns that do not matter may belong to no box
+    x = np.where(G.any(axis=0), 1.0, 0.0)  # zero columns may belong to no box
     x[free[:split]] = 1 - 2 * ((at[0] // len(base)) >> np.arange(split) & 1)
     x[free[split:]] = 1 - 2 * (at[1] >> np.arange(len(free) - split) & 1)
     offset = at[0] % len(base)
@@ -221,14 +222,14 @@ def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
 
 
 def _sign_sums(base: Array, columns: Array) -> Array:
-    """Rows base ± g_1 ± g_2 …, shape (len(base)·2^n, r); bit t of row // len(base) says minus."""
+    """Return rows base ± g_1 ± …, (len(base)·2^n, r); bit t of row // len(base) means minus g_t."""
     for column in columns.T:
         base = np.concatenate([base + column, base - column])
     return base
 
 
 def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Array, float]:
-    """Over a box: x and a bound on sup ‖Gx‖², or better ones, by branch and bound."""
+    """Return x and ``upper``, a bound on sup ‖Gx‖² over a box, or better ones from a search."""
     live = np.flatnonzero(G.any(axis=0))
     columns, signs, bound = G[:, live], x[live], upper
     first = work // _TRIAL if len(G) <= MOST_DIMENSIONS else work
@@ -244,7 +245,7 @@ def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Ar
 
 
 def _planar(G: Array) -> Array:
-    """The vertex of a zonogon farthest from its center: its edges are generators, by angle."""
+    """Return the vertex of a zonogon farthest from its center; edges are generators by angle."""
     first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
     signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
     order = np.argsort(np.arctan2(signs * second, signs * first), kind="stable")
@@ -257,7 +258,7 @@ def _planar(G: Array) -> Array:
 
 
 def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
-    """Orthogonal columns: h_T of their squared lengths, exactly."""
+    """Return the exact maximum h_T of the squared lengths of orthogonal columns, or None."""
     if np.count_nonzero(G.any(axis=0)) > len(G):
         return None
     Q = G.T @ G
@@ -269,10 +270,13 @@ def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
 
 
 def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
-    """Over the Euclidean unit ball: the secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1``.
+    """Return a maximizer over the Euclidean unit ball, and a proven bound.
+
+    It solves the secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1``.
 
     Weak duality bounds the supremum by ``‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²)`` for every μ = σ_1² + τ, τ
-    > 0 (More & Sorensen 1983). In the hard case τ = 0, the first singular vector fills the ball.
+    > 0 (More & Sorensen 1983). In the hard case τ = 0, the first singular vector fills up the
+    length.
     """
     left, sigma, right = np.linalg.svd(G, full_matrices=False)
     slope = sigma * (left.T @ g)
@@ -314,7 +318,7 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
 
 
 def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
-    """For each offset a bound over Σ y_j x_j² <= h_T(y), which encloses the body: shape (k,)."""
+    """Return for each offset a bound over the ellipsoid Σ y_j x_j² <= h_T(y) around the body."""
     radius = math.sqrt(body.weight(y))
     columns = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=y > 0) * radius
     left, sigma, _ = np.linalg.svd(columns, full_matrices=False)
@@ -331,7 +335,7 @@ def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
 
 
 def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
-    """A point of the body, a proven bound on sup ‖Gx‖², and its y with diag(y) ⪰ G'G."""
+    """Return a point of the body, a proven bound on sup ‖Gx‖², and its y with diag(y) ⪰ G'G."""
     y, U = _dual(G, body)
     lengths = np.linalg.norm(G, axis=0)
     simple = [y, lengths, lengths**2 if not body.box.all() else lengths]
@@ -340,7 +344,10 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
-    """h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G, by λ_max(Σ g_j g_j'/y_j); and it."""
+    """Return h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G, and this multiple.
+
+    The factor is λ_max(Σ g_j g_j'/y_j).
+    """
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
     factor = float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square))
@@ -348,20 +355,20 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
 
 
 def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
-    """Weights y of a tight majorant, and U of the low-rank problem they come from."""
+    """Return weights y of a tight majorant, and U of the low-rank problem they come from."""
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
     live = G.any(axis=0)
 
     def parts(U: Array) -> tuple[Array, Array, Array]:
-        """V = G'U, its row norms, kept off zero, and the support point there."""
+        """Return V = G'U, its row norms, kept away from zero, and the support point there."""
         V = G.T @ U
         theta = np.sqrt(np.einsum("ij,ij->i", V, V))
         theta = np.where(live, np.maximum(theta, 1e-12 * theta.max()), 0.0)
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """‖U‖²/2 − h_L((‖U'g_j‖)_j), least at h_L's maximum on the sphere, and its gradient."""
+        """Return ‖U‖²/2 − h_L((‖U'g_j‖)_j), least at h_L's maximum on the sphere; and gradient."""
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
@@ -381,7 +388,7 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
 
 
 def _even_directions(count: int, k: int) -> Array:
-    """Directions that cover R^k evenly, (count, k): a Kronecker sequence by the normal quantile."""
+    """Return even directions in R^k, (count, k): a Kronecker sequence by the normal quantile."""
     base = 2.0
     for _ in range(50):  # the root of base^(k+1) = base + 1: Roberts' generalised golden ratio
         base = (1 + base) ** (1 / (k + 1))
@@ -391,7 +398,7 @@ def _even_directions(count: int, k: int) -> Array:
 
 
 def _witness(G: Array, body: _Body, U: Array) -> Array:
-    """The best of many roundings of U, each improved."""
+    """Return the best of many roundings of U, each improved."""
     axes, _, _ = np.linalg.svd(U, full_matrices=False)
     starts = np.vstack([axes.T, _even_directions(_DIRECTIONS, U.shape[1]) @ U.T])
     Z = body.support_point(starts @ G) @ G.T
@@ -402,7 +409,7 @@ def _witness(G: Array, body: _Body, U: Array) -> Array:
 
 
 def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Array) -> Array:
-    """Rows x of the product of ``blocks``, of widths one, where ``‖G x + g‖`` is locally largest.
+    """Return rows x of the product of ``blocks`` where ``‖G x + g‖`` is locally largest.
 
     Args:
         G: shape (r, n).
@@ -418,7 +425,7 @@ def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Ar
 
 
 def _climb(G: Array, body: _Body, X: Array) -> Array:
-    """Rows improved by ``x ← support point at Qx`` and flips of single signs, until none helps."""
+    """Return rows improved by ``x ← support point at Qx`` and sign flips, until none helps."""
     squares = np.square(G).sum(axis=0)
     for _ in range(_ROUNDS):
         values = np.full(len(X), -1.0)
@@ -436,7 +443,7 @@ def _climb(G: Array, body: _Body, X: Array) -> Array:
 
 
 def _flip(G: Array, squares: Array, X: Array) -> tuple[Array, bool]:
-    """Rows of X after flips of single signs, the best one at a time, while they lengthen G x."""
+    """Return X after flips of single signs, best first, that lengthen G x, and if any was made."""
     X, Z, every = X.copy(), X @ G.T, np.arange(len(X))
     flipped = False
     for _ in range(2 * G.shape[1]):

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ..domain import Array
 from ..errors import DomainTooLargeError, InvalidDomainError
 
-_RAYS = 2**13  # kept at a time
-_NUMBERS = 2**22  # integers kept at a time
+_RAYS = 2**13  # most rays kept at a time
+_NUMBERS = 2**22  # most integers kept at a time
 _PROGRAMS = 500
 _CHUNK = 2**22  # entries of the largest matrix product
 
@@ -26,20 +26,20 @@ Integers = NDArray[np.object_]
 
 
 def enumerate_vertices(A: Array, b: Array) -> Array:
-    """Vertices of {x : A x <= b}, every coordinate correctly rounded, sorted, shape (k, dim).
+    """Return the vertices of {x : A x <= b}, correctly rounded and sorted, shape (k, dim).
 
-    Of vertices that agree to 2^-50 of the width along every axis (where more than dim hyperplanes
-    meet up to rounding) one is kept.
+    Where more than dim hyperplanes meet up to rounding, several vertices may agree to 2^-50 of the
+    width along every axis; one of them is kept.
 
     Raises:
         InvalidDomainError: the set is empty or unbounded.
-        DomainTooLargeError: more than several thousand vertices, at the end or on the way.
+        DomainTooLargeError: more than several thousand vertices, at the end or in between.
     """
     _refuse_large_box(A, b)
     horizon = (1,) + (0,) * A.shape[1]
     rows = {_integers([bound, *-row]) for row, bound in zip(A, b, strict=True)}
-    # the order decides how many rays come and go; the lexicographic one is good (Fukuda & Prodon
-    # 1996)
+    # the order decides the number of intermediate rays; lexicographic order is a good one (Fukuda
+    # & Prodon 1996)
     inequalities = np.array(
         [horizon, *sorted(rows, key=lambda row: row[1:] + row[:1])], dtype=object
     )
@@ -48,7 +48,7 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
     except DomainTooLargeError:
         needed = _needed(
             A, b
-        )  # the others meet a cone that they no longer cut, if the needed ones come first
+        )  # the needed ones come first, so that the others no longer cut the cone
         if needed.all():
             raise
         first = {_integers([bound, *-row]) for row, bound in zip(A[needed], b[needed], strict=True)}
@@ -80,13 +80,13 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """The most vertices of so many halfspaces in R^dim (McMullen 1970, Upper Bound Theorem)."""
+    """Return the most vertices of so many halfspaces in R^dim (McMullen 1970)."""
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
 
 
 def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
-    """Which inequalities the others do not imply, by linear programs: a guess, as those round."""
+    """Return which inequalities the others do not imply: a guess, since linear programs round."""
     needed = np.ones(len(A), dtype=bool)
     if len(A) > _PROGRAMS:
         return needed
@@ -101,16 +101,16 @@ def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
 
 
 def _extreme_rays(inequalities: Integers) -> Integers:
-    """Extreme rays of the cone {y : inequalities @ y >= 0}, shape (k, n), as integers."""
+    """Return extreme rays of the cone {y : inequalities @ y >= 0}, shape (k, n), as integers."""
     n = inequalities.shape[1]
     chosen, rays = _simplicial_cone(inequalities)
     values = rays @ inequalities.T
-    table = list(np.hstack([rays, values]))  # rays, and how far they are from every hyperplane
+    table = list(np.hstack([rays, values]))  # rays, and their values of every inequality
     signs = _signs(values)
     done = np.zeros(len(inequalities), dtype=bool)
     done[chosen] = True
     while len(table):
-        done |= (signs >= 0).all(axis=0)  # redundant, or already met
+        done |= (signs >= 0).all(axis=0)  # redundant, or already satisfied
         if done.all():
             break
         row = int(np.argmin(done))
@@ -133,7 +133,7 @@ def _extreme_rays(inequalities: Integers) -> Integers:
 
 
 def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """The ray between two at which ``column`` vanishes; its coordinates have no common divisor."""
+    """Return the ray between two at which ``column`` vanishes, without a common divisor."""
     ray = outer * inner[column] - inner * outer[column]
     return ray // math.gcd(*ray[:n])
 
@@ -141,7 +141,9 @@ def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
 def _edges(
     zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.intp], least: int
 ) -> NDArray[np.intp]:
-    """Pairs of rays that span a two-dimensional face, shape (k, 2): no third has its hyperplanes.
+    """Return pairs of rays that span a two-dimensional face, shape (k, 2).
+
+    A pair does if no third ray lies on all hyperplanes that the two share.
 
     Args:
         zero: which rays lie on which hyperplanes.
@@ -166,7 +168,7 @@ def _edges(
 
 
 def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """How many hyperplanes each row of ``first`` shares with each of ``second``, exactly."""
+    """Return how many hyperplanes each row of ``first`` shares with each of ``second``, exactly."""
     # BLAS kernels can raise the flag "invalid" for padding that they read beside the arrays (numpy
     # issue 24067).
     with np.errstate(invalid="ignore"):
@@ -174,12 +176,12 @@ def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[
 
 
 def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
-    """As many independent inequalities as unknowns, and the extreme rays of their cone."""
+    """Return as many independent inequalities as unknowns, and the extreme rays of their cone."""
     n = inequalities.shape[1]
     chosen: list[int] = []
     reduced: list[
         tuple[int, list[Fraction], list[Fraction]]
-    ] = []  # pivot, row, and the combination it is
+    ] = []  # pivot, row, and the combination of inequalities that gives it
     for index, row in enumerate(inequalities):
         left = [Fraction(int(x)) for x in row]
         made = [Fraction(0)] * n
@@ -226,7 +228,7 @@ def _integers(row: list[float]) -> tuple[int, ...]:
 
 
 def _whole(vector: list[Fraction]) -> tuple[int, ...]:
-    """The same direction in integers without a common divisor."""
+    """Return the same direction in integers without a common divisor."""
     common = math.lcm(*(x.denominator for x in vector))
     integers = [int(x * common) for x in vector]
     divisor = math.gcd(*integers) or 1
@@ -234,7 +236,7 @@ def _whole(vector: list[Fraction]) -> tuple[int, ...]:
 
 
 def _refuse_large_box(A: Array, b: Array) -> None:
-    """Boxes of too many corners are refused at once; the rest is left to the general method."""
+    """Refuse boxes of too many corners at once; other sets are left to the general method."""
     dim = A.shape[1]
     if 2**dim <= _RAYS or (np.count_nonzero(A, axis=1) != 1).any():
         return

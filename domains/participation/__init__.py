@@ -1,1 +1,1 @@
-"""Who may take part when: index sets of one person, and what a person adds to all answers."""
+"""Participation over time: the ticks one person may occupy, and what these add to all answers."""

@@ -1,8 +1,8 @@
 """The largest quadratic form of k unit vectors: max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1}, for many X.
 
-Its dual is min {Σ y : X ⪯ diag(y)} (Goemans & Williamson 1995). Whatever y > 0 the search stops at,
-the largest eigenvalue λ of ``D X D``, D = diag(y)^{-1/2}, makes λ Σ y a proven upper bound; and
-whatever Z, a lower one.
+Its dual is min {Σ y : X ⪯ diag(y)} (Goemans & Williamson 1995). For any y > 0 at which the
+search stops, λ Σ y is a proven upper bound, λ the largest eigenvalue of ``D X D`` with
+D = diag(y)^{-1/2}: λ y is feasible. Any feasible Z gives a lower bound.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ import numpy as np
 from ..domain import Array
 
 _STEPS = 200
-_SHARPER = 8.0  # by how much the barrier's weight grows once a step is well centered
-_CENTERED = 0.3  # Newton decrement
-_ROUNDING = 2.0**-46  # of an eigenvalue of k × k matrices, times k
+_SHARPER = 8.0  # factor by which the objective's weight grows once a step is well centered
+_CENTERED = 0.3  # Newton decrement below which a step is well centered
+_ROUNDING = 2.0**-46  # rounding of an eigenvalue of a k × k matrix is at most k times this
 
 
 @dataclass(frozen=True, eq=False)
 class MaxCut:
-    """Brackets on the largest ⟨X, Z⟩ for each X, with what proves them.
+    """Brackets on the largest ⟨X, Z⟩ for each X, with the matrices and multipliers that prove them.
 
     Attributes:
         value: shape (m,), attained at Z.
@@ -35,15 +35,16 @@ class MaxCut:
 
 
 def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
-    """Brackets for every symmetric matrix of ``X`` (m, k, k), of width near ``tol`` if possible.
+    """Return brackets for every symmetric matrix of ``X`` (m, k, k), of width near ``tol``.
 
-    A barrier method on y alone: minimise ``t Σ y − log det(diag(y) − X)``; its inverse over t is Z.
+    It is a barrier method on y alone: minimise ``t Σ y − log det(diag(y) − X)``; the inverse of
+    diag(y) − X, divided by t, is Z.
     """
     m, k = X.shape[:2]
     size = np.abs(X).max(axis=(1, 2), initial=0.0)
     unit = X / np.where(size > 0, size, 1.0)[:, None, None]
     diagonal = np.arange(k)
-    # diagonally dominant, with room
+    # strictly feasible, by diagonal dominance
     y = np.abs(unit).sum(axis=2) + 1.0
     t = np.full(m, 1.0)
     goal = k / tol
@@ -58,11 +59,11 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
             inverse = np.linalg.inv(S)
             gradient = t[active, None] - inverse[:, diagonal, diagonal]
             step = -np.linalg.solve(np.square(inverse), gradient[:, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:  # rounding ends the search; what it found is still a bound
+        except np.linalg.LinAlgError:  # rounding ends the search; its last y is still a bound
             break
         decrement = np.sqrt(np.maximum(-(gradient * step).sum(axis=1), 0.0))
         centered = decrement < _CENTERED
-        # damped far from the center: stays inside (Nesterov & Nemirovskii 1994)
+        # a damped step far from the center stays feasible (Nesterov & Nemirovskii 1994)
         y[active] += step / np.where(centered, 1.0, 1.0 + decrement)[:, None]
         Z[active] = inverse
         done = centered & (t[active] >= goal)
@@ -76,7 +77,7 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
 
 def _bracket(X: Array, size: Array, unit: Array, Z: Array, y: Array) -> MaxCut:
     k = X.shape[1]
-    # by the search, by diagonal dominance, and by the diagonal: each is a y, the least bound wins
+    # y from the search, from diagonal dominance, and from the diagonal: the least bound is kept
     rows = np.abs(unit).sum(axis=2)
     y = np.where(np.isfinite(y).all(axis=1, keepdims=True), y, rows)
     tried = np.stack([y, rows, np.abs(np.diagonal(unit, axis1=1, axis2=2))])

@@ -1,4 +1,4 @@
-"""What one person who takes part more than once does to answers of a workload over time."""
+"""The changes that one person makes to the answers of a workload over several ticks."""
 
 import abc
 import itertools
@@ -28,7 +28,7 @@ class AbstractParticipations(AbstractDomain):
 
     Attributes:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal; column i is what
-            tick i does.
+            tick i adds to all answers.
         who: which ticks one person may occupy.
     """
 
@@ -68,13 +68,13 @@ class AbstractParticipations(AbstractDomain):
 
     @abc.abstractmethod
     def _coefficients(self, gains: Array) -> Array:
-        """S of the largest ``gains @ s``, shape (n,)."""
+        """Return the coefficients s of the largest ``gains @ s``, shape (n,)."""
 
     def _support_point(self, theta: Array) -> Array:
         return self.matrix @ self._coefficients(theta @ self.matrix)
 
     def _ascended(self, X: Array, pull: Array) -> Array:
-        """S of a local maximum of ``s' X s − 2 pull @ s``, linearised until nothing is gained."""
+        """Return the s of a local maximum of ``s' X s − 2 pull @ s``, by repeated linearisation."""
         starts = [-pull, X.sum(axis=1), *X[np.argsort(X.diagonal())[::-1][:_STARTS]]]
         best, most = np.zeros(self.dim), -math.inf
         for start in starts:
@@ -96,7 +96,7 @@ class CountParticipations(AbstractParticipations):
 
     ``max_quadratic`` is exact where all subsets of patterns can be listed (8192 of them), and where
     A'HA is elementwise nonnegative with few patterns: the form then grows with every s_i, so that
-    its maximum is at full patterns. Otherwise its upper end is a dynamic programme on the positive
+    it is largest at full patterns. Otherwise its upper end is a dynamic programme on the positive
     part of A'HA, since ``s_i X_ij s_j <= max(X_ij, 0)``.
 
     Args:
@@ -129,7 +129,7 @@ class CountParticipations(AbstractParticipations):
 
     @cached_property
     def _subsets(self) -> Array | None:
-        """S of every nonempty subset of a pattern, shape (N, n); None where they are too many."""
+        """Return the s of every nonempty subset of a pattern, shape (N, n); None if too many."""
         if self.who.most > 30 or self.who.count * 2**self.who.most > 64 * _MOST_POINTS:
             return None
         subsets = {
@@ -178,12 +178,12 @@ class CountParticipations(AbstractParticipations):
 
 @final
 class VectorParticipations(AbstractParticipations):
-    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, for people who add a vector in each tick.
+    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, for persons who add a vector in each tick.
 
     It is one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 
-    The vectors u_i are gradients, say, of any dimension; noise is M for every coordinate of theirs,
-    independently. :func:`optimal_noise` covers all of them, not only this coordinate. So does the
+    The vectors u_i, for example gradients, may have any dimension; each of their coordinates gets
+    independent noise M. :func:`optimal_noise` covers all coordinates, not only one. So does the
     upper end of ``max_quadratic``, exactly where patterns are few: the largest
     ``Σ_{ij} X_ij ⟨u_i, u_j⟩`` is a semidefinite programme.
 
@@ -209,7 +209,7 @@ class VectorParticipations(AbstractParticipations):
         X = self.matrix.T @ form @ self.matrix
         x = self.matrix @ self._ascended(X, center @ form @ self.matrix)
         value = float((x - center) @ form @ (x - center))
-        # |x − c| <= |x| + |c| in the norm of the form
+        # the triangle inequality |x − c| <= |x| + |c| in the norm of the form
         upper = (
             math.sqrt(vector_bound(self.who, X))
             + math.sqrt(max(float(center @ form @ center), 0.0))

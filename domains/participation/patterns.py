@@ -1,4 +1,4 @@
-"""Who takes part when: the sets of ticks that one person may occupy, and largest totals."""
+"""Participation patterns: the sets of ticks that one person may occupy, and largest totals."""
 
 import abc
 import itertools
@@ -19,11 +19,11 @@ Indices = NDArray[np.intp]
 Kind = Literal["counts", "vectors"]
 
 _KINDS = ("counts", "vectors")
-_MOST_LISTED = 2**20  # entries of all square matrices on sets together
+_MOST_LISTED = 2**20  # most entries of the square matrices on all sets together
 
 
 class AbstractPatterns(Storable, abc.ABC):
-    """Sets of ticks 0, …, n − 1 that one person may occupy, or leave out some of.
+    """Sets of ticks 0, …, n − 1, all or some of which one person may occupy.
 
     Attributes:
         n: ticks.
@@ -36,7 +36,7 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @property
     def ticks(self) -> int:
-        """N."""
+        """Number of ticks n."""
         return self.n
 
     @property
@@ -51,26 +51,26 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @abc.abstractmethod
     def totals(self, values: Array, most: int | None = None) -> Array:
-        """The largest total of ``values`` (m, n) >= 0 over sets of at most ``most`` ticks, (m,).
+        """Return the largest totals of ``values`` (m, n) >= 0 over sets of at most ``most`` ticks.
 
-        Exact, by dynamic programming over positions and counts.
+        They have shape (m,) and are exact, by dynamic programming over positions and counts.
         """
 
     @abc.abstractmethod
     def best(self, values: Array) -> Indices:
-        """A set of the largest total of ``values`` (n,), which are nonnegative."""
+        """Return a set of ticks with the largest total of the nonnegative ``values`` (n,)."""
 
     @abc.abstractmethod
     def _sets(self) -> Iterator[tuple[int, ...]]:
-        """Every set that is in no other."""
+        """Yield every set that is contained in no other set."""
 
     @abc.abstractmethod
     def allows(self, ticks: tuple[int, ...]) -> bool:
-        """Whether one person may occupy these ticks, different ones in order."""
+        """Return whether one person may occupy these distinct, increasing ticks."""
 
     @abc.abstractmethod
     def meet(self) -> NDArray[np.bool_]:
-        """Which two different ticks one person may occupy, shape (n, n)."""
+        """Return which pairs of different ticks one person may occupy, shape (n, n)."""
 
     @property
     def are_disjoint(self) -> bool:
@@ -79,11 +79,11 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @property
     def lists_few(self) -> bool:
-        """Whether all sets of :meth:`maximal` can be looked at, with all pairs of their ticks."""
+        """Whether all sets of :meth:`maximal` can be listed with all pairs of their ticks."""
         return self.count * self.most**2 <= _MOST_LISTED
 
     def maximal(self) -> Indices:
-        """Every set that is in no other, shape (count, most); shorter ones are filled up with n."""
+        """Return every set contained in no other, (count, most); shorter sets are padded with n."""
         filled = [set_ + (self.ticks,) * (self.most - len(set_)) for set_ in self._sets()]
         return np.array(filled, dtype=np.intp).reshape(-1, self.most)
 
@@ -101,7 +101,7 @@ def _check_sizes(name: str, n: int, k: int) -> tuple[int, int]:
 
 
 class _Listed(AbstractPatterns):
-    """Few sets: all are looked at."""
+    """Patterns with few sets, all of which are listed."""
 
     def totals(self, values: Array, most: int | None = None) -> Array:
         padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
@@ -130,16 +130,17 @@ def _meeting(sets: Indices, n: int) -> NDArray[np.bool_]:
 @final
 @dataclass(frozen=True)
 class Epochs(_Listed):
-    """Rounds over all people in a fixed order: ticks i, i + b, …, at most k of them.
+    """Rounds over all persons in a fixed order: ticks i, i + b, …, at most k of them.
 
     Args:
         n: ticks.
         k: rounds.
-        b: ticks between one person's; ⌈n/k⌉ if omitted, so that nobody is in two sets.
+        b: distance between two ticks of one person; ⌈n/k⌉ if omitted, so that each tick is in
+            one set only.
         kind: "vectors" (gradients, ‖u‖₂ <= 1) or "counts" (numbers in [0, 1]).
 
     Raises:
-        InvalidDomainError: no integers, k > n, or another kind.
+        InvalidDomainError: not integers, k > n, or another kind.
 
     >>> gn.streams.Epochs(6, 2).maximal().tolist()
     [[0, 3], [1, 4], [2, 5]]
@@ -177,7 +178,7 @@ class Epochs(_Listed):
     def _sets(self) -> Iterator[tuple[int, ...]]:
         for i in range(self.n):
             ticks = tuple(range(i, min(self.n, i + self.k * self.b), self.b))
-            # a set that could begin one round earlier is part of another
+            # a set that could begin one round earlier is contained in another
             if i < self.b or len(ticks) == self.k:
                 yield ticks
 
@@ -193,7 +194,7 @@ class Window(_Listed):
         kind: "vectors" (gradients, ‖u‖₂ <= 1) or "counts" (numbers in [0, 1]).
 
     Raises:
-        InvalidDomainError: no integers, k > n, or another kind.
+        InvalidDomainError: not integers, k > n, or another kind.
 
     >>> gn.streams.Window(4, 3).maximal().tolist()
     [[0, 1, 2], [1, 2, 3]]
@@ -236,11 +237,11 @@ class Apart(AbstractPatterns):
     Args:
         n: ticks.
         k: most ticks of one person.
-        b: least difference of two of them.
+        b: least difference of two ticks of one person.
         kind: "vectors" (gradients, ‖u‖₂ <= 1) or "counts" (numbers in [0, 1]).
 
     Raises:
-        InvalidDomainError: no integers, k > n, or another kind.
+        InvalidDomainError: not integers, k > n, or another kind.
 
     >>> gn.streams.Apart(5, 2, 3).maximal().tolist()
     [[2, 5], [0, 3], [0, 4], [1, 4]]
@@ -266,7 +267,7 @@ class Apart(AbstractPatterns):
 
     @property
     def count(self) -> int:
-        """Every choice of ``most`` ticks, and the shorter sets that cannot be longer."""
+        """The number of sets of ``most`` ticks, and of shorter sets that no other tick can join."""
         return sum(math.comb(self.n - (m - 1) * (self.b - 1), m) for m in range(1, self.most + 1))
 
     @property
@@ -274,7 +275,7 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Largest totals over ticks t, t + 1, … of at most 0, 1, … ticks, shape (m, most + 1)."""
+        """Yield largest totals over ticks t, t + 1, … of at most 0, 1, … ticks, (m, most + 1)."""
         later = [
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
         ] * self.b
@@ -325,7 +326,7 @@ class Apart(AbstractPatterns):
 
 
 def AnyOf(n: int, k: int, kind: Kind = "vectors") -> Apart:  # noqa: N802 (a name beside those of the classes)
-    """Any k ticks, or fewer: ``Apart(n, k, 1)``.
+    """Return the pattern of any k ticks, or fewer: ``Apart(n, k, 1)``.
 
     >>> gn.streams.AnyOf(3, 2).maximal().tolist()
     [[0, 1], [0, 2], [1, 2]]

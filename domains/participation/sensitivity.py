@@ -1,4 +1,4 @@
-"""Proven bounds on what one person does: the largest quadratic form over a pattern's ticks."""
+"""Proven bounds on one person's influence: the largest quadratic form over a pattern's ticks."""
 
 import numpy as np
 
@@ -7,16 +7,17 @@ from .maxcut import MaxCut, largest_forms
 from .patterns import AbstractPatterns, Indices
 
 _ROUNDING = 2.0**-44
-_BATCH = 2**22  # entries of matrices looked at together
+_BATCH = 2**22  # most entries of the matrices in one batch
 
 
 def form_bound(who: AbstractPatterns, X: Array) -> float:
-    """A proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij``, X (n, n) symmetric and nonnegative.
+    """Return a proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij``, X (n, n) symmetric, nonnegative.
 
-    Exact where patterns are few, or where X is zero between ticks that meet. Otherwise in two
-    dynamic programmes: each tick takes the most that k − 1 others can add to it, all of them or,
-    twice, only the earlier or only the later ones; then the best pattern of these totals is taken.
-    The least of the three bounds is returned.
+    The bound is exact if patterns are few, or if X is zero between different ticks of one person.
+    Otherwise it comes from two dynamic programmes. The first gives each tick the most that k − 1
+    other ticks can add to it: all of them, or twice only the earlier or only the later ones. The
+    second finds the pattern with the largest sum of these totals. The least of the three bounds is
+    returned.
     """
     between = np.where(who.meet(), X, 0.0)
     if who.lists_few:
@@ -32,7 +33,7 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def set_sums(X: Array, sets: Indices) -> Array:
-    """``Σ_{i,j ∈ π} X_ij`` for every set, shape (P,)."""
+    """Return ``Σ_{i,j ∈ π} X_ij`` for every set π, shape (P,)."""
     parts = max(1, len(sets) * sets.shape[1] ** 2 // _BATCH)
     return np.concatenate(
         [blocks(X, part).sum(axis=(1, 2)) for part in np.array_split(sets, parts)]
@@ -40,7 +41,7 @@ def set_sums(X: Array, sets: Indices) -> Array:
 
 
 def blocks(X: Array, sets: Indices) -> Array:
-    """X_ππ for every set, zero where it is filled up, shape (P, k, k)."""
+    """Return X_ππ for every set π, zero where π is padded, shape (P, k, k)."""
     n = len(X)
     padded = np.zeros((n + 1, n + 1))
     padded[:n, :n] = X
@@ -48,11 +49,12 @@ def blocks(X: Array, sets: Indices) -> Array:
 
 
 def vector_bound(who: AbstractPatterns, X: Array) -> float:
-    """An upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}``, X (n, n) semidefinite.
+    """Return an upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}``, X semidefinite.
 
-    That is what vectors of length one do: Z is their Gram matrix, and any Z is one of vectors of
-    dimension |π|, so the semidefinite programme is no relaxation. Exact, up to rounding, where
-    patterns are few; otherwise ``Σ_{ij} |X_ij|``, as Z_ij <= 1, by :func:`form_bound`.
+    This is the largest effect of vectors of length one: Z is their Gram matrix, and any Z is the
+    Gram matrix of vectors of dimension |π|, so the semidefinite programme is no relaxation. The
+    bound is exact, up to rounding, if patterns are few; otherwise :func:`form_bound`
+    bounds ``Σ_{ij} |X_ij|``, since |Z_ij| <= 1.
     """
     rough = form_bound(who, np.abs(X))
     if not who.lists_few:
@@ -64,9 +66,9 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """The listed sets that may attain the maximum, with brackets; others are proven smaller."""
+    """Return the listed sets that may attain the maximum, with brackets; others cannot."""
     sets = who.maximal()
-    # Z = 1 for ticks that do not meet, and Z_ij <= 1
+    # Z = I attains the sum of the diagonal; by |Z_ij| <= 1 no set exceeds its sum of |X_ij|
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
     sets = sets[set_sums(np.abs(X), sets) >= least * (1 - _ROUNDING * who.most**2)]
     parts = max(1, len(sets) * sets.shape[1] ** 2 // _BATCH)

@@ -1,4 +1,4 @@
-"""What ellipsoids and zonotopes share: a center, and being images of a ball or a cube."""
+"""The base of ellipsoids and zonotopes: images of a ball or a cube about a center."""
 
 import abc
 
@@ -7,7 +7,7 @@ from ..oracles.image import ConvexImage
 
 
 class AbstractCentered(AbstractDomain):
-    """A body about a stored center, whose oracles are those of the image that it is."""
+    """A body about a stored center; its oracles are those of the image that it is."""
 
     center: Array
 

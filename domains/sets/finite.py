@@ -12,7 +12,7 @@ from ..workloads import dense
 
 
 def _numbers(values: ArrayLike) -> Array:
-    """A private float64 copy."""
+    """Return a private float64 copy."""
     try:
         return read_only(values)
     except TypeError as error:
@@ -25,12 +25,12 @@ def _numbers(values: ArrayLike) -> Array:
 class FiniteSet(AbstractFiniteDomain):
     """N points of R^d: the columns of a workload matrix, or any list of possible records.
 
-    Optimisation sees their convex hull (Nikolov & Tang 2023, Theorem 20); membership is of the
-    points themselves.
+    Optimisation depends on their convex hull alone (Nikolov & Tang 2023, Theorem 20); only the
+    points themselves are members.
 
     Args:
         points: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64. Duplicates are
-            kept, so that row indices mean what the caller thinks.
+            kept, so that row indices stay those of the caller.
 
     Raises:
         InvalidDomainError: not two-dimensional, empty, NaN or infinite.
@@ -55,7 +55,7 @@ class FiniteSet(AbstractFiniteDomain):
 
     @classmethod
     def from_workload(cls, W: ArrayLike) -> Self:
-        """What one record can contribute to the answers of a workload of counting queries.
+        """Return all contributions of one record to the answers of a workload of counting queries.
 
         Args:
             W: shape (queries, cells); a record in cell j contributes column j. A scipy.sparse

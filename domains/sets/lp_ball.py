@@ -64,7 +64,7 @@ class LpBall(AbstractDomain):
         return True
 
     def _image(self) -> ConvexImage | None:
-        """Of a cube, ball or between; the cross-polytope by its vertices; None for 1 < q < 2."""
+        """Return the image for q >= 2, the vertices of a cross-polytope, or None for 1 < q < 2."""
         if self.q >= 2:
             check_dense("LpBall", self.dim, self.dim, "fewer coordinates")
             block = LpBlock(self.dim, self.q, self.radius)
@@ -101,7 +101,7 @@ class LpBall(AbstractDomain):
         squares = self.radius**2 * np.diag(form)
         values = (
             squares + 2 * self.radius * np.abs(slope) + center @ slope
-        )  # no term is negative: nothing cancels
+        )  # no term is negative, so no digits cancel
         top = int(values.argmax())
         x = np.zeros(self.dim)
         x[top] = -math.copysign(self.radius, slope[top])
@@ -109,7 +109,10 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """For 1 < q < 2: two bounds, and the best of ascents ``x ← support point at H(x − c)``."""
+        """Return the best point of several ascents and the better of two bounds, for 1 < q < 2.
+
+        An ascent repeats ``x ← support point at H(x − c)``.
+        """
         eye, origin = np.eye(self.dim), np.zeros((1, self.dim))
         ball = ConvexImage(eye, (LpBlock(self.dim, 2.0, self.radius),), origin).max_quadratic(
             form, center
@@ -155,7 +158,7 @@ class LpBall(AbstractDomain):
 
 
 def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
-    """An upper bound over an ℓ_q ball, 1 < q < 2, between ℓ_1's and ℓ_2's (Riesz & Thorin)."""
+    """Return an upper bound over an ℓ_q ball, 1 < q < 2, between ℓ_1 and ℓ_2 (Riesz–Thorin)."""
     # ‖W‖ from ℓ_1 to ℓ_2 is its longest column, from ℓ_2 to ℓ_2 its largest singular value
     longest = np.diag(form).max()
     steepest = max(np.linalg.eigvalsh(form)[-1], 0.0) * (1 + 1e-14 * len(form))
@@ -166,6 +169,9 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 
 
 def _fuzz(form: Array, center: Array, radius: float) -> float:
-    """Bounds the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius: large if H c cancels."""
+    """Return a bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius.
+
+    It is large if terms of H c cancel.
+    """
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(EPS * (2 * radius * sizes.sum() + np.abs(center) @ sizes))

@@ -56,10 +56,10 @@ class Polytope(AbstractPolytope):
 
     @classmethod
     def from_halfspaces(cls, A: ArrayLike, b: ArrayLike) -> Self:
-        """``{x : A x <= b}``, by its vertices.
+        """Return ``{x : A x <= b}``, by its vertices.
 
         The vertices are found in exact arithmetic (double description: Motzkin et al. 1953; Fukuda
-        & Prodon 1996), so none is missed, and each coordinate is then rounded once. The numbers are
+        & Prodon 1996), so none is missed, and each coordinate is then rounded once. Numbers are
         taken exactly as stored: an equality is two inequalities of exactly opposite numbers, and
         ``0.1 + 0.2 <= x <= 0.3`` is empty.
 
@@ -70,7 +70,7 @@ class Polytope(AbstractPolytope):
         Raises:
             InvalidDomainError: wrong shape, NaN, infinity; no x satisfies the inequalities, or the
                 set is unbounded.
-            DomainTooLargeError: more than several thousand vertices, at the end or on the way.
+            DomainTooLargeError: more than several thousand vertices, at the end or in between.
 
         >>> Polytope.from_halfspaces(
         ...     [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0]
@@ -91,7 +91,7 @@ class Polytope(AbstractPolytope):
 
     @classmethod
     def cuts(cls, graph: "networkx.Graph") -> Self:
-        """The cut polytope of a graph (Deza & Laurent 1997, "Geometry of Cuts and Metrics").
+        """Return the cut polytope of a graph (Deza & Laurent 1997, "Geometry of Cuts and Metrics").
 
         Its vertices are the indicators over ``graph.edges``, in their order, of the edges between S
         and its complement, for all sets S of nodes: 2^(nodes − components) of them.
@@ -129,7 +129,7 @@ class Polytope(AbstractPolytope):
             raise InvalidDomainError(
                 "cuts: expected no parallel edges; hint: networkx.Graph(graph) merges them"
             )
-        # one node of every component stays put: its side is a matter of names
+        # one node of every component keeps its side, since swapping both sides gives the same cut
         free = [node for part in networkx.connected_components(graph) for node in list(part)[1:]]
         place = {node: j for j, node in enumerate(sorted(free, key=list(graph).index))}
         entries = len(edges) << len(free)
@@ -164,12 +164,12 @@ class Polytope(AbstractPolytope):
         return None if opposite is None else (opposite[0][0] / 2 + opposite[1][0] / 2)
 
     def _opposite(self) -> tuple[Array, Array] | None:
-        """The vertices x and, in the same order, 2c − x, where this is exact for some c."""
+        """Return the vertices x and, in order, 2c − x, if this is exact for some c, or None."""
         points = np.unique(self._vertices + 0.0, axis=0)
         mirrored = points[::-1]  # reflection reverses the lexicographic order
         with np.errstate(over="ignore", invalid="ignore"):
             sums = points + mirrored
-            parts = sums - points  # what rounding took from the sums (Knuth 1969, TwoSum)
+            parts = sums - points  # rounding errors of the sums (Knuth 1969, TwoSum)
             lost = (points - (sums - parts)) + (mirrored - parts)
         exact = np.isfinite(sums).all() and not lost.any() and (sums == sums[0]).all()
         return (points, mirrored) if exact else None
@@ -183,7 +183,7 @@ class Polytope(AbstractPolytope):
             return Polytope(
                 np.unique((points[:, None] - points).reshape(-1, self.dim) + 0.0, axis=0)
             )
-        from ..algebra.differences import DifferenceBody  # K − K meets its class here
+        from ..algebra.differences import DifferenceBody  # it imports this class
 
         return DifferenceBody(self)
 
@@ -194,7 +194,7 @@ class Polytope(AbstractPolytope):
         return 0.0
 
     def _near(self, X: Array) -> Array:
-        """By weights of the vertices."""
+        """Return nearby members, as weighted means of the vertices."""
         middle = self._vertices.mean(axis=0)
         moved = self._vertices - middle
         size = float(np.abs(moved).max()) or 1.0

@@ -16,7 +16,7 @@ from ..oracles.rows import into_ball, shrunk
 
 _CLIMBS = 24  # starting points of the search for a witness
 _CLIMB_STEPS = 300
-_SMALL = 100  # entries up to which bounds are tightened at leisure
+_SMALL = 100  # entries up to which more time is spent on tighter bounds
 _STRETCHES = (1.0, 1.5, 2.3, 4.0)  # trials of a multiplier where a relaxation is loose
 # least eigenvalue of a majorant, relative to the largest: keeps its inverse within rounding
 _FLOOR = 1e-7
@@ -95,7 +95,7 @@ class SchattenBall(AbstractDomain):
         reach = max(self.radius, np.abs(center).max())
         if size == 0:
             return QuadraticMax(np.zeros(self.dim), 0.0, 0.0)
-        # both are of ordinary size from here on
+        # both are near one in size from here on
         H, c, radius = (form + form.T) / (2 * size), center / reach, self.radius / reach
         x, upper = self._bracket(H, c, radius)
         x = x * (self.radius / radius)
@@ -104,7 +104,7 @@ class SchattenBall(AbstractDomain):
         return QuadraticMax(x, value * size * reach**2, max(upper, value) * size * reach**2)
 
     def _bracket(self, H: Array, c: Array, radius: float) -> tuple[Array, float]:
-        """A point of a ball of that radius, and an upper bound on ``(x − c)'H(x − c)`` over it."""
+        """Return a point of the ball of this radius, and an upper bound on ``(x − c)'H(x − c)``."""
         rank = min(self.shape)
         excess = max(0.0, 0.5 - 1 / self.q)
         g, still = H @ c, float(c @ H @ c)
@@ -134,7 +134,7 @@ class SchattenBall(AbstractDomain):
         return x, upper + still
 
     def _climb(self, H: Array, c: Array, radius: float, starts: list[Array]) -> Array:
-        """The best local maximum of the monotone ascent ``x ← argmax <H(x − c), ·>``."""
+        """Return the best local maximum of the monotone ascent ``x ← argmax <H(x − c), ·>``."""
         partial = np.eye(*self.shape)
         fixed = [np.roll(partial, i, axis=1) for i in range(min(self.shape[1], 4))]
         fixed += [
@@ -150,7 +150,7 @@ class SchattenBall(AbstractDomain):
         ]
 
         def furthest(directions: Array) -> tuple[Array, Array]:
-            """Points of the ball, one a row, and their values."""
+            """Return points of the ball, one per row, and their values."""
             stack = directions.reshape(-1, *self.shape)
             x = radius * _unit_supports(stack, self.q).reshape(directions.shape)
             return x, np.einsum("ij,ij->i", (x - c) @ H, x - c)
@@ -172,10 +172,10 @@ class SchattenBall(AbstractDomain):
 
 
 def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
-    """A maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound.
+    """Return a maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound.
 
     For every τ > 0 and λ = λ_max + τ the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)`` (Moré
-    & Sorensen 1983); for A ⪰ 0 it is that over the ball as well.
+    & Sorensen 1983); for A ⪰ 0 this bounds the maximum over the ball as well.
     """
     values, axes = np.linalg.eigh(form)
     b, gaps = axes.T @ g, values[-1] - values
@@ -184,7 +184,7 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
     def length(tau: float) -> float:
         return float(np.linalg.norm(b / (gaps + tau)))
 
-    if length(floor) <= radius:  # the hard case: what is missing in length goes along the last axis
+    if length(floor) <= radius:  # the hard case: the last axis fills up the missing length
         tau = floor
         y = -b / (gaps + tau)
         y[-1] = math.copysign(math.sqrt(max(radius**2 - y[:-1] @ y[:-1], 0.0)), -b[-1])
@@ -197,7 +197,7 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """A sign change between the ends, to full precision."""
+    """Return a point of sign change between the ends, to full precision."""
     root = scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300)
     return float(root.root)
 
@@ -207,7 +207,7 @@ def _singular_values(X: Array) -> Array:
 
 
 def _norm(values: Array, p: float) -> float:
-    """ℓ_p norm of nonnegative numbers, safe from overflow."""
+    """Return the ℓ_p norm of nonnegative numbers, safe from overflow."""
     top = float(values.max(initial=0.0))
     if top == 0 or p == math.inf:
         return top
@@ -215,12 +215,12 @@ def _norm(values: Array, p: float) -> float:
 
 
 def _unit_support(theta: Array, q: float) -> Array:
-    """The matrix of the unit Schatten-q ball that maximises <theta, X>."""
+    """Return the matrix of the unit Schatten-q ball that maximises <theta, X>."""
     return _unit_supports(theta[None], q)[0]
 
 
 def _unit_supports(thetas: Array, q: float) -> Array:
-    """The same for every matrix of a stack, by Hölder's inequality."""
+    """Return the maximizer for every matrix theta of a stack, by Hölder's inequality."""
     sizes = np.abs(thetas).max(axis=(1, 2), keepdims=True)
     left, values, right = np.linalg.svd(
         thetas / np.where(sizes > 0, sizes, 1.0), full_matrices=False
@@ -237,20 +237,20 @@ def _unit_supports(thetas: Array, q: float) -> Array:
 
 
 def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """An upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starts for a witness.
+    """Return an upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points.
 
     With ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``, Y_1, Y_2 ⪰ 0,
     ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <= ‖Y_1‖_p + ‖Y_2‖_p`` by Hölder, p = q/(q−2), because
-    ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair is proven: what H exceeds it by costs its largest
-    eigenvalue times ``‖X‖_F² <= min(m, n)^{1/p}``. A good pair minimises a smoothed generalised
-    eigenvalue.
+    ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair gives a proven bound: if H
+    exceeds it, the largest eigenvalue of the excess is added, times
+    ``‖X‖_F² <= min(m, n)^{1/p}``. A good pair minimises a smoothed generalised eigenvalue.
     """
     m, n = shape
     p = q / (q - 2) if q < math.inf else 1.0
     blocks = H.reshape(m, n, m, n)
 
     def spectrum(Y: list[Array]) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors (columns, z'Dz = 1) of H against D = Y_1 ⊗ I + I ⊗ Y_2."""
+        """Return eigenvalues and eigenvectors (z'Dz = 1) of H against D = Y_1 ⊗ I + I ⊗ Y_2."""
         (d1, U1), (d2, U2) = (np.linalg.eigh(y) for y in Y)
         scale = 1 / np.sqrt((d1[:, None] + d2).ravel())
         turned = np.einsum("ia,jb,ijkl,kc,ld->abcd", U1, U2, blocks, U1, U2, optimize=True).reshape(
@@ -310,13 +310,13 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
 
 
 def _norm_slope(y: Array, norm: float, p: float) -> Array:
-    """Gradient of ``‖y‖_{S_p}`` at a positive definite y."""
+    """Return the gradient of ``‖y‖_{S_p}`` at a positive definite y."""
     values, axes = np.linalg.eigh(y)
     return np.asarray((axes * (np.maximum(values, 0) / norm) ** (p - 1)) @ axes.T, dtype=np.float64)
 
 
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """A bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starts for a witness.
+    """Return an upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starting points.
 
     On rank-one matrices H and its partial transpose H^Γ agree, so every mixture tH + (1−t)H^Γ
     bounds q = 1. Both bound complex matrices as well, and complex interpolation between S_1 and S_2

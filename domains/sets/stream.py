@@ -20,7 +20,7 @@ _MOST_LISTED = 4096  # ticks: 128 MB of points
 class StreamWorkload(AbstractFiniteDomain):
     """The columns of a lower-triangular A (n, n) that is known by the few bands of its inverse.
 
-    Row t of A is what is answered at tick t; column i is what the contribution of tick i adds to
+    Row t of A gives the answer at tick t; column i is what the contribution of tick i adds to
     all answers. A is not formed where n is large.
 
     Args:
@@ -64,7 +64,7 @@ class StreamWorkload(AbstractFiniteDomain):
 
     @property
     def ticks(self) -> int:
-        """N."""
+        """Number of ticks n."""
         return self.bands.shape[1]
 
     @property
@@ -80,15 +80,15 @@ class StreamWorkload(AbstractFiniteDomain):
         return False  # its columns are linearly independent
 
     def apply(self, x: ArrayLike) -> Array:
-        """A x for x of shape (n,) or (n, k): the answers to a stream of contributions."""
+        """Return A x for x of shape (n,) or (n, k): the answers to a stream of contributions."""
         return self._back(self._rows("apply", x), transposed=False)
 
     def transpose_apply(self, x: ArrayLike) -> Array:
-        """Aᵀ x for x of shape (n,) or (n, k)."""
+        """Return Aᵀ x for x of shape (n,) or (n, k)."""
         return self._back(self._rows("transpose_apply", x), transposed=True)
 
     def solve(self, y: ArrayLike) -> Array:
-        """A⁻¹ y for y of shape (n,) or (n, k): the contributions behind answers."""
+        """Return A⁻¹ y for y of shape (n,) or (n, k): the contributions behind answers."""
         rows = self._rows("solve", y)
         bands = self.bands if rows.ndim == 1 else self.bands[..., None]
         x = bands[0] * rows
@@ -97,7 +97,7 @@ class StreamWorkload(AbstractFiniteDomain):
         return x
 
     def toarray(self) -> Array:
-        """A, shape (n, n), a new array.
+        """Return A as a new array of shape (n, n).
 
         Raises:
             DomainTooLargeError: more than 4096 ticks.
@@ -123,8 +123,8 @@ class StreamWorkload(AbstractFiniteDomain):
         return dense
 
     def _back(self, rows: Array, *, transposed: bool) -> Array:
-        """A or Aᵀ times rows by substitution, without exchanging rows."""
-        below = np.zeros_like(self.bands)  # by columns of A⁻¹, as LAPACK wants it
+        """Return A or Aᵀ times ``rows``, by substitution without exchanging rows."""
+        below = np.zeros_like(self.bands)  # by columns of A⁻¹, the layout LAPACK expects
         for m, band in enumerate(self.bands):
             below[m, : self.ticks - m] = band[m:]
         (banded_solve,) = scipy.linalg.get_lapack_funcs(("tbtrs",), dtype=np.float64)
@@ -145,7 +145,7 @@ class StreamWorkload(AbstractFiniteDomain):
         return self.to_finite_set()._max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        # the column that begins where x does: all others begin elsewhere
+        # each column begins at its own tick, so only one begins where x does
         return bool(x.any()) and np.array_equal(x, self._column(int(np.argmax(x != 0))))
 
     def _rows(self, method: str, x: ArrayLike) -> Array:

@@ -24,7 +24,7 @@ _MOST_SYMMETRIZED = 1500
 _MOST_RELAXED = 80  # … and up to which a sum-of-squares bound is sought
 _CIRCLE_CELLS = 4096  # arcs looked at together by the branch and bound on the circle
 
-# a polynomial on the sphere: value and gradient at a unit vector
+# maps a unit vector to the value and gradient of a polynomial there
 Polynomial = Callable[[Array], tuple[float, Array]]
 
 
@@ -79,7 +79,7 @@ class TensorPower(AbstractDomain):
         return self.order % 2 == 1
 
     def embed(self, vectors: ArrayLike) -> Array:
-        """The tensor powers of vectors, one a row.
+        """Return the tensor powers of vectors, one per row.
 
         Args:
             vectors: shape (n, base), finite, each of norm <= 1 up to rounding.
@@ -89,8 +89,8 @@ class TensorPower(AbstractDomain):
 
         Raises:
             DimensionError: wrong shape.
-            InvalidDomainError: no real numbers, a vector outside the unit ball, NaN or infinity;
-                shows no value.
+            InvalidDomainError: not real numbers, a vector outside the unit ball, NaN or infinity;
+                the message shows no value.
 
         >>> TensorPower(2, 2).embed([[0.6, 0.8]]).round(2)
         array([[0.36, 0.48, 0.48, 0.64]])
@@ -117,7 +117,7 @@ class TensorPower(AbstractDomain):
         return _powers(u[None], self.order)[0] if value > 0 else np.zeros(self.dim)
 
     def _best_vector(self, tensor: Array) -> Array:
-        """A unit vector at which a symmetric tensor's form is largest, as far as can be told."""
+        """Return the best unit vector found for the form of a symmetric tensor."""
         d, k = self.base, self.order
         if k == 1:
             return tensor / np.linalg.norm(tensor)
@@ -173,7 +173,7 @@ class TensorPower(AbstractDomain):
         )
 
     def _near(self, X: Array) -> Array:
-        """As ``contains`` does: along the leading direction of the first unfolding."""
+        """Return members along the leading direction of the first unfolding."""
         unfolded = X.reshape(len(X), self.base, -1)
         u = np.linalg.eigh(unfolded @ unfolded.transpose(0, 2, 1))[1][:, :, -1]
         powers = u
@@ -183,7 +183,7 @@ class TensorPower(AbstractDomain):
         return amounts[:, None] * powers
 
     def _before(self, A: Array, X: Array) -> Array:
-        """The symmetric tensors, where A tells them apart."""
+        """Return symmetric tensors that A maps to the rows of X, if A is injective on them."""
         basis = symmetric_coordinates(self.base, self.order).basis()
         return (basis @ np.linalg.pinv(A @ basis) @ X.T).T
 
@@ -220,20 +220,20 @@ class SymmetricCoordinates:
     indices: NDArray[np.intp]
 
     def basis(self) -> "scipy.sparse.csr_array":
-        """E, shape (d^k, N), with orthonormal columns."""
+        """Return E, shape (d^k, N), with orthonormal columns."""
         entries = np.arange(len(self.kind))
         return scipy.sparse.csr_array((1 / np.sqrt(self.counts[self.kind]), (entries, self.kind)))
 
     def tensor(self, coordinates: Array) -> Array:
-        """The symmetric tensor, flattened."""
+        """Return the symmetric tensor with these coordinates, flattened."""
         return (coordinates / np.sqrt(self.counts))[self.kind]
 
     def powers(self, u: Array) -> Array:
-        """Coordinates of u ⊗ … ⊗ u."""
+        """Return the coordinates of u ⊗ … ⊗ u."""
         return np.sqrt(self.counts) * u[self.indices].prod(axis=1)
 
     def exponents(self) -> NDArray[np.intp]:
-        """How often each index occurs in each multiset, shape (N, d)."""
+        """Return how often each index occurs in each multiset, shape (N, d)."""
         table = np.zeros((len(self.counts), self.base), dtype=np.intp)
         for column in self.indices.T:
             table[np.arange(len(table)), column] += 1
@@ -242,7 +242,7 @@ class SymmetricCoordinates:
 
 @functools.lru_cache(maxsize=8)
 def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
-    """Coordinates of Sym^order(R^base), their multisets in lexicographic order."""
+    """Return coordinates of Sym^order(R^base), their multisets in lexicographic order."""
     places = [base**i for i in range(order - 1, -1, -1)]
     digits = np.stack([np.arange(base**order) // place % base for place in places], axis=1)
     digits.sort(axis=1)
@@ -257,7 +257,7 @@ def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
 
 
 def _powers(x: Array, k: int) -> Array:
-    """Rows x ⊗ … ⊗ x, flattened."""
+    """Return the rows x ⊗ … ⊗ x, flattened."""
     result = x
     for _ in range(k - 1):
         result = (result[:, :, None] * x[:, None, :]).reshape(len(x), -1)
@@ -265,7 +265,7 @@ def _powers(x: Array, k: int) -> Array:
 
 
 def _symmetrized(theta: Array, d: int, k: int) -> Array:
-    """The mean over all orders of the indices."""
+    """Return the mean of a tensor over all orders of its indices."""
     if k == 1:
         return theta
     if k == 2:
@@ -275,14 +275,14 @@ def _symmetrized(theta: Array, d: int, k: int) -> Array:
 
 
 def _contract(tensor: Array, u: Array, k: int) -> tuple[float, Array]:
-    """Value and gradient of ``<T, u ⊗ … ⊗ u>``, T symmetric."""
+    """Return the value and gradient of ``<T, u ⊗ … ⊗ u>``, T symmetric."""
     for _ in range(k - 1):
         tensor = tensor.reshape(-1, len(u)) @ u
     return float(tensor @ u), k * tensor
 
 
 def _starts(d: int) -> list[Array]:
-    """Unit vectors spread over the sphere: axes, diagonals of coordinate planes, and a lattice."""
+    """Return unit vectors spread over the sphere: axes, diagonals of planes, and a lattice."""
     axes = np.eye(d)
     pairs = [
         (axes[i] + s * axes[j]) / math.sqrt(2)
@@ -303,7 +303,7 @@ def _starts(d: int) -> list[Array]:
 
 
 def _leading(tensor: Array, d: int) -> list[Array]:
-    """Both signs of the unfolding's leading singular vectors (higher-order SVD)."""
+    """Return both signs of the unfolding's leading singular vectors (higher-order SVD)."""
     unfolded = tensor.reshape(d, -1)
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
     return [*axes.T, *-axes.T]
@@ -312,7 +312,7 @@ def _leading(tensor: Array, d: int) -> list[Array]:
 def _climb(
     polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000
 ) -> Array:
-    """The best local maximum on the sphere found from the most promising starts.
+    """Return the best local maximum on the sphere found from the most promising starts.
 
     The symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, its shift α raised until f does
     not fall (Kolda & Mayo 2011).
@@ -344,7 +344,7 @@ def _climb(
 
 
 def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
-    """Where ``c·Π_i u_i^{a_i}``, of degree k, is largest: ``u_i² = a_i/k``; else None."""
+    """Return where ``c·Π_i u_i^{a_i}``, of degree k, is largest (``u_i² = a_i/k``); else None."""
     coordinates = symmetric_coordinates(d, k)
     places = np.flatnonzero(tensor)
     kinds = coordinates.kind[places]
@@ -359,7 +359,7 @@ def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
 
 
 def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array, float]:
-    """The global maximum over the sphere of R^1 or R^2: a unit vector, and a proven upper bound.
+    """Return the global maximizer on the sphere of R^1 or R^2, and a proven upper bound.
 
     On the circle a polynomial is a trigonometric one. Its coefficients bound its second derivative,
     and arcs that a Taylor bound cannot exclude are halved until the bound closes.
@@ -398,7 +398,7 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
             break
         width /= 2
         middles = np.concatenate([middles - width / 2, middles + width / 2])
-    for _ in range(3):  # the last digits of the angle
+    for _ in range(3):  # Newton steps for the last digits of the angle
         slope = float(taylor(np.array([angle]))[1][0])
         curve = float((np.exp(1j * n * angle) @ (-(n**2) * waves)).real)
         moved = angle - slope / curve if curve < 0 else angle
@@ -410,17 +410,17 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
 
 
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:
-    """An upper bound on ``X'GX − 2 g'X`` over the powers X = u ⊗ … ⊗ u of unit vectors.
+    """Return an upper bound on ``X'GX − 2 g'X`` over the powers X = u ⊗ … ⊗ u of unit vectors.
 
-    They are unit vectors of the symmetric space, so a trust-region problem bounds it; and G may be
+    Powers are unit vectors of the symmetric space, so a trust-region problem bounds it; G may be
     replaced by G + Z for every Z with X'ZX = 0 on all powers, which are the Z = A − S(A), S the
-    full symmetrisation of 2k indices. Any Z is proven. The best one gives the sum-of-squares bound,
-    of which a few quasi-Newton steps find most.
+    full symmetrisation of 2k indices. Any Z gives a proven bound. The best one gives the
+    sum-of-squares bound, and a few quasi-Newton steps come close to it.
     """
     best = sphere_maximum(G, g, 1.0)[1]
     if coordinates.order % 2 == 0 and g.any():
-        # <L, X> = ‖u‖^k = 1 makes the linear term quadratic: it could not tell X from −X, which is
-        # no power
+        # <L, X> = ‖u‖^k = 1 makes the linear term quadratic; otherwise −X, which is no power,
+        # would count as well
         L = _norm_power(coordinates)
         G, g = G - np.outer(g, L) - np.outer(L, g), np.zeros(len(g))
     if len(G) > _MOST_SYMMETRIZED:
@@ -469,7 +469,7 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
 
 
 def _norm_power(coordinates: SymmetricCoordinates) -> Array:
-    """L with ``<L, u ⊗ … ⊗ u> = ‖u‖^k``, k even."""
+    """Return L with ``<L, u ⊗ … ⊗ u> = ‖u‖^k``, k even."""
     halves = coordinates.exponents() // 2
     even = (coordinates.exponents() % 2 == 0).all(axis=1)
     ways = [
@@ -480,7 +480,7 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """The multiset of 2k indices of each pair of multisets of k, and √(product of counts)."""
+    """Return the multiset of 2k indices of each pair of multisets, and √(product of counts)."""
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
     for column in exponents.T:  # renumbered index by index, so that nothing overflows

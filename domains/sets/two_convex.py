@@ -1,4 +1,4 @@
-"""Sign-invariant bodies by what their squares may be: boxes, ellipsoids, group norms, mixtures."""
+"""Sign-invariant bodies, given by a polyhedral set of squares: boxes, ellipsoids, group norms."""
 
 from dataclasses import dataclass
 from typing import final
@@ -20,8 +20,8 @@ from ..oracles.rows import into_box
 class TwoConvex(AbstractDomain):
     r"""``{x : (x_1², …, x_d²) <= some point of the hull of the rows, coordinatewise}``.
 
-    Every sign-invariant 2-convex body with a polyhedral set of squares: one row is a box of half
-    widths √row, the rows of a diagonal matrix an ellipsoid with those squared half axes, the rows
+    This is every sign-invariant 2-convex body with a polyhedral set of squares. One row gives a box
+    of half widths √row, a diagonal matrix an ellipsoid with those squared half axes, the rows
     (1, 1, 0, 0), (0, 0, 1, 1) the unit ball of ``√(max(x_1², x_2²) + max(x_3², x_4²))``.
 
     ``max_quadratic`` is exact for diagonal H about the origin; otherwise its ends differ by at most
@@ -89,7 +89,7 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """By the linear programme max s over weights with Σ_k w_k squares_k >= s x²."""
+        """Solve the linear programme max s over weights with Σ_k w_k squares_k >= s x²."""
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False
@@ -125,12 +125,12 @@ class TwoConvex(AbstractDomain):
 
 
 def _below_squares(squares: Array, X: Array) -> Array:
-    """Each row as far out as a mixture of the squares allows."""
+    """Return each row clipped to what the best mixture of the squares allows."""
     k, d = squares.shape
     widths = np.sqrt(squares.max(axis=0))
     used = widths > 0
     rows = squares[:, used] / widths[used] ** 2
-    # mixtures no less than the squares wanted; the weights sum to one
+    # the mixture is at least the squares wanted, and its weights sum to one
     system = np.block([[rows.T, -np.eye(used.sum())], [np.ones((1, k)), np.zeros((1, used.sum()))]])
 
     def reach(x: Array) -> Array:

@@ -29,7 +29,7 @@ class Zonotope(AbstractCentered):
     much less.
 
     Args:
-        generators: shape (m, d), d >= 1, finite; zero and repeated rows are welcome, and m = 0 is
+        generators: shape (m, d), d >= 1, finite; zero and repeated rows are allowed, and m = 0 is
             the center alone.
         center: shape (d,), or one number for all coordinates.
 
@@ -94,7 +94,7 @@ class Zonotope(AbstractCentered):
         return max(self.dim, len(self.generators))
 
     def _contains(self, x: Array) -> bool:
-        """By the linear programme max s over |c_j| <= 1 with Σ c_j g_j = s(x − center)."""
+        """Solve the linear programme max s over |c_j| <= 1 with Σ c_j g_j = s(x − center)."""
         widths = np.abs(self.generators).sum(axis=0)
         moved, slack = x - self.center, rounding(x, self.center) + SLACK * widths
         if (np.abs(moved) > widths + slack).any():
@@ -102,8 +102,8 @@ class Zonotope(AbstractCentered):
         used = widths > 0
         if not used.any():
             return True
-        # principal axes of the generators, each coordinate in units of its width; flat directions
-        # are only slack
+        # principal axes of the generators, coordinates in units of their widths; in flat directions
+        # only the slack is left
         left, sigma, right = np.linalg.svd(
             self.generators[:, used].T / widths[used, None], full_matrices=False
         )
@@ -130,9 +130,9 @@ class Zonotope(AbstractCentered):
 
 
 def _box_coordinates(generators: Array, X: Array) -> Array:
-    """Coefficients in [−1, 1] of the generators."""
+    """Return coefficients in [−1, 1] with which the generators make X."""
     m, size = len(generators), float(np.abs(generators).max(initial=0.0))
-    # c = t − u with t + u = 1 and t, u >= 0, each half a unit
+    # c = t − u with t + u = 1 and t, u >= 0
     system = np.block([[generators.T, -generators.T], [size * np.eye(m), size * np.eye(m)]])
 
     def into(c: Array) -> Array:

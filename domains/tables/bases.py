@@ -1,4 +1,4 @@
-"""What is asked of one attribute: a matrix of queries over its categories."""
+"""Queries about one attribute: matrices over its categories."""
 
 import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,16 +23,16 @@ class AbstractBase(Storable, abc.ABC):
 
     Bases of the same class and arguments are equal, and attributes with equal bases are solved
     once. A base of your own, a frozen dataclass, supplies ``size``, ``queries`` and ``toarray``;
-    most need no class: see :class:`Base`. With ``stored_as = "around"`` schema files may say
+    most bases need no class: see :class:`Base`. With ``stored_as = "around"`` schema files may say
     ``base = "around"``, or ``{kind = "around", reach = 2}`` where its constructor takes more than
-    ``size``, and saved releases and noise hold it by that name; without, releases hold its matrix,
-    and its noise is not saved.
+    ``size``, and saved releases and noise hold it by that name; without it, releases hold its
+    matrix, and its noise is not saved.
 
     Attributes:
         size: number of categories n.
         is_ordered: whether queries take categories in their order, so that a catch-all for all
-            other values has no place among them. A class that does not say is refused where there
-            is one.
+            other values has no place among them. A class that does not set it is refused where
+            there is a catch-all.
     """
 
     size: int
@@ -45,7 +45,7 @@ class AbstractBase(Storable, abc.ABC):
 
     @abc.abstractmethod
     def toarray(self) -> Array:
-        """W, shape (q, n).
+        """Return W, shape (q, n).
 
         Raises:
             DomainTooLargeError: more than a gigabyte of numbers.
@@ -57,7 +57,7 @@ class AbstractBase(Storable, abc.ABC):
         return False
 
     def options(self) -> dict[str, Any]:
-        """What schema files say of it beside its name: text, numbers and lists.
+        """Return its options in schema files, beside its name: text, numbers and lists.
 
         >>> Bins(9, [2, (3, 6)]).options()
         {'widths': [2, [3, 6]]}
@@ -66,7 +66,7 @@ class AbstractBase(Storable, abc.ABC):
         return {name: value for name, value in own.items() if value is not None}
 
     def summary(self) -> str:
-        """A few words on what is asked.
+        """Return a short description of the queries.
 
         >>> Windows(24, 3).summary()
         'windows of 3'
@@ -80,16 +80,16 @@ class AbstractBase(Storable, abc.ABC):
     def _of_cells(
         cls, size: int, numbers: Callable[[], Sequence[float]], options: Mapping[str, Any]
     ) -> Self:
-        """The base that a schema file means for so many cells; ``numbers`` is what they stand for.
+        """Return the base that a schema file describes, for cells that stand for ``numbers``.
 
         Raises:
-            TypeError: other options than its own.
+            TypeError: an option that the base does not have.
         """
         own = {name: _tuples(value) for name, value in options.items()}
-        return cls(**{"size": size}, **own)  # twice a size is a TypeError
+        return cls(**{"size": size}, **own)  # a TypeError if ``own`` holds a size too
 
     def gram(self) -> Array:
-        """``W' W``, shape (n, n).
+        """Return ``W' W``, shape (n, n).
 
         Raises:
             DomainTooLargeError: more than a gigabyte of numbers.
@@ -105,10 +105,10 @@ class AbstractBase(Storable, abc.ABC):
 
     @final
     def answer(self, values: ArrayLike, axis: int = 0) -> NDArray[Any]:
-        """W along one axis of an array: n entries become q.
+        """Return the queries' answers along one axis of an array: n entries become q.
 
-        Integers stay integers, and exact, where W holds zeros and ones. The identity answers with
-        ``values`` itself.
+        Integers stay exact integers if W holds zeros and ones. The identity returns ``values``
+        itself.
 
         Raises:
             DimensionError: other than n entries along the axis.
@@ -125,7 +125,7 @@ class AbstractBase(Storable, abc.ABC):
 
     @final
     def labels(self, cells: Sequence[object]) -> tuple[str, ...]:
-        """What each query is called, given what the categories are called.
+        """Return the names of the queries, given the names of the categories.
 
         >>> Ranges(2).labels(["young", "old"])
         ('young', 'young to old', 'old')
@@ -143,22 +143,22 @@ class AbstractBase(Storable, abc.ABC):
         return tuple(f"query {k}" for k in range(1, self.queries + 1))
 
     def _columns(self, codes: NDArray[np.int64]) -> Array:
-        """Every record's column of W, as a row: shape (len(codes), q)."""
+        """Return every record's column of W as a row, shape (len(codes), q)."""
         return self.toarray()[:, codes].T
 
 
 class AbstractRuns(AbstractBase):
-    """Zeros and ones: every query counts a run of consecutive categories."""
+    """A base of zeros and ones: every query counts a run of consecutive categories."""
 
     is_ordered = True
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last category of every run; a last one of n or more goes on from the first."""
+        """Return first and last category of every run; a last one >= n continues from the first."""
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last category of every run."""
+        """Return the first and last category of every run."""
         first, last = self._checked_runs()
         return first, last % self.size
 
@@ -194,7 +194,7 @@ class AbstractRuns(AbstractBase):
 @final
 @dataclass(frozen=True)
 class Identity(AbstractBase):
-    """Every category by itself: counts.
+    """The count of every category by itself.
 
     >>> Identity(2).toarray()
     array([[1., 0.],
@@ -239,7 +239,7 @@ class Identity(AbstractBase):
 @final
 @dataclass(frozen=True)
 class Total(AbstractRuns):
-    """All categories together.
+    """The count of all categories together.
 
     >>> Total(3).toarray()
     array([[1., 1., 1.]])
@@ -276,7 +276,7 @@ class Total(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Prefix(AbstractRuns):
-    """How many lie at or before every category, in their order: an unnormalised CDF.
+    """For every category, the count at or before it in their order: an unnormalised CDF.
 
     >>> Prefix(3).toarray()
     array([[1., 0., 0.],
@@ -313,7 +313,7 @@ class Prefix(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Ranges(AbstractRuns):
-    """Every run of consecutive categories; runs of the same beginning stand together.
+    """The count of every run of consecutive categories, ordered by the first category.
 
     >>> Ranges(2).toarray()
     array([[1., 0.],
@@ -349,12 +349,12 @@ class Ranges(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Bins(AbstractRuns):
-    """Consecutive bins, in one or several levels.
+    """The counts of consecutive bins, in one or several levels.
 
     Args:
         size: number of categories.
-        widths: of every level, the width of its bins (the last may be narrower), or where it is
-            cut: the first category of every bin but the first.
+        widths: for every level, the width of its bins (the last may be narrower), or its cuts: the
+            first category of every bin but the first.
 
     >>> Bins(3, [1, 2]).toarray()
     array([[1., 0., 0.],
@@ -426,7 +426,7 @@ class Bins(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Windows(AbstractRuns):
-    """Every run of ``width`` categories around a circle: hours of a day, months of a year.
+    """The count of every run of ``width`` categories on a circle, as hours of a day or months.
 
     >>> Windows(3, 2).toarray()
     array([[1., 1., 0.],
@@ -471,8 +471,8 @@ class Windows(AbstractRuns):
 class Moments(AbstractBase):
     """Sums of powers of a number that every category stands for, such as the middle of its bin.
 
-    The error of a sum is measured in its own unit, so a workload cares for the highest power most;
-    tables of their own, with weights, balance them.
+    The error of a sum is measured in its own unit, so the highest power dominates a workload's
+    error; separate tables with weights balance the powers.
 
     >>> Moments([1, 2, 4], degrees=[0, 1]).toarray()
     array([[1., 1., 1.],
@@ -523,7 +523,7 @@ class Moments(AbstractBase):
         return cls(**{"values": numbers() if "values" not in options else (), **options})
 
     def toarray(self) -> Array:
-        # python's powers are exact where doubles can be; numpy's need not be
+        # powers in Python are exact wherever doubles can be; those of numpy need not be
         return np.array([[value**degree for value in self.values] for degree in self.degrees])
 
     def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
@@ -533,9 +533,9 @@ class Moments(AbstractBase):
 @final
 @dataclass(frozen=True)
 class Leading(AbstractBase):
-    """What a base asks about the first categories; those behind them are in no query.
+    """The queries of a base about the first categories; later categories are in no query.
 
-    For a catch-all behind numbers: it has no place in their order.
+    It serves a catch-all after numbers, which has no place in their order.
 
     Args:
         base: the queries about the first categories.
@@ -593,7 +593,7 @@ class Leading(AbstractBase):
 @final
 @dataclass(frozen=True, repr=False)
 class Groups(AbstractBase):
-    """Counts of sets of categories, in any order: the regions of counties.
+    """The counts of sets of categories in any order, such as regions made of counties.
 
     Args:
         size: number of categories.
@@ -665,7 +665,7 @@ class Groups(AbstractBase):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Base(AbstractBase):
-    """Any matrix of queries.
+    """A query matrix of the user's own.
 
     Args:
         matrix: shape (queries, categories), finite; copied to read-only float64. A scipy.sparse
@@ -704,16 +704,16 @@ class Base(AbstractBase):
 
 
 def _plain(value: Any) -> Any:
-    """Lists instead of tuples and arrays, and numbers of Python."""
+    """Return a value with lists instead of tuples and arrays, and numbers of Python."""
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return int(value)  # as TOML writes it: a plan made of the file is the same plan
+        return int(value)  # as TOML writes it, so that a plan made from the file is the same plan
     return list(map(_plain, value)) if isinstance(value, tuple | list) else value
 
 
 def _tuples(value: Any) -> Any:
-    """Tuples instead of lists: a frozen dataclass then has a hash."""
+    """Return a value with tuples instead of lists, which give a frozen dataclass a hash."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
@@ -750,7 +750,7 @@ def _numbers(expected: str, values: ArrayLike, ndim: int) -> Array:
 
 
 def _check_magnitude(name: str, W: Array) -> None:
-    """Refuse what squares to infinity or to nothing."""
+    """Refuse a matrix whose largest entry would overflow or underflow when squared."""
     if not 1e-100 <= np.abs(W).max() <= 1e100:
         raise InvalidDomainError(
             f"{name}: expected a largest entry between 1e-100 and 1e100; hint: another unit"

@@ -16,9 +16,9 @@ from ..records import codes_between
 from .bases import Identity
 from .tables import AbstractTables, Term, checked_weights
 
-_ORACLE_CELLS = 2**24  # records an oracle call enumerates at most: 128 MB of scores
+_ORACLE_CELLS = 2**24  # most records that an oracle call enumerates: 128 MB of scores
 _CHUNK_ENTRIES = 2**22
-_SUBSETS = 2**22  # marginals listed at most
+_SUBSETS = 2**22  # most marginals that are listed
 
 
 @final
@@ -91,7 +91,7 @@ class Marginals(AbstractTables):
 
     @classmethod
     def all_kway(cls, sizes: Sequence[int], k: int, cumulative: bool = False) -> Self:
-        """All k-way marginals; with ``cumulative``, those of fewer attributes too, and the total.
+        """Return all k-way marginals; ``cumulative`` adds those of fewer attributes and the total.
 
         >>> Marginals.all_kway((3, 2, 4), 2).subsets
         ((0, 1), (0, 2), (1, 2))
@@ -113,10 +113,10 @@ class Marginals(AbstractTables):
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The subsets with their attributes' bases, as of :class:`Products`: all identities."""
+        """The subsets with their attributes' bases, all identities, as in :class:`Products`."""
         bases = tuple(
             map(Identity, self.sizes)
-        )  # one of each: there may be a hundred thousand subsets
+        )  # each base is built once, as there may be a hundred thousand subsets
         return tuple(tuple((i, bases[i]) for i in subset) for subset in self.subsets)
 
     @property
@@ -132,7 +132,7 @@ class Marginals(AbstractTables):
         return sum(map(self.cells, self.subsets))
 
     def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For every record and subset, the coordinate that is nonzero, shape (n, subsets)."""
+        """Return the nonzero coordinate for every record and subset, shape (n, subsets)."""
         columns = np.empty((len(records), len(self.subsets)), dtype=np.int64)
         for j, (subset, (_, _, block)) in enumerate(zip(self.subsets, self.blocks(), strict=True)):
             cell = np.zeros(len(records), dtype=np.int64)

@@ -14,7 +14,7 @@ from .bases import AbstractBase, Total
 from .marginals import Marginals
 from .tables import AbstractTables, Term, checked_weights
 
-_ORACLE_ENTRIES = 2**30  # numbers an oracle call goes through at most: seconds, in chunks
+_ORACLE_ENTRIES = 2**30  # most numbers that an oracle call computes: seconds, in chunks
 _CHUNK_ENTRIES = 2**22
 
 
@@ -88,7 +88,7 @@ class Products(AbstractTables):
     def _term(
         own: tuple[AbstractBase, ...], subset: Iterable[int] | Mapping[int, AbstractBase]
     ) -> Term:
-        """The attributes of a subset with their bases; totals are what is not asked about."""
+        """Return the attributes of a subset with their bases, leaving out totals."""
         if not isinstance(subset, Iterable):
             raise InvalidDomainError(
                 f"Products: expected subsets like [(0, 1), {{2: Prefix(5)}}], got "
@@ -111,7 +111,7 @@ class Products(AbstractTables):
         return tuple((i, chosen[i]) for i in sorted(chosen) if not isinstance(chosen[i], Total))
 
     def _stored(self) -> dict[str, Any]:
-        # bases other than the attributes' own are spelled out
+        # bases other than the attributes' own are stored explicitly
         terms = tuple(
             tuple(i if base == self.bases[i] else (i, base) for i, base in term)
             for term in self.terms
@@ -129,7 +129,7 @@ class Products(AbstractTables):
         return Marginals(self.sizes, self.subsets)
 
     def _chunks(self, name: str) -> Iterator[Array]:
-        """Every record's point, some at a time."""
+        """Yield the points of all records, in chunks."""
         self._check_entries(name, _ORACLE_ENTRIES, "drop attributes that are not asked about")
         step = max(1, _CHUNK_ENTRIES // self.dim)
         for start in range(0, self.cardinality, step):

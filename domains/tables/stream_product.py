@@ -1,4 +1,4 @@
-"""Kronecker products of workloads over time and other finite sets, never formed."""
+"""Kronecker products of workloads over time and other finite sets, never written out."""
 
 import math
 from collections.abc import Iterable
@@ -24,10 +24,10 @@ _MOST_LISTED_QUERIES = 2**18  # numbers, of queries about several attributes: se
 class StreamProduct(AbstractFiniteDomain):
     """``{x_1 ⊗ … ⊗ x_m : x_k in K_k}`` for two or more finite sets.
 
-    One of them at least is a workload over time.
+    At least one of them is a workload over time.
 
-    A contribution at a tick is a record of the other sets; answered at each tick is the workload
-    over time of each of their answers. Made by ``kron``.
+    A contribution at a tick is a record of the other sets; each tick answers the workload over time
+    of each of their answers. ``kron`` makes such products.
 
     Args:
         parts: K_1, …, K_m, each a ``StreamWorkload``, a ``FiniteSet``, ``Marginals`` or
@@ -104,14 +104,14 @@ class StreamProduct(AbstractFiniteDomain):
 
 
 def is_part(domain: AbstractDomain) -> bool:
-    """Whether a product of streams can be made with it."""
+    """Return whether a domain can be a part of a product of streams."""
     return isinstance(domain, StreamWorkload | FiniteSet | Marginals | Products)
 
 
 def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
-    """Their Kronecker product, where one is a workload over time and all are finite sets.
+    """Return the Kronecker product of finite sets, one of them a workload over time, or None.
 
-    Few queries about several attributes are listed: their optimum is closer then.
+    Few queries about several attributes are listed as points, since their optimum is then closer.
     """
     parts: list[AbstractFiniteDomain] = []
     for domain in domains:
@@ -129,7 +129,7 @@ def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
 
 
 def _scores(part: AbstractFiniteDomain, x: Array) -> Array:
-    """Products of every member with the columns of x."""
+    """Return the inner products of every member with the columns of x."""
     if isinstance(part, StreamWorkload):
         return part.transpose_apply(x)
     return part.to_finite_set().points @ x

@@ -1,4 +1,4 @@
-"""What marginals and products have in common: one record's contribution to queries about tables."""
+"""The base of marginals and products: one record's contribution to queries about tables."""
 
 import abc
 import math
@@ -28,7 +28,7 @@ class AbstractTables(AbstractFiniteDomain):
 
     Attributes:
         sizes: number of categories of every attribute.
-        terms: sorted pairs of an attribute and what is asked of it.
+        terms: for every table, sorted pairs of an attribute and its base of queries.
         subsets: attributes of every term.
         weights: error priority of every term.
     """
@@ -41,11 +41,11 @@ class AbstractTables(AbstractFiniteDomain):
     @property
     @abc.abstractmethod
     def tables(self) -> "Marginals":
-        """The tables of cells that answer it, each once, in the order of the terms."""
+        """The tables of cells that answer the queries, each once, in the order of the terms."""
 
     @property
     def is_cells(self) -> bool:
-        """Whether it asks for cells alone: queries about one table then all look alike."""
+        """Whether all queries are cells: those about one table are then interchangeable."""
         return all(base.is_identity for term in self.terms for _, base in term)
 
     @property
@@ -57,7 +57,7 @@ class AbstractTables(AbstractFiniteDomain):
         return math.prod(self.sizes)
 
     def queries(self, term: Term) -> int:
-        """Number of coordinates of one term.
+        """Return the number of coordinates of one term.
 
         >>> K = Products([Ranges(4), Identity(2)], [(0, 1)])
         >>> K.queries(K.terms[0])
@@ -66,7 +66,7 @@ class AbstractTables(AbstractFiniteDomain):
         return math.prod([base.queries for _, base in term])
 
     def cells(self, subset: Iterable[int]) -> int:
-        """Number of cells of the table of some attributes.
+        """Return the number of cells of the table of some attributes.
 
         >>> Marginals((3, 2, 4), [()]).cells((0, 2))
         12
@@ -74,7 +74,7 @@ class AbstractTables(AbstractFiniteDomain):
         return math.prod(self.sizes[i] for i in subset)
 
     def embed(self, codes: ArrayLike) -> Array:
-        """Rows of K for integer records.
+        """Return rows of K for integer records.
 
         Args:
             codes: shape (n, attributes), ``0 <= codes[:, i] < sizes[i]``.
@@ -97,7 +97,7 @@ class AbstractTables(AbstractFiniteDomain):
         return self._embed(records)
 
     def to_finite_set(self) -> FiniteSet:
-        """Every record's point, in C order of the full table.
+        """Return the point of every record, in C order of the full table.
 
         Raises:
             DomainTooLargeError: more than a gigabyte of numbers.
@@ -110,7 +110,7 @@ class AbstractTables(AbstractFiniteDomain):
         return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
 
     def _check_entries(self, function: str, most: int, hint: str) -> None:
-        """Refuse to go through more numbers than ``most``."""
+        """Refuse to compute more numbers than ``most``."""
         if self.cardinality * self.dim > most:
             records, dim = (
                 f"{x:.3g}" if x < 1e300 else "over 1e300" for x in (self.cardinality, self.dim)
@@ -121,7 +121,7 @@ class AbstractTables(AbstractFiniteDomain):
             )
 
     def blocks(self) -> Iterator[tuple[Term, float, slice]]:
-        """Every term with its weight and its coordinates."""
+        """Yield every term with its weight and its coordinates."""
         start = 0
         for term, weight in zip(self.terms, self.weights, strict=True):
             stop = start + self.queries(term)
@@ -137,7 +137,7 @@ class AbstractTables(AbstractFiniteDomain):
 
 
 def checked_weights(who: str, weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
-    """One positive number for every subset, ones if there are none, or an InvalidDomainError."""
+    """Return a positive weight for every subset, ones if none are given; refuse other weights."""
     try:
         scale: tuple[Any, ...] = (
             tuple(float(w) for w in weights) if weights is not None else (1.0,) * count

@@ -1,6 +1,4 @@
-"""Bases of one attribute. Reference: the queries of ``cases.QUERIES``, asked of every category in
-plain loops.
-"""
+"""Bases of one attribute, against the queries of ``cases.QUERIES`` in plain loops."""
 
 import pickle
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ COUNTS = (Identity, Total, Prefix, Ranges, Bins, Windows, Groups)
 
 @dataclass(frozen=True)
 class Users(AbstractBase):
-    """A base of a user's own: what it must supply, and no more."""
+    """A user's own base, with only what a base must supply."""
 
     size: int
 

@@ -48,7 +48,7 @@ def directions(dim, count=12):
 
 
 def reach(K):
-    """Half widths of the bounding box."""
+    """Return the half widths of the bounding box."""
     center = K._center()
     return np.array([K.support(axis) - axis @ center for axis in np.eye(K.dim)])
 
@@ -88,7 +88,7 @@ SHIFTS = [0.0, 1.0, 1e-7]
 @pytest.mark.parametrize("shift", SHIFTS)
 @pytest.mark.parametrize("name", BODIES)
 def test_quadratic_maxima_bracket_members(name, shift):
-    """Every body meets every form and every shift, and every form every shift, on some bodies."""
+    """Pair every body with every form and every shift, and every form with every shift."""
     K, place = BODIES[name], list(BODIES).index(name)
     widths = reach(K)
     for k, H in enumerate(forms(K)):
@@ -186,7 +186,7 @@ def test_cross_polytope_is_exact():
 
 
 def sphere_of(q, d):
-    """A fine grid on the unit sphere of ℓ_q."""
+    """Return a fine grid on the unit sphere of ℓ_q."""
     side = np.linspace(-1, 1, 20001 if d == 2 else 201)
     faces = []
     for axis in range(d):

@@ -1,7 +1,7 @@
 """Upper ends of quadratic oracles by themselves: oracles return the larger of bound and value.
 
-A bound that is too low would be hidden by a witness that is found well. So here each bound meets
-members found by other means, and is seen to fall below them where a term is missing.
+A good witness would hide a bound that is too low. So each bound is compared here with members
+found by other means, and is shown to fall below them if one of its terms is left out.
 """
 
 import numpy as np
@@ -62,7 +62,7 @@ def test_what_bounds_a_form_by_a_product_is_above_it_in_every_direction_and_near
 
 
 def without_a_witness(monkeypatch):
-    """No member is looked for, so that none hides a bound that is too low."""
+    """Search for no member, so that none hides a bound that is too low."""
     monkeypatch.setattr(
         products,
         "bracket",
@@ -88,7 +88,7 @@ def test_the_bound_of_a_kronecker_product_is_above_all_members(monkeypatch, dist
 
 
 def test_the_bound_of_a_sum_is_above_all_its_members(monkeypatch):
-    """Of two unitarily invariant balls, the farthest point is a multiple of a unitary matrix."""
+    """The farthest point of two unitarily invariant balls is a multiple of a unitary matrix."""
     bounds = []
     known = sums.bracket
     monkeypatch.setattr(sums, "bracket", lambda *given: bounds.append(given[3]) or known(*given))
@@ -98,7 +98,7 @@ def test_the_bound_of_a_sum_is_above_all_its_members(monkeypatch):
 
 
 def pear():
-    """A body without center that is no image of a ball, and its extreme points, nearly all."""
+    """Return a body without center that is no image of a ball, and most of its extreme points."""
     angles = np.linspace(0, 2 * np.pi, 2000)
     circle = np.column_stack([np.cos(angles), np.sin(angles)])
     corner = np.array([[3.0, 1.0]])
@@ -107,7 +107,7 @@ def pear():
 
 @pytest.mark.parametrize("coupling", [1.0, 1e-3, 1e-6])
 def test_the_bound_of_a_cartesian_product_is_above_all_members_and_near(monkeypatch, coupling):
-    """Where its parts hardly couple in the form, no more is added than that."""
+    """The bound of a product adds little if the form hardly couples its parts."""
     without_a_witness(monkeypatch)
     rng = np.random.default_rng(5)
     K, points = pear()
@@ -136,7 +136,7 @@ LISTED = {
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("operation", [kron, product])
 def test_products_with_few_points_are_bracketed_exactly(operation, last, name):
-    """Also about other centers, in images, and differences."""
+    """The oracle is exact about other centers, in images, and in differences too."""
     rng = np.random.default_rng(6)
     body, points = pear()
     listed = np.array(LISTED[name])

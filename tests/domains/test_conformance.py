@@ -116,14 +116,14 @@ def test_quadratic_maximum_brackets_brute_force(case):
             assert quadratic([found.maximizer], H, center)[0] == pytest.approx(
                 found.value, rel=1e-9, abs=slack
             )
-            if case.closed_form is None:  # the points are all of K
+            if case.closed_form is None:  # then the points are all of K
                 assert found.value <= best + slack
 
 
 @one_test_of("case", CASES)
 def test_finite_quadratic_maximum_is_exact(case):
     if not isinstance(case.domain, domains.AbstractFiniteDomain):
-        pytest.skip("only finite domains promise exactness")
+        pytest.skip("only finite domains guarantee exactness")
     for H in forms(case.domain.dim):
         found = case.domain.max_quadratic(H)
         assert found.value == found.upper_bound

@@ -1,4 +1,4 @@
-"""describe and rebuild: every domain comes back the same; what is not a description is refused."""
+"""describe and rebuild: every domain comes back unchanged, and other input is refused."""
 
 import dataclasses
 import json

@@ -1,6 +1,4 @@
-"""is_near, knowing only support points: bodies with boundary points in closed form, inside and
-outside by little.
-"""
+"""is_near, which knows support points only, slightly inside and outside of known boundaries."""
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from domains.oracles.distance import bounding_box, is_near
 
 
 class Oracle(AbstractDomain):
-    """Nothing but a support point."""
+    """A domain with nothing but a support point."""
 
     def __init__(self, dim, support_point):
         self._dim, self._function = dim, support_point
@@ -65,7 +63,7 @@ def direction(d, k=1):
 
 
 def assert_boundary(domain, x, center, outside=1e-6):
-    """x, a boundary point, and its neighbours on the segment from center."""
+    """Return the boundary point x and its neighbours on the segment from the center."""
     assert is_near(domain, x)
     assert is_near(domain, center + (1 - 1e-6) * (x - center))
     assert is_near(domain, center + 0.5 * (x - center))
@@ -94,7 +92,7 @@ def test_offsets_cost_no_more_than_their_rounding(body):
 
 
 def test_many_dimensions():
-    d = 120  # 200 takes seconds where BLAS threads compete
+    d = 120  # d = 200 takes seconds if BLAS threads compete
     A = square_matrix(d) + 2 * np.eye(d)
     K = image(A, 0.0, ball)
     x = A @ ball(direction(d))

@@ -1,4 +1,4 @@
-"""FiniteSet: what it accepts, and what it keeps."""
+"""FiniteSet: accepted arguments and stored points."""
 
 import numpy as np
 import pytest

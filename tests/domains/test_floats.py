@@ -14,7 +14,7 @@ def test_dividing_by_a_power_of_two_does_not_round(size):
     power = power_of_two(size)
     assert power <= size < 2 * Fraction(power)
     assert Fraction(size / power) == Fraction(size) / Fraction(power)
-    assert Fraction(0.1 / 0.3) != Fraction(0.1) / Fraction(0.3)  # as dividing by others does
+    assert Fraction(0.1 / 0.3) != Fraction(0.1) / Fraction(0.3)  # other divisors do round
 
 
 def test_units_are_the_steps_of_double_precision():

@@ -137,8 +137,8 @@ def test_hundreds_of_small_boxes_stay_within_half_pi(no_enumeration):
         found, best = box(query[0]).max_quadratic(*query[2:]), brute(*query)
         check_bracket(found, best)
         worst, met = max(worst, found.upper_bound / best), met + (found.value > best * (1 - 1e-9))
-    assert worst > 1.01  # the relaxation is not always tight: the test has seen hard cases
-    assert met >= 196  # and rounding nearly always finds the maximum
+    assert worst > 1.01  # the relaxation is not always tight, so hard cases were tested
+    assert met >= 196  # and the search nearly always finds the maximum
 
 
 def test_the_check_has_power(no_enumeration, monkeypatch):
@@ -173,7 +173,7 @@ def test_zonogons_are_exact(seed, no_enumeration):
 
 
 def relaxation(Q, q):
-    """Max <Q, Z>, diag Z in the squares of the ℓ_q ball, by Clarabel."""
+    """Return max <Q, Z>, diag Z in the squares of the ℓ_q ball, by Clarabel."""
     Z = cp.Variable(Q.shape, PSD=True)
     limit = cp.diag(Z) <= 1 if q == math.inf else cp.pnorm(cp.diag(Z), q / 2) <= 1
     return cp.Problem(cp.Maximize(cp.trace(Q @ Z)), [limit]).solve(solver="CLARABEL")
@@ -207,7 +207,7 @@ def test_every_iterate_gives_a_bound(no_enumeration, monkeypatch):
 
 
 def dual_function(Q, p, still, radius):
-    """Min over μ of the Lagrangian dual of the trust-region problem, by one-dimensional search."""
+    """Return the minimum over μ of the trust-region problem's Lagrangian dual, by line search."""
     values, axes = np.linalg.eigh(Q)
     b = axes.T @ p
 
@@ -383,7 +383,7 @@ def test_no_columns_are_plain_points():
 def test_offsets_give_the_largest_of_their_answers(blocks):
     rng = np.random.default_rng(11)
     A, offsets, center = rng.normal(size=(5, 6)), rng.normal(size=(120, 5)), np.ones(5)
-    offsets[60:] = 2 * center - offsets[:60]  # mirrored about the center: those are skipped
+    offsets[60:] = 2 * center - offsets[:60]  # offsets mirrored about the center are skipped
     whole = ConvexImage(A, blocks, offsets).max_quadratic(np.eye(5), center)
     apart = [ConvexImage(A, blocks, b[None]).max_quadratic(np.eye(5), center) for b in offsets]
     assert whole.value == pytest.approx(max(f.value for f in apart), rel=1e-9)

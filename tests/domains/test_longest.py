@@ -39,7 +39,7 @@ WORK = 2**27
 
 
 def by_signs(G, x, work):
-    """With ``G'G ⪯ diag(‖g_j‖ Σ_k ‖g_k‖)``, by Cauchy's inequality."""
+    """Search by signs with y_j = ``‖g_j‖ Σ_k ‖g_k‖``: diag(y) ⪰ G'G by Cauchy's inequality."""
     lengths = np.linalg.norm(G, axis=0)
     live = lengths > 0
     found = longest_by_signs(G[:, live], x[live], lengths[live] * lengths.sum(), work)
@@ -54,7 +54,7 @@ SEARCHES = {"caps": longest_by_caps, "signs": by_signs}
 
 
 def every_sign(G):
-    """All points G x up to their sign, by brute force."""
+    """Return all points G x up to their sign, by brute force."""
     x = np.array(list(itertools.product([1.0, -1.0], repeat=G.shape[1] - 1)))
     return G[:, 0] + x @ G[:, 1:].T
 
@@ -64,12 +64,12 @@ def longest(G):
 
 
 def start(G):
-    """Signs that need not be good."""
+    """Return arbitrary signs to start from."""
     return np.where(G[0] < 0, -1.0, 1.0)
 
 
 def short(search, G):
-    """By how much the answer falls short of brute force, and the bound of it, relatively."""
+    """Return how far the answer, or its bound, falls below brute force, relatively."""
     x, bound = search(G, start(G), WORK)
     assert (np.abs(x) == 1).all()
     best = longest(G)
@@ -87,7 +87,7 @@ def test_no_sign_pattern_is_longer(kind, name):
 
 @one_test_of("name", list(SEARCHES))
 def test_bounds_hold_in_exact_arithmetic_whenever_the_search_stops(name):
-    """On generators of few bits, whose longest member is known exactly."""
+    """Generators of few bits have a longest member that is known exactly."""
     rng = np.random.default_rng(1)
     for r, n in ((2, 7), (3, 9), (5, 9)):
         G = rng.integers(-99, 100, size=(r, n)).astype(float)
@@ -103,7 +103,7 @@ def test_bounds_hold_in_exact_arithmetic_whenever_the_search_stops(name):
 
 @one_test_of("name", list(SEARCHES))
 def test_a_member_on_the_way_is_never_above_the_bound(name):
-    """Too many columns for the work: some of the gap stays open."""
+    """With too many columns for the allowed work, part of the gap stays open."""
     G = np.random.default_rng(2).normal(size=(9, 60))
     x, bound = SEARCHES[name](G, start(G), 2**24)
     assert (np.abs(x) == 1).all()
@@ -112,7 +112,7 @@ def test_a_member_on_the_way_is_never_above_the_bound(name):
 
 
 def test_the_check_has_power(monkeypatch):
-    """Caps that do not hold their boxes lose the longest member, and so do terms counted twice."""
+    """Caps smaller than their boxes lose the longest member, and so do terms counted twice."""
     draws = [np.random.default_rng(s).normal(size=(3, 11)) for s in range(10)]
 
     def lost(search, work):
@@ -131,7 +131,7 @@ def test_the_check_has_power(monkeypatch):
         assert lost(longest_by_caps, 2**15) > 1e-3
     with monkeypatch.context() as patch:
         patch.setattr(scipy.linalg, "cholesky", lambda *a, **k: 1.01 * triangle(*a, **k))
-        assert lost(by_signs, 2**15) <= 0  # the triangle need not be the right one
+        assert lost(by_signs, 2**15) <= 0  # any triangle gives a valid bound
 
     def twice(search, beginnings):
         bits, fixed, bounds = longer(search, beginnings)
@@ -150,7 +150,7 @@ def test_boxes_cover_the_sphere_and_caps_hold_boxes():
             boxes = search.halved(boxes)
             chosen = rng.permutation(len(boxes[0]))[: 2**9]
             covered = np.prod(2 * boxes[1] + (boxes[1] == 0), axis=1).sum()
-            assert covered == r * 2 ** (r - 1)  # areas of all faces
+            assert covered == r * 2 ** (r - 1)  # the total area of the faces
             middles, halves = boxes[0][chosen], boxes[1][chosen]
             lengths, cosines, sines = caps._caps(middles, halves)
             inside = middles + halves * rng.choice([-1.0, 1.0, 0.5], size=middles.shape)
@@ -161,7 +161,7 @@ def test_boxes_cover_the_sphere_and_caps_hold_boxes():
 
 
 def test_branching_stops_where_it_must():
-    """Intervals whose bound is their upper end: the largest of x up to 1 is 1."""
+    """Intervals are bounded by their upper ends: the largest x up to 1 is 1."""
 
     def halves(nodes):
         low, high = nodes
@@ -171,7 +171,7 @@ def test_branching_stops_where_it_must():
     root = np.zeros(1), np.ones(1)
     assert worst_open(root, halves, lambda: 1.0, 10) == 1.0
     assert worst_open(root, halves, lambda: 0.99, 5000) == 1.0
-    assert (root[0], root[1]) == (0, 1)  # as they were
+    assert (root[0], root[1]) == (0, 1)  # the arguments are unchanged
 
     def interrupted(nodes):
         raise KeyboardInterrupt
@@ -181,7 +181,7 @@ def test_branching_stops_where_it_must():
 
 
 def test_the_vertices_are_those_of_the_convex_hull():
-    """In general position 13 generators in R³ have 13·12 + 2 vertices."""
+    """13 generators in R³ in general position make 13·12 + 2 vertices."""
     G = np.random.default_rng(3).normal(size=(3, 13))
     points = every_sign(G)
     points = np.vstack([points, -points])
@@ -195,7 +195,7 @@ def test_the_vertices_are_those_of_the_convex_hull():
 
 
 def test_grids_of_integers_in_many_copies():
-    """Three copies of the 13 lines through a cube's neighbours: 39 generators, 9 in each plane."""
+    """Three copies of the 13 lines to a cube's neighbours: 39 generators, 9 in each plane."""
     lines = [x for x in itertools.product([-1.0, 0.0, 1.0], repeat=3) if x > (0, 0, 0)]
     grid = np.array(lines).T
     copies = np.hstack([grid, -2 * grid, grid / 3])
@@ -207,7 +207,7 @@ def test_grids_of_integers_in_many_copies():
 
 @one_test_of(("n", "r"), [(14, 4), (14, 7), (14, 11), (10, 10)])
 def test_many_copies_of_few_lines(n, r):
-    """Of any number of dimensions: all signs of one copy are tried."""
+    """The exact answer, in any number of dimensions, comes from all signs of one copy."""
     lines = np.random.default_rng(r).normal(size=(r, n))
     copies = np.hstack([lines, -lines, 2 * lines])
     found = Zonotope(copies.T).max_quadratic(np.eye(r))
@@ -215,7 +215,7 @@ def test_many_copies_of_few_lines(n, r):
 
 
 def test_many_generators_in_one_plane():
-    """Sixty in a plane and two beside it: a zonogon's vertices with all signs of the two."""
+    """Sixty generators in a plane, two outside: a zonogon's vertices with all signs of the two."""
     rng = np.random.default_rng(5)
     flat, beside = rng.normal(size=(2, 60)), rng.normal(size=(3, 2))
     angles = np.arctan2(flat[1], flat[0])
@@ -234,7 +234,7 @@ def test_many_generators_in_one_plane():
 
 
 def test_a_ball_of_segments():
-    """Generators evenly on a sphere: vertices are as many as there are, and nearly as long."""
+    """Generators spread over a sphere make the most vertices, of nearly the same length."""
     k = np.arange(300) + 0.5
     height, angle = 1 - k / 300, np.pi * (1 + 5**0.5) * k
     radius = np.sqrt(1 - np.square(height))

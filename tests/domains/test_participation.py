@@ -1,6 +1,4 @@
-"""Who takes part when: patterns against all sets of ticks, sensitivities against all vectors, signs
-and subsets.
-"""
+"""Participation: patterns against all sets of ticks, bounds against vectors, signs and subsets."""
 
 import itertools
 
@@ -29,7 +27,7 @@ PATTERNS = [
 
 
 def occupied(who):
-    """Every set of ticks that one person may occupy, by its definition."""
+    """Return every set of ticks that one person may occupy, by the definition of the pattern."""
     allowed = {
         Apart: lambda t: len(t) <= who.k and all(b - a >= who.b for a, b in itertools.pairwise(t)),
         Epochs: lambda t: (
@@ -90,7 +88,7 @@ def test_bounds_by_dynamic_programming_are_never_below_all_sets(who, monkeypatch
             assert form_bound(who, X) >= largest * (1 - 1e-12)
             separated = np.where(
                 who.meet(), 0.0, X
-            )  # exact where ticks that meet have nothing in common
+            )  # exact if X is zero between different ticks of one person
             exact = max(separated[np.ix_(t, t)].sum() for t in occupied(who))
             assert form_bound(who, separated) == pytest.approx(exact, rel=1e-9)
             if few:
@@ -126,7 +124,7 @@ def test_the_bound_for_vectors_is_attained_by_vectors_and_by_no_shorter_ones():
         form = X[np.ix_(t, t)]
         for dim in (1, len(t)):  # vectors of lower dimension cannot do more
             U = rng.normal(size=(40, len(t), dim))
-            for _ in range(200):  # each vector in turn along what the others pull
+            for _ in range(200):  # each vector in turn along the gradient from the others
                 U = form @ U
                 U /= np.linalg.norm(U, axis=2, keepdims=True)
             values = np.einsum("aid,ij,ajd->a", U, form, U)
@@ -143,7 +141,7 @@ def test_a_nonnegative_form_is_largest_at_full_patterns():
     full = max(X[np.ix_(t, t)].sum() for t in occupied(who))
     for kind in (CountParticipations, VectorParticipations):
         assert kind(A, who).max_quadratic(np.eye(6)).upper_bound == pytest.approx(full, rel=1e-9)
-    # with entries below zero it is not: the smaller subset wins
+    # negative entries break this: the smaller subset gives more
     B = np.eye(2) + np.array([[0.0, 0.0], [-0.9, 0.0]])
     counts = CountParticipations(B, Epochs(2, 2, kind="counts"))
     form = np.eye(2)

@@ -18,7 +18,7 @@ from domains.oracles import vertices as enumeration
 
 
 def solve(rows, bounds):
-    """The unique solution of a square rational system, or None."""
+    """Return the unique solution of a square rational system, or None."""
     n = len(rows)
     table = [[*row, bound] for row, bound in zip(rows, bounds, strict=True)]
     for column in range(n):
@@ -36,7 +36,7 @@ def solve(rows, bounds):
 
 
 def brute_force(A, b):
-    """All vertices of {x : A x <= b}: every d of the hyperplanes, in rationals."""
+    """Return all vertices of {x : A x <= b}, from every d of the hyperplanes, in rationals."""
     rows = [[Fraction(float(x)) for x in row] for row in A]
     bounds = [Fraction(float(x)) for x in b]
     found = set()
@@ -245,8 +245,8 @@ def test_what_is_too_large_is_refused_with_an_estimate(monkeypatch):
 
 
 def test_upper_bound_theorem():
-    """Attained by polygons, simple 3-polytopes (2m − 4) and duals of cyclic polytopes (Gale's
-    evenness condition).
+    """The bound is attained by polygons, simple 3-polytopes (2m − 4) and duals of cyclic polytopes
+    (Gale's evenness condition).
     """
 
     def cyclic_facets(m, d):

@@ -1,4 +1,4 @@
-"""Products of bases. References: plain loops (``cases.query_answers``), marginals, Kronecker
+"""Products of bases, against plain loops (``cases.query_answers``), marginals, and Kronecker
 products of matrices.
 """
 
@@ -41,7 +41,7 @@ def bases_of(n):
 
 @st.composite
 def products(draw):
-    """Arguments of a domain, and its subsets as mappings."""
+    """Draw arguments of a domain, with its subsets as mappings."""
     own = [
         draw(st.sampled_from(bases_of(draw(st.integers(1, 3)))))
         for _ in range(draw(st.integers(1, 3)))
@@ -354,7 +354,7 @@ def test_forged_descriptions_are_refused(tree):
 
 
 def test_bases_of_other_peoples_are_not_described():
-    class Prefix(AbstractBase):  # a namesake
+    class Prefix(AbstractBase):  # a class of the same name as ours
         size = 2
         queries = 2
 

@@ -1,4 +1,4 @@
-"""Records as arrays: what is refused, and that no message says anything about the records."""
+"""Records as arrays: refused input, and messages that reveal nothing about the records."""
 
 import re
 
@@ -19,14 +19,14 @@ embeddings = pytest.mark.parametrize("domain", EMBEDDINGS.values(), ids=EMBEDDIN
 
 
 def boxed(x):
-    """An array of objects that holds x."""
+    """Return an array of objects that holds x."""
     box = np.empty(1, dtype=object)
     box[0] = x
     return box
 
 
 class Holder:
-    """Numbers of another library, which numpy may ask for."""
+    """Numbers of another library that numpy can convert."""
 
     def __init__(self, array):
         self.array = array
@@ -100,7 +100,7 @@ def test_what_holds_no_mask_is_not_taken_for_one():
 
 
 def said(call, argument):
-    """What a refusal says."""
+    """Return the message of a refusal."""
     with pytest.raises(
         (domains.InvalidDomainError, domains.DimensionError, domains.DomainTooLargeError)
     ) as caught:
@@ -127,7 +127,7 @@ def said(call, argument):
 )
 @embeddings
 def test_refused_records_are_not_described(domain, make):
-    """The same words for 41 records as for 4242, and no value."""
+    """A refusal has the same words for 41 records as for 4242, and shows no value."""
     few, many = said(domain.embed, make(41)), said(domain.embed, make(4242))
     assert few == many
     assert "73917" not in few

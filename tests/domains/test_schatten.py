@@ -24,7 +24,7 @@ def psd(rng, dim, rank=None):
 
 
 def climbed(shape, q, H, center, rng, starts=200):
-    """The best of many ascents by a textbook Hölder step, written independently."""
+    """Return the best of many ascents by a textbook Hölder step, written independently."""
     best = 0.0
     for _ in range(starts):
         X = rng.normal(size=shape)
@@ -44,7 +44,7 @@ def climbed(shape, q, H, center, rng, starts=200):
 
 
 def orthogonal_group(count=40001):
-    """A fine grid of the extreme points of the spectral-norm ball of 2 × 2 matrices."""
+    """Return a fine grid of the extreme points of the spectral-norm ball of 2 × 2 matrices."""
     c, s = np.cos(np.linspace(0, 2 * np.pi, count)), np.sin(np.linspace(0, 2 * np.pi, count))
     return np.vstack([np.stack([c, -s, s, c], axis=1), np.stack([c, s, s, -c], axis=1)])
 
@@ -174,8 +174,8 @@ def test_brackets_hold_against_many_ascents(shape, q):
 
 @pytest.mark.parametrize("q", [1, 1.3, 2.3, 6, math.inf])
 def test_hard_forms_stay_within_the_promised_factor(q):
-    """Projections onto symmetric or antisymmetric matrices, and others where the Frobenius bound is
-    loose.
+    """The forms are projections onto symmetric or antisymmetric matrices, and others for which the
+    Frobenius bound is loose.
     """
     n = 3
     flip = np.eye(n * n).reshape(n, n, n, n).transpose(1, 0, 2, 3).reshape(n * n, n * n)

@@ -19,7 +19,7 @@ def power(x, k):
 
 
 def powers(rows, k):
-    """Of every row: products of entries in the order of ``np.kron``."""
+    """Return the products of entries of every row, in the order of ``np.kron``."""
     found = rows
     for _ in range(k - 1):
         found = (found[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
@@ -88,7 +88,7 @@ def test_support_dominates_a_fine_sample(d, k):
         assert K.contains(K.support_point(theta))
         best = (sample @ theta).max()
         assert K.support(theta) >= best - 1e-13
-        if d <= 2:  # exact, and the sample is fine
+        if d <= 2:  # the support is exact, and the sample is fine
             assert K.support(theta) <= best + 1e-4 * np.abs(theta).sum()
 
 
