@@ -497,7 +497,7 @@ class _Reader:
 
     @cached_property
     def _levels(self) -> dict[str, int]:
-        """Return attributes by the names of their levels; shared names are left out."""
+        """The attributes by the names of their levels; shared names are left out."""
         listed = [(n, i) for i, a in enumerate(self._schema.attributes) for n, _ in a.groups or ()]
         named = [name for name, _ in listed]
         return {name: i for name, i in listed if named.count(name) == 1}

@@ -251,7 +251,7 @@ class AbstractTableWriter(abc.ABC):
 
     @property
     def tables(self) -> StoredTables:
-        """Return what has been written, in the order of the plan."""
+        """The tables that have been written, in the order of the plan."""
         return StoredTables(self._folder, {S: self._places[S] for S in self._subsets})
 
     def _numbers(self, S: Subset, cells: slice, estimate: Array) -> dict[str, Array]:

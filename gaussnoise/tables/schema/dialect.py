@@ -96,7 +96,7 @@ class Dialect:
 
     @property
     def stated(self) -> dict[str, str]:
-        """Return the parts that differ from the default, by name."""
+        """The parts that differ from the default, by name."""
         return {f.name: x for f in fields(self) if (x := getattr(self, f.name)) != f.default}
 
     @property

@@ -70,8 +70,8 @@ class Attribute:
             categories, unless ``"values"`` are given), a query matrix with a row per query and a
             column per cell, or an :class:`AbstractBase`, which can also be named by its
             ``stored_as`` if it is your own. Kept as a base; None for counts. The catch-all is in
-            no query that takes cells in order
-            ("prefix", "ranges", bins, windows, moments): it is the last cell of a table of counts,
+            no query that takes cells in order ("prefix", "ranges", bins, windows, moments): it is
+            the last cell of a table of counts, and the last column of a query matrix.
             Sums of middles of bins are not sums of the values. Of a clipped number: "sum" (count
             and sum, the default), or ``{"kind": "moments", "degrees": [0, 1, 2]}``.
         clip: ``[low, high]`` for a number whose sums and means are asked for, instead of categories
@@ -316,7 +316,7 @@ class Schema:
                 here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
                 that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A table
                 ``[file]`` says how CSV files are written, by the arguments of :class:`Dialect`:
-                ``delimiter = ";"``. A first line ``draft = true`` prevents releases with the schema.
+                ``delimiter = ";"``. A first line ``draft = true`` forbids releases with it.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.

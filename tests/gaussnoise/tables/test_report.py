@@ -299,7 +299,7 @@ def test_simulations_are_called_not_private(release):
     made = release.plan.simulate(people(), np.random.default_rng(0))
     text = release_page(made)
     assert text.count("NOT PRIVATE") >= 3
-    assert "protects nobody" in text
+    assert "protects no person" in text
     assert "was charged for" not in text
     assert "NOT PRIVATE" not in release_page(release)
 
