@@ -223,7 +223,8 @@ def privacy_section(
     if not private:
         plain = paragraphs(
             "This is a simulation, drawn by a generator that can be run again. It protects no "
-            "person. What follows is the privacy guarantee that a real release of the same plan would have."
+            "person. What follows is the privacy guarantee that a real release of the same plan "
+            "would have."
         )
         charge = paragraphs("Nothing was charged, since nothing was protected.")
     return section(
