@@ -300,7 +300,7 @@ class _Run:
         return digests
 
     def _measured_in_pieces(self, matrix: Matrix) -> Mapping[str, str]:
-        """Return the same of a residual that no task holds; committed steps are not done again.
+        """Return sha256 of a residual that no task holds; committed steps are not done again.
 
         Raises:
             DataError: pieces together do not count all rows.

@@ -43,7 +43,7 @@ class Layout:
         large: planned tables that are in no group: no task holds one of them.
         parts: of each group without tables, the parts of large tables that are measured there.
         most: the most cells of a table that a task holds.
-        piece: the cells of a larger table that a task holds, or more.
+        piece: the fewest cells in a piece of a larger table.
     """
 
     sizes: tuple[int, ...]
