@@ -247,7 +247,7 @@ class TableRelease(PickledByArguments):
             names: attributes of the table. Where the schema has groups, a level stands for its
                 attribute: ``("region", "sex")`` where counties have regions; a mapping like
                 ``{"county": "region", "sex": None}`` says the same, or takes :class:`Groups`.
-            given: those of them that define the groups, likewise; none for shares of the total.
+            given: those attributes or levels that define the groups; none for shares of the total.
                 ``proportions("county", given="region")`` is the share of each county in its region.
 
         Returns:

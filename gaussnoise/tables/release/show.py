@@ -62,7 +62,7 @@ def rows_text(
 
 
 def first(values: np.ndarray, digits: int) -> list[str]:
-    """Return the first numbers with so many digits; dates unchanged, "none" for missing ones."""
+    """Return the first numbers with ``digits`` digits; dates unchanged, "none" for missing ones."""
     shown = np.ravel(values)[:_SHOWN]
     if shown.dtype.kind == "M":
         return ["none" if date is None else date.isoformat() for date in shown.tolist()]

@@ -172,7 +172,7 @@ def _next_file(path: Path) -> Path:
 
 
 def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
-    """Return the place of each of so many tables, from the file that lists them."""
+    """Return the place of each of ``count`` tables, from the file that lists them."""
     from pyarrow import parquet
 
     names, texts = ["attributes", "file", "first_row"], ["file", "attributes.list.element"]

@@ -39,7 +39,7 @@ from .impossible import text_of as _label
 from .numbers import as_clip, cell_labels
 
 Category = str | int | bool
-# what is refused or dropped where a value is outside the schema: the release, or the row
+# for a value outside the schema: refuse the release, or drop the row
 OnOutside = Literal["refuse", "drop"]
 _MOST_BITS = 8192  # of an integer: Python refuses to write longer ones
 

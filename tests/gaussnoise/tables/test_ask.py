@@ -270,12 +270,12 @@ def test_parts_of_several_groups_are_not_compared_one_by_one(counties):
 
 
 def test_a_ratio_whose_denominator_may_be_zero_has_no_finite_interval():
-    nobody = gn.plan(SCHEMA, ["sex"], gn.zCDP(1e-3)).release(pa.table({"sex": ["F"] * 9}))
-    found = nobody.ask("ratio of (sex=F) to (sex=M)", 0.9999)
+    empty = gn.plan(SCHEMA, ["sex"], gn.zCDP(1e-3)).release(pa.table({"sex": ["F"] * 9}))
+    found = empty.ask("ratio of (sex=F) to (sex=M)", 0.9999)
     assert np.isinf(found.high)
     assert "no finite interval: the denominator may be zero" in found.note
     assert found.to_dict()["rows"][0]["high"] is None
-    share = nobody.ask("share of sex=M", 0.9999)
+    share = empty.ask("share of sex=M", 0.9999)
     assert min(0, share.estimate) <= share.low <= share.high or np.isnan(share.estimate)
 
 

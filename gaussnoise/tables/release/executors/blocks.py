@@ -17,7 +17,7 @@ _DIGEST = 32  # bytes of a sha256
 
 
 def write_blocks(path: Path, blocks: Iterable[bytes], count: int) -> None:
-    """Write a file that begins with the sha256 of each of so many blocks."""
+    """Write a file that begins with the sha256 of each of ``count`` blocks."""
     digests = []
     with open(path, "xb") as file:
         file.seek(count * _DIGEST)

@@ -277,7 +277,7 @@ class _Run:
         return replace(release, tables=StoredTables(self.out, self.layout.table_places))
 
     def _measured(self) -> Mapping[str, str]:
-        """Return the sha256 of what is measured of every group.
+        """Return the sha256 of the measurements of every group.
 
         Groups that were committed are not counted again.
         """

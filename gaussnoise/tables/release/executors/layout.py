@@ -24,7 +24,7 @@ Key = tuple[Subset, bool]  # a residual (False), or a public table (True)
 
 MOST_CELLS = 2**24  # of a table that one task measures and writes
 _PIECE_CELLS = 2**20  # of a piece of a larger table, or more
-_GROUPS = 256  # at least so many, if there are enough tables
+_GROUPS = 256  # the fewest groups, if there are enough tables
 _GROUP_CELLS = 2**16, 2**20  # of a group, unless it is a single table
 
 

@@ -60,7 +60,7 @@ def measure(layout: Layout, commits: Commits, parts: Parts) -> Iterator[Any]:
 
 
 def noise(query: ResidualQuery, count: int) -> NDArray[np.int64]:
-    """Return so much fresh noise."""
+    """Return ``count`` integers of fresh noise."""
     return np.zeros(count, dtype=np.int64) if query.query is None else drawn(query.query, count)
 
 
