@@ -242,7 +242,6 @@ def interpolated(cumulative: Array, ends: Support, probabilities: Sequence[float
 
     Shape (…, cells) becomes (…, probabilities).
 
-
     >>> bins = Support(np.array([0.0, 10.0]), np.array([10.0, 20.0]), True)
     >>> interpolated(np.array([30.0, 40.0]), bins, [0.375, 0.875])
     array([ 5., 15.])
