@@ -1,4 +1,4 @@
-"""What a question about a release is answered with."""
+"""Answers to questions about a release."""
 
 import datetime
 import math
@@ -21,17 +21,17 @@ class Answer:
     """The answer to a question: an estimate with its interval for each group.
 
     Attributes:
-        question: as it was asked.
-        meaning: the same, spelled out.
-        attributes: names, one per axis; none where there is one number only.
-        labels: along every axis.
-        estimate: shape (labels…); NaN where there is none, as of the share of an empty group.
+        question: the question as it was asked.
+        meaning: the same question, spelled out.
+        attributes: names, one per axis; none if the answer is one number.
+        labels: of the answers along every axis.
+        estimate: shape (labels…); NaN where there is none, such as the share of an empty group.
             Quantiles of dates are dates, NaT where there is none.
-        standard_deviation: same shape; None for quantiles, which have none that is known.
-        low: lower ends of intervals, each for itself; same shape.
-        high: upper ends; infinite, or NaT for dates, where nothing finite can be said.
+        standard_deviation: same shape; None for quantiles, for which it is unknown.
+        low: lower ends of intervals, each taken alone; same shape.
+        high: upper ends; infinite, or NaT for dates, where no finite end is known.
         level: of the intervals.
-        note: what to keep in mind.
+        note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
     """
 
@@ -55,24 +55,24 @@ class Answer:
         return numbers | {"low": self.low, "high": self.high}
 
     def columns(self) -> dict[str, list]:
-        """Tidy columns, one row per number.
+        """Return tidy columns, one row per number.
 
-        The attributes, estimate, standard_deviation, low, high.
+        The columns are the attributes, estimate, standard_deviation, low and high.
         """
         return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in.
+        """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        That is pyarrow for files and remote engines. The frame says the level as those of
-        tables do.
+        Files and remote engines give pyarrow. The frame holds the level of the intervals where the
+        frames of tables do.
         """
         return framed(with_level(self._arrow(), self.level, self.private), self.backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, ready for JSON.
+        """Return the whole answer as plain data, ready for JSON.
 
-        None stands for numbers that are not finite, and text for dates.
+        Numbers that are not finite become None, and dates become text.
         """
         columns = self.columns()
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -1,4 +1,4 @@
-"""From a question in words to its answer, all of it from what was released."""
+"""Answers to questions in words, computed from released tables alone."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -51,15 +51,15 @@ _RATIO_OF_SUMS = f"{_RATIO.replace('counts', 'sums')}; of the values as they wer
 
 
 def answered(release: "TableRelease", text: str, level: float) -> Answer:
-    """What :meth:`TableRelease.ask` promises."""
-    quantile(level)  # refuses what is no level
+    """Return the answer of :meth:`TableRelease.ask`."""
+    quantile(level)  # refuses a level outside (0, 1)
     question = parsed(text, release.plan.schema)
     asked = _Asked(replace(release, tables=_Kept(release.tables)), text, level)
     return asked.answer(question)
 
 
 class _Kept(Mapping[Subset, Array]):
-    """Tables that are read once."""
+    """Tables that are read from their files once and kept."""
 
     def __init__(self, tables: Mapping[Subset, Array]) -> None:
         self._tables, self._kept = tables, dict[Subset, Array]()
@@ -80,7 +80,7 @@ class _Kept(Mapping[Subset, Array]):
 
 
 class _Axis(NamedTuple):
-    """One axis of an answer: of which attribute, and which cells each label counts."""
+    """One axis of an answer: its attribute, and the cells that each label counts."""
 
     name: str
     labels: tuple[Category, ...]
@@ -89,7 +89,7 @@ class _Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question put to a release."""
+    """One question to a release."""
 
     release: "TableRelease"
     text: str
@@ -136,7 +136,7 @@ class _Asked:
         return self._shares(self._said(asked), {**asked.given, **asked.of}, asked.given, axes)
 
     def _counted(self, i: int) -> None:
-        """Refuse an attribute of which sums were released and no bins."""
+        """Refuse an attribute that has released sums, but no released bins."""
         attribute = self.release.plan.schema.attributes[i]
         if attribute.clip is not None:
             raise ParameterError(
@@ -315,7 +315,7 @@ class _Asked:
         )
 
     def _axes(self, *parts: Conditions) -> dict[int, _Axis]:
-        """One for every attribute, or level, that is named without labels."""
+        """Return one axis for every attribute, or level, that is named without labels."""
         axes: dict[int, _Axis] = {}
         for i, cells in itertools.chain.from_iterable(part.items() for part in parts):
             named = cells.name if isinstance(cells, Level) else self.release.plan.schema.names[i]
@@ -339,8 +339,10 @@ class _Asked:
     def _counts(
         self, forms: Sequence[Conditions], axes: Mapping[int, _Axis]
     ) -> tuple[Array, Array]:
-        """Counts of rows that meet conditions, shape (numbers, forms), and the covariance of those
-        of one number, shape (numbers, forms, forms).
+        """Return counts of the rows that meet conditions, and their covariances.
+
+        Counts have shape (numbers, forms); the covariances of the forms of each number have shape
+        (numbers, forms, forms).
         """
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         sizes = self.release.plan.schema.sizes
@@ -370,7 +372,7 @@ class _Asked:
     def _weights(
         self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
     ) -> "Weights":
-        """Of the cells that a form counts in one row of the answer."""
+        """Return the weights of the cells that a form counts in one row of the answer."""
         schema = self.release.plan.schema
         weights = np.ones(())
         for i, cells in form.items():
@@ -398,7 +400,7 @@ class _Asked:
 
 
 def _sums(form: Conditions) -> list[Summed]:
-    """The sum in a form, if it is one."""
+    """Return the sum in a form as a list of one, or an empty list."""
     return [cells for cells in form.values() if isinstance(cells, Summed)]
 
 

@@ -1,4 +1,4 @@
-"""Tables made to look like counts, non-negative or whole.
+"""Tables made to look like counts: non-negative, or integers.
 
 The price is a bias that no interval can state.
 """
@@ -22,7 +22,7 @@ Numbers = NDArray[Any]  # float64, or int64 once rounded
 class AbstractTable:
     """A table of counts, unbiased or not, and the steps that trade bias for ease of use.
 
-    They cost no privacy.
+    These steps cost no privacy.
     """
 
     attributes: tuple[str, ...]
@@ -32,16 +32,16 @@ class AbstractTable:
     backend: Any
 
     def nonnegative(self) -> "BiasedTable":
-        """The table with its negative cells set to 0.
+        """Return the table with its negative cells set to 0.
 
-        Cells are biased upwards, and sums of many cells heavily so.
+        Its cells are biased upwards, and sums of many cells heavily so.
         """
         return _processed(self, nonnegative, "negative cells set to 0")
 
     def projected(self) -> "BiasedTable":
-        """The nearest table without negative cells and with the same total.
+        """Return the nearest table without negative cells and with the same total.
 
-        In least squares; zeros if the total is <= 0.
+        Nearest means least squares; the table is all zeros if the total is <= 0.
 
         Small cells are biased upwards and large ones downwards; margins other than the total
         change.
@@ -49,7 +49,7 @@ class AbstractTable:
         return _processed(self, projected, "nearest non-negative table of the same total")
 
     def integer(self) -> "BiasedTable":
-        """The nearest table of integers, in least squares, whose sum is the rounded total; int64.
+        """Return the nearest table of int64 in least squares whose sum is the rounded total.
 
         Cells with equal remainders are rounded up in C order, so the first ones are favoured.
 
@@ -64,15 +64,15 @@ class AbstractTable:
 class BiasedTable(AbstractTable):
     """One released table after a step that makes its cells easier to use and no longer unbiased.
 
-    There is no standard deviation: the error has become partly bias, and the bias of a cell depends
-    on the true counts, which nobody may see. Sums of many biased cells add up the biases; take
-    sums, contrasts and intervals from the unbiased table instead.
+    It has no standard deviation: part of the error is now bias, and the bias of a cell depends on
+    the true counts, which are private. The biases of cells add up in sums of many cells; take sums,
+    contrasts and intervals from the unbiased table instead.
 
     Attributes:
         attributes: names, one per axis.
         labels: cell names along every axis.
         estimate: biased counts, shape (sizes…); int64 after :meth:`integer`.
-        method: what was done, step by step.
+        method: the steps that were applied, in words.
         private: False for simulations, whose numbers must not be published.
 
     >>> table = BiasedTable(
@@ -97,18 +97,18 @@ class BiasedTable(AbstractTable):
     backend: Any = field(repr=False)
 
     def columns(self) -> dict[str, list]:
-        """Tidy columns, one row per cell in C order: the attributes and ``biased_estimate``."""
+        """Return tidy columns, one row per cell in C order: attributes and ``biased_estimate``."""
         return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in.
+        """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        That is pyarrow for files and remote engines.
+        Files and remote engines give pyarrow.
         """
         return framed(self._arrow(), self.backend)
 
     def to_pandas(self) -> Any:
-        """:meth:`columns` as a pandas frame.
+        """Return :meth:`columns` as a pandas frame.
 
         Raises:
             NotAvailableError: pandas is not installed.
@@ -140,7 +140,7 @@ class BiasedTable(AbstractTable):
 
 
 def _processed(table: AbstractTable, step: Callable[[Numbers], Numbers], words: str) -> BiasedTable:
-    """``step`` applied to the table, and said."""
+    """Return the table after ``step``, with ``words`` added to its method."""
     estimate = step(table.estimate)
     estimate.flags.writeable = False
     method = f"{table.method}, then {words}" if isinstance(table, BiasedTable) else words
@@ -150,15 +150,15 @@ def _processed(table: AbstractTable, step: Callable[[Numbers], Numbers], words: 
 
 
 def nonnegative(estimate: Numbers) -> Numbers:
-    """``max(estimate, 0)``, without negative zeros."""
+    """Return ``max(estimate, 0)``, without negative zeros."""
     return np.where(estimate > 0, estimate, 0)
 
 
 def projected(estimate: Numbers) -> Numbers:
-    """``argmin ‖y − estimate‖₂ over y >= 0, Σy = Σestimate``, in O(n log n).
+    """Return ``argmin ‖y − estimate‖₂ over y >= 0, Σy = Σestimate``, in O(n log n).
 
-    Zeros if the total is not positive. A shift θ and a cut, ``max(estimate − θ, 0)`` (Held, Wolfe
-    & Crowder 1974; Duchi et al. 2008).
+    The result is zero if the total is not positive. Otherwise it is a shift θ and a cut,
+    ``max(estimate − θ, 0)`` (Held, Wolfe & Crowder 1974; Duchi et al. 2008).
     The k largest cells stay positive and pay for the others, ``θ = −(sum of the others)/k``:
     differences of large sums never occur, and a table without negative cells comes back unchanged.
 
@@ -175,7 +175,9 @@ def projected(estimate: Numbers) -> Numbers:
 
 
 def integer(estimate: Numbers) -> NDArray[np.int64]:
-    """``argmin ‖z − estimate‖₂ over integers z, Σz = round(Σestimate)``, by largest remainders.
+    """Return ``argmin ‖z − estimate‖₂`` over integers z, Σz = round(Σestimate).
+
+    They are found by the method of largest remainders.
 
     >>> integer(np.array([0.4, 0.4, 0.4, 1.8])).tolist()
     [1, 0, 0, 2]

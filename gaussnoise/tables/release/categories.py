@@ -1,4 +1,4 @@
-"""Categories that nobody can list: the frequent values of a column, as a first private step."""
+"""Categories without a public list: the frequent values of a column, found privately."""
 
 import json
 import os
@@ -40,14 +40,14 @@ class Categories:
     """The frequent values of a column, found privately. Counts are BIASED upwards by the selection.
 
     Attributes:
-        column: where they were found.
-        categories: all text or all integers, sorted: an order that tells nothing else.
-        counts: noisy rows of each, for a picture of what was cut off; see :attr:`note`.
-        threshold: noisy counts below so many rows are not shown.
+        column: the column they were found in.
+        categories: all text or all integers, sorted, so that their order reveals nothing else.
+        counts: noisy numbers of rows of each, which show what was cut off; see :attr:`note`.
+        threshold: values with a noisy count below this are not shown.
         standard_deviation: of the noise on each count, in rows.
-        rho: spent on noise.
-        delta: spent on the threshold.
-        privacy: a record of the promise.
+        rho: the part of the budget spent on noise.
+        delta: the δ spent on the threshold.
+        privacy: a record of the privacy guarantee.
     """
 
     column: str
@@ -62,13 +62,13 @@ class Categories:
     note = NOTE
 
     def attribute(self, other: str = "other") -> Attribute:
-        """For a schema: these categories, and a catch-all for what was not frequent enough.
+        """Return an attribute of these categories, with a catch-all for less frequent values.
 
         Args:
             other: label of the catch-all; underscores are added where a category has this name.
 
         Raises:
-            ParameterError: nothing was found.
+            ParameterError: no category was found.
         """
         if not self.categories:
             raise ParameterError(
@@ -81,12 +81,12 @@ class Categories:
         return Attribute(self.column, self.categories, other=other)
 
     def to_toml(self) -> str:
-        """Its part of a schema file, with what was spent as comments."""
+        """Return the part of a schema file for this column; comments say what was spent."""
         lines = "".join(f"# {line}\n" for line in str(self).splitlines())
         return lines + (Schema([self.attribute()]).to_toml() if self.categories else "")
 
     def to_json(self) -> str:
-        """All attributes."""
+        """Return all fields as JSON."""
         record = {
             "format": _FORMAT,
             **{name: getattr(self, name) for name in _FIELDS},
@@ -96,7 +96,7 @@ class Categories:
         return json.dumps(record, indent=2)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_json` to a new file: all of it or, whatever happens, nothing.
+        """Write :meth:`to_json` to a new file, which is complete or does not exist.
 
         Raises:
             OutputError: the file exists, or cannot be written.
@@ -105,11 +105,11 @@ class Categories:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Categories":
-        """Read what :meth:`save` wrote.
+        """Return the categories that :meth:`save` wrote.
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: not such a file.
+            CertificateError: the file is not of this kind.
         """
         with reading(path, "Categories.save"):
             record = read_json(Path(path), _MOST_FILE)
@@ -162,43 +162,43 @@ def discover_categories(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> Categories:
-    """The values of a column that are frequent enough to be shown, where no list of them is public.
+    """Return the frequent values of a column, found privately where no list of them is public.
 
-    Noise is added to the count of every value that occurs; those whose noisy count is at least a
-    threshold are shown. Where a code book or questionnaire lists the categories, that is better: it
-    costs nothing, and hides nothing.
+    Noise is added to the count of every value that occurs; the values whose noisy count is at least
+    a threshold are shown. Where a code book or questionnaire lists the categories, use that list:
+    it costs no privacy, and hides no category.
 
     Formal guarantees:
         * (ε, δ)-differential privacy, for one person of ``rows_per_person`` rows. Half of δ is for
-          the threshold: the chance, at most, that a value which only this person has is shown.
+          the threshold: it bounds the chance that a value which only this person has is shown.
           The rest and ε are for the Gaussian noise: see
           :class:`~gaussnoise.privacy.threshold.ThresholdQuery`.
-        * Counts are exact integers, noise and threshold OpenDP's. The number of distinct values is
-          never shown, but that there are more than 10⁷ is refused.
+        * Counts are exact integers; noise and threshold are OpenDP's. The number of distinct values
+          is never shown, except that more than 10⁷ are refused.
 
     Args:
         table: a CSV, TSV or Parquet file, or a table of polars, pandas, pyarrow, duckdb or dask;
-            of CSV in another dialect, :meth:`Dialect.table`.
-        column: of text or integers. Nulls are passed over. Values of a CSV file are text, as its
-            bytes say: 3 and 03 are two.
-        privacy: what all of it may spend.
-        neighbors: one person more or less, or one exchanged for another.
-        rows_per_person: the most rows of one person, a promise about the table; with ``person``, of
-            each person so many are counted.
-        person: column that says whose row it is, text or integers. Of a person with more rows, some
-            are drawn at random, by that person's rows alone; rows without a person are passed over.
-            Both columns are read into memory.
-        on_formula: what becomes of frequent text that spreadsheets take for a formula, and run,
+            :meth:`Dialect.table` for CSV in another dialect.
+        column: a column of text or integers. Nulls are ignored. Values of a CSV file are text, byte
+            by byte: 3 and 03 are two values.
+        privacy: the budget for everything here.
+        neighbors: neighbouring data sets: one person more or less, or one exchanged for another.
+        rows_per_person: the most rows that one person has, which the data holder states about the
+            table; with ``person``, the number of rows that are counted of each person.
+        person: the column that says which person a row belongs to, text or integers. From a person
+            with more rows, some are drawn at random, given that person's rows alone; rows without a
+            person are ignored. Both columns are read into memory.
+        on_formula: the treatment of frequent text that spreadsheets read as a formula, and run,
             when a CSV file with it is opened: text that begins with =, +, -, @, a tab or the end of
-            a line. "drop" leaves it out, however frequent; a schema has it in its catch-all then.
+            a line. "drop" leaves it out, however frequent; a schema then has it in its catch-all.
         ledger: a :class:`Ledger` with a δ, or its path: ρ and half of δ are charged.
-        id: what the ledger calls it.
+        id: the name of this release in the ledger.
 
     Raises:
-        ParameterError: another promise, or a budget that allows no threshold.
-        SchemaError: a name that no attribute may have.
+        ParameterError: another kind of guarantee, or a budget that allows no threshold.
+        SchemaError: a column name that no attribute may have.
         DataError: no such column, another type, or more than 10⁷ distinct values.
-        BudgetError: the ledger does not allow it.
+        BudgetError: the ledger does not allow the charge.
 
     >>> table = {"job": ["nurse"] * 500 + ["teacher"] * 400 + ["juggler"]}
     >>> import pyarrow as pa
@@ -240,7 +240,7 @@ def discover_categories(
     added = neighbors == "add-remove"
     change = (Change.added if added else Change.replaced)(rows_per_person)
     query = ThresholdQuery(change, budget.whole, budget.threshold_delta)
-    _ = query.spent  # refuses what allows no threshold, before anything is read or charged
+    _ = query.spent  # refuses budgets that allow no threshold, before anything is read or charged
     unit = unit_text(rows_per_person, person)
     limit = None if person is None else PersonLimit(person, rows_per_person)
 
@@ -288,7 +288,7 @@ def _write(path: Path, categories: Categories) -> None:
 def _found(
     counts: "Mapping[Label, int]", column: str, query: ThresholdQuery, record: Mapping[str, object]
 ) -> Categories:
-    """What is above the threshold; the noise is told numbers for values, and never the values."""
+    """Return the values above the threshold; the noise sees numbers of values, never the values."""
     values = list(counts)
     noisy = query.frequent(dict(enumerate(counts.values())))
     shown: dict[Label, float] = {values[k]: count for k, count in noisy.items()}

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-_MOST_SHOWN = 40  # cells that are printed
+_MOST_SHOWN = 40  # printed
 _FIRST = 20  # of a table, in a notebook
 
 
 def in_order(estimate: Array, *, descending: bool) -> Places:
-    """Places of cells in C order, by their estimates; equal ones as they stand, NaN last."""
+    """Return places of cells in C order, by estimate; equal ones keep their order, NaN last."""
     values = np.ravel(estimate)
     return np.argsort(-values if descending else values, kind="stable")
 
 
 def first_of(order: Places, count: int, function: str) -> Places:
-    """The first so many places."""
+    """Return the first ``count`` places."""
     if type(count) is not int or count < 1:
         raise ParameterError(f"{function}: expected a positive number of cells, got {count!r:.50}")
     return order[:count]
@@ -41,13 +41,11 @@ def first_of(order: Places, count: int, function: str) -> Places:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CellList:
-    """Cells of a released table in another order, or some of them.
-
-    ``top`` and ``sorted`` give them.
+    """Cells of a released table in another order, or some of them, from ``top`` and ``sorted``.
 
     Attributes:
-        table: which cells are from.
-        places: of them, in C order of the table.
+        table: the table that the cells are from.
+        places: the positions of the cells in the table, in C order.
     """
 
     table: "AbstractEstimates"
@@ -55,7 +53,7 @@ class CellList:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Names of the table's attributes."""
+        """The names of the table's attributes."""
         return self.table.attributes
 
     @property
@@ -65,27 +63,28 @@ class CellList:
 
     @property
     def labels(self) -> tuple[tuple[Category, ...], ...]:
-        """Of every cell, one for each attribute."""
+        """The labels of every cell, one for each attribute."""
         return tuple(tuple(names[k] for names, k in zip(self.table.labels, cell, strict=True))
                      for cell in self._cells())  # fmt: skip
 
     @property
     def estimate(self) -> Array:
-        """Of every cell, shape (cells,)."""
+        """The estimate of every cell, shape (cells,)."""
         return np.ravel(self.table.estimate)[self.places]
 
     @property
     def standard_deviation(self) -> Array:
-        """Of every cell, shape (cells,)."""
+        """The standard deviation of every cell, shape (cells,)."""
         return np.ravel(self.table.standard_deviation)[self.places]
 
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals for every cell, each alone, or all cells of the *table* together.
+        """Return intervals for every cell, each alone, or all cells of the *table* together.
 
-        Cells that were picked by their estimates were picked by their noise too: of them,
-        intervals for each cell alone miss more often than they say, and simultaneous ones do not.
+        Cells that were picked by their estimates were picked by their noise too. For such cells,
+        intervals for each cell alone miss the truth more often than their level says; simultaneous
+        intervals do not.
 
         Returns:
             ``(low, high)``, arrays of shape (cells,).
@@ -94,11 +93,11 @@ class CellList:
         return ConfidenceInterval(np.ravel(low)[self.places], np.ravel(high)[self.places])
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
-        """Tidy columns like the table's, whose low and high hold for every number by itself."""
+        """Return tidy columns like the table's; low and high hold for every number by itself."""
         return self.to_arrow(level).to_pydict()
 
     def to_arrow(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a pyarrow table, whose metadata say the level of its intervals."""
+        """Return :meth:`columns` in pyarrow; its metadata hold the level of the intervals."""
         import pyarrow as pa
 
         cells = zip(*self._cells(), strict=True)
@@ -112,11 +111,11 @@ class CellList:
         return with_level(rows, level, self.private)
 
     def to_frame(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in."""
+        """Return :meth:`columns` as a dataframe of the library that the records came in."""
         return framed(self.to_arrow(level), self.table.backend)
 
     def to_pandas(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a pandas frame; ``frame.attrs`` says the level of its intervals.
+        """Return :meth:`columns` in pandas; ``frame.attrs`` holds the level of the intervals.
 
         Raises:
             NotAvailableError: pandas is not installed.
@@ -124,17 +123,17 @@ class CellList:
         return as_pandas(self.to_arrow(level))
 
     def plot(self, level: float = LEVEL) -> "Figure":
-        """One dot and its interval for every cell, largest on top if they are sorted so.
+        """Return a picture: a dot and its interval for every cell, in order from top to bottom.
 
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.
         """
-        from .default_plot import plot_cells  # cells and their picture meet here
+        from .default_plot import plot_cells  # imported here: the picture also needs cells
 
         return plot_cells(self, level)
 
     def _cells(self) -> list[tuple[int, ...]]:
-        """Where cells are along every axis."""
+        """Return the positions of cells along every axis."""
         shape = self.table.estimate.shape
         if not shape:
             return [() for _ in self.places]
@@ -171,13 +170,13 @@ _CLOSING = (
 
 
 def cells_html(table: "AbstractEstimates", title: str) -> str:
-    """The first cells of a table, for a notebook."""
+    """Return the first cells of a table as HTML, for a notebook."""
     size = table.estimate.size
     return _html(CellList(table, np.arange(min(size, _FIRST))), title, size)
 
 
 def _html(cells: CellList, title: str, count: int) -> str:
-    """Cells as an HTML table, with what they are."""
+    """Return cells as an HTML table, with a heading that says what they are."""
     low, high = (end.tolist() for end in cells.confidence_interval())
     estimate, deviation = cells.estimate.tolist(), cells.standard_deviation.tolist()
     names = ["estimate", "sd", "low", "high"]

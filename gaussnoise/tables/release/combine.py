@@ -25,38 +25,39 @@ Array = NDArray[np.float64]
 
 
 def combine(releases: Sequence[TableRelease]) -> TableRelease:
-    r"""Several releases of one data set as one release.
+    r"""Return several releases of one data set as one release.
 
     It has the least variance that unbiased linear estimates from all of them can have.
 
-    What a release knows of a set T of attributes beyond its subsets is one measurement with noise
+    A release's knowledge of a set T of attributes beyond its subsets is a measurement with noise
     ``N(0, σ² E)``, independent of all others. Releases that measure their attributes alike have the
-    same E, so that generalised least squares weighs each measurement of T by 1/σ², and
-    ``1/σ² = Σ 1/σ_r²`` afterwards. It answers whatever any of them answers: tables, ``contrast``,
-    ``proportions``, ``ask`` and all else, with exact covariances.
+    same E, so generalised least squares weights each measurement of T by 1/σ², and afterwards
+    ``1/σ² = Σ 1/σ_r²``. The result answers all that any of the releases answers: tables,
+    ``contrast``, ``proportions``, ``ask`` and the rest, with exact covariances.
 
     Formal guarantees:
-        * The ρ of all releases add up: that is what everything together has cost
+        * The ρ of all releases add up: their sum is the cost of everything together
           (``rho_charged``), whether they are combined or not.
         * Estimates are unbiased with the stated deviations *if all releases are of the same rows
-          and their noises independent*. That nobody can check; a release that is given twice is
-          refused.
+          and their noises independent*. This cannot be checked; but a release that is given twice
+          is refused.
 
     Args:
         releases: two or more, under one neighbouring relation, for one ``rows_per_person``,
             column of persons and set of public attributes. Attributes of one name must have the
             same categories or edges. Each release draws anew which rows of a person are counted:
-            where persons have more, the releases are of different rows, and estimates are of what
-            is counted on average.
+            where persons have more rows, the releases are of different rows, and estimates are of
+            the rows that are counted on average.
 
     Returns:
-        A :class:`TableRelease` whose ``plan.sources`` says what it was made of. It cannot be saved:
-        save the releases themselves.
+        A :class:`TableRelease` whose ``plan.sources`` lists the releases. It cannot be saved: save
+        the releases themselves.
 
     Raises:
-        ParameterError: releases of different relations, units, attributes or public tables
-            (numbers of rows among them), of a stream, the same twice, or with other rows dropped.
-        NotAvailableError: an attribute that is measured by different contrasts, as plans for
+        ParameterError: releases of different relations, units, attributes or public tables (their
+            numbers of rows included), of a stream, the same release twice, or releases that dropped
+            other rows.
+        NotAvailableError: an attribute that releases measure by different contrasts, as plans for
             different bases do.
 
     >>> import pyarrow as pa
@@ -105,7 +106,7 @@ def combine(releases: Sequence[TableRelease]) -> TableRelease:
 
 
 def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
-    """The releases, or why they are not of one kind."""
+    """Return the releases, or raise an error that says how they differ."""
     if not isinstance(releases, list | tuple) or not all(
         isinstance(release, TableRelease) for release in releases
     ):
@@ -131,8 +132,8 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
                 f"combine: expected one {what}, got {' and '.join(sorted(map(str, found)))}; "
                 "hint: their budgets protect different things"
             )
-    # a row that one release drops is in the tables of another, unless both drop it, or it is known
-    # that there is none
+    # a row that one release drops is in the tables of another, unless both drop it, or it
+    # is certain that there is no such row
     fits = {name for r in releases if r.on_outside == "refuse" for name in _strict(r)}
     dropped = {frozenset(_strict(r) - fits if r.on_outside == "drop" else ()) for r in releases}
     if len(dropped) > 1:
@@ -145,13 +146,13 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
 
 
 def _strict(release: TableRelease) -> set[str]:
-    """Attributes in its tables that have no catch-all."""
+    """Return the attributes in the tables of a release that have no catch-all."""
     used = {name for marginal in release for name in marginal}
     return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
 
 
 def _check_alike(known: Attribute, other: Attribute) -> None:
-    # labels are what tables have; of integers and booleans, which are equal, the types as well
+    # labels identify categories; integers can equal booleans, so their types are compared too
     same = (known.edges, known.other) == (other.edges, other.other)
     same = same and list(map(repr, known.labels)) == list(map(repr, other.labels))
     if not same:
@@ -162,7 +163,7 @@ def _check_alike(known: Attribute, other: Attribute) -> None:
 
 
 def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
-    """How each attribute was measured, in all releases alike."""
+    """Return how each attribute was measured, which must be the same in all releases."""
     strategies: dict[str, AbstractStrategy] = {}
     for release in releases:
         used = {name for marginal in release for name in marginal}
@@ -185,8 +186,9 @@ def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
 def _measured(
     releases: Sequence[TableRelease], at: dict[str, int]
 ) -> tuple[dict[Subset, Array], dict[Subset, float]]:
-    """Of every set of attributes, the mean of what was measured, weighted by precision, and its
-    variance; what is public has none.
+    """Return the mean of what was measured of every set of attributes, and its variance.
+
+    The mean is weighted by precision; public tables have variance zero.
     """
     totals: dict[Subset, Array] = {}
     precisions: dict[Subset, float] = {}
@@ -212,7 +214,7 @@ def _measured(
 
 
 def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> Array:
-    """The table of S, of all that was measured of its parts."""
+    """Return the table of S, from all that was measured of its parts."""
     table = np.zeros([query.strategies[i].size for i in S])
     for T in subsets_of(S):
         if T in residuals:
@@ -222,7 +224,7 @@ def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> A
 
 
 def _sources(release: TableRelease) -> tuple[Source, ...]:
-    """What a release is made of: itself, or what was combined in it."""
+    """Return the sources of a release: itself, or the releases that it combines."""
     plan: Any = release.plan
     if isinstance(plan, MergedPlan):
         return plan.sources

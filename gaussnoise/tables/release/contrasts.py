@@ -12,7 +12,7 @@ from ...numerics.intervals import Contrasts
 from ...solvers.tables.residuals import Subset, subsets_of
 from ..planning.measure import ResidualQuery
 
-ROUNDED = 2.0**-42  # of weights that cancel: rounding
+ROUNDED = 2.0**-42  # relative to weights: below this, a sum that cancels is rounding
 Array = NDArray[np.float64]
 Names = str | tuple[str, ...]
 Weights = Mapping[Names, ArrayLike]
@@ -25,21 +25,21 @@ def combined(
     noise: TableCovariance,
     rows_in_all: float | None,
 ) -> Contrasts:
-    """Linear combinations, with the covariance of their noise.
+    """Return linear combinations of cells, with the covariance of their noise.
 
     Args:
-        combinations: of each, an array of weights for every table.
-        estimate_of: positions of attributes as asked for, the same sorted, and the estimates of
-            the latter.
-        query: what was measured.
-        noise: of all tables.
-        rows_in_all: a public number of rows; None where it is private.
+        combinations: for each, a mapping from tables to arrays of weights.
+        estimate_of: returns the positions of attributes as asked for, the same positions sorted,
+            and the estimates of the sorted ones.
+        query: the query that was answered with noise.
+        noise: the covariance of the noise of all tables.
+        rows_in_all: the number of rows if it is public, else None.
     """
     estimates, shares = np.zeros(
         (2, len(combinations))
     )  # shares: the estimate of one row spread evenly
-    pulled: dict[Subset, Array] = {}  # what every T sees of the weights; one row each
-    sizes: dict[Subset, Array] = {}  # and of their magnitudes
+    pulled: dict[Subset, Array] = {}  # by T, a row for each combination
+    sizes: dict[Subset, Array] = {}  # norms of the same, of absolute weights
     for row, weights in enumerate(combinations):
         for names, given in weights.items():
             asked, S, estimate = estimate_of(names)
@@ -61,13 +61,13 @@ def combined(
                     size = float(np.linalg.norm(query.gather(np.abs(w), S, T)))
                     sizes.setdefault(T, np.zeros(len(combinations)))[row] += size
     covariance = np.zeros((len(combinations),) * 2)
-    known = np.ones(len(combinations), dtype=bool)  # what only counts all rows, if that
+    known = np.ones(len(combinations), dtype=bool)  # combinations that only count all rows
     for T, rows in pulled.items():
         for axis, i in enumerate(T, 1):
             rows = query.strategies[i].pull(rows, axis)
         moved = rows.reshape(len(rows), -1)
         length = math.prod(query.strategies[i].length for i in T)
-        # nothing but rounding is left where weights cancel
+        # where weights cancel, only rounding is left
         moved[np.linalg.norm(moved, axis=1) <= ROUNDED * length * sizes[T]] = 0.0
         known &= ~moved.any(axis=1)
         covariance += noise.variances[T] * (moved @ moved.T)
@@ -77,7 +77,7 @@ def combined(
 
 
 def _weights(names: Names, given: object) -> Array:
-    """Weights of a contrast as an array."""
+    """Return the weights of a contrast as an array."""
     try:
         if not isinstance(given, Mapping):
             return np.asarray(given, dtype=np.float64)

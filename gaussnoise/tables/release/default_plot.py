@@ -1,4 +1,4 @@
-"""The plot that suits a table by default: of counts, answers, shares, CDFs, some cells."""
+"""The default picture of a table: of counts, answers, shares, CDFs, or some cells."""
 
 import itertools
 import math
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_DOTS = 40  # cells with names
-_TOP, _BOTTOM = 20, 10  # of those that are too many
-_MOST_SERIES = 10  # told apart by colour at a glance
+_MOST_DOTS = 40  # cells that are drawn with names
+_TOP, _BOTTOM = 20, 10  # cells drawn of a table that has more
+_MOST_SERIES = 10  # that colours can tell apart at a glance
 _MOST_POSITIONS = 25
 _MOST_PANELS = 16
 _MOST_SQUARES = 100  # along a side of a heat map
@@ -32,7 +32,7 @@ _MOST_GROUPS = 20  # CDFs in one picture
 
 
 def plot_table(table: AbstractEstimates, level: float) -> "Figure":
-    """See :meth:`AbstractEstimates.plot`."""
+    """Return the picture of :meth:`AbstractEstimates.plot`."""
     if isinstance(table, ProportionTable):
         if table.steps is not None:
             return _cdfs(table, level)
@@ -53,7 +53,7 @@ def plot_table(table: AbstractEstimates, level: float) -> "Figure":
 
 
 def plot_cells(cells: CellList, level: float) -> "Figure":
-    """See :meth:`CellList.plot`."""
+    """Return the picture of :meth:`CellList.plot`."""
     if len(cells) > _MOST_DOTS:
         raise ParameterError(
             f"plot: expected at most {_MOST_DOTS} cells, got {len(cells)}; hint: top(), or the "
@@ -63,7 +63,7 @@ def plot_cells(cells: CellList, level: float) -> "Figure":
 
 
 def _dots(table: AbstractEstimates, level: float) -> "Figure":
-    """All cells by name; of many the largest and the smallest."""
+    """Draw all cells by name, or the largest and the smallest of many."""
     size = table.estimate.size
     if size <= _MOST_DOTS:
         return _rows(CellList(table, np.arange(size)), level, "")
@@ -79,7 +79,7 @@ def _dots(table: AbstractEstimates, level: float) -> "Figure":
 def _rows(
     cells: CellList, level: float, which: str, gap: tuple[int, str] | None = None
 ) -> "Figure":
-    """Dots with intervals, one below the other; a gap after some of them, with what it hides."""
+    """Draw dots with intervals, one below the other; a gap says how many cells it leaves out."""
     table = cells.table
     names: list[str] = [" / ".join(map(str, own)) or "total" for own in cells.labels]
     numbers = [cells.estimate, *cells.confidence_interval(level)]
@@ -94,7 +94,7 @@ def _rows(
 
 
 def _name(axes: "Axes", table: AbstractEstimates, level: float, which: str) -> None:
-    """What is drawn, and how far to trust it."""
+    """Write titles that say what is drawn, and how to read its intervals."""
     share = isinstance(table, ProportionTable)
     what = "share" if share else "rows (unbiased estimate)"
     axes.set_xlabel(f"{what}, with {level_text(level)} intervals, each alone")
@@ -113,7 +113,7 @@ def _entitle(axes: "Axes", table: AbstractEstimates, which: str) -> None:
 
 
 def _band(table: QueryTable, level: float) -> "Figure":
-    """Answers in their order, as steps in a band."""
+    """Draw answers in their order, as steps in a band."""
     figure = new_figure(8, 4.4)
     axes = figure.subplots()
     low, high = table.confidence_interval(level)
@@ -130,7 +130,7 @@ def _band(table: QueryTable, level: float) -> "Figure":
 
 
 def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[Array], Array]]:
-    """Names of groups and of what is in them, and what makes an array one row for each group."""
+    """Return names of groups and of their parts, and a function to one row for each group."""
     axes = [table.attributes.index(name) for name in table.given]
     rest = [k for k in range(len(table.attributes)) if k not in axes]
 
@@ -147,7 +147,7 @@ def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[A
 
 
 def _shares(table: ProportionTable, level: float) -> "Figure":
-    """Shares side by side, a colour for each group; or the largest and smallest of many."""
+    """Draw shares side by side, a colour for each group; or the largest and smallest of many."""
     groups, parts, rows = _by_group(table)
     if len(groups) > _MOST_SERIES or not 0 < len(parts) <= _MOST_POSITIONS:
         return _dots(table, level)
@@ -171,7 +171,7 @@ def _shares(table: ProportionTable, level: float) -> "Figure":
 
 
 def _cdfs(table: ProportionTable, level: float) -> "Figure":
-    """Steps within bands that hold everywhere together."""
+    """Draw steps within bands that hold everywhere together."""
     groups, _, rows = _by_group(table)
     if len(groups) > _MOST_GROUPS:
         raise ParameterError(
@@ -201,7 +201,7 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
 
 
 def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
-    """Labels where steps are only places in an order of names."""
+    """Write labels on an axis whose steps are only positions in an order of names."""
     labels = table.labels[-1]
     if all(isinstance(name, str) for name in labels) and ends.tolist() == list(range(len(labels))):
         step = math.ceil(len(labels) / 12)
@@ -210,5 +210,5 @@ def _name_places(axes: "Axes", table: ProportionTable, ends: Array) -> None:
 
 
 def _stepped(values: Array) -> Array:
-    """The last value once more, so that its step has a length."""
+    """Return the values with the last one repeated, so that its step has a length."""
     return np.append(values, values[-1])

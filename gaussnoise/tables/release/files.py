@@ -1,4 +1,4 @@
-"""A release on disk: all of it, or nothing."""
+"""Releases on disk: a folder is complete, or it does not exist."""
 
 import contextlib
 import dataclasses
@@ -59,14 +59,14 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _FORMAT = "gaussnoise.tables/3"
-_MOST_ANSWERS = 10**7  # of one entry that are written: more are read off the tables
-_BYTES_OF_PIECES = 2**9  # of a record, for every 2^20 cells: names of files and their sha256
-_CELLS_AT_ONCE = 2**22  # whose deviations are looked at
+_MOST_ANSWERS = 10**7  # of one entry that is written; larger ones are not
+_BYTES_OF_PIECES = 2**9  # of a record, for every 2^20 cells: file names and their sha256
+_CELLS_AT_ONCE = 2**22  # whose deviations are computed at once
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def check_format(format: str, marginals: int) -> None:
-    """Refuse a format that is unknown, or unfit for so many tables."""
+    """Refuse a format that is unknown, or that cannot hold so many tables."""
     if format not in get_args(FileFormat):
         raise ParameterError(f'save: expected format "csv" or "parquet", got {format!r}')
     if format == "csv" and marginals > MOST_FILES:
@@ -83,7 +83,7 @@ def check_target(directory: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
-    """A scratch directory that becomes ``directory`` at the end, and vanishes on failure."""
+    """Yield a scratch directory that becomes ``directory`` at the end, and vanishes on failure."""
     target = Path(directory)
     try:
         with aside(target) as scratch:
@@ -98,17 +98,17 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 class _CallbackError(BaseException):
-    """Carries an error past whoever would take it for one of writing, or for a refusal."""
+    """A carrier of an error past handlers that would mistake it for a failed write or a refusal."""
 
 
 @contextlib.contextmanager
 def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None]:
-    """``progress``; what the caller's own callback raises leaves the block as it is."""
+    """Yield ``progress``; an error of the caller's own callback leaves the block unchanged."""
 
     def call(done: int, total: int) -> None:
         try:
             progress(done, total)  # pyright: ignore[reportCallIssue, reportOptionalCall] (only if callable)
-        except Exception as error:  # noqa: BLE001 (whatever it is, it goes back where it came from)
+        except Exception as error:  # noqa: BLE001 (any error of the callback is raised again outside)
             raise _CallbackError(error) from None
 
     try:
@@ -117,13 +117,13 @@ def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None
         (error,) = carrier.args
     else:
         return
-    raise error from error.__cause__  # and nothing of its carrier
+    raise error from error.__cause__  # without a trace of its carrier
 
 
 def save_release(
     release: "TableRelease", directory: str | os.PathLike[str], format: FileFormat
 ) -> None:
-    """All files of a release, in a new directory."""
+    """Write all files of a release to a new directory."""
     check_format(format, len(release))
     check_target(directory)
     with staged(directory) as folder:
@@ -139,12 +139,12 @@ def save_release(
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """What goes with the tables of a release, known before any data are read.
+    """All files of a release except its tables, known before any data are read.
 
     Attributes:
-        record: ``release.json``, all but where the tables are, and the digests of files.
-        marginals: of every table, the same.
-        measurements: what was measured with noise.
+        record: ``release.json`` without the places of the tables and the digests of the files.
+        marginals: of every table, its entry in the record, without its place.
+        measurements: of every noisy measurement, its entry in the record.
         summary: ``summary.txt``.
         answers: files of the entries of the workload that ask for more than cells.
     """
@@ -157,10 +157,11 @@ class Document:
 
 
 def rehearsed(blank: "TableRelease", format: FileFormat, most_cells: int = MOST_READ) -> Document:
-    """The document of a release whose tables are still zero; what can fail without data fails here.
+    """Return the document of a release whose tables are still zero.
 
-    After this, a charged release has only to count, draw, decode, and write. Of tables of more
-    cells, no answers are written: they are read off the tables.
+    All that can fail without data fails here. After this, a charged release has only to count,
+    draw, decode, and write. No answers are written for tables of more than ``most_cells`` cells:
+    they are computed from the tables.
     """
     import pyarrow as pa
 
@@ -177,7 +178,7 @@ def rehearsed(blank: "TableRelease", format: FileFormat, most_cells: int = MOST_
 def document_of(
     release: "TableRelease", format: FileFormat, most_cells: int = MOST_READ
 ) -> Document:
-    """The document of a release in files of a format, as for :func:`rehearsed`."""
+    """Return the document of a release in files of a format, as for :func:`rehearsed`."""
     format = "parquet" if len(release) > MOST_FILES else format
     answers = _answer_files(release, format, most_cells)
     return Document(
@@ -190,9 +191,9 @@ def document_of(
 
 
 def write_document(document: Document, release: "TableRelease", folder: Path) -> None:
-    """What goes with the tables, ``release.json`` last.
+    """Write the files that go with the tables: ``release.json`` last.
 
-    ``answers/``, ``summary.txt``, ``release.png``.
+    The others are ``answers/``, ``summary.txt`` and ``release.png``.
     """
     for k, name in document.answers.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -202,9 +203,9 @@ def write_document(document: Document, release: "TableRelease", folder: Path) ->
 
 
 def write_answers(release: "TableRelease", k: int, name: str, path: Path) -> None:
-    """The tidy file of an entry that asks for more than cells.
+    """Write the tidy file of a workload entry that asks for more than cells.
 
-    It is read off the tables, hence at no further cost. Its name says in which format.
+    It is computed from the tables, hence at no further privacy cost. Its name ends in its format.
     """
     from pyarrow import csv, parquet
 
@@ -214,14 +215,14 @@ def write_answers(release: "TableRelease", k: int, name: str, path: Path) -> Non
 
 
 def draw_picture(release: "TableRelease", path: Path) -> None:
-    """The picture of a release, if it can be drawn."""
+    """Draw the picture of a release, if it can be drawn."""
     try:
         from .plots import plot_release
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             plot_release(release).savefig(path, dpi=150, format="png")
-    except Exception:  # noqa: BLE001 (a label it cannot draw must not undo a release)
+    except Exception:  # noqa: BLE001 (a label that cannot be drawn must not undo a release)
         path.unlink(missing_ok=True)
 
 
@@ -232,14 +233,14 @@ def write_record(
     digests: Mapping[str, str],
     more: Mapping[str, object] | None = None,
 ) -> None:
-    """``summary.txt``, and last ``release.json`` on all files.
+    """Write ``summary.txt``, and last ``release.json`` on all files.
 
     Args:
         document: of the release.
         release: its tables are files inside the folder.
         folder: of the release.
         digests: sha256 of files that need not be read again.
-        more: what the record says besides.
+        more: further entries of the record.
     """
     (folder / "summary.txt").write_text(printable(document.summary) + "\n", encoding="utf-8")
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
@@ -258,7 +259,7 @@ def write_record(
 
 
 def _answer_files(release: "TableRelease", format: FileFormat, most_cells: int) -> dict[int, str]:
-    """Where the answers to each entry of the workload go, where it asks for more than cells."""
+    """Return the file of each entry of the workload that asks for more than cells."""
     plan = release.plan
     if plan.domain.is_cells or len(plan.domain.terms) > MOST_FILES:
         return {}
@@ -281,12 +282,12 @@ def _answer_files(release: "TableRelease", format: FileFormat, most_cells: int) 
 
 
 def _answers(release: "TableRelease", k: int) -> "AbstractEstimates":
-    """The answers to one entry of the workload, with means of numbers."""
+    """Return the answers to one entry of the workload, with means of numbers."""
     return with_means(release, release.plan.domain.terms[k])
 
 
 def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[str, object]:
-    """What a machine, or an auditor, needs to know; nothing in it depends on the data."""
+    """Return what a machine or an auditor needs to know; nothing in it depends on the data."""
     plan, query = release.plan, release.query
     contrasts = contrasts_of(plan)
     whose = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
@@ -351,7 +352,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         "request_sha256": plan.request_sha256,
         "intervals": interval_record(),
         **({} if plan.domain.is_cells else {"workload": _workload(release, answers)}),
-        "marginals": None,  # once the tables are written
+        "marginals": None,  # filled once the tables are written
         "measurements": None,
         "files": None,
         "libraries": dict(versions(*_LIBRARIES)),
@@ -360,7 +361,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
 
 
 def _unit(plan: "Plan") -> dict[str, object]:
-    """What the integer counts are in units of, where one row is more than one."""
+    """Return the unit of the integer counts, where one row adds more than one."""
     meaning = (
         "a row adds so many units to the integer counts of every table, spread over the virtual "
         "cells of a clipped number x: t of them on the last cell and 1 - t on the first, t = (x - "
@@ -375,12 +376,11 @@ def _unit(plan: "Plan") -> dict[str, object]:
 def read_release(
     plan: "Plan", directory: str | os.PathLike[str]
 ) -> tuple[bool, float, OnOutside, tuple[str, ...], StoredTables]:
-    """What a release of ``plan`` says, and its tables.
+    """Return what a release of ``plan`` says, and its tables.
 
-    Whether it is private, the ρ charged, what became of rows outside, and which attributes are
-    timestamps of unknown time zone.
-
-    All files are checked by its record.
+    In this order: whether it is private, the ρ charged, how rows outside the schema were treated,
+    the attributes that are timestamps of unknown time zone, and the tables. All files are checked
+    against the record.
     """
     folder = Path(directory)
     try:
@@ -431,7 +431,7 @@ def read_release(
 
 
 def _most_bytes(plan: "Plan") -> int:
-    """No record of a release of this plan is longer."""
+    """Return a bound on the length of the record of a release of this plan."""
     texts = [
         str(label)
         for a in plan.schema.attributes
@@ -455,7 +455,7 @@ def _most_bytes(plan: "Plan") -> int:
 
 
 def _places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
-    """Where the record says that each table is."""
+    """Return the place of each table, from the record."""
     entries = record["marginals"]
     if isinstance(entries, dict):
         if entries["file"] not in record["files"]:
@@ -475,7 +475,7 @@ def _places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, 
 
 
 def _listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object:
-    """The entries themselves, or the file they are in when they are many."""
+    """Return the entries themselves, or the name of the file they are written to if many."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -499,7 +499,7 @@ def _marginals(release: "TableRelease") -> list[dict[str, object]]:
 
 
 def _deviation(release: "TableRelease", S: Subset) -> dict[str, object]:
-    """One for all cells, or between which two they lie: the tables hold them all."""
+    """Return one deviation for all cells, or the smallest and largest; tables hold them all."""
     pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
     if not (one := release.deviation(S, pieces[0])).ndim:
         return {"standard_deviation": float(one)}
@@ -511,7 +511,7 @@ def _deviation(release: "TableRelease", S: Subset) -> dict[str, object]:
 
 
 def _workload(release: "TableRelease", answers: Mapping[int, str]) -> list[dict[str, object]]:
-    """What was asked for, where that is more than cells."""
+    """Return what was asked for, where that is more than cells."""
     plan = release.plan
     entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
     return [
@@ -531,7 +531,7 @@ def _workload(release: "TableRelease", answers: Mapping[int, str]) -> list[dict[
 
 
 def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
-    """The integer matrices that are measured instead of the usual ones, a string for each row."""
+    """Return the integer matrices measured instead of the usual ones, a string for each row."""
     strategies = zip(plan.schema.names, plan.strategies, strict=True)
     return {
         name: [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]
@@ -543,7 +543,7 @@ def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
 def _measurements(release: "TableRelease") -> list[dict[str, object]]:
     names = release.plan.schema.names
     return [
-        # as text: beyond 64 bits where budgets are extreme
+        # as text, because they exceed 64 bits where budgets are extreme
         {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}
         for T, multiplier in release.query.multipliers.items()
     ]

@@ -1,4 +1,4 @@
-"""The independent noisy measurements that released tables are made of."""
+"""The independent noisy measurements that released tables are computed from."""
 
 import math
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
-    """What a release knows of one set of attributes beyond its subsets.
+    """What a release tells about one set of attributes beyond its subsets.
 
     Measurements are independent of each other.
 
     Attributes:
         attributes: names.
-        estimate: shape (sizes…), sums to zero along every axis: what the truth adds to its own
-            margins, plus noise.
+        estimate: shape (sizes…), sums to zero along every axis: the part of the true table that its
+            own margins do not determine, plus noise.
         standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where
             attributes are planned for counts, ``E_i = I − 11'/n_i``: the noise is σ² times the
             projection onto such arrays.
@@ -35,7 +35,7 @@ class Measurement(NamedTuple):
 
 
 def measurements_of(release: "TableRelease") -> Iterator[Measurement]:
-    """All of them, each once."""
+    """Yield all measurements of a release, each once."""
     names, seen = release.plan.schema.names, set[Subset]()
     variances = release.covariance.variances
     for S in release.plan.tables.subsets:

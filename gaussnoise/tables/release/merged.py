@@ -1,4 +1,4 @@
-"""What is known of several releases together, in the place of a plan."""
+"""The description of several combined releases, which takes the place of a plan."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,10 +41,10 @@ class MergedPlan(PickledByArguments):
         schema: all attributes.
         tables: all tables, each once.
         neighbors: the neighbouring relation of all of them.
-        rows_per_person: the most rows of one person, of all of them.
-        person: the column that says whose row it is, of all of them; or None.
-        public: the attributes whose tables are exact, of all of them.
-        sources: the releases.
+        rows_per_person: the most rows of one person, in all of them.
+        person: the column that says which person a row belongs to, in all of them; or None.
+        public: the attributes whose tables are exact, in all of them.
+        sources: the releases that were combined.
     """
 
     schema: Schema
@@ -57,7 +57,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
-        """Attribute names of every table."""
+        """The attribute names of every table."""
         return tuple(tuple(self.schema.names[i] for i in S) for S in self.tables.subsets)
 
     @cached_property
@@ -65,7 +65,7 @@ class MergedPlan(PickledByArguments):
         return {name: i for i, name in enumerate(self.schema.names)}
 
     def subset(self, names: Sequence[str]) -> Subset:
-        """As :meth:`Plan.subset`."""
+        """Return positions of attributes, as :meth:`Plan.subset`."""
         if not isinstance(names, list | tuple):
             raise ParameterError(f"expected attribute names, got {names!r}")
         return attribute_positions(self._positions, names)

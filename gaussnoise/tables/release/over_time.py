@@ -1,4 +1,4 @@
-"""What a stream says of the tables that are read from it."""
+"""The description of a stream that is attached to the tables read from it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from typing import final
 @final
 @dataclass(frozen=True)
 class Promise:
-    """What a release, or all ticks of a stream together, promise.
+    """The privacy guarantee of a release, or of all ticks of a stream together.
 
     Attributes:
         whole: "release" or "stream".
-        unit: whom the budget protects.
-        neighbors: what may change about them.
+        unit: the unit that the budget protects.
+        neighbors: the change between neighbouring data sets.
         privacy: the definition and its numbers.
-        integers: how many noisy ones are drawn.
-        noise: what is drawn, in words.
+        integers: the number of noisy integers that are drawn.
+        noise: the distribution of the noise, in words.
     """
 
     whole: str
@@ -30,12 +30,12 @@ class Promise:
 @final
 @dataclass(frozen=True)
 class OverTime:
-    """Ticks of a stream, what all of its ticks together promise, and how good their noise is.
+    """Ticks of a stream, the privacy guarantee of all its ticks together, and its optimality.
 
     Attributes:
-        times: which ticks the tables are about.
-        promise: of the whole stream.
-        gap: how much more error than the least possible the whole stream has, at most.
+        times: the ticks that the tables are about.
+        promise: the privacy guarantee of the whole stream.
+        gap: a bound on how much more error the whole stream has than the least possible.
         verdict: how good its noise is, in sentences.
     """
 

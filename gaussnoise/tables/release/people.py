@@ -1,4 +1,4 @@
-"""Synthetic records that look like a release's tables, drawn from a model of mbi's, quietly."""
+"""Synthetic records that look like a release's tables, drawn from a model of mbi."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ _MOST_RECORDS = 10**8
 
 
 def synthetic_records(release: "TableRelease", n: int | None) -> Any:
-    """An arrow table of records with labels, see :meth:`TableRelease.synthetic`."""
+    """Return an arrow table of records with labels, see :meth:`TableRelease.synthetic`."""
     if n is not None and (type(n) is not int or not 1 <= n <= _MOST_RECORDS):
         raise ParameterError(
             f"synthetic: expected a number of records, from 1 to {_MOST_RECORDS}, got {n!r:.50}"
@@ -43,13 +43,13 @@ def synthetic_records(release: "TableRelease", n: int | None) -> Any:
 
 
 def _values(attribute: Attribute) -> Sequence[Category | float | None]:
-    """What the records of each cell have: its label, or the number that its weight is at."""
+    """Return the value of the records of each cell: its label, or the number of its weight."""
     return attribute.labels if attribute.clip is None else cell_numbers(attribute)
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what jax and mbi say of themselves: of devices, precision, caches and progress."""
+    """Silence what jax and mbi print about devices, precision, caches and progress."""
     logger = logging.getLogger("jax")
     level, silent = logger.level, io.StringIO()
     logger.setLevel(logging.ERROR)

@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _MOST_ROWS = 24
-_MOST_SERIES = 20  # told apart by colour
+_MOST_SERIES = 20  # that colours can tell apart
 _MOST_PANELS = 16
 _MOST_NUMBERS = 200  # written into cells
-_MOST_INTERVALS = 2**10  # of a table of two attributes: if it has more cells, they are colours
-# of a table that is drawn unasked: as colours, or with an interval for every cell
+_MOST_INTERVALS = 2**10  # of a table of two attributes: with more cells, it is drawn as colours
+# cells of a table that is drawn by default: as colours, or with an interval for every cell
 _MOST_COLOURED, _MOST_CELLS = 2**22, 2**14
 _MOST_POSITIONS = 25  # labelled along an axis of intervals
-_LARGEST = 14.0  # inches of cells, either way
+_LARGEST = 14.0  # inches of a heat map, in either direction
 _PANEL = 3.5  # inches of a table beside the comparison
 _LABEL_ROOM = 0.17  # inches from one label to the next
-_VISIBLY_NEGATIVE = 0.1  # of the largest cell: then zero belongs in the middle of the colours
+_VISIBLY_NEGATIVE = 0.1  # of the largest cell: then zero is in the middle of the colours
 _INSIGNIFICANT = "0.87"
 
 
 def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = None) -> "Figure":
-    """One released marginal with its 95 % intervals, beside the standard deviations of all of them.
+    """Draw one released marginal with 95 % intervals, beside all standard deviations.
 
     A table of two attributes and more than 1000 cells is drawn as a heat map.
 
     Args:
-        release: what to draw.
-        marginal: which table to show; if omitted, the first of two attributes, unless it is very
-            large. If all tables are, none is shown.
+        release: the release to draw.
+        marginal: the table to show; if omitted, the first of two attributes, unless it is very
+            large. If all tables are very large, none is shown.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
@@ -77,22 +77,22 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
 
 
 def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "Figure":
-    """The cells of one table with their intervals.
+    """Draw the cells of one table with their intervals.
 
-    Each holds its true count with probability ``level``.
+    Each interval holds its true count with probability ``level``.
 
     Positions go along the first attributes, one colour for each value of the last:
     ``release["sex", "age"]`` and ``release["age", "sex"]`` are drawn differently.
 
     Args:
-        table: what to draw; at most 20 values of the last of several attributes.
+        table: the table to draw; at most 20 values of the last of several attributes.
         level: of every interval alone.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
 
     Raises:
-        ParameterError: not a released table of counts, level outside (0, 1), or too many values.
+        ParameterError: not a released table of counts, a level outside (0, 1), or too many values.
 
     >>> import pyarrow as pa
     >>> survey = gn.plan(gn.Schema([gn.Attribute("sex", ["f", "m"])]), 1, gn.zCDP(0.5))
@@ -124,14 +124,14 @@ def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "F
 
 
 def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
-    """The cells of one table as colours, and as numbers where there is room.
+    """Draw the cells of one table as colours, and as numbers where there is room.
 
     Cells that are not significantly different from 0 at 95 %, each tested alone, are grey. Zero has
     the palest colour of a diverging scale where negative estimates matter, else the lowest of a
     sequential one. Three attributes make one panel for every value of the one with the fewest.
 
     Args:
-        table: of at most three attributes; nothing is tested in a biased one.
+        table: of at most three attributes; cells of a biased table are not tested.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
@@ -219,13 +219,13 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
 def _draw_image(
     axes: "Axes", shown: "np.ma.MaskedArray", colours: "Colormap", scale: "Normalize"
 ) -> "AxesImage":
-    """Cells as colours, none blended with its neighbours; grey where they are masked."""
+    """Draw cells as colours, none blended with its neighbours; grey where they are masked."""
     axes.set_facecolor(_INSIGNIFICANT)
     return axes.imshow(shown, cmap=colours, norm=scale, aspect="auto", interpolation="nearest")
 
 
 def _insignificant(table: MarginalTable | QueryTable | BiasedTable) -> NDArray[np.bool_]:
-    """Cells whose 95 % interval, each alone, holds 0."""
+    """Return the cells whose 95 % interval, each alone, holds 0."""
     if isinstance(table, BiasedTable):
         return np.zeros(table.estimate.shape, dtype=bool)
     low, high = table.confidence_interval(0.95)
@@ -233,7 +233,7 @@ def _insignificant(table: MarginalTable | QueryTable | BiasedTable) -> NDArray[n
 
 
 def _grey_text(shown: "np.ma.MaskedArray") -> str:
-    """What grey means, where there is any."""
+    """Return a sentence about grey cells, or "" where there are none."""
     return (
         "\ngrey: not significantly different from 0 at 95 %, each cell alone"
         if np.any(shown.mask)
@@ -244,7 +244,7 @@ def _grey_text(shown: "np.ma.MaskedArray") -> str:
 def _numbers(
     table: MarginalTable | QueryTable | BiasedTable, cells: Array, abreast: int, stacked: int
 ) -> NDArray[np.str_]:
-    """Cells as text with the digits that the noise leaves; no text where it would not fit."""
+    """Return cells as text with the digits that exceed the noise; "" where it would not fit."""
     _, rows, columns = cells.shape
     if cells.size > _MOST_NUMBERS:
         return np.full(cells.shape, "")
@@ -274,7 +274,7 @@ def _write(
     colours: "Colormap",
     scale: "Normalize",
 ):
-    """Numbers into cells, light on dark."""
+    """Write numbers into cells, light on dark."""
     luminance = colours(scale(shown.filled(0)))[..., :3] @ (0.299, 0.587, 0.114)
     dark = ~np.ma.getmaskarray(shown) & (luminance < 0.5)
     for (row, column), text in np.ndenumerate(numbers):
@@ -284,8 +284,10 @@ def _write(
 
 
 def _colours(cells: Array) -> "tuple[Colormap, Normalize]":
-    """A scale with 0 in the middle where negative cells are more than a blemish, else from the
-    lowest cell or 0 up.
+    """Return a colour scale for cells.
+
+    Zero is in the middle where negative cells matter. Elsewhere the scale starts at the lowest cell
+    or 0.
     """
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
@@ -304,7 +306,7 @@ def _name_cells(
     inches: float,
     named: bool,
 ) -> None:
-    """Labels of an attribute along one side of a heat map, as many as there is room for."""
+    """Write labels of an attribute along one side of a heat map, as many as there is room for."""
     if position is None or not named:
         axis.set_ticks([])
         return
@@ -326,7 +328,7 @@ def _name_cells(
 
 
 def _margin(table: MarginalTable | QueryTable | BiasedTable, position: int | None) -> float:
-    """Inches that the labels of an attribute need beside the cells."""
+    """Return the inches that the labels of an attribute need beside the cells."""
     return (
         0.3
         if position is None
@@ -335,12 +337,12 @@ def _margin(table: MarginalTable | QueryTable | BiasedTable, position: int | Non
 
 
 def warning_text(private: bool) -> str:
-    """What no picture of a simulation may lack."""
+    """Return the warning that every picture of a simulation has."""
     return "" if private else "SIMULATION, NOT PRIVATE — "
 
 
 def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
-    """The attributes, and how far to trust the cells."""
+    """Return a title: the attributes, and how to read the cells."""
     names = " × ".join(map(label_text, table.attributes)) or "total"
     if isinstance(table, BiasedTable):
         return f"{names}, biased: {table.method}"
@@ -353,7 +355,7 @@ def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
 
 
 def _first_table(release: "TableRelease") -> tuple[str, ...] | None:
-    """The first table of two attributes, or the first of all, that can be looked at."""
+    """Return the first table of two attributes, or else the first, that is small enough to draw."""
     tables = release.plan.tables
     few = [
         marginal
@@ -364,7 +366,7 @@ def _first_table(release: "TableRelease") -> tuple[str, ...] | None:
 
 
 def _draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
-    """Counts of two attributes as colours, grey where they are not significant."""
+    """Draw counts of two attributes as colours, grey where they are not significant."""
     shown = np.ma.masked_array(table.estimate.astype(np.float64), _insignificant(table))
     colours, scale = _colours(table.estimate)
     image = _draw_image(axes, shown, colours, scale)
@@ -375,8 +377,9 @@ def _draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
 
 
 def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:
-    """Counts with intervals: one line per value of the last attribute, positions along
-    the first.
+    """Draw counts with intervals.
+
+    Positions are along the first attributes, one line per value of the last.
     """
     from matplotlib import colormaps
 
@@ -406,7 +409,7 @@ def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 
                 color=colour,
                 label=label_text(label),
             )
-        # beside the picture, where it hides no cell
+        # outside the axes, where it hides no cell
         axes.legend(
             title=names[-1],
             fontsize="small",
@@ -427,13 +430,13 @@ def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 
 
 
 def _labels_at(table: MarginalTable | QueryTable, row: int) -> list:
-    """Names of all but the last attribute's cell, for a row of the flattened table."""
+    """Return the names of all but the last attribute's cell, for a row of the flattened table."""
     cell = np.unravel_index(row, table.estimate.shape[:-1])
     return [labels[k] for labels, k in zip(table.labels, cell, strict=False)]
 
 
 def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
-    """Standard deviation of every marginal, beside independent noise at the same budget."""
+    """Draw standard deviations of all marginals, beside independent noise at the same budget."""
     order = np.argsort(plan.deviations, kind="stable")
     shown = order[:: max(1, -(-len(order) // _MOST_ROWS))]
     ours, theirs = plan.deviations[shown], plan.independent_deviations[shown]

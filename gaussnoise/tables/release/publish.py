@@ -1,6 +1,6 @@
-"""From a plan and a table to a release: count, draw, decode, write.
+"""The steps from a plan and a table to a release: count, draw, decode, write.
 
-All that needs no data comes first.
+All checks that need no data come first.
 """
 
 import os
@@ -58,7 +58,7 @@ def published(
     id: str | None,
     executors: bool,
 ) -> TableRelease:
-    """What :meth:`Plan.release` promises."""
+    """Return the release of :meth:`Plan.release`."""
     plan.schema.check_confirmed("release")
     if executors:
         check_executors(plan, table, out, format)
@@ -110,7 +110,7 @@ def simulated(
     on_outside: OnOutside,
     progress: bool | Counted | None,
 ) -> TableRelease:
-    """Tables whose noise is what ``draw`` returns for a number of integers: NOT private."""
+    """Return tables with the noise that ``draw`` returns for a number of integers: NOT private."""
     check_size("simulate", plan)
     check_outside("simulate", plan, on_outside)
     blank = _blank(plan, table, on_outside, private=False)
@@ -118,10 +118,10 @@ def simulated(
 
 
 def check_size(function: str, plan: Plan) -> None:
-    """Refuse what one machine does not release in a day.
+    """Refuse a plan that one machine does not release in a day.
 
     Raises:
-        DomainTooLargeError: it takes executors.
+        DomainTooLargeError: the plan needs executors.
     """
     if plan.needs_executors:
         cells = plan.tables.dim
@@ -134,30 +134,30 @@ def check_size(function: str, plan: Plan) -> None:
 
 
 def limit_of(plan: Plan) -> PersonLimit | None:
-    """On the rows of each person, with a fresh key."""
+    """Return a limit on the rows of each person, with a fresh key; None without persons."""
     return None if plan.person is None else PersonLimit(plan.person, plan.rows_per_person)
 
 
 def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:
-    """What a ledger compares, of releases under one id."""
+    """Return the request that a ledger compares between releases under one id."""
     return plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside})
 
 
 def protects(plan: Plan) -> str:
-    """Whom a release protects, in words that a ledger compares."""
+    """Return whom a release protects, in words that a ledger compares."""
     same = f" of the same {', '.join(plan.public)}" if plan.public else ""
     return f"{plan.privacy_unit} under {plan.neighbors}{same}"
 
 
 def _used(plan: Plan) -> list[int]:
-    """Attributes that some planned marginal has."""
+    """Return the attributes that any planned marginal has."""
     return sorted({i for S in plan.tables.subsets for i in S})
 
 
 def check_outside(function: str, plan: Plan, on_outside: object) -> None:
-    """Refuse what is no rule for rows outside.
+    """Refuse an unknown rule for rows outside the schema.
 
-    Also one that would tell the number of rows that fit.
+    Refuse a rule, too, that would reveal how many rows are inside.
     """
     if on_outside not in get_args(OnOutside):
         raise ParameterError(
@@ -182,7 +182,7 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
 def _count(
     plan: Plan, table: object, on_outside: OnOutside
 ) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
-    """Exact counts of every planned marginal."""
+    """Return exact counts of every planned marginal."""
     used = _used(plan)
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
@@ -202,7 +202,7 @@ def _noisy(
     threads: int,
     progress: bool | Counted | None,
 ) -> Generator[tuple[Subset, Array]]:
-    """Every planned table, in the order they are counted."""
+    """Yield every planned table with noise, in the order in which tables are counted."""
     done, cells = 0, plan.tables.dim
     with (
         noise_stream(draw, plan.query.count, threads) as noise,
@@ -219,14 +219,14 @@ def _noisy(
 def _private(
     plan: Plan, table: object, on_outside: OnOutside, progress: bool | Counted | None
 ) -> Generator[tuple[Subset, Array]]:
-    """Every planned table with noise that protects it."""
+    """Return every planned table with noise that protects it."""
     query = plan.query.query
     draw = query.draw if query is not None else _nothing
     return _noisy(plan, table, on_outside, draw, sampling_threads(), progress)
 
 
 def _nothing(count: int) -> list[int]:
-    """No noise, where one row cannot change anything."""
+    """Return zero noise, for plans where one row changes no count."""
     return [0] * count
 
 
@@ -238,8 +238,9 @@ def _write(
     format: FileFormat,
     progress: bool | Counted | None,
 ) -> StoredTables:
-    """The tables of a private release, in a folder that is empty or not there yet, with what goes
-    with them.
+    """Write the tables of a private release, and the files that go with them.
+
+    The folder is empty or does not exist yet.
     """
     folder.mkdir(exist_ok=True)
     plan = blank.plan
@@ -254,9 +255,7 @@ def _write(
 
 
 def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -> TableRelease:
-    """A release whose tables are still zero: everything about it that does not depend on
-    the data.
-    """
+    """Return a release with tables of zeros; all the rest of it is final, without any data."""
     zeros = ZeroTables({S: tuple(plan.schema.sizes[i] for i in S) for S in plan.tables.subsets})
     backend = frame_backend(table)
     if plan.person is not None:

@@ -1,4 +1,4 @@
-"""Quantiles read off noisy cumulative counts.
+"""Quantiles computed from noisy cumulative counts.
 
 They are biased, since counts must first be made to increase; their intervals invert exact tests.
 """
@@ -31,23 +31,23 @@ Array = NDArray[np.float64]
 class QuantileTable:
     """Quantiles of a numeric attribute within groups.
 
-    They are biased, with intervals that cover all the same.
+    They are biased, but their intervals cover all the same.
 
-    A quantile at p lies in a bin only if the rows below the bin are at most, and those below its
-    upper end at least, the share p of all. Both are tested, each at half the error, by
-    ``(rows below x) - p (all rows)``: Gaussian noise of known deviation, and a mean of known sign.
-    The interval runs from the first bin that is not rejected to the last one. It covers the
-    quantile of the counted rows at least as often as its level says, whatever their distribution;
-    what it cannot tell is where inside a bin the rows are.
+    A quantile at p lies in a bin only if the rows below the bin are at most the share p of all
+    rows, and the rows below its upper end are at least that share. Both conditions are tested, each
+    at half the error, by ``(rows below x) - p (all rows)``: Gaussian noise of known deviation, and
+    a mean of known sign. The interval runs from the first bin that is not rejected to the last one.
+    It covers the quantile of the counted rows at least as often as its level says, for any
+    distribution of the rows; it does not say where inside a bin the rows are.
 
     Attributes:
         attributes: of the groups, then ``"NAME quantile"``.
         labels: of groups, then probabilities.
         estimate: in the attribute's unit, shape (groups…, probabilities): numbers, or dates, which
             are NaT where numbers would not be finite.
-        method: how they were found.
+        method: how they were found, in words.
         private: False for simulations, whose numbers must not be published.
-        bins: where the cells of the attribute lie.
+        bins: the range of each cell of the attribute.
         differences: ``(rows below x) - p (all rows)`` at the inner ends x of bins, shape (groups…,
             ends, probabilities).
         deviations: their standard deviations, same shape.
@@ -65,34 +65,34 @@ class QuantileTable:
 
     @property
     def low(self) -> NDArray[Any]:
-        """Lower ends of 95 % intervals, each for itself; shaped like ``estimate``."""
+        """Lower ends of 95 % intervals, each taken alone; shaped like ``estimate``."""
         return self.confidence_interval().low
 
     @property
     def high(self) -> NDArray[Any]:
-        """Upper ends of the same."""
+        """Upper ends of 95 % intervals, each taken alone; shaped like ``estimate``."""
         return self.confidence_interval().high
 
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals for every quantile, each alone or all together (Bonferroni).
+        """Return intervals for every quantile, each alone or all together (Bonferroni).
 
-        They always hold the estimate, end at ends of bins (or at it), and are infinite (NaT, of
-        dates) where the last bin is and cannot be ruled out.
+        They always hold the estimate, and end at ends of bins or at the estimate. They are infinite
+        (NaT for dates) where the last bin has no end and cannot be ruled out.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
 
         Raises:
-            ParameterError: level outside (0, 1).
+            ParameterError: the level is outside (0, 1).
         """
-        quantile(level)  # refuses what is no level
+        quantile(level)  # refuses a level outside (0, 1)
         z = quantile(1 - (1 - level) / self.estimate.size) if simultaneous else quantile(level)
         reach = z * self.deviations
         held = np.moveaxis(self.differences <= reach, -2, -1)
         reached = np.moveaxis(self.differences >= -reach, -2, -1)
-        whole = np.ones((*held.shape[:-1], 1), dtype=bool)  # nobody is beyond the outer ends
+        whole = np.ones((*held.shape[:-1], 1), dtype=bool)  # no row is beyond the outer ends
         possible = np.concatenate([whole, held], -1) & np.concatenate([reached, whole], -1)
         low = self.bins.low[possible.argmax(-1)]
         high = self.bins.high[::-1][possible[..., ::-1].argmax(-1)]
@@ -101,14 +101,14 @@ class QuantileTable:
         return ConfidenceInterval(*map(self.bins.shown, ends))
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
-        """Tidy columns, one row per quantile: the attributes, biased_estimate, low, high."""
+        """Return tidy columns, one row per quantile: attributes, biased_estimate, low, high."""
         return self._arrow(level).to_pydict()
 
     def to_frame(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in.
+        """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        That is pyarrow for files and remote engines. The frame says the level as those of
-        tables do.
+        Files and remote engines give pyarrow. The frame holds the level of the intervals where the
+        frames of tables do.
         """
         return framed(with_level(self._arrow(level), level, self.private), self.backend)
 
@@ -134,9 +134,10 @@ class QuantileTable:
 
 
 class Support(NamedTuple):
-    """Where the cells of an attribute lie.
+    """The ranges of the cells of an attribute.
 
-    Between ``low`` and ``high``, evenly if ``interpolate``; of dates, ``edges`` says which.
+    A cell's values lie between ``low`` and ``high``, evenly if ``interpolate``; for dates,
+    ``edges`` are those of the attribute.
     """
 
     low: Array
@@ -145,11 +146,11 @@ class Support(NamedTuple):
     edges: tuple[Edge, ...] = ()
 
     def shown(self, places: Array) -> NDArray[Any]:
-        """Places as the attribute has them: numbers, days or timestamps."""
+        """Return places in the form of the attribute: numbers, days or timestamps."""
         return shown_places(places, self.edges)
 
     def numbers(self, shown: NDArray[Any]) -> Array:
-        """The same backwards; NaN where there is no date."""
+        """Return the places of shown values, the inverse of :meth:`shown`; NaN without a date."""
         if not is_dated(self.edges):
             return shown
         numbers = shown.astype("datetime64[us]").astype(np.int64).astype(np.float64)
@@ -157,7 +158,7 @@ class Support(NamedTuple):
 
 
 def support(attribute: Attribute) -> Support:
-    """Of a numeric attribute, without its catch-all."""
+    """Return the ranges of a numeric attribute's cells, without its catch-all."""
     if attribute.edges is not None:
         ends = np.array([place(edge) for edge in attribute.edges], dtype=np.float64)
         return Support(ends[:-1], ends[1:], True, attribute.edges)
@@ -178,9 +179,9 @@ def quantiles_of(
     probabilities: Sequence[float],
     groups: Mapping[str, AbstractBase],
 ) -> QuantileTable:
-    """Quantiles of an attribute within groups, from what a release answers.
+    """Return quantiles of an attribute within groups, computed from what a release answers.
 
-    ``groups``: of every other attribute, which cells are counted as one group; one row for each.
+    ``groups`` has, for every other attribute, one row for each group, which says its cells.
     """
     bins, wanted = support(attribute), probabilities_of(probabilities)
     counts = answers({**groups, attribute.name: as_base("prefix", attribute)})
@@ -211,9 +212,9 @@ def quantiles_of(
 
 
 def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
-    """Where cumulative counts of an attribute are reached.
+    """Return where cumulative counts of an attribute are reached.
 
-    Ends of its bins, its numbers, or else places in its order.
+    These are the upper ends of its bins, its numbers, or else places in its order.
     """
     if attribute.edges is not None:
         return attribute.edges[1:]
@@ -224,7 +225,7 @@ def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
 
 
 def probabilities_of(values: Sequence[float]) -> list[float]:
-    """The probabilities, as a list of floats in [0, 1]."""
+    """Return the probabilities as a list of floats in [0, 1], or refuse them."""
     try:
         listed = [math.nan] if isinstance(values, set | frozenset) else [float(p) for p in values]
     except (TypeError, ValueError, OverflowError):
@@ -237,7 +238,9 @@ def probabilities_of(values: Sequence[float]) -> list[float]:
 
 
 def interpolated(cumulative: Array, ends: Support, probabilities: Sequence[float]) -> Array:
-    """Quantiles along the last axis: (…, cells) cumulative counts become (…, probabilities).
+    """Return quantiles along the last axis of cumulative counts.
+
+    Shape (…, cells) becomes (…, probabilities).
 
     >>> bins = Support(np.array([0.0, 10.0]), np.array([10.0, 20.0]), True)
     >>> interpolated(np.array([30.0, 40.0]), bins, [0.375, 0.875])
@@ -253,7 +256,7 @@ def interpolated(cumulative: Array, ends: Support, probabilities: Sequence[float
             continue
         for k, p in enumerate(probabilities):
             goal = p * reached[-1]
-            # a bin that holds someone: at p = 0 the first of them
+            # only a bin with rows: at p = 0 the first of them
             cell = int(np.argmax((reached >= goal) & (reached > before)))
             low, high = ends.low[cell], ends.high[cell]
             if not ends.interpolate or math.isinf(high) or math.isinf(low):

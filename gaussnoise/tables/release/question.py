@@ -52,7 +52,7 @@ Cells = tuple[int, ...]
 @final
 @dataclass(frozen=True)
 class Level:
-    """One answer for each group of a level of an attribute."""
+    """A request for one answer for each group of a level of an attribute."""
 
     name: str
     labels: tuple[Category, ...]
@@ -60,14 +60,14 @@ class Level:
 
     @classmethod
     def of(cls, attribute: Attribute, name: str) -> "Level":
-        """The level of this name."""
+        """Return the level of this name."""
         return cls(name, level_labels(attribute, name), level_base(attribute, name).members)
 
 
 @final
 @dataclass(frozen=True)
 class Wholes:
-    """The group of a level that holds each part that is asked for, in the order of these."""
+    """The group of a level that holds each part, in the order of the parts."""
 
     name: str
     cells: tuple[Cells, ...]
@@ -76,13 +76,13 @@ class Wholes:
 @final
 @dataclass(frozen=True)
 class Summed:
-    """A clipped number is summed: what each of its virtual cells adds."""
+    """A sum of a clipped number: what each of its virtual cells adds."""
 
     weights: tuple[float, ...]
     is_nonnegative: bool
 
 
-# by attribute; None: one answer for each of its labels
+# by attribute; None asks for one answer for each of its labels
 Condition = Cells | Level | Wholes | Summed | None
 Conditions = Mapping[int, Condition]
 
@@ -98,7 +98,7 @@ _INTERVAL = re.compile(rf"([\[(])\s*({_ENDPOINT})\s*,\s*({_ENDPOINT})\s*([\])])"
 @final
 @dataclass(frozen=True)
 class Count:
-    """How many rows meet the conditions."""
+    """The number of rows that meet the conditions."""
 
     where: Conditions
 
@@ -106,7 +106,7 @@ class Count:
 @final
 @dataclass(frozen=True)
 class Share:
-    """How much of a group meets the conditions."""
+    """The share of a group that meets the conditions."""
 
     of: Conditions
     given: Conditions
@@ -115,7 +115,7 @@ class Share:
 @final
 @dataclass(frozen=True)
 class Ratio:
-    """One count, or sum, over another."""
+    """One count, or sum, divided by another."""
 
     top: Conditions
     bottom: Conditions
@@ -124,7 +124,7 @@ class Ratio:
 @final
 @dataclass(frozen=True)
 class Difference:
-    """One count, sum or share less another."""
+    """One count, sum or share minus another."""
 
     first: Count | Share
     second: Count | Share
@@ -163,11 +163,11 @@ Question = Count | Share | Ratio | Difference | Cdf | Quantile | Moment
 
 
 def parsed(text: str, schema: Schema) -> Question:
-    """What a question asks for.
+    """Return what a question asks for.
 
     Raises:
-        ParameterError: it does not follow the grammar, or names what the schema does not; the part
-            that is meant stands between « and ».
+        ParameterError: it does not follow the grammar, or names what the schema does not have; the
+            message puts « and » around the wrong part.
     """
     if not isinstance(text, str):
         raise ParameterError(
@@ -177,7 +177,7 @@ def parsed(text: str, schema: Schema) -> Question:
 
 
 def conditions_text(schema: Schema, where: Conditions) -> str:
-    """Conditions as they are written in a question."""
+    """Return conditions in the words of a question."""
     parts = []
     for i, cells in where.items():
         attribute = schema.attributes[i]
@@ -198,7 +198,7 @@ def _quoted(text: str) -> str:
 
 
 class _Reader:
-    """Reads a question from left to right."""
+    """A reader of a question, from left to right."""
 
     def __init__(self, text: str, schema: Schema) -> None:
         self._text, self._schema, self._at = text, schema, 0
@@ -244,7 +244,7 @@ class _Reader:
         self._fail(f"expected a question that starts with one of {', '.join(_FORMS)}", word, _FORMS)
 
     def _counted(self) -> Count | Share | None:
-        """A count or a share, if one begins here."""
+        """Read a count or a share, if one begins here."""
         start = self._at
         if self._word("count"):
             where = self._group() if self._word("of") else {}
@@ -255,7 +255,7 @@ class _Reader:
         return None
 
     def _share(self, of: Conditions) -> Share:
-        """Of the groups that follow; those of the same attribute hold its parts."""
+        """Read the groups of a share; groups of the same attribute hold its parts."""
         self._space()
         start = self._at
         parts, groups = dict(of), dict(self._given())
@@ -266,7 +266,7 @@ class _Reader:
     def _within(
         self, i: int, parts: Condition, groups: Condition, at: int
     ) -> tuple[Condition, Condition]:
-        """Parts of an attribute, and what each is a part of."""
+        """Return parts of an attribute, and the group that each is a part of."""
         attribute, said = self._schema.attributes[i], self._text[at : self._at].strip()
         if not isinstance(groups, Level | tuple):
             self._fail(f"expected groups by other attributes than {attribute.name!r}", said, at=at)
@@ -312,7 +312,7 @@ class _Reader:
         return Difference(first, second)
 
     def _amount(self) -> Conditions:
-        """What is counted, or a sum and of which rows, in brackets or not."""
+        """Read what is counted, or a sum and its rows, in brackets or not."""
         self._space()
         start = self._at
         bracket = self._symbol("(")
@@ -334,7 +334,7 @@ class _Reader:
         return where
 
     def _group(self) -> Conditions:
-        """Conditions, in brackets or not; "count" alone is all rows."""
+        """Read conditions, in brackets or not; "count" alone means all rows."""
         self._space()
         if self._symbol("("):
             self._word("count")
@@ -349,7 +349,7 @@ class _Reader:
         return self._conditions()
 
     def _given(self) -> Conditions:
-        """The groups that follow, if any do."""
+        """Read the groups that follow, if any do."""
         given: dict[int, Condition] = {}
         while self._word(*_GROUPS):
             start = self._at
@@ -357,7 +357,7 @@ class _Reader:
         return given
 
     def _others(self, of: Conditions) -> Conditions:
-        """The groups that follow, by other attributes than those."""
+        """Read the groups that follow; refuse attributes that ``of`` already names."""
         self._space()
         start = self._at
         given = self._given()
@@ -393,19 +393,19 @@ class _Reader:
                 return where
 
     def _cells(self, attribute: Attribute) -> Cells | None:
-        """What follows a name: labels, an end of bins, or nothing."""
+        """Read what follows a name: labels, an end of bins, or nothing."""
         for sign in ("<", ">="):
             if self._symbol(sign):
                 return self._beyond(attribute, sign)
         return self._chosen(lambda: self._label(attribute))
 
     def _of_level(self, attribute: Attribute, name: str) -> Cells | Level:
-        """What follows the name of a level: groups, or nothing."""
+        """Read what follows the name of a level: groups, or nothing."""
         level = Level.of(attribute, name)
         return self._chosen(lambda: self._group_of(level)) or level
 
     def _chosen(self, label: Callable[[], Cells]) -> Cells | None:
-        """The cells of all labels that follow, if any do."""
+        """Read all labels that follow and return their cells, or None without labels."""
         if self._symbol("="):
             labels = [label()]
             while self._symbol("|"):
@@ -423,7 +423,7 @@ class _Reader:
         return tuple(sorted({k for cells in labels for k in cells}))
 
     def _beyond(self, attribute: Attribute, sign: str) -> Cells:
-        """Bins below an edge, or from it on."""
+        """Return the bins below an edge, or from it on."""
         self._space()
         edges = attribute.edges or ()
         match = re.compile(_ENDPOINT + _END).match(self._text, self._at)
@@ -435,7 +435,7 @@ class _Reader:
         return tuple(range(k) if sign == "<" else range(k, len(edges) - 1))
 
     def _label(self, attribute: Attribute) -> Cells:
-        """The cells that a label means: one, or the bins between two edges."""
+        """Read a label and return its cells: one, or the bins between two edges."""
         self._space()
         texts = [(k, text) for k, label in enumerate(attribute.labels) for text in _written(label)]
         if (quoted := self._quote()) is not None:
@@ -465,7 +465,7 @@ class _Reader:
         self._fail(_expected(attribute, got), got, attribute.labels)
 
     def _group_of(self, level: Level) -> Cells:
-        """The cells of one group of a level."""
+        """Read a group of a level and return its cells."""
         self._space()
         expected = f"expected a group of {level.name!r}, {_some(level.labels)}"
         if (quoted := self._quote()) is not None:
@@ -481,7 +481,7 @@ class _Reader:
         return level.cells[k]
 
     def _name_or_level(self) -> tuple[int, str | None]:
-        """The attribute that is named here, or the one whose level is."""
+        """Read a name and return its attribute, or the attribute of the level of this name."""
         self._space()
         start, quoted = self._at, self._quote()
         level = None if quoted is None else quoted[1]
@@ -497,13 +497,13 @@ class _Reader:
 
     @cached_property
     def _levels(self) -> dict[str, int]:
-        """Attributes by the names of their levels, where these are of one attribute alone."""
+        """The attributes by the names of their levels; shared names are left out."""
         listed = [(n, i) for i, a in enumerate(self._schema.attributes) for n, _ in a.groups or ()]
         named = [name for name, _ in listed]
         return {name: i for name, i in listed if named.count(name) == 1}
 
     def _name(self) -> int:
-        """Where in the schema the attribute is that is named here."""
+        """Read the name of an attribute and return its position in the schema."""
         self._space()
         names = self._schema.names
         if (quoted := self._quote()) is not None:
@@ -520,7 +520,7 @@ class _Reader:
         return i
 
     def _column(self) -> str:
-        """The name of a column, which need not be an attribute."""
+        """Read the name of a column, which need not be an attribute."""
         self._space()
         if (quoted := self._quote()) is not None:
             return quoted[1]
@@ -545,15 +545,16 @@ class _Reader:
                 return tuple(probabilities)
 
     def _match(self, text: str, bins: bool = False) -> int:
-        """Where a name or label ends that is written here, 0 if it is not; of a bin, spaces do
-        not matter.
+        """Return where a name or label that is written here ends, or 0 if it is not here.
+
+        In bins, spaces do not matter.
         """
         pieces = map(re.escape, re.findall(r"[\[(\])]|,|[^\s\[\](),]+", text) if bins else [text])
         match = re.compile(r"\s*".join(pieces) + _END).match(self._text, self._at)
         return match.end() if match is not None else 0
 
     def _quote(self) -> tuple[int, str] | None:
-        """A part in quotes, and where it begins."""
+        """Read a part in quotes and return it with the place where it begins."""
         start = self._at
         if not self._text.startswith('"', start):
             return None
@@ -564,7 +565,7 @@ class _Reader:
         return start, match[1].replace('""', '"')
 
     def _word(self, *words: str) -> bool:
-        """One of these words, in any case; read if it is there."""
+        """Return whether one of these words comes next, in any case; if so, read it."""
         self._space()
         for word in words:
             match = re.compile(word + r"(?=$|[\s,()])", re.IGNORECASE).match(self._text, self._at)
@@ -600,7 +601,7 @@ class _Reader:
         at: int | None = None,
         named: str | None = None,
     ) -> NoReturn:
-        """Say what was expected, and mark where."""
+        """Raise an error that says what was expected, and marks where."""
         at = self._at if at is None else at
         part = self._token() if part is None else part
         marked = f"{self._text[:at]}«{part}»{self._text[at + len(part) :]}"
@@ -609,26 +610,26 @@ class _Reader:
 
 
 def _written(label: Category) -> tuple[str, ...]:
-    """How a label may be written: booleans also as files have them."""
+    """Return how a label may be written: booleans also as files write them."""
     return (str(label), str(label).lower()) if isinstance(label, bool) else (str(label),)
 
 
 def _expected(attribute: Attribute, got: str) -> str:
-    """What stands for a label, and how a group is asked for."""
+    """Return what labels were expected, and how a group is asked for."""
     levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
     hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
     return f"expected a label of {attribute.name!r}, {_some(attribute.labels)}{hint}"
 
 
 def _some(known: Iterable[object]) -> str:
-    """The first of several, in words."""
+    """Return the first of several, in words."""
     texts = [str(one) for one in known]
     more = f", … ({len(texts)})" if len(texts) > _SHOWN else ""
     return ("one of " if len(texts) != 1 else "") + ", ".join(texts[:_SHOWN]) + more
 
 
 def _bins(edges: Sequence[Edge], written: re.Match[str]) -> Cells | None:
-    """The bins of an interval that begins and ends at edges, written as the schema writes bins."""
+    """Return the bins between two edges, for an interval that is written as a bin is."""
     low, high = (edge_position(written[k], edges) for k in (2, 3))
     if low is None or high is None or not low < high:
         return None

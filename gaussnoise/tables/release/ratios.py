@@ -7,17 +7,17 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_CANCELLED = 1e-12  # of a variance: rounding
+_CANCELLED = 1e-12  # relative to a variance: below this, it is rounding
 
 
 class Ratios(NamedTuple):
-    """Estimates x/y, and where each x/y may lie.
+    """Estimates x/y, and intervals for the true x/y.
 
     Attributes:
         estimate: NaN where y is not positive.
-        standard_deviation: to first order; NaN likewise.
+        standard_deviation: to first order; NaN where y is not positive.
         low: lower ends; -∞ where y may be zero.
-        high: upper ends; ∞ likewise.
+        high: upper ends; ∞ where y may be zero.
     """
 
     estimate: Array
@@ -27,22 +27,22 @@ class Ratios(NamedTuple):
 
 
 def fieller(x: Array, y: Array, covariance: Array, z: float) -> Ratios:
-    """Ratios x/y of Gaussians with known covariance, shapes (k,), (k,) and (k, 2, 2).
+    """Return ratios x/y of Gaussians with known covariance, shapes (k,), (k,) and (k, 2, 2).
 
-    The interval holds every r at which ``x - r y`` lies within its own ``z`` deviations about zero:
-    exact where that set is an interval, which it is where y is more than z deviations above zero
-    (Fieller 1954).
+    The interval holds every r for which ``x - r y`` lies within its own ``z`` deviations about
+    zero. At the true ratio that difference is Gaussian with mean zero, so the set covers exactly.
+    The set is an interval where y is more than z deviations above zero (Fieller 1954).
     """
     vx, vxy, vy = covariance[:, 0, 0], covariance[:, 0, 1], covariance[:, 1, 1]
     a, b, c = y**2 - z**2 * vy, x * y - z**2 * vxy, x**2 - z**2 * vx
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate = np.where(y > 0, x / y, np.nan)
         squared = vx - 2 * estimate * vxy + estimate**2 * vy
-        # a group over itself has none: what cancels leaves rounding
+        # a group divided by itself has no variance: only rounding is left
         deviation = np.sqrt(np.where(squared > _CANCELLED * vx, squared, 0)) / y
         estimate = np.where(
             (deviation == 0) & (vx > 0), np.rint(estimate), estimate
-        )  # all of the group, or nothing
+        )  # a ratio of exactly 0 or 1 is certain
         half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
         low, high = b / a - half, b / a + half
     known = (a > 0) & (y > 0)
@@ -52,10 +52,11 @@ def fieller(x: Array, y: Array, covariance: Array, z: float) -> Ratios:
 
 
 def difference_of_ratios(first: Ratios, second: Ratios, covariance: Array) -> Ratios:
-    """``first - second``, whose estimates have ``covariance`` to first order.
+    """Return ``first - second``, whose estimates have ``covariance`` to first order.
 
-    Each end of the interval takes the distances to the ends of both in place of multiples of their
-    deviations (Zou & Donner 2008, "Construction of confidence limits about effect measures").
+    Each end of the interval is computed from the distances to the ends of both intervals, in place
+    of multiples of their deviations (Zou & Donner 2008, "Construction of confidence limits about
+    effect measures").
     """
     estimate = first.estimate - second.estimate
     s, t = first.standard_deviation, second.standard_deviation

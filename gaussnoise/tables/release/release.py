@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ..planning.plan import Plan
     from .synthetic import MbiProblem
 
-_CANCELLED = 1e-12  # of a variance: rounding
+_CANCELLED = 1e-12  # relative to a variance: below this, it is rounding
 _PROJECTED = "nearest marginals of a table of records, all tables together"
 Array = NDArray[np.float64]
 
@@ -57,25 +57,25 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class TableRelease(PickledByArguments):
-    """All marginals of one release. Everything in it is safe to publish when ``private`` is true.
+    """All marginals of one release. All of it is safe to publish when ``private`` is true.
 
     ``release["age", "income"]`` is a table with axes in that order; any part of a released marginal
     can be asked for, ``release["age"]`` or the total ``release[()]``. Iteration yields the planned
     marginals. A release with files reads its tables from there when they are asked for.
 
     Attributes:
-        plan: what was planned.
+        plan: the plan of the release.
         private: False for simulations, whose numbers must not be published.
         rho_charged: what OpenDP's map charges for all noise drawn; at most the planned ρ.
-        covariance: of the noise really drawn, over all cells of the planned marginals: plan order,
-            cells in C order.
+        covariance: of the noise that was drawn, over all cells of the planned marginals, which come
+            in the order of the plan, the cells of each in C order.
         query: the integer query that was answered with noise.
-        tables: estimates of the planned marginals, by sorted positions of their attributes.
+        tables: estimates of the planned marginals; keys are sorted positions of their attributes.
         backend: the dataframe library of ``to_frame()``.
-        on_outside: what became of rows with values outside the schema, see :meth:`Plan.release`.
-        over: of a stream's tables, which ticks they are about, and what the stream promises;
-            ``rho_charged`` is then the whole stream's.
-        without_zone: attributes whose Parquet files hold timestamps of a type (INT96) that says no
+        on_outside: how rows with values outside the schema were treated, see :meth:`Plan.release`.
+        over: for tables of a stream, the ticks they are about and the privacy guarantee of the
+            stream; ``rho_charged`` is then that of the whole stream.
+        without_zone: attributes whose Parquet files hold timestamps of a type (INT96) that has no
             time zone: they are counted as written.
 
     >>> import pyarrow as pa
@@ -105,7 +105,7 @@ class TableRelease(PickledByArguments):
 
     @property
     def times(self) -> str | None:
-        """Of a stream's tables, which ticks they are about."""
+        """The ticks that these tables of a stream are about; None if there is no stream."""
         return None if self.over is None else self.over.times
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
@@ -131,22 +131,22 @@ class TableRelease(PickledByArguments):
 
     @property
     def public_rows(self) -> float | None:
-        """The number of rows, where it is public: under replacement."""
+        """The number of rows where it is public, which is under replacement, or None."""
         return self._rows
 
     @cached_property
     def _rows(self) -> float | None:
-        """The number of rows, where it is public."""
+        """The number of rows where it is public, or None."""
         return None if () in self.query.multipliers else float(self._estimate(())[2])
 
     def deviation(self, S: Subset, box: Box | None = None) -> Array:
-        """Standard deviation of every cell of the table of S, or in a box; or one for all."""
+        """Return standard deviations of the table of S, or of a box; one number if all agree."""
         return np.sqrt(np.asarray(self.covariance.table_variance(S, box)))
 
     def answers(self, entry: Entry) -> QueryTable:
-        """Queries about one table, whether planned for or not.
+        """Return answers to queries about one table, whether they were planned or not.
 
-        Cumulative counts, ranges, bins, moments, any matrix.
+        Queries can be cumulative counts, ranges, bins, moments, or the rows of any query matrix.
 
         Args:
             entry: attribute names, asked about through their own bases, or a mapping from names to
@@ -175,7 +175,7 @@ class TableRelease(PickledByArguments):
         for axis, i in enumerate(S):
             answers = term[i].answer(answers, axis)
         variance = self.covariance.term_variance(tuple((i, term[i]) for i in S))
-        if self._rows is not None:  # what only counts all rows is known exactly
+        if self._rows is not None:  # queries that only count all rows are known exactly
             exact = reduce(np.multiply.outer, (constants(term[i]) for i in S), np.array(self._rows))
             answers = np.where(np.isnan(exact), answers, exact)
         attributes = [self.plan.schema.attributes[i] for i in asked]
@@ -189,7 +189,7 @@ class TableRelease(PickledByArguments):
         )
 
     def sums(self, name: str, given: Names = ()) -> SumTable:
-        """Sums of a clipped number within groups.
+        """Return sums of a clipped number within groups.
 
         Args:
             name: an attribute with ``clip``.
@@ -214,9 +214,10 @@ class TableRelease(PickledByArguments):
         return sums_of(self, name, given)
 
     def means(self, name: str, given: Names = ()) -> MeanTable:
-        """Means of a clipped number within groups: released sums over released counts.
+        """Return means of a clipped number within groups: released sums over released counts.
 
-        Records without a number, where the schema has a catch-all for them, are in neither.
+        Records without a number, where the schema has a catch-all for them, enter neither the sums
+        nor the counts.
 
         Args:
             name: an attribute with ``clip``.
@@ -240,21 +241,21 @@ class TableRelease(PickledByArguments):
         return means_of(self, name, given)
 
     def proportions(self, names: Entry, given: Entry = ()) -> ProportionTable:
-        """Counts over the counts of their groups.
+        """Return shares: counts divided by the counts of their groups.
 
         Args:
             names: attributes of the table. Where the schema has groups, a level stands for its
                 attribute: ``("region", "sex")`` where counties have regions; a mapping like
                 ``{"county": "region", "sex": None}`` says the same, or takes :class:`Groups`.
-            given: those of them that define the groups, likewise; none for shares of the total.
+            given: those attributes or levels that define the groups; none for shares of the total.
                 ``proportions("county", given="region")`` is the share of each county in its region.
 
         Returns:
             A :class:`ProportionTable`, axes in the order of ``names``.
 
         Raises:
-            ParameterError: unknown attributes, a table that was not released, or groups by other
-                attributes, or such that a part lies in no group, or in several.
+            ParameterError: unknown attributes, a table that was not released, groups by other
+                attributes, or a part that lies in no group or in several groups.
         """
         if isinstance(names, Mapping) or isinstance(given, Mapping):
             return self._grouped_proportions(names, given)
@@ -278,7 +279,7 @@ class TableRelease(PickledByArguments):
         return self._shares(asked, S, group, labels, (counts, groups, variance, share))
 
     def _grouped_proportions(self, names: Entry, given: Entry) -> ProportionTable:
-        """The same, where cells are counted in groups."""
+        """Return :meth:`proportions` where the cells are counted in groups."""
         found = within(self, names, given)
         plain = self.plan.schema.names
         counts = self._estimate(tuple([plain[i] for i in found.subset]))[2]
@@ -303,10 +304,10 @@ class TableRelease(PickledByArguments):
         return self._ratio_table(asked, found.subset, tuple(said), labels, parts)
 
     def cdf(self, name: str, given: Names = ()) -> ProportionTable:
-        """Cumulative shares of an attribute, in the order of the schema, within groups.
+        """Return cumulative shares of an attribute, in the order of the schema, within groups.
 
-        Shares are of all records of a group; those in the attribute's catch-all lie nowhere in its
-        order.
+        The shares are of all records of a group. Records in the catch-all of the attribute are
+        counted in the group, but have no place in the order.
 
         Args:
             name: the attribute.
@@ -352,7 +353,7 @@ class TableRelease(PickledByArguments):
         sums, share = (np.array(prefix.answer(values, axis)) for values in (counts, share))
         if attribute.other is None:
             last = (*[slice(None)] * axis, slice(-1, None))
-            sums[last], share[last] = groups, 1.0  # the same, without rounding
+            sums[last], share[last] = groups, 1.0  # exactly, without rounding
         variance = self.covariance.term_variance(term)
         labels = [self.plan.schema.attributes[k].labels for k in group]
         labels.append(query_labels(prefix, attribute))
@@ -360,7 +361,7 @@ class TableRelease(PickledByArguments):
         return replace(shares, steps=steps_of(attribute))
 
     def _groups(self, counts: Array, axes: tuple[int, ...]) -> Array:
-        """Counts added up along axes; a public number of rows is an integer."""
+        """Return counts added up along axes; a public number of rows is rounded to an integer."""
         groups = counts.sum(axis=axes, keepdims=True)
         return np.rint(groups) if groups.size == 1 and self._rows is not None else groups
 
@@ -372,8 +373,9 @@ class TableRelease(PickledByArguments):
         labels: tuple[tuple[Category, ...], ...],
         parts: tuple[Array, Array, Array, Array],
     ) -> ProportionTable:
-        """Sums over the counts of their groups: parts are sums, groups, variances and shares, axes
-        in S's order.
+        """Return sums divided by the counts of their groups.
+
+        The parts are sums, groups, variances and shares, with axes in the order of S.
         """
         names, G = self.plan.schema.names, tuple(sorted(group))
         group_variance = np.asarray(self.covariance.table_variance(G))
@@ -392,7 +394,7 @@ class TableRelease(PickledByArguments):
         labels: tuple[tuple[Category, ...], ...],
         parts: tuple[Array, Array, Array, Array, Array],
     ) -> ProportionTable:
-        """Shares from counts, those of groups, and the covariance of both, in S's order."""
+        """Return shares from counts, group counts and their covariances, axes in the order of S."""
         names, shape = self.plan.schema.names, parts[0].shape
         counts, groups, variance, share, group_variance = (
             _ordered(np.broadcast_to(part, shape), S, asked) for part in parts
@@ -402,9 +404,9 @@ class TableRelease(PickledByArguments):
             squared = (
                 variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
             )
-            # a group over itself has none: what cancels leaves rounding
+            # a group divided by itself has no variance: only rounding is left
             deviation = np.sqrt(np.where(squared > _CANCELLED * variance, squared, 0)) / groups
-            # all of the group, or nothing; of exact tables, any share
+            # a share of exactly 0 or 1 is certain; so is any share of exact tables
             whole = (deviation == 0) & (
                 not self.query.public or np.abs(estimate - np.rint(estimate)) < ROUNDED
             )
@@ -427,24 +429,23 @@ class TableRelease(PickledByArguments):
     def quantiles(
         self, name: str, probabilities: Sequence[float], given: Names = ()
     ) -> QuantileTable:
-        """Quantiles of a numeric attribute within groups, with intervals: BIASED.
+        """Return quantiles of a numeric attribute within groups, with intervals: BIASED.
 
-        They are read off its cumulative counts.
-
-        Cumulative counts are made to increase (isotonic regression), and interpolated linearly
-        inside bins; of integer categories the first that reaches the probability is taken. The
+        They are computed from its cumulative counts, which are first made to increase (isotonic
+        regression) and then interpolated linearly inside bins. For integer categories, the
+        quantile is the first category whose cumulative share reaches the probability. The
         catch-all is left out.
 
         Args:
-            name: an attribute with edges, of dates too, or with increasing integer categories.
+            name: an attribute with edges (numbers or dates), or with increasing integer categories.
             probabilities: each in [0, 1].
             given: attributes that define the groups; none for all records.
 
         Returns:
-            A :class:`QuantileTable`, axes of ``given`` first: numbers in the attribute's unit,
-            infinite in a bin without end, NaN in a group whose count is not positive; or dates, NaT
-            in both. ``low`` and ``high`` are ends of intervals that cover at least as often as they
-            say.
+            A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's
+            unit, infinite in a bin without end, and NaN in a group whose count is not positive; its
+            dates are NaT in both cases. ``low`` and ``high`` are the ends of intervals that
+            cover at least as often as their level says.
 
         Raises:
             ParameterError: unknown or unordered attributes, a table that was not released, bad
@@ -473,7 +474,7 @@ class TableRelease(PickledByArguments):
         return replace(marks, labels=(*(a.labels for a in attributes), marks.labels[-1]))
 
     def ask(self, question: str, level: float = LEVEL) -> Answer:
-        """The answer to a question in words, with intervals, from what was released.
+        """Return the answer to a question in words, with intervals, from what was released.
 
         Questions are of seven forms. ``given``, or ``by``, names groups; a name alone, like
         ``sex``, asks for each of its labels; ``a|b`` adds labels up; names and labels that need it
@@ -490,17 +491,17 @@ class TableRelease(PickledByArguments):
 
         Args:
             question: see above; labels as in the schema.
-            level: of the intervals, each for itself.
+            level: of the intervals, each taken alone.
 
         Returns:
-            An :class:`Answer`. Intervals cover at least as often as they say: those of counts
-            exactly, those of shares and ratios exactly where the denominator is clear of zero
-            (Fieller 1954), those of quantiles up to the width of bins. Differences of shares cover
-            to first order.
+            An :class:`Answer`. Its intervals cover at least as often as their level says: intervals
+            of counts exactly; of shares and ratios exactly where the denominator is clear of zero
+            (Fieller 1954); of quantiles up to the width of bins. Intervals of differences of shares
+            cover to first order.
 
         Raises:
-            ParameterError: not a question, unknown names or labels, or a table that was not
-                released; marks the place.
+            ParameterError: the text is no question, has unknown names or labels, or asks for a
+                table that was not released; the message marks the place.
             NotAvailableError: sums or means of a release that has none.
 
         >>> import pyarrow as pa
@@ -516,7 +517,7 @@ class TableRelease(PickledByArguments):
         return answered(self, question, level)
 
     def cell(self, **labels: Category) -> Weights:
-        """Weights of one cell, for :meth:`contrast`: ``release.cell(sex="F", age="18-64")``.
+        """Return weights of a cell for :meth:`contrast`: ``release.cell(sex="F", age="18-64")``.
 
         Raises:
             ParameterError: an unknown attribute or label.
@@ -537,15 +538,15 @@ class TableRelease(PickledByArguments):
         return {tuple(labels): weights}
 
     def contrast(self, weights: Weights) -> Contrast:
-        """A linear combination of cells of one or several tables.
+        """Return a linear combination of cells of one or several tables.
 
-        It has its exact standard deviation.
+        Its standard deviation is exact.
 
         Args:
             weights: for each marginal, an array shaped like its table.
 
         Returns:
-            estimate and standard deviation, correlations between tables included.
+            The estimate and its standard deviation, which includes correlations between tables.
 
         Raises:
             ParameterError: an unknown marginal or a wrong shape.
@@ -560,13 +561,13 @@ class TableRelease(PickledByArguments):
         return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
 
     def contrasts(self, combinations: Sequence[Weights]) -> Contrasts:
-        """Several linear combinations of cells, with their exact covariance matrix.
+        """Return several linear combinations of cells, with their exact covariance matrix.
 
         Args:
-            combinations: k of what :meth:`contrast` takes.
+            combinations: k mappings like the argument of :meth:`contrast`.
 
         Returns:
-            estimates, shape (k,), and their covariance, shape (k, k).
+            Their estimates, shape (k,), and their covariance, shape (k, k).
 
         Raises:
             ParameterError: an unknown marginal or a wrong shape.
@@ -582,30 +583,30 @@ class TableRelease(PickledByArguments):
         return combined(combinations, self._estimate, self.query, self.covariance, self._rows)
 
     def measurements(self) -> Iterator[Measurement]:
-        """The independent noisy measurements that all tables are made of.
+        """Return the independent noisy measurements that all tables are computed from.
 
-        Other inference engines start from them.
+        Other inference engines can start from them.
         """
         return measurements_of(self)
 
     def dp_event(self) -> "DpEvent":
-        """What was charged, as :func:`gaussnoise.privacy.dp_event`.
+        """Return what was charged, as :func:`gaussnoise.privacy.dp_event`.
 
-        ``dp-accounting`` composes it with others.
+        ``dp-accounting`` composes it with other events.
         """
         return dp_event(self.rho_charged)
 
     def to_mbi(self) -> "MbiProblem":
-        """The measurements as input of ``mbi``, for synthetic records.
+        """Return the measurements as input of ``mbi``, for synthetic records.
 
-        They are biased, but free of further privacy cost.
-
+        The records are biased, but have no further privacy cost:
         ``mbi.estimation.MirrorDescent().estimate(*release.to_mbi())`` is a model to draw records
         from.
 
         Raises:
-            NotAvailableError: ``mbi`` is not installed; says how to.
-            ParameterError: planned with ``public``: its models take no exact tables.
+            NotAvailableError: ``mbi`` is not installed; the message says how to install it.
+            ParameterError: the plan has ``public`` attributes: models of ``mbi`` take no exact
+                tables.
         """
         if self.query.public:
             raise ParameterError(
@@ -618,29 +619,30 @@ class TableRelease(PickledByArguments):
         return mbi_measurements(self.measurements(), self.plan.schema, strategies)
 
     def synthetic(self, n: int | None = None) -> Any:
-        """Synthetic records that look like the released tables: made by a model, hence BIASED.
+        """Return synthetic records that look like the released tables; a model makes them: BIASED.
 
         A graphical model of ``mbi`` is fitted to the noisy measurements, and records are drawn from
-        it: post-processing, at no further privacy cost. Counts of them are not the released
-        estimates and have no known deviation; what no released table holds is the model's
-        assumption, not the data's. For numbers with intervals ask the release itself. Private as
-        the release is: not at all for a simulation.
+        it: post-processing, at no further privacy cost. Counts of these records are not the
+        released estimates and have no known standard deviation. Relations that no released table
+        holds are assumptions of the model, not facts of the data. For numbers with intervals, ask
+        the release itself. The records are as private as the release: not at all for a simulation.
 
-        A clipped number is at an end of its interval, or in the middle where squares are asked
-        about: sums and means of it are about right, and nothing else is.
+        A clipped number is at an end of its interval, or in the middle where the workload asks for
+        squares: its sums and means are about right, and no other statistics of it are.
 
-        mbi draws from numpy's global generator. Nothing private depends on those draws, so that it
-        may be seeded for records that can be drawn again.
+        ``mbi`` draws from numpy's global generator. Nothing private depends on these draws, so you
+        may seed that generator to draw the same records again.
 
         Args:
-            n: how many records; about as many as the release estimates if left out.
+            n: the number of records; about as many as the release estimates if left out.
 
         Returns:
-            A dataframe of the library the records came in (pyarrow for files and remote engines),
-            one column for each released attribute, with its labels: bins as ``"[18, 65)"``.
+            A dataframe of the library that the records came in (pyarrow for files and remote
+            engines), one column for each released attribute, with its labels: bins as
+            ``"[18, 65)"``.
 
         Raises:
-            NotAvailableError: ``mbi`` is not installed; says how to.
+            NotAvailableError: ``mbi`` is not installed; the message says how to install it.
             ParameterError: n is not a positive integer.
 
         Source: McKenna, Sheldon & Miklau (2019), see :meth:`to_mbi`.
@@ -650,11 +652,11 @@ class TableRelease(PickledByArguments):
         return nw.from_arrow(synthetic_records(self, n), backend=self.backend).to_native()
 
     def _is_exact(self, S: Subset) -> bool:
-        """Whether the table of S has no noise: that of all rows, or of public attributes."""
+        """Return whether the table of S has no noise: that of all rows, or of public attributes."""
         return () not in self.query.multipliers and set(S) <= set(self.query.public)
 
     def _estimate(self, names: Names) -> tuple[Subset, Subset, Array]:
-        """Positions as asked for, sorted, and the estimates of the latter."""
+        """Return positions as asked for, the same positions sorted, and the sorted estimates."""
         asked = self.plan.subset((names,) if isinstance(names, str) else names)
         S = tuple(sorted(asked))
         if S in self.tables:
@@ -666,25 +668,23 @@ class TableRelease(PickledByArguments):
         return (
             asked,
             S,
-            # a public number of rows
+            # a public number of rows is an integer
             np.rint(part) if self._is_exact(S) or (part.size == 1 and self._is_exact(())) else part,
         )
 
     def projected(self) -> Mapping[tuple[str, ...], BiasedTable]:
-        """All planned marginals at once, as some table of records has them. BIASED.
-
-        They are moved to the nearest such tables.
+        """Return all planned marginals, moved to the nearest tables that some records have. BIASED.
 
         Nearest in the sum of squares over all cells, among tables with the released total (zero if
-        that is negative): non-negative, and consistent with each other in every way, not only on
-        shared margins. Every step looks at all cells of the full table, so that must fit into
-        memory; hundreds of released cells take seconds, thousands minutes.
+        that is negative). They are non-negative and consistent with each other in every way, not
+        only on shared margins. Every step looks at all cells of the full table, so that table must
+        fit into memory; hundreds of released cells take seconds, thousands take minutes.
 
         Returns:
             A :class:`BiasedTable` for each planned marginal; cells are real numbers.
 
         Raises:
-            DomainTooLargeError: more cells in the full table than can be listed.
+            DomainTooLargeError: the full table has more cells than can be listed.
 
         Source: Nikolov, Talwar & Zhang (2016).
 
@@ -696,7 +696,7 @@ class TableRelease(PickledByArguments):
         >>> print(len(tables), min(table.estimate.min() for table in tables.values()) >= 0)
         3 True
         """
-        domain = Marginals(self.plan.schema.sizes, self.plan.tables.subsets)  # of one weight
+        domain = Marginals(self.plan.schema.sizes, self.plan.tables.subsets)  # all weights 1
         stacked = np.concatenate([np.ravel(self.tables[S]) for S in domain.subsets])
         rows = max(float(np.sum(self.tables[domain.subsets[0]])), 0.0)
         nearby = rows * nearest(domain, stacked / rows)[0] if rows else np.zeros_like(stacked)
@@ -724,17 +724,17 @@ class TableRelease(PickledByArguments):
     def save(self, directory: str | os.PathLike[str], format: FileFormat = "csv") -> None:
         """Write the release to a new directory.
 
-        The tables, ``release.json``, ``summary.txt`` and ``release.png``.
-
-        One tidy file per marginal; above 1000 marginals, one Parquet dataset.
+        The directory holds the tables, ``release.json``, ``summary.txt`` and ``release.png``: one
+        tidy file per marginal, or one Parquet dataset for more than 1000 marginals.
 
         Args:
-            directory: must not exist; appears only when complete.
+            directory: must not exist; it appears only when it is complete.
             format: "csv" or "parquet".
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.
-            ParameterError: more than 1000 marginals as CSV; tables of a stream; combined releases.
+            ParameterError: the release has more than 1000 marginals for CSV, is about ticks of a
+                stream, or combines other releases.
         """
         if self.times is not None:
             raise ParameterError(
@@ -751,13 +751,13 @@ class TableRelease(PickledByArguments):
         save_release(self, directory, format)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write one HTML page for all who read about a release: director, auditor, journalist.
+        """Write one HTML page for all readers of a release: director, auditor, journalist.
 
-        It holds what was asked for, tables and pictures with intervals, the largest and smallest
-        groups, what is noise and what is not, privacy in plain words and in full, how close to
-        optimal, and how it was made. It needs no other file, no network and no script; the same
-        release gives the same page. It tells nothing but what the release tells, at no further
-        cost; of a simulation it says that it is not private.
+        It holds the request, tables and pictures with intervals, the largest and smallest groups,
+        what is noise and what is not, privacy in plain words and in full, how close to optimal the
+        noise is, and how the release was made. It needs no other file, no network and no script;
+        the same release gives the same page. It tells nothing beyond the release, at no further
+        cost; the page of a simulation says that it is not private.
 
         Args:
             path: a new file, like ``report.html``; not in the folder of the release.
@@ -765,7 +765,7 @@ class TableRelease(PickledByArguments):
 
         Raises:
             OutputError: the file exists, cannot be written, or would be among released files.
-            ParameterError: the title is no text.
+            ParameterError: the title is not a text.
 
         >>> import pathlib, tempfile
         >>> import pyarrow as pa
@@ -783,19 +783,19 @@ class TableRelease(PickledByArguments):
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
-        """A release that was written, read back for further questions.
+        """Return a release that :meth:`save` or ``plan.release(out=...)`` wrote.
 
-        :meth:`save` or ``plan.release(out=...)`` wrote it.
+        It can then be asked further questions.
 
         Args:
-            directory: where it is; its files are checked against the sha256 that ``release.json``
-                gives them. There may be no others, and no links.
-            plan: what it was made from, planned again with the same arguments; if left out, that is
-                done here, from what ``release.json`` says was asked for.
+            directory: the folder of the release; its files are checked against the sha256 in
+                ``release.json``. It may hold no other files, and no links.
+            plan: the plan of the release, planned again with the same arguments; if left out, it is
+                planned here, from the request in ``release.json``.
 
         Raises:
-            OutputError: incomplete, altered or added files, another plan's release, or noise
-                calibrated by another version.
+            OutputError: files are missing, altered or added, the release is of another plan, or
+                another version calibrated its noise.
         """
         if plan is None:
             plan = planned_again(directory)
@@ -827,7 +827,7 @@ class TableRelease(PickledByArguments):
 
 
 def _ordered(values: Array, S: Subset, asked: Subset) -> Array:
-    """Axes from the order of S to the one asked for; one number for all stays one."""
+    """Return axes moved from the order of S to the one asked for; a single number stays one."""
     return values.transpose([S.index(i) for i in asked]) if values.ndim else values
 
 

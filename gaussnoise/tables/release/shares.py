@@ -1,4 +1,4 @@
-"""Counts over the counts of their groups, both of which may hold several cells."""
+"""Counts divided by the counts of their groups, both of which may hold several cells."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -22,11 +22,11 @@ Array = NDArray[np.float64]
 
 
 class Within(NamedTuple):
-    """Parts, and what they are parts of: axes in the order of sorted attributes.
+    """Parts, and the groups they are parts of: axes in the order of sorted attributes.
 
     Attributes:
-        asked: attributes of the table, in the order asked for, and what is counted of each.
-        given: those of the groups, likewise.
+        asked: attributes of the table, in the order asked for, and the queries about each.
+        given: attributes of the groups, in the order asked for, and the queries about each.
         groups: of every attribute of the groups, the group that each part is in.
     """
 
@@ -41,16 +41,16 @@ class Within(NamedTuple):
 
     @property
     def parts(self) -> Term:
-        """What is counted."""
+        """The queries that count the parts."""
         return tuple((i, self.asked[i]) for i in self.subset)
 
     @property
     def wholes(self) -> Term:
-        """What that is counted of."""
+        """The queries that count the groups."""
         return tuple((i, self.given[i]) for i in sorted(self.given))
 
     def spread(self, values: Array) -> Array:
-        """What is known of every group, at each of its parts."""
+        """Return values of groups, repeated for each of their parts."""
         for axis, i in enumerate(sorted(self.given)):
             values = np.take(values, self.groups[i], axis=axis)
         shape = [self.asked[i].queries if i in self.given else 1 for i in self.subset]
@@ -58,7 +58,7 @@ class Within(NamedTuple):
 
 
 def within(release: "TableRelease", names: Entry, given: Entry) -> Within:
-    """Which group every part is in, or a ParameterError."""
+    """Return the group that every part is in; raise ParameterError if there is none."""
     asked, group = _term(release, names), _term(release, given)
     if missing := [i for i in group if i not in asked]:
         name = release.plan.schema.names[missing[0]]
@@ -71,15 +71,15 @@ def within(release: "TableRelease", names: Entry, given: Entry) -> Within:
 
 
 def has_levels(release: "TableRelease", names: "Names") -> bool:
-    """Whether names are of levels, and not of attributes alone."""
+    """Return whether any of the names is that of a level."""
     return any(name in _levels(release) for name in ((names,) if isinstance(names, str) else names))
 
 
 def covariances(release: "TableRelease", parts: Within) -> Array:
-    """Of every part's count with its group's: both have noise of what both see alone.
+    """Return the covariance of every part's count with its group's count.
 
-    A group adds up all categories of the attributes that it does not fix, along which all noise
-    but that of totals adds up to zero.
+    It is the variance of the noise that both counts share. A group adds up all categories of the
+    attributes that it does not fix, and along these all noise but that of totals adds up to zero.
     """
     G, shape = tuple(sorted(parts.given)), [base.queries for _, base in parts.parts]
     total = np.zeros(shape)
@@ -93,24 +93,24 @@ def covariances(release: "TableRelease", parts: Within) -> Array:
 
 
 def _factor(release: "TableRelease", parts: Within, i: int, *, measured: bool) -> Array:
-    """What an attribute adds to the covariance of each of its parts, as a factor."""
+    """Return the factor of one attribute in the covariance of each of its parts."""
     strategy = release.query.strategies[i]
     seen = strategy.root if measured else strategy.profile[:, None]
     part = parts.asked[i].toarray() @ seen
     if i not in parts.given:
-        return part[:, 0]  # beside all categories, whose profile adds up to one
+        return part[:, 0]  # the group adds up all categories, where the profile adds up to one
     return np.einsum("kr,kr->k", part, (parts.given[i].toarray() @ seen)[parts.groups[i]])
 
 
 def _levels(release: "TableRelease") -> dict[str, str]:
-    """Attributes by the names of their levels, where these are of one attribute alone."""
+    """Return attributes by the names of their levels; names of several attributes are left out."""
     listed = [(n, a.name) for a in release.plan.schema.attributes for n, _ in a.groups or ()]
     named = [name for name, _ in listed]
     return {name: attribute for name, attribute in listed if named.count(name) == 1}
 
 
 def _term(release: "TableRelease", entry: Entry) -> Asked:
-    """Attributes with what is counted of them: cells, or groups of cells."""
+    """Return attributes with their queries: cells, or groups of cells."""
     schema = release.plan.schema
     if isinstance(entry, Mapping):
         term = entry_term(schema, entry)
@@ -118,7 +118,7 @@ def _term(release: "TableRelease", entry: Entry) -> Asked:
         levels = _levels(release)
         listed = (entry,) if isinstance(entry, str) else tuple(entry)
         attributes = [levels.get(name, name) for name in listed]
-        release.plan.subset(attributes)  # refuses what is not there, or is there twice
+        release.plan.subset(attributes)  # refuses unknown attributes and repeated ones
         bases = [name if name in levels else "identity" for name in listed]
         term = entry_term(schema, dict(zip(attributes, bases, strict=True)))
     check_no_number(release, "proportions", tuple([schema.names[i] for i in term]))
@@ -134,7 +134,7 @@ def _term(release: "TableRelease", entry: Entry) -> Asked:
 def _places(
     release: "TableRelease", i: int, parts: AbstractBase, groups: AbstractBase
 ) -> NDArray[np.intp]:
-    """The group that holds each part."""
+    """Return the group that holds each part."""
     within = [frozenset(cells) for cells in _cells(groups)]
     places = []
     for cells in _cells(parts):

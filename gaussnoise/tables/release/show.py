@@ -1,4 +1,4 @@
-"""What ``print`` shows of a table: its first cells."""
+"""The text that ``print`` shows of a table: its first cells."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def table_text(
     *,
     private: bool,
 ) -> str:
-    """Cells in C order, one a line.
+    """Return cells in C order as text, one a line.
 
     Args:
         title: the first line.
@@ -49,7 +49,7 @@ def rows_text(
     *,
     private: bool,
 ) -> str:
-    """Rows of labels and numbers in columns, under their names; no empty closing lines."""
+    """Return rows of labels and numbers in columns, under their names; no empty closing lines."""
     lines = [title if private else f"NOT PRIVATE, a simulation: {title}"]
     every = [[*attributes, *columns], *rows]
     widths = [max(map(len, column)) for column in zip(*every, strict=True)]
@@ -62,7 +62,7 @@ def rows_text(
 
 
 def first(values: np.ndarray, digits: int) -> list[str]:
-    """The first numbers, to so many digits; dates as they are, "none" where there is none."""
+    """Return the first numbers with ``digits`` digits; dates unchanged, "none" for missing ones."""
     shown = np.ravel(values)[:_SHOWN]
     if shown.dtype.kind == "M":
         return ["none" if date is None else date.isoformat() for date in shown.tolist()]

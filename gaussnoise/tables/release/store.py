@@ -1,4 +1,4 @@
-"""Released tables on disk: written one at a time, read back when asked for."""
+"""Released tables on disk: written one at a time, and read back when asked for."""
 
 import abc
 import contextlib
@@ -25,22 +25,22 @@ from ..schema.schema import Schema
 from .tidy import LEVEL, NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
-Deviation = Callable[[Subset], Array]  # of every cell, or one for all
+Deviation = Callable[[Subset], Array]  # of every cell, or one number for all
 FileFormat = Literal["csv", "parquet"]
 
 MOST_READ = 2**28  # cells of a table that one machine reads: 2 GB
-MOST_FILES = 1000  # beyond so many marginals, one Parquet file for each number of attributes
+MOST_FILES = 1000  # with more marginals, one Parquet file for each number of attributes
 _ROWS_AT_ONCE = 2**17
 _MOST_ROWS = 2**22  # of a row group that is read: pyarrow writes 2²⁰, this module 2¹⁸
-_MOST_BYTES = 2**28  # of one column of it
+_MOST_BYTES = 2**28  # of one column of a row group
 _MOST_NAMES = 2**20  # bytes of all names in the file that lists tables
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table is: a file inside the folder, and its rows there.
+    """The place of a table: a file inside the folder, and its rows there.
 
-    A table that is longer than that goes on in the file of the next number, and so on.
+    A table that is longer than that file goes on in the file of the next number, and so on.
     """
 
     file: str
@@ -74,11 +74,11 @@ class StoredTables(Mapping[Subset, Array]):
     places: Mapping[Subset, Place]
 
     def __getitem__(self, S: Subset) -> Array:
-        """The table of S.
+        """Return the table of S.
 
         Raises:
-            DomainTooLargeError: more cells than one machine reads.
-            OutputError: its files are not what was released.
+            DomainTooLargeError: the table has more cells than one machine reads.
+            OutputError: its files are not those of the release.
         """
         place = self.places[S]
         path = self.folder / place.file
@@ -100,7 +100,7 @@ class StoredTables(Mapping[Subset, Array]):
 
 @contextlib.contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Ours instead of pyarrow's, whose messages show what is in files."""
+    """Replace errors of pyarrow, whose messages show the content of files, by our own."""
     try:
         yield
     except (
@@ -120,11 +120,11 @@ def _read_errors(path: Path) -> Iterator[None]:
 
 
 def _csv_estimates(path: Path, first_row: int, cells: int) -> Array:
-    """Read in blocks, so that a longer file than expected takes no more memory."""
+    """Return estimates, read in blocks, so that a file that is too long takes no more memory."""
     from pyarrow import csv
 
     convert = csv.ConvertOptions(include_columns=["estimate"], column_types={"estimate": "float64"})
-    parse = csv.ParseOptions(newlines_in_values=True)  # labels may have them
+    parse = csv.ParseOptions(newlines_in_values=True)  # labels may contain line ends
     found, rows = [], 0
     with (
         opened(path) as file,
@@ -141,7 +141,7 @@ def _csv_estimates(path: Path, first_row: int, cells: int) -> Array:
 
 
 def _parquet_estimates(path: Path, first_row: int, cells: int) -> Array:
-    """Only from row groups as small, and as little compressed, as they are written."""
+    """Return estimates; refuse row groups that are larger than this module writes them."""
     from pyarrow import parquet
 
     found, rest = [], cells
@@ -164,7 +164,7 @@ def _parquet_estimates(path: Path, first_row: int, cells: int) -> Array:
 
 
 def _next_file(path: Path) -> Path:
-    """Where a table goes on that is in several files."""
+    """Return the file in which a table continues."""
     name, _, number = path.stem.rpartition("-")
     if name != "part":
         raise ValueError
@@ -172,11 +172,11 @@ def _next_file(path: Path) -> Path:
 
 
 def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
-    """Where each of so many tables is, from the file that lists them."""
+    """Return the place of each of ``count`` tables, from the file that lists them."""
     from pyarrow import parquet
 
     names, texts = ["attributes", "file", "first_row"], ["file", "attributes.list.element"]
-    # each text once: a long one in all rows takes no room in the file
+    # each text is decoded once, since a long text in all rows takes little room in the file
     with (
         _read_errors(path),
         opened(path) as stored,
@@ -198,8 +198,9 @@ def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
 
 
 def _row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> range:
-    """Those with these rows; refused if they say that more is in them than in any that is written
-    here.
+    """Return the row groups that hold these rows.
+
+    Row groups that claim to be larger than any written here are refused.
     """
     sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
     ends = np.cumsum(sizes)
@@ -218,7 +219,7 @@ def _row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> r
 
 
 class AbstractTableWriter(abc.ABC):
-    """Writes tables with their intervals to files, in any order."""
+    """A writer of tables with their intervals to files, in any order."""
 
     def __init__(
         self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation
@@ -250,11 +251,11 @@ class AbstractTableWriter(abc.ABC):
 
     @property
     def tables(self) -> StoredTables:
-        """What has been written, in the order of the plan."""
+        """The tables that have been written, in the order of the plan."""
         return StoredTables(self._folder, {S: self._places[S] for S in self._subsets})
 
     def _numbers(self, S: Subset, cells: slice, estimate: Array) -> dict[str, Array]:
-        """Some cells of the table of S."""
+        """Return the numbers of some cells of the table of S."""
         if self._last[0] != S:
             self._last = S, np.asarray(self._deviation(S))
         every = self._last[1]
@@ -265,7 +266,7 @@ class AbstractTableWriter(abc.ABC):
 
 @final
 class FilesWriter(AbstractTableWriter):
-    """One tidy file per marginal."""
+    """A writer of one tidy file per marginal."""
 
     def __init__(
         self,
@@ -308,7 +309,7 @@ class FilesWriter(AbstractTableWriter):
 
 @final
 class DatasetWriter(AbstractTableWriter):
-    """One Parquet file for each number of attributes, row groups of many tables.
+    """A writer of one Parquet file for each number of attributes, row groups of many tables.
 
     Columns: ``marginal`` (its number in the plan, from 1), ``attribute_1``, ``label_1`` (as text),
     …, and the numbers.
@@ -320,7 +321,7 @@ class DatasetWriter(AbstractTableWriter):
         super().__init__(folder, schema, subsets, deviation)
         self._number = {S: k for k, S in enumerate(subsets, 1)}
         self._waiting: dict[int, list[tuple[Subset, Box, slice, Array]]] = defaultdict(list)
-        self._rows: Counter[int] = Counter()  # written and waiting
+        self._rows: Counter[int] = Counter()  # rows that are written or wait
         self._writers: dict[int, Any] = {}
         self._names = [a.name for a in schema.attributes]
         self._labels = [str(label) for a in schema.attributes for label in a.labels]
@@ -340,7 +341,7 @@ class DatasetWriter(AbstractTableWriter):
                 writer.close()
 
     def write(self, S: Subset, estimate: Array, box: Box | None = None) -> None:
-        """Add the table of S, or a box of it: then the deviation is that of the box."""
+        """Add the table of S, or a box of it, whose deviations are then those of the box."""
         order = len(S)
         box = box or tuple([slice(0, self._schema.sizes[i]) for i in S])
         self._places[S] = Place(f"tables/{order}-way.parquet", self._rows[order], estimate.shape)
@@ -354,7 +355,7 @@ class DatasetWriter(AbstractTableWriter):
                 self._flush(order)
 
     def _flush(self, order: int) -> None:
-        """One row group of all that waits."""
+        """Write one row group of all rows that wait."""
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -400,7 +401,7 @@ def table_writer(
     deviation: Deviation,
     format: FileFormat,
 ) -> AbstractTableWriter:
-    """Separate files up to 1000 marginals, one dataset beyond."""
+    """Return a writer of separate files up to 1000 marginals, or of one dataset beyond."""
     if len(subsets) > MOST_FILES:
         return DatasetWriter(folder, schema, subsets, deviation)
     return FilesWriter(folder, schema, subsets, deviation, format)
@@ -415,9 +416,9 @@ def _slices(size: int) -> Iterator[slice]:
 def file_names(
     marginals: Sequence[tuple[str, ...]], format: FileFormat, folder: str = "tables"
 ) -> list[str]:
-    """One path per marginal.
+    """Return one path per marginal.
 
-    They are numbered so that no two can collide whatever characters are dropped.
+    They are numbered, so that no two collide when characters are dropped.
     """
     width = len(str(len(marginals)))
     slugs = [

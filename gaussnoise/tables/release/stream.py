@@ -1,4 +1,4 @@
-"""From counts to released tables, one marginal at a time."""
+"""The steps from counts to released tables, one marginal at a time."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,10 +20,10 @@ def noisy_tables(
     query: ResidualQuery,
     noise: NoiseStream,
 ) -> Iterator[tuple[Subset, Array]]:
-    """Every planned marginal, as soon as it is counted.
+    """Yield every planned marginal, as soon as it is counted.
 
-    Each residual is measured once, from the first marginal that has it, and kept until the last:
-    memory follows the largest table and what tables share.
+    Each residual is measured once, from the first marginal that has it, and kept until the last
+    marginal that needs it: memory follows the largest table and the residuals that tables share.
     """
     uses = Counter(T for S in planned for T in measured_parts(S, query))
     residuals: dict[Subset, Array] = {}
@@ -44,19 +44,19 @@ def noisy_tables(
 def measured(
     counts: Counts, S: Subset, T: Subset, query: ResidualQuery, draw: Callable[[int], Counts]
 ) -> Array:
-    """The residual of T ⊆ S, from counts of S and fresh noise."""
+    """Return the residual of T ⊆ S, from counts of S and fresh noise."""
     return query.decode(T, query.noisy(T, part_of(counts, S, T), draw(query.rows(T))))
 
 
 def known_part(S: Subset, query: ResidualQuery) -> Subset:
-    """The attributes of S whose joint table is public."""
+    """Return the attributes of S whose joint table is public."""
     return tuple(i for i in S if i in query.public)
 
 
 def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -> Array:
-    """The public table of ``known`` ⊆ S, which may be the number of rows.
+    """Return the public table of ``known`` ⊆ S, which may be the number of rows.
 
-    Zero where that is measured.
+    It is zero where that table is measured.
     """
     exact = part_of(counts, S, known) / query.unit
     return np.zeros_like(exact) if () in query.multipliers else exact
@@ -69,10 +69,10 @@ def table_of(
     query: ResidualQuery,
     box: Box | None = None,
 ) -> Array:
-    """``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` of all that is measured of S.
+    """Return ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` over all that is measured of S.
 
-    In the order of :func:`measured_parts`; what is public goes in as it is. Of a box of cells, from
-    values in it, the same numbers.
+    Terms are added in the order of :func:`measured_parts`; the public table is added without noise.
+    For a box of cells, values of the box give exactly the numbers of the whole table.
     """
     table = query.spread(exact, known_part(S, query), S, box).copy()
     for T, values in residuals.items():
@@ -82,5 +82,5 @@ def table_of(
 
 
 def measured_parts(S: Subset, query: ResidualQuery) -> Iterator[Subset]:
-    """The T ⊆ S that are measured."""
+    """Yield the T ⊆ S that are measured."""
     return (T for T in subsets_of(S) if T in query.multipliers)

@@ -27,9 +27,9 @@ Array = NDArray[np.float64]
 class SumTable(AbstractEstimates):
     """Sums of a number within groups: unbiased for the values as they are clipped.
 
-    Values are rounded to multiples of ``(high − low) / plan.unit``, the latter usually 2²⁰, so that
-    a sum is off by at most half of that a record, and on average by much less. Where rows have
-    weights, sums are weighted.
+    Values are rounded to multiples of ``(high − low) / plan.unit``, where ``plan.unit`` is usually
+    2²⁰. So a sum is off by at most half a multiple for each record, and on average by much less.
+    Where rows have weights, sums are weighted.
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.
@@ -37,7 +37,7 @@ class SumTable(AbstractEstimates):
         estimate: unbiased sums, shape (groups…).
         standard_deviation: of every sum, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
-        name: what is summed.
+        name: the number that is summed.
         clip: the interval that values are clipped to.
         weighted: the column that rows are weighted by, or None.
     """
@@ -56,27 +56,27 @@ class SumTable(AbstractEstimates):
 class MeanTable(AbstractEstimates):
     """Means of a number within groups: sums over counts, both of them released.
 
-    A ratio of unbiased numbers is *not* unbiased, unless the count is exact; its intervals are
+    A ratio of unbiased numbers is *not* unbiased, unless the count is exact. Its intervals are
     exact all the same (Fieller 1954), since the noise of both is Gaussian with known covariance.
-    They are about the mean of the values as they are clipped, hence within the interval of
-    clipping, as the estimates are: a ratio that noise carries beyond moves to its nearer end. Where
-    rows have weights, means are weighted.
+    They are about the mean of the clipped values, which is inside the clipping interval. So are the
+    estimates: a ratio that noise carries outside moves to the nearer end. Where rows have weights,
+    means are weighted.
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.
         labels: of groups, along every axis.
         estimate: shape (groups…); NaN where a group's count is not positive.
-        standard_deviation: to first order; NaN likewise.
+        standard_deviation: to first order; NaN where the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
-        name: of what the means are.
+        name: the number whose means these are.
         clip: the interval that values are clipped to.
         weighted: the column that rows are weighted by, or None.
-        counts: of every group, those without a number left out.
-        above: how much more weighs at the upper end than at the lower: the mean is the middle of
+        counts: the count of every group, without the records that have no number.
+        above: the weight at the upper end less the weight at the lower: the mean is the middle of
             the interval plus half its length times ``above / counts``.
         variance: of ``above``.
         count_variance: of ``counts``.
-        covariance: of both.
+        covariance: of ``above`` and ``counts``.
     """
 
     name: str
@@ -91,12 +91,12 @@ class MeanTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals for every mean, each alone or all of this table together (Šidák 1967).
+        """Return intervals for every mean, each alone or all of this table (Šidák 1967).
 
-        They hold every m at which ``sum − m·count`` lies within its own Gaussian interval about
-        zero, hence cover as often as they say: exactly for a clear group, more often where the
-        group is too small to say anything, where they are the whole interval of clipping. They are
-        cut to that.
+        They hold every m for which ``sum − m·count`` lies within its own Gaussian interval about
+        zero. So they cover as often as their level says: exactly where the count is clear of zero,
+        and more often where it is not; they are the whole clipping interval there. They are cut to
+        the clipping interval.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -114,16 +114,16 @@ class MeanTable(AbstractEstimates):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SummaryTable(AbstractEstimates):
-    """Answers about a clipped number, and the means that follow from them, along one axis.
+    """Answers about a clipped number, and the means computed from them, along one axis.
 
     Attributes:
         attributes: names, one per axis.
-        labels: of groups, and what was asked of the number: "count", "sum", "mean", ….
-        estimate: of all; counts and sums are unbiased.
-        standard_deviation: of all; of means to first order.
+        labels: of groups, and of the statistics of the number: "count", "sum", "mean", ….
+        estimate: of all statistics; counts and sums are unbiased.
+        standard_deviation: of all statistics; of means to first order.
         private: False for simulations, whose numbers must not be published.
         parts: the answers, and the means with an axis of one entry.
-        axis: of the number.
+        axis: the axis of the statistics.
     """
 
     parts: tuple[AbstractEstimates, AbstractEstimates]
@@ -132,8 +132,8 @@ class SummaryTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals of all, those of means by Fieller's theorem; see :class:`MeanTable`."""
-        if simultaneous:  # of all numbers together, by the level that each then needs
+        """Return intervals of all statistics, of means as :class:`MeanTable` computes them."""
+        if simultaneous:  # all numbers together: the level that each of them needs
             level = level ** (1 / self.estimate.size)
         first, second = (part.confidence_interval(level) for part in self.parts)
         ends = [
@@ -152,13 +152,13 @@ def _values(clip: tuple[float, float], groups: Sequence[str]) -> str:
 
 
 def _scaled(ratio: Array, clip: tuple[float, float]) -> Array:
-    """From [-1, 1] to the interval, and what is beyond to its ends."""
+    """Return ratios moved from [-1, 1] to the interval, cut to its ends."""
     low, high = clip
     return np.clip((low / 2 + high / 2) + (high - low) / 2 * ratio, low, high)
 
 
 def sums_of(release: "TableRelease", name: str, given: "Names") -> SumTable:
-    """What :meth:`TableRelease.sums` returns."""
+    """Return the table of :meth:`TableRelease.sums`."""
     i, group, S = _asked(release, "sums", name, given)
     low, high = _clip(release, i)
     base = _clipped(release, i)
@@ -174,17 +174,17 @@ def sums_of(release: "TableRelease", name: str, given: "Names") -> SumTable:
 
 
 def sum_weights(base: Clipped) -> Array:
-    """What each virtual cell of a clipped number adds to its sum, shape (size,)."""
+    """Return what each virtual cell of a clipped number adds to its sum, shape (size,)."""
     return Clipped(base.low, base.high, (1,), base.size, base.squares).toarray()[0]
 
 
 def means_of(release: "TableRelease", name: str, given: "Names") -> MeanTable:
-    """What :meth:`TableRelease.means` returns."""
+    """Return the table of :meth:`TableRelease.means`."""
     i, group, S = _asked(release, "means", name, given)
     base = _clipped(release, i)
     t = np.array([0.0, 0.5, 1.0] if base.squares else [0.0, 1.0])
     rows = np.zeros((4, base.size))
-    # the number's weight at its upper end, and at its lower; both together; the difference
+    # the number's weight at its upper end, at its lower end, their sum, their difference
     rows[:, : len(t)] = t, 1 - t, np.ones_like(t), 2 * t - 1
     (_, _, counts, above), (upper, lower, count_variance, variance) = _rows(
         release, i, group, S, rows
@@ -215,7 +215,7 @@ def means_of(release: "TableRelease", name: str, given: "Names") -> MeanTable:
 def with_means(
     release: "TableRelease", term: Sequence[tuple[int, AbstractBase]]
 ) -> AbstractEstimates:
-    """The answers to an entry of the workload, with means where they follow from them."""
+    """Return the answers to an entry of the workload, with the means that follow from them."""
     schema = release.plan.schema
     answers = release.answers({schema.names[i]: base for i, base in term})
     numbers = [i for i, base in term if isinstance(base, Clipped) and {0, 1} <= set(base.degrees)]
@@ -243,7 +243,7 @@ def with_means(
 
 
 def check_no_number(release: "TableRelease", function: str, names: "Names") -> None:
-    """Refuse what would take virtual cells for categories."""
+    """Refuse a function that would treat virtual cells as categories."""
     schema = release.plan.schema
     for i in release.plan.subset((names,) if isinstance(names, str) else names):
         if schema.attributes[i].clip is not None:
@@ -256,7 +256,7 @@ def check_no_number(release: "TableRelease", function: str, names: "Names") -> N
 def _asked(
     release: "TableRelease", function: str, name: object, given: "Names"
 ) -> tuple[int, Subset, Subset]:
-    """The number, its groups as asked for, and all of them sorted."""
+    """Return the position of the number, its groups as asked for, and all positions sorted."""
     plan = release.plan
     if not isinstance(name, str):
         raise ParameterError(f"{function}: expected the name of a clipped number, got {name!r:.80}")
@@ -300,7 +300,7 @@ def _group_of(release: "TableRelease", group: Subset) -> dict:
 def _rows(
     release: "TableRelease", i: int, group: Subset, S: Subset, rows: Array
 ) -> tuple[Array, Array]:
-    """Estimates and variances of combinations of a number's cells: shape (rows, groups…)."""
+    """Return estimates and variances of combinations of a number's cells: (rows, groups…)."""
     names, sizes = release.plan.schema.names, release.plan.schema.sizes
     cells = release[tuple(names[k] for k in S)].estimate
     axis, base = S.index(i), Base(rows)

@@ -1,4 +1,4 @@
-"""Hand-off to mbi, which draws synthetic records.
+"""The input of mbi, which draws synthetic records.
 
 The noisy residuals are measurements of its graphical model.
 """
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 
 
 class MbiProblem(NamedTuple):
-    """What mbi's estimators ask for, in their order.
+    """The arguments of mbi's estimators, in their order.
 
-    ``mbi.estimation.MirrorDescent().estimate(*problem)``.
+    Use it as ``mbi.estimation.MirrorDescent().estimate(*problem)``.
 
     Attributes:
         domain: names, sizes and labels; synthetic code k of attribute a means
             ``domain.labels_config[a][k]``.
-        measurements: independent noisy residuals; their ``compress`` would forget the projection.
-        known_total: the exact number of rows where that is public; None where the total is one of
+        measurements: independent noisy residuals. Do not call their ``compress``: it would drop the
+            projection.
+        known_total: the exact number of rows where it is public; None where the total is one of
             the measurements.
     """
 
@@ -43,29 +44,29 @@ class MbiProblem(NamedTuple):
 @final
 @dataclass(frozen=True)
 class ZeroSumQuery:
-    """A marginal projected onto tensors that sum to zero along every axis.
+    """The projection of a marginal onto tensors that sum to zero along every axis.
 
-    One query for all, which spares jax compiling.
+    All measurements use one object, so that jax compiles only once.
     """
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
-        """The projection, flattened in C order."""
+        """Return the projection, flattened in C order."""
         values: Any = marginal.datavector(
             flatten=False
-        )  # a jax array has all the projection asks of numpy's
+        )  # a jax array has all that the projection needs of numpy's
         return project_zero_sum(values, range(values.ndim)).reshape(-1)
 
     def op_norm_sq(self) -> float:
-        """Squared operator norm, which mbi takes its first step from."""
+        """Return the squared operator norm, from which mbi computes its first step."""
         return 1.0
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ContrastQuery:
-    """What is measured of a marginal.
+    """The query that measures a marginal by contrasts.
 
-    A matrix along some axes, the projection of :class:`ZeroSumQuery` along others.
+    It is a matrix along some axes, and the projection of :class:`ZeroSumQuery` along others.
 
     Attributes:
         matrices: one per axis, None for the projection.
@@ -74,12 +75,12 @@ class ContrastQuery:
     matrices: tuple[NDArray[np.float64] | None, ...]
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
-        """The answer, flattened in C order."""
+        """Return the answer, flattened in C order."""
         values: Any = marginal.datavector(flatten=False)
         return self.of(values).reshape(-1)
 
     def of(self, values: Any) -> Any:
-        """The answer on an array, of numpy's or jax's."""
+        """Return the answer for an array of numpy or jax."""
         for axis, matrix in enumerate(self.matrices):
             if matrix is None:
                 values = project_zero_sum(values, [axis])
@@ -88,7 +89,7 @@ class ContrastQuery:
         return values
 
     def op_norm_sq(self) -> float:
-        """Squared operator norm, which mbi takes its first step from."""
+        """Return the squared operator norm, from which mbi computes its first step."""
         return math.prod(
             float(np.linalg.norm(matrix, 2)) ** 2 for matrix in self.matrices if matrix is not None
         )
@@ -99,7 +100,7 @@ def mbi_measurements(
     schema: Schema,
     strategies: Mapping[str, AbstractStrategy] | None = None,
 ) -> MbiProblem:
-    r"""Noisy residuals as the input of mbi, for synthetic records.
+    r"""Return noisy residuals as the input of mbi, for synthetic records.
 
     See `mbi <https://github.com/ryan112358/mbi>`_.
 
@@ -110,23 +111,23 @@ def mbi_measurements(
 
     is, up to a constant, minus the exact log-likelihood of all released tables together. Synthetic
     records are post-processing: they cost no privacy budget. They are *biased*: counts become
-    nonnegative, and what no table measured comes from the model. Tables counted from them have no
-    known standard deviation: take estimates and intervals from the release.
+    nonnegative, and relations that no table measured come from the model. Tables counted from them
+    have no known standard deviation: take estimates and intervals from the release.
 
-    mbi asks for independent noises of one size. Attributes that were measured by contrasts of their
-    own are handed over as those contrasts B, whose noise is: as ``(⊗_i B_i) x_T``, B_i the
-    projection for all others.
+    mbi asks for independent noises of one size. Attributes measured by contrasts of their own are
+    given as contrasts B with such noise: as ``(⊗_i B_i) x_T``, where B_i is the projection for all
+    other attributes.
 
     Args:
         measurements: zero-sum estimates of shape (sizes…), in rows, with their standard deviations.
-        schema: of the release. Attributes that nothing measures are left out: there is nothing to
-            draw them from.
+        schema: of the release. Attributes that no measurement has are left out: there is no basis
+            to draw them from.
         strategies: by names, how attributes were measured; all for counts if omitted.
 
     Returns:
-        An :class:`MbiProblem`. mbi advises the two settings of jax below, before it is first
-        imported. Its exact inference holds tables of attributes that marginals link tightly: all
-        pairs of ten attributes make one of ten.
+        An :class:`MbiProblem`. mbi recommends the two settings of jax below, before its first
+        import. Its exact inference holds tables of attributes that marginals link tightly: all
+        pairs of ten attributes make one table of ten attributes.
 
     Raises:
         NotAvailableError: mbi is not installed.
@@ -161,9 +162,9 @@ def mbi_measurements(
         if not T and standard_deviation == 0:
             known_total = float(
                 round(float(estimate))
-            )  # a count; mbi cuts 99.999… down to 99 records
+            )  # as a count of records: mbi rounds 99.999… down to 99
         else:
-            # mbi reads the total off unprojected measurements
+            # mbi takes the total from unprojected measurements
             query, values = ZeroSumQuery() if T else mbi.DatavectorQuery(), estimate
             matrices = tuple(_rows_of_unit_noise((strategies or {}).get(name)) for name in T)
             if any(matrix is not None for matrix in matrices):
@@ -176,8 +177,9 @@ def mbi_measurements(
 
 
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
-    """B, whose answers carry independent noise of variance one where counts have E; None for the
-    projection.
+    """Return B, whose answers have independent noise of variance one where counts have E.
+
+    Return None for the projection.
     """
     if not isinstance(strategy, SolvedStrategy):
         return None

@@ -56,9 +56,9 @@ class AbstractEstimates(abc.ABC):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals for every number, each alone or all together.
+        """Return intervals for every number, each taken alone or all taken together.
 
-        All together they are a band, whatever the correlations (Šidák 1967).
+        All together they are a simultaneous band, valid for all correlations (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -66,22 +66,22 @@ class AbstractEstimates(abc.ABC):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
-        """Tidy columns, one row per cell in C order.
+        """Return tidy columns, one row per cell in C order.
 
-        The attributes, estimate, standard_deviation, low, high.
+        The columns are the attributes, estimate, standard_deviation, low and high.
         """
         return self.to_arrow(level).to_pydict()
 
     def to_frame(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in.
+        """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        That is pyarrow for files and remote engines. The frame says of what level its intervals
-        are: in ``attrs`` of pandas, in metadata of pyarrow, in a last column ``level`` of polars.
+        Files and remote engines give pyarrow. The frame holds the level of its intervals: in
+        ``attrs`` of pandas, in the metadata of pyarrow, in a last column ``level`` of polars.
         """
         return framed(self.to_arrow(level), self.backend)
 
     def to_pandas(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a pandas frame; ``frame.attrs`` says the level of its intervals.
+        """Return :meth:`columns` in pandas; ``frame.attrs`` holds the level of the intervals.
 
         Raises:
             NotAvailableError: pandas is not installed.
@@ -89,7 +89,7 @@ class AbstractEstimates(abc.ABC):
         return as_pandas(self.to_arrow(level))
 
     def to_arrow(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a pyarrow table, whose metadata say the level of its intervals."""
+        """Return :meth:`columns` in pyarrow; its metadata hold the level of the intervals."""
         numbers = (self.estimate, self.standard_deviation, *self.confidence_interval(level))
         rows = arrow_columns(
             self.attributes,
@@ -100,7 +100,9 @@ class AbstractEstimates(abc.ABC):
         return with_level(rows, level, self.private)
 
     def sorted(self, descending: bool = True) -> "CellList":
-        """All cells, largest estimate first, or last; those without an estimate at the end.
+        """Return all cells by estimate, the largest first or last.
+
+        Cells without an estimate come at the end.
 
         >>> import pyarrow as pa
         >>> survey = gn.plan(gn.Schema([gn.Attribute("sex", ["f", "m"])]), 1, gn.zCDP(0.5))
@@ -111,33 +113,33 @@ class AbstractEstimates(abc.ABC):
         return CellList(self, in_order(self.estimate, descending=descending))
 
     def top(self, count: int = 10) -> "CellList":
-        """The cells with the largest estimates.
+        """Return the cells with the largest estimates.
 
-        The largest of many is also the luckiest: take their
+        The noise of the largest estimates tends to be positive, so take their
         ``confidence_interval(simultaneous=True)``.
 
         Raises:
-            ParameterError: not a positive number.
+            ParameterError: the count is not a positive integer.
         """
         return CellList(self, first_of(in_order(self.estimate, descending=True), count, "top"))
 
     def bottom(self, count: int = 10) -> "CellList":
-        """The cells with the smallest estimates, as :meth:`top`."""
+        """Return the cells with the smallest estimates, like :meth:`top`."""
         return CellList(self, first_of(in_order(self.estimate, descending=False), count, "bottom"))
 
     def plot(self, level: float = LEVEL) -> "Figure":
-        """A picture with intervals that suits the table.
+        """Return a picture with intervals, of a kind that suits the table.
 
         Dots, shares by group, steps of a CDF with its band, a heat map, or the largest and
-        smallest cells where they are many.
+        smallest cells of a table that has many.
 
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.
 
         Raises:
-            ParameterError: level outside (0, 1).
+            ParameterError: the level is outside (0, 1).
         """
-        from .default_plot import plot_table  # a table and its picture meet here
+        from .default_plot import plot_table  # imported here: the picture also needs tables
 
         return plot_table(self, level)
 
@@ -180,9 +182,7 @@ class MarginalTable(AbstractEstimates, AbstractTable):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryTable(AbstractEstimates):
-    """Answers to queries about one released table, unbiased.
-
-    Such as cumulative counts or all ranges.
+    """Unbiased answers to queries about one released table, such as cumulative counts or ranges.
 
     Attributes:
         attributes: names, one per axis.
@@ -201,23 +201,24 @@ class QueryTable(AbstractEstimates):
 class ProportionTable(AbstractEstimates):
     """Shares of groups: every count over the count of its group, both of them released.
 
-    A ratio of unbiased counts is *not* unbiased, unless the denominator is exact; its intervals are
+    A ratio of unbiased counts is *not* unbiased, unless the denominator is exact. Its intervals are
     exact all the same (Fieller 1954), since the noise of counts is Gaussian with known covariance.
 
     Attributes:
         attributes: names, one per axis.
         labels: cell names along every axis.
         estimate: shape (sizes…); NaN where a group's count is not positive.
-        standard_deviation: of every cell, to first order; NaN likewise.
+        standard_deviation: of every cell, to first order; NaN where the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
         given: names of the attributes that define the groups.
-        counts: of every cell.
-        groups: count of every cell's group.
-        variance: of every cell's count; this and what follows broadcast to the table.
-        group_variance: of its group's count.
-        share: covariance of both, over ``group_variance``: what a cell gets of its group's noise.
-        steps: of cumulative shares, where along the last attribute each of them is reached: numbers
-            or dates; its places, where it has neither. None for other shares.
+        counts: the count of every cell.
+        groups: the count of every cell's group.
+        variance: of every cell's count; this array and the two below broadcast to the table.
+        group_variance: of the count of every cell's group.
+        share: the covariance of these two counts, divided by ``group_variance``: the part of the
+            group's noise that a cell has.
+        steps: for cumulative shares, where along the last attribute each of them is reached:
+            numbers or dates, or positions if it has neither. None for other shares.
     """
 
     given: tuple[str, ...]
@@ -231,12 +232,13 @@ class ProportionTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
+        """Return intervals for every cell, each alone or all cells together (Šidák 1967).
 
-        They hold every p at which ``count − p·group`` lies within its own Gaussian interval about
-        zero, hence cover as often as they say: exactly for a clear group, more often where the
-        group is too small to say anything, where they are [0, 1]. They are cut to [0, 1], but
-        always hold the estimate, which noise may carry beyond.
+        An interval holds every p for which ``count − p·group`` lies within its own Gaussian
+        interval about zero. That difference is Gaussian with mean zero at the true share, so the
+        intervals cover as often as their level says (Fieller 1954): exactly where the group's count
+        is clear of zero, and more often where it is not; they are [0, 1] there. Intervals are cut
+        to [0, 1], but always hold the estimate, which noise may carry outside.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.

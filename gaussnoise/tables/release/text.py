@@ -1,4 +1,4 @@
-"""Releases, said in words."""
+"""Texts about releases."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def release_text(release: "TableRelease") -> str:
-    """The human summary of a release."""
+    """Return the summary of a release for people."""
     plan = release.plan
     charged = (
         f"rho = {release.rho_charged:.10g} of {plan.rho:.10g}" if release.private else "nothing"
@@ -39,7 +39,7 @@ def release_text(release: "TableRelease") -> str:
 
 
 def numbers_text(release: "TableRelease") -> list[str]:
-    """What sums are of."""
+    """Return the units of sums, in words."""
     plan = release.plan
     used = {name for marginal in release for name in marginal}
     clipped = [a for a in plan.schema.attributes if a.clip is not None and a.name in used]
@@ -63,7 +63,7 @@ def numbers_text(release: "TableRelease") -> list[str]:
 
 
 def dropped_text(release: "TableRelease") -> list[str]:
-    """What the tables leave out."""
+    """Return which rows the tables leave out, in words."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
     strict += [] if release.plan.person is None else [release.plan.person]
@@ -77,7 +77,7 @@ def dropped_text(release: "TableRelease") -> list[str]:
 
 
 def disclaimers(release: "TableRelease") -> list[str]:
-    """What is promised, and what is not."""
+    """Return sentences about what the privacy guarantee covers, and what it does not."""
     rows, person = release.plan.rows_per_person, release.plan.person
     whom = (
         "each row"

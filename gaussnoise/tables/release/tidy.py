@@ -12,24 +12,24 @@ from ...errors import NotAvailableError
 from ..schema.schema import Category
 
 NUMBERS = ("estimate", "standard_deviation", "low", "high")
-LEVEL = 0.95  # of the intervals from low to high, where nobody asks for another
+LEVEL = 0.95  # of the intervals from low to high, unless another is asked for
 
 
 def interval_record(level: float = LEVEL) -> dict[str, object]:
-    """What the columns low and high of files and frames are."""
+    """Return the meaning of the columns low and high of files and frames."""
     return {"columns": ["low", "high"], "level": level, "simultaneous": False}
 
 
 def with_level(rows: Any, level: float, private: bool) -> Any:
-    """An arrow table that says of what level its intervals are, which Parquet files keep."""
+    """Return an arrow table with the level of its intervals, which Parquet files keep."""
     record = json.dumps({"intervals": interval_record(level), "private": private})
     return rows.replace_schema_metadata({"gaussnoise": record})
 
 
 def framed(rows: Any, backend: Any) -> Any:
-    """An arrow table as a dataframe of a library.
+    """Return an arrow table as a dataframe of a library.
 
-    It says the same in ``attrs``, or, as polars has no place for it, in a last column ``level``.
+    The level is in ``attrs``, or, as polars has no place for it, in a last column ``level``.
     """
     import narwhals as nw
 
@@ -44,7 +44,7 @@ def framed(rows: Any, backend: Any) -> Any:
 
 
 def as_pandas(rows: Any) -> Any:
-    """An arrow table as a pandas frame, whose ``attrs`` say of what level its intervals are.
+    """Return an arrow table as a pandas frame; ``attrs`` hold the level of its intervals.
 
     Raises:
         NotAvailableError: pandas is not installed.
@@ -62,13 +62,13 @@ def as_pandas(rows: Any) -> Any:
 
 
 def _recorded(rows: Any) -> dict[str, Any]:
-    """What :func:`with_level` said."""
+    """Return what :func:`with_level` recorded."""
     record = (rows.schema.metadata or {}).get(b"gaussnoise")
     return {} if record is None else json.loads(record)
 
 
 def level_text(level: float) -> str:
-    """Like ``95 %``."""
+    """Return a level in words, like ``95 %``."""
     return f"{100 * level:g} %"
 
 
@@ -78,7 +78,7 @@ def arrow_columns(
     cells: slice,
     numbers: Mapping[str, NDArray[Any]],
 ) -> Any:
-    """Some cells of a table as an arrow table; ``numbers`` are theirs alone."""
+    """Return some cells of a table as an arrow table; ``numbers`` are those of these cells."""
     import pyarrow as pa
 
     shape = tuple(map(len, labels))

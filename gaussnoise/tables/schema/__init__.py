@@ -1,1 +1,1 @@
-"""What a table is declared to hold, and what is asked of it."""
+"""Schemas of tables, and the queries of a workload about them."""

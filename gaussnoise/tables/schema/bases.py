@@ -38,7 +38,7 @@ EXPECTED_BASE = (
 
 
 def as_base(value: Any, attribute: "Attribute") -> AbstractBase:
-    """The base that ``value`` means for an attribute, or a SchemaError.
+    """Return the base that ``value`` means for an attribute, or raise SchemaError.
 
     Queries that take cells in order are about the cells before the catch-all.
     """
@@ -58,7 +58,7 @@ def as_base(value: Any, attribute: "Attribute") -> AbstractBase:
 
 
 def _unknown(value: Any, attribute: "Attribute") -> str:
-    """What is said of a value that means no base."""
+    """Return the message about a value that means no base."""
     known = (*named_classes(AbstractBase), *level_names(attribute))
     name = value.get("kind") if isinstance(value, Mapping) else value
     hint = ""
@@ -68,7 +68,7 @@ def _unknown(value: Any, attribute: "Attribute") -> str:
 
 
 def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
-    """Why a base cannot be asked of an attribute, if it cannot."""
+    """Return why a base cannot be asked of an attribute; None if it can."""
     name, other = type(base).__name__, attribute.other
     if base.is_ordered is None and other is not None:
         return (
@@ -78,7 +78,7 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
     if base.size != attribute.size:
         included = "" if other is None else ", the catch-all included"
         return f"expected queries over {attribute.size} cells{included}, got {base.size}"
-    # moments of all cells were given a number for the catch-all as well
+    # moments over all cells give the catch-all a number as well
     if base.is_ordered and other is not None and not isinstance(base, Moments):
         ordered = _numeric(attribute)
         more = ", ..." if len(inspect.signature(type(base)).parameters) > 1 else ""
@@ -97,7 +97,7 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
 
 
 def _comes_back(base: AbstractBase, attribute: "Attribute") -> bool:
-    """Whether files give back a base that they hold by its name."""
+    """Return whether files that hold a base by its name give it back."""
     try:
         value = base_value(base, attribute)
         options = value.values() if isinstance(value, dict) else [value]
@@ -109,26 +109,26 @@ def _comes_back(base: AbstractBase, attribute: "Attribute") -> bool:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether TOML and JSON can hold a value."""
+    """Return whether TOML and JSON can hold a value."""
     if isinstance(value, list):
         return all(map(_is_plain, value))
     return isinstance(value, str | int | float)
 
 
 def _inner(base: AbstractBase) -> AbstractBase:
-    """What is asked about the first cells, where no query is about the others; else the base."""
+    """Return the base of the first cells, where no query is about the others; else the base."""
     return base.base if isinstance(base, Leading) else base
 
 
 def _meant(value: Any, attribute: "Attribute") -> AbstractBase:
-    """The base that a value means; where it takes cells in order, of those before the catch-all."""
+    """Return the base that a value means; in order, it covers cells before the catch-all."""
     base = _resolved(value, attribute)
     ahead = base.is_ordered and base.size == _numeric(attribute) < attribute.size
     return Leading(base, attribute.size) if ahead else base
 
 
 def _numeric(attribute: "Attribute") -> int:
-    """How many cells there are before the catch-all."""
+    """Return how many cells there are before the catch-all."""
     return attribute.size - (attribute.other is not None)
 
 
@@ -147,7 +147,7 @@ def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
 
 
 def _named(name: Any, options: Mapping[str, Any], attribute: "Attribute") -> AbstractBase:
-    """The base that a schema file calls ``name``; a TypeError if there is none."""
+    """Return the base that a schema file calls ``name``; raise TypeError if there is none."""
     cls = named_classes(AbstractBase).get(name) if isinstance(name, str) else None
     if cls is None:
         raise TypeError
@@ -156,8 +156,9 @@ def _named(name: Any, options: Mapping[str, Any], attribute: "Attribute") -> Abs
 
 
 def _own_numbers(attribute: "Attribute") -> list[float] | None:
-    """The middle of every bin, or the integer that every category is; None where there are no such
-    numbers.
+    """Return the middle of every bin, or every integer category.
+
+    Return None where there are no such numbers.
     """
     edges = attribute.edges
     if edges is not None and not is_dated(edges) and not any(map(is_open, edges)):
@@ -166,12 +167,12 @@ def _own_numbers(attribute: "Attribute") -> list[float] | None:
     if attribute.categories is not None and all(isinstance(c, int) for c in attribute.categories):
         return [
             c for c in attribute.categories if isinstance(c, int)
-        ]  # of any size: checked where they are used
+        ]  # numbers of any size: they are checked where they are used
     return None
 
 
 def _numbers(attribute: "Attribute") -> list[float]:
-    """The number each cell stands for."""
+    """Return the number that each cell stands for."""
     values = _own_numbers(attribute)
     if values is None and is_dated(attribute.edges):
         raise SchemaError(
@@ -187,9 +188,9 @@ def _numbers(attribute: "Attribute") -> list[float]:
 
 
 def base_value(base: AbstractBase, attribute: "Attribute") -> Any:
-    """What :func:`as_base` reads back: strings, numbers, lists and dicts.
+    """Return a base as strings, numbers, lists and dicts that :func:`as_base` reads back.
 
-    A matrix if it has no name.
+    A base without a name becomes a query matrix.
     """
     if isinstance(base, Clipped):
         asked = {"kind": "moments", "degrees": list(base.degrees)}
@@ -207,7 +208,7 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> Any:
 
 
 def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
-    """What each query is called; cumulative counts of bins by their upper ends."""
+    """Return the name of each query; cumulative counts of bins have that of their upper end."""
     level = level_of(base, attribute)
     if level is not None:
         return level_labels(attribute, level)
@@ -233,7 +234,7 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
 
 
 def moment_source(base: Moments, attribute: "Attribute") -> str:
-    """What is summed: the values themselves only where categories are integers."""
+    """Return what is summed: the values themselves only where categories are integers."""
     own = _own_numbers(attribute)
     if own is None or list(base.values) != own:
         return "given values"
@@ -251,7 +252,7 @@ def _moment(degree: int, source: str, without: str) -> str:
 
 
 def base_name(base: AbstractBase, attribute: "Attribute") -> str:
-    """A base in a few words."""
+    """Return a base in a few words."""
     if isinstance(base, Clipped):
         return clipped_name(base)
     if isinstance(base, Leading):

@@ -1,11 +1,10 @@
 """Dates and timestamps as edges of bins.
 
-Elsewhere they are refused before anything takes them for a number of nanoseconds.
+Elsewhere they are refused, so that no function reads them as a number of nanoseconds.
 
 Edges that are all midnights are days, kept as :class:`datetime.date`: a timestamp counts as its
-day, so that the last bin holds all of the last day. Others are timestamps of whole microseconds,
-kept as :class:`datetime.datetime`: the last bin ends with the last of them. Neither has a time
-zone.
+day, so the last bin holds all of the last day. Others are timestamps of whole microseconds, kept
+as :class:`datetime.datetime`: the last bin ends with the last of them. Neither has a time zone.
 """
 
 import datetime
@@ -40,13 +39,13 @@ _MONTH_DAY = (
 _FOURTH = "(?:0[48]|[2468][048]|[13579][26])"
 _LEAP_DAY = f"(?:[0-9]{{2}}{_FOURTH}|{_FOURTH}00)-02-29"
 _TIME = r"[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
-# What is a date or a timestamp in text, ISO 8601 and nothing more forgiving: no other calendar
-# order, no blanks, no offset. The same for all engines' regular expressions.
+# Dates and timestamps in text: strict ISO 8601, in no other order, without blanks or an
+# offset. The regular expressions give the same for all engines.
 ISO = f"(?:{_YEAR}-{_MONTH_DAY}|{_LEAP_DAY})(?:{_TIME})?"
 
 
 def check_no_dates(name: str, field: str, values: Iterable[object]) -> None:
-    """Refuse dates, times and durations, numpy's and pandas' included."""
+    """Refuse dates, times and durations, also those of numpy and pandas."""
     if any(isinstance(value, _TIMES) for value in values):
         kind = "text, integers or booleans" if field == "categories" else "numbers"
         hint = AS_EDGES if field == "categories" else f"{AS_EDGES}; {AS_NUMBERS}"
@@ -57,12 +56,12 @@ def check_no_dates(name: str, field: str, values: Iterable[object]) -> None:
 
 
 def are_dates(values: Iterable[object]) -> bool:
-    """Whether some of them are dates, times, or text, which numbers never are."""
+    """Return whether any of them is a date, a time, or text, which no number is."""
     return any(isinstance(value, _TIMES | str) for value in values)
 
 
 def as_dates(values: Sequence[Any]) -> tuple[Edge, ...]:
-    """Edges of dates or timestamps, the outer ones perhaps infinite, or a SchemaError."""
+    """Return edges of dates or timestamps, or raise SchemaError; outer ones may be infinite."""
     dates = [_edge(value) for value in values]
     moments = [edge for edge in dates if isinstance(edge, datetime.datetime)]
     if all(moment.time() == datetime.time() for moment in moments):
@@ -71,14 +70,14 @@ def as_dates(values: Sequence[Any]) -> tuple[Edge, ...]:
 
 
 def plain(value: Any) -> Any:
-    """A member of a group as a plain Python object, if it is no date, else a date or timestamp."""
+    """Return a member of a group as a plain Python object, or as a date or timestamp."""
     if isinstance(value, datetime.date | np.datetime64):
         return as_dates([value])[0]
     return value.item() if hasattr(value, "item") else value
 
 
 def _edge(value: Any) -> datetime.datetime | float:
-    """A naive timestamp, or infinity."""
+    """Return a naive timestamp, or infinity."""
     if isinstance(value, float | np.floating) and math.isinf(value):
         return float(value)
     if isinstance(value, str):
@@ -117,22 +116,22 @@ def _of_numpy(value: np.datetime64) -> datetime.datetime:
 
 
 def is_dated(edges: Sequence[Edge] | None) -> bool:
-    """Whether edges are dates or timestamps."""
+    """Return whether edges are dates or timestamps."""
     return any(isinstance(edge, datetime.date) for edge in edges or ())
 
 
 def is_daily(edges: Sequence[Edge]) -> bool:
-    """Whether edges are days."""
+    """Return whether edges are days."""
     return is_dated(edges) and not any(isinstance(edge, datetime.datetime) for edge in edges)
 
 
 def is_open(edge: Edge) -> bool:
-    """Whether there is no end."""
+    """Return whether an edge is infinite."""
     return isinstance(edge, float) and math.isinf(edge)
 
 
 def place(edge: Edge) -> float:
-    """Where an edge lies: dates in microseconds since 1970, as an integer."""
+    """Return the place of an edge: for dates, microseconds since 1970, as an integer."""
     if not isinstance(edge, datetime.date):
         return edge
     whole = isinstance(edge, datetime.datetime)
@@ -141,12 +140,12 @@ def place(edge: Edge) -> float:
 
 
 def edge_text(edge: Edge) -> str:
-    """An edge in labels of queries."""
+    """Return an edge in the form of labels of queries."""
     return edge.isoformat() if isinstance(edge, datetime.date) else f"{edge:.15g}"
 
 
 def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
-    """Which edge is written so, as a number, a date or text; None if none is."""
+    """Return the position of the edge that is written as a number, date or text; else None."""
     try:
         if is_dated(edges):
             sought = _edge(float(written) if written in ("inf", "-inf") else written)
@@ -159,9 +158,10 @@ def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
 
 
 def shown_places(places: np.ndarray, edges: Sequence[Edge]) -> np.ndarray:
-    """Places between edges as the edges are.
+    """Return places between edges in the form of the edges.
 
-    Numbers, days, or timestamps of whole seconds unless the edges are finer; NaT if not finite.
+    That is numbers, days, or timestamps of whole seconds unless the edges are finer; NaT if not
+    finite.
     """
     if not is_dated(edges):
         return places

@@ -1,4 +1,4 @@
-"""How a CSV file is written: stated by its owner, since rows must not decide how rows are read."""
+"""Dialects of CSV files: stated by their owner, since rows must not decide how rows are read."""
 
 import codecs
 import os
@@ -11,7 +11,7 @@ from ...errors import ParameterError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
-# each byte is one character, also after bytes that are damaged
+# each byte is one character, also after damaged bytes
 _SINGLE_BYTE = re.compile(r"iso8859-\d+|cp125\d|cp[478]\d\d|koi8-[rtu]|mac-\w+")
 _NO_DELIMITER = re.compile(r"[0-9A-Za-z\r\n\x00_+-]|[^\x00-\x7f]")
 
@@ -19,19 +19,19 @@ _NO_DELIMITER = re.compile(r"[0-9A-Za-z\r\n\x00_+-]|[^\x00-\x7f]")
 @final
 @dataclass(frozen=True)
 class Dialect:
-    """How CSV and TSV files are written, where it is not RFC 4180 with commas in UTF-8.
+    """The dialect of CSV and TSV files, where it is not RFC 4180 with commas in UTF-8.
 
-    Every part is stated once and holds for all rows; nothing is guessed from them. A schema holds
+    Every part is stated once and holds for all rows; no part is guessed from them. A schema holds
     a dialect in ``file`` (in TOML, a table ``[file]`` with the same keys) for all files that its
-    plans read. Where there is no schema, :meth:`table` says it of some files.
+    plans read. Where there is no schema, :meth:`table` states it for some files.
 
     Args:
         delimiter: between fields, one ASCII character that is no letter, digit or sign. None for a
-            comma, and for a tab in files called ``.tsv``. A first line ``sep=;`` is passed over
-            where it says the same.
+            comma, and for a tab in files called ``.tsv``. A first line ``sep=;`` is ignored where
+            it says the same.
         decimal: the decimal mark of numbers, "." or ",". With ",", columns that the schema reads
             as numbers (edges, clip, integer categories) hold ``1,5``; ``1.5`` and ``1.000,5`` are
-            no numbers then: there are no separators of thousands. Text and dates stay as written.
+            then no numbers: there are no separators of thousands. Text and dates stay as written.
         encoding: "utf-8", or an encoding of one byte for a character, like "cp1252" (Windows),
             "latin-1", "cp1250", "koi8-r". Bytes that it leaves undefined become characters of
             Unicode's private use area.
@@ -39,7 +39,7 @@ class Dialect:
             ``"'"``, or "" for none. None for ``'"'``, and for none in files called ``.tsv``.
 
     Raises:
-        ParameterError: another delimiter, mark, encoding or quote.
+        ParameterError: an unsupported delimiter, mark, encoding or quote.
 
     >>> german = gn.Dialect(delimiter=";", decimal=",", encoding="cp1252")
     >>> schema = gn.Schema([gn.Attribute("pay", edges=[0, 1000.5, 5000])], file=german)
@@ -85,7 +85,7 @@ class Dialect:
         object.__setattr__(self, "encoding", _encoding(self.encoding))
 
     def table(self, files: Paths) -> "Files":
-        """These files in this dialect, for every function that takes a table.
+        """Return these files in this dialect, for every function that takes a table.
 
         Args:
             files: a path, a pattern like ``data/*.csv``, or a list of paths.
@@ -96,7 +96,7 @@ class Dialect:
 
     @property
     def stated(self) -> dict[str, str]:
-        """What differs from the usual, by name."""
+        """The parts that differ from the default, by name."""
         return {f.name: x for f in fields(self) if (x := getattr(self, f.name)) != f.default}
 
     @property
@@ -108,7 +108,7 @@ class Dialect:
         return "".join(one or chr(0xF700 + byte) for byte, one in enumerate(found))
 
     def of(self, name: str) -> tuple[str, str]:
-        """Delimiter and quote of a file of this name."""
+        """Return the delimiter and quote of a file of this name."""
         tabs = name.lower().endswith(".tsv")
         delimiter = ("\t" if tabs else ",") if self.delimiter is None else self.delimiter
         return delimiter, ("" if tabs else '"') if self.quote is None else self.quote
@@ -119,8 +119,8 @@ class Files:
     """A table in files whose dialect is stated.
 
     Attributes:
-        paths: where they are, as a table is given by paths.
-        dialect: how they are written.
+        paths: paths of the files, as for a table.
+        dialect: the dialect of the files.
     """
 
     paths: Any
@@ -128,7 +128,7 @@ class Files:
 
 
 def hint(**wanted: str) -> str:
-    """How to state a part of a dialect, in each of the places where one can."""
+    """Return a hint about the places where a part of a dialect can be stated."""
     ((name, value),) = wanted.items()
     shown = "tab" if value == "\t" else f"'{value}'" if value != "'" else f'"{value}"'
     toml = '"\\t"' if value == "\t" else f"'{value}'" if value == '"' else f'"{value}"'
@@ -136,10 +136,10 @@ def hint(**wanted: str) -> str:
 
 
 def _encoding(name: str) -> str:
-    """The usual name of an encoding.
+    """Return the usual name of an encoding.
 
     Raises:
-        ParameterError: unknown, or not one byte for a character.
+        ParameterError: the encoding is unknown, or does not have one byte for each character.
     """
     try:
         known = codecs.lookup(name).name

@@ -1,7 +1,4 @@
-"""What a workload asks for.
-
-Tables, by the names of their attributes, and what is asked about each.
-"""
+"""Entries of a workload: tables, by the names of their attributes, and the queries about each."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,13 +13,13 @@ from .bases import as_base, base_name
 from .numbers import check_one_number
 from .schema import Schema
 
-# names, asked about through the attributes' own bases; or bases by name, None for its own
+# attribute names, for the attributes' own bases; or bases by name, None for the own base
 Entry = str | tuple[str, ...] | Mapping[str, Any]
 Asked = dict[int, AbstractBase]  # bases by attributes, in the order asked for
 
 
 def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> Subset:
-    """Positions of distinct attributes, in the order given, or a ParameterError."""
+    """Return positions of distinct attributes in the order given, or raise ParameterError."""
     try:
         S = tuple(map(positions.__getitem__, names))
     except (KeyError, TypeError):
@@ -37,7 +34,7 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
 
 
 def entry_term(schema: Schema, entry: Entry) -> Asked:
-    """The attributes of an entry with their bases."""
+    """Return the attributes of an entry with their bases."""
     if not isinstance(entry, str | tuple | list | Mapping):
         raise ParameterError(
             f'expected attribute names, or bases like {{"age": "prefix"}}, got {entry!r}'
@@ -70,7 +67,7 @@ def _term(
 def workload_domain(
     schema: Schema, workload: int | Sequence[Entry], weights: Sequence[float] | None = None
 ) -> AbstractTables:
-    """What a workload asks for: :class:`Marginals` if cells alone, in the order of its entries."""
+    """Return the queries of a workload: :class:`Marginals` in entry order if all are cells."""
     domain = _domain(schema, workload, weights)
     check_one_number(schema, domain)
     return domain
@@ -122,7 +119,7 @@ def _domain(
 
 
 def term_name(schema: Schema, term: Sequence[tuple[int, AbstractBase]]) -> str:
-    """A table with what is asked about it, like ``age (prefix) × sex``."""
+    """Return a table with the queries about it in words, like ``age (prefix) × sex``."""
     parts = [
         schema.names[i]
         + (

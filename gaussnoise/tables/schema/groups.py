@@ -23,7 +23,7 @@ Level = tuple[str, tuple[tuple[str, tuple[Any, ...]], ...]]
 
 
 def settled(value: object) -> tuple[Level, ...]:
-    """Levels, each with its named groups, as nested tuples; from mappings, or such tuples."""
+    """Return levels with their named groups as nested tuples, from mappings or such tuples."""
     levels = _pairs(value)
     listed = tuple((name, tuple((own, _members(m)) for own, m in _pairs(g))) for name, g in levels)
     if not listed or not all(groups for _, groups in listed):
@@ -50,7 +50,7 @@ def _members(value: object) -> tuple[Any, ...]:
 
 
 def checked(attribute: "Attribute") -> None:
-    """Refuse levels and groups that are not of the attribute's cells."""
+    """Refuse levels and groups that do not consist of the attribute's cells."""
     for level, groups in attribute.groups or ():
         if level in (*named_classes(AbstractBase), "total", HIERARCHY):
             raise SchemaError(f"groups: expected a level of another name than {level!r}")
@@ -72,7 +72,7 @@ def checked(attribute: "Attribute") -> None:
 
 
 def _level(attribute: "Attribute", level: str) -> tuple[tuple[int, ...], ...]:
-    """The cells of every group of a level, in increasing order."""
+    """Return the cells of every group of a level, in increasing order."""
     groups = dict(attribute.groups or ())[level]
     return tuple(_cells(attribute, level, name, members) for name, members in groups)
 
@@ -88,7 +88,7 @@ def _cells(
         if low >= high:
             raise SchemaError(f"{where}: expected low < high")
         return tuple(range(low, high))
-    # of the same type: true is not 1
+    # values must also have the same type: true is not 1
     places = {(type(c), c): k for k, c in enumerate(attribute.categories or ())}
     if attribute.other is not None:
         places[str, attribute.other] = attribute.size - 1
@@ -106,14 +106,14 @@ def _cells(
 
 
 def _ends(edges: Sequence[Edge], members: tuple[Any, ...]) -> tuple[int | None, int | None]:
-    """The positions of two edges."""
+    """Return the positions of two edges."""
     if len(members) != 2 or (any(isinstance(m, str) for m in members) and not is_dated(edges)):
         return None, None
     return edge_position(members[0], edges), edge_position(members[1], edges)
 
 
 def level_base(attribute: "Attribute", level: str) -> Groups:
-    """Counts of the groups of a level; of all levels, all cells and the total for "hierarchy"."""
+    """Return counts of a level's groups; "hierarchy" is all levels, all cells and the total."""
     if level != HIERARCHY:
         return Groups(attribute.size, _level(attribute, level))
     cells = range(attribute.size)
@@ -122,26 +122,26 @@ def level_base(attribute: "Attribute", level: str) -> Groups:
 
 
 def level_names(attribute: "Attribute") -> list[str]:
-    """What :func:`level_base` takes."""
+    """Return the names that :func:`level_base` takes."""
     return [*(level for level, _ in attribute.groups), HIERARCHY] if attribute.groups else []
 
 
 def level_of(base: object, attribute: "Attribute") -> str | None:
-    """The level that a base counts, if one does."""
+    """Return the level whose groups a base counts; None if there is none."""
     if not isinstance(base, Groups):
         return None
     return next((x for x in level_names(attribute) if level_base(attribute, x) == base), None)
 
 
 def level_labels(attribute: "Attribute", level: str) -> tuple[str, ...]:
-    """What every count of :func:`level_base` is called."""
+    """Return the name of every count of :func:`level_base`."""
     if level == HIERARCHY:
         return hierarchy_labels(attribute)
     return tuple(name for name, _ in dict(attribute.groups or ())[level])
 
 
 def hierarchy_labels(attribute: "Attribute") -> tuple[str, ...]:
-    """All, ``level: group`` for every level, and the cells."""
+    """Return the labels of the hierarchy: all, ``level: group`` for every level, the cells."""
     cells = tuple(map(str, attribute.labels))
     every = [f"{level}: {name}" for level, groups in attribute.groups or () for name, _ in groups]
     free = ("all" + "_" * k for k in range(len(cells) + len(every) + 1))
@@ -149,7 +149,7 @@ def hierarchy_labels(attribute: "Attribute") -> tuple[str, ...]:
 
 
 def group_record(attribute: "Attribute") -> dict[str, dict[str, list[Any]]]:
-    """Levels, their groups, and the labels of these groups' cells."""
+    """Return levels, their groups, and the labels of these groups' cells."""
     return {
         level: {
             name: [attribute.labels[k] for k in cells]
@@ -160,7 +160,7 @@ def group_record(attribute: "Attribute") -> dict[str, dict[str, list[Any]]]:
 
 
 def group_texts(attribute: "Attribute") -> list[str]:
-    """Every text that :func:`group_record` holds, as often as it does."""
+    """Return every text that :func:`group_record` holds, as often as it occurs there."""
     return [
         str(text)
         for level, groups in group_record(attribute).items()

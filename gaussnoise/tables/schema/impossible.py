@@ -1,4 +1,4 @@
-"""Combinations of categories that cannot occur, as the schema says them."""
+"""Combinations of categories that the schema says cannot occur."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,22 +8,22 @@ from ...errors import SchemaError
 if TYPE_CHECKING:
     from .schema import Attribute, Category
 
-# What cannot occur together: by attribute name, labels.
+# labels, by attribute name, that cannot occur together
 Rule = tuple[tuple[str, tuple["Category", ...]], ...]
 
 EXPECTED = 'expected labels by attribute, like {"age": "[0, 16)", "married": ["yes", "widowed"]}'
 
 
 def text_of(label: "Category") -> str:
-    """A label as text, booleans as TOML and CSV write them."""
+    """Return a label as text, booleans as TOML and CSV write them."""
     return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 def as_rules(given: object, attributes: Sequence["Attribute"]) -> tuple[Rule, ...]:
-    """The rules of a schema, their labels in its order.
+    """Return the rules of a schema, with labels in its order.
 
     Raises:
-        SchemaError: not a list of mappings from several attributes to labels of theirs.
+        SchemaError: not a list of mappings from several attributes to some of their labels.
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise SchemaError(f"impossible: expected a list of rules, got {type(given).__name__}")
@@ -31,7 +31,7 @@ def as_rules(given: object, attributes: Sequence["Attribute"]) -> tuple[Rule, ..
 
 
 def _as_rule(rule: Any, attributes: Sequence["Attribute"]) -> Rule:
-    if isinstance(rule, tuple):  # as schemas keep them
+    if isinstance(rule, tuple):  # the form that schemas keep
         rule = dict(rule)
     if not isinstance(rule, Mapping):
         raise SchemaError(f"impossible: {EXPECTED}, got {type(rule).__name__}")
@@ -47,7 +47,7 @@ def _as_rule(rule: Any, attributes: Sequence["Attribute"]) -> Rule:
 
 
 def _labels(attribute: "Attribute", given: Any) -> tuple["Category", ...]:
-    """One label or several, as the attribute calls them."""
+    """Return one label or several as a tuple of labels of the attribute."""
     if attribute.clip is not None:
         raise SchemaError(
             f"impossible: expected attributes with categories or edges, got {attribute.name!r}, "
@@ -65,5 +65,5 @@ def _labels(attribute: "Attribute", given: Any) -> tuple["Category", ...]:
 
 
 def rule_text(rule: Rule) -> str:
-    """A rule in words."""
+    """Return a rule in words."""
     return " with ".join(f"{name} = {' or '.join(map(text_of, labels))}" for name, labels in rule)

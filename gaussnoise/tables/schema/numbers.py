@@ -1,9 +1,9 @@
-"""Numbers that are clipped: attributes whose sums are asked for, and sample weights.
+"""Clipped numbers: attributes whose sums are asked for, and sample weights.
 
 A record's number is kept as an integer number of steps, of which there are :data:`STEPS` from one
-end of its interval to the other, or fewer where noise is so large that they are rounded away.
-Counts of such tables are integers in units of a record's ``1/STEPS``, so that what one record adds
-is exactly a convex combination of virtual cells.
+end of its interval to the other, or fewer where noise is so large that it hides finer steps.
+Counts of such tables are integers in units of a record's ``1/STEPS``, so that a record adds
+exactly a convex combination of virtual cells.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,18 +28,18 @@ EXPECTED_CLIPPED = (
 @final
 @dataclass(frozen=True)
 class Weight:
-    """A column of sample weights: every record counts as much as it says.
+    """A column of sample weights: every record counts as much as its weight.
 
     Weights are clipped to ``[0, most]``, and rounded to multiples of ``most / plan.unit``, usually
-    ``most / 2**20``. One record
-    then moves a weighted count by at most ``most``, so standard deviations grow by that factor.
+    ``most / 2**20``. One record then moves a weighted count by at most ``most``, so standard
+    deviations grow by that factor.
 
     Args:
-        column: its name.
-        most: the largest weight that counts in full, public knowledge.
+        column: the name of the column.
+        most: the largest weight that counts in full; it must be public knowledge.
 
     Raises:
-        ParameterError: not a name, or not a positive, finite number.
+        ParameterError: not a name of a column, or not a positive, finite number.
 
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
     >>> survey = gn.plan(schema, ["sex"], gn.zCDP(0.1), weight=gn.Weight("w", most=4))
@@ -62,12 +62,12 @@ class Weight:
 
 
 def unit_of(attributes: Iterable["Attribute"], weight: Weight | None = None) -> int:
-    """How many units a record adds to integer counts over these attributes, at most."""
+    """Return the most units that a record adds to integer counts over these attributes."""
     return STEPS if weight is not None or any(a.clip is not None for a in attributes) else 1
 
 
 def as_clip(name: str, clip: object) -> tuple[float, float]:
-    """The ends of an interval, or a SchemaError."""
+    """Return the ends of an interval, or raise SchemaError."""
     listed: list[Any] = []
     if isinstance(clip, Iterable) and not isinstance(clip, str | set | frozenset | Mapping):
         given = list(clip)
@@ -92,12 +92,12 @@ def as_clip(name: str, clip: object) -> tuple[float, float]:
 
 
 def unit_for(low: float, high: float) -> float:
-    """What the error of a sum is counted in: the most that one record adds to it."""
+    """Return the unit of a sum's error: the most that one record adds to the sum."""
     return max(abs(low), abs(high)) or 1.0
 
 
 def clipped_base(value: Any, attribute: "Attribute") -> Clipped:
-    """The base that ``value`` means for a clipped number, or a SchemaError.
+    """Return the base that ``value`` means for a clipped number, or raise SchemaError.
 
     Whether there are cells for squares is decided where the attribute is declared.
     """
@@ -140,35 +140,35 @@ def _listed(degrees: object) -> Sequence[object]:
 
 
 def in_own_unit(base: AbstractBase) -> AbstractBase:
-    """The same queries with sums in the unit of the numbers themselves; other bases as they are."""
+    """Return the base with sums in the unit of the numbers themselves; other bases unchanged."""
     if not isinstance(base, Clipped):
         return base
     return Clipped(base.low, base.high, base.degrees, base.size, base.squares)
 
 
 def clipped_name(base: Clipped) -> str:
-    """What is summed, in a few words."""
+    """Return what is summed, in a few words."""
     names = {0: "count", 1: "sum", 2: "sum of squares"}
     listed = " and ".join(names[degree] for degree in base.degrees)
     return f"{listed} of values clipped to {interval_text(base.low, base.high)}"
 
 
 def interval_text(low: float, high: float) -> str:
-    """Like ``[0, 100000]``."""
+    """Return an interval in words, like ``[0, 100000]``."""
     return f"[{low:.15g}, {high:.15g}]"
 
 
 def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
-    """What the virtual cells of a clipped number are called."""
+    """Return the names of the virtual cells of a clipped number."""
     low, high = attribute.clip or (0.0, 1.0)
     middle = ("weight between",) if squares else ()
     return (f"weight at {low:.15g}", *middle, f"weight at {high:.15g}")
 
 
 def cell_numbers(attribute: "Attribute") -> tuple[float | None, ...]:
-    """The numbers whose mean, weighted by the virtual cells, is that of the records.
+    """Return the number of each virtual cell, or None for the catch-all.
 
-    None for the catch-all.
+    The mean of these numbers, weighted by the virtual cells, is the mean of the records.
     """
     low, high = attribute.clip or (0.0, 1.0)
     squares = isinstance(attribute.base, Clipped) and attribute.base.squares
@@ -177,7 +177,7 @@ def cell_numbers(attribute: "Attribute") -> tuple[float | None, ...]:
 
 
 def check_one_number(schema: "Schema", domain: object) -> None:
-    """Refuse a table with two clipped numbers: sums of their products are not asked for."""
+    """Refuse a table with two clipped numbers: sums of their products are not supported."""
     for S in getattr(domain, "subsets", ()):
         clipped = [schema.names[i] for i in S if schema.attributes[i].clip is not None]
         if len(clipped) > 1:
@@ -189,7 +189,7 @@ def check_one_number(schema: "Schema", domain: object) -> None:
 
 
 def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
-    """Refuse weights where what they promise would not hold, or is not worked out."""
+    """Refuse weights where the privacy guarantee would not hold, or is not worked out."""
     if neighbors != "add-remove":
         raise ParameterError(
             'plan: expected neighbors="add-remove" with weight=: under replacement the number of '
@@ -207,7 +207,7 @@ def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
 
 
 def squared_numbers(domain: object) -> int:
-    """Of how many numbers squares are asked about."""
+    """Return of how many numbers a table asks for squares."""
     bases = domain.bases if isinstance(domain, Products) else ()
     asked = {i for S in getattr(domain, "subsets", ()) for i in S}
     return sum(
@@ -216,11 +216,12 @@ def squared_numbers(domain: object) -> int:
 
 
 def reached(domain: object, neighbors: object) -> float:
-    """A share of the moves between virtual cells that moves of records hold, in convex combination.
+    """Return r for which r times a move between virtual cells is a mix of moves of records.
 
-    One, unless squares are asked about: no record is the middle cell, which is ``2 c − ½ (e_low +
-    e_high)`` by the record c in the middle of the interval, a third of which lies in the convex
-    hull of records and their negatives; once for each such number, twice where records are
+    It is one, unless squares are asked about. No record is the middle cell e_mid itself: it is
+    ``2 c − ½ (e_low + e_high)``, with c the record in the middle of the interval. The
+    coefficients have absolute sum 3, so a third of e_mid lies in the convex hull of records and
+    their negatives. That gives a factor of 1/3 for each such number, and twice where records are
     exchanged.
     """
     return 3.0 ** -(squared_numbers(domain) * (2 if neighbors == "replace" else 1))

@@ -1,4 +1,4 @@
-"""What a table may contain, stated before anyone looks at it."""
+"""The schema of a table: what it may contain, stated before any data are read."""
 
 import bisect
 import datetime
@@ -39,11 +39,11 @@ from .impossible import text_of as _label
 from .numbers import as_clip, cell_labels
 
 Category = str | int | bool
-# the whole release, or the row, that has a value outside the schema
+# for a value outside the schema: refuse the release, or drop the row
 OnOutside = Literal["refuse", "drop"]
-_MOST_BITS = 8192  # of an integer: Python refuses to write very long ones
+_MOST_BITS = 8192  # of an integer: Python refuses to write longer ones
 
-# columns that released tables add to the attributes
+# columns of released tables besides the attributes
 RESERVED_NAMES = ("estimate", "biased_estimate", "standard_deviation", "low", "high")
 
 
@@ -60,18 +60,18 @@ class Attribute:
             pandas, or in ISO 8601 text: kept as dates if they are all midnights, when a timestamp
             counts as its day (the last bin holds all of the last day), else as datetimes. Columns
             are then of dates, of timestamps or of strict ISO text, ``2020-01-31`` or
-            ``2020-01-31 08:30:00``; whatever else, or has an offset, is outside.
-        other: label of a catch-all for nulls and values outside; without it such values refuse the
-            release.
-        base: what is asked about this attribute where a workload does not say: "identity" (counts,
+            ``2020-01-31 08:30:00``; all other values, and those with an offset, are outside.
+        other: label of a catch-all for nulls and values outside; without it, a release refuses such
+            values.
+        base: the queries about this attribute where a workload does not say: "identity" (counts,
             the default), "prefix" (the cumulative counts of its cells in order), "ranges" (all runs
             of cells), ``{"kind": "bins", "widths": [2, 4]}``, ``{"kind": "windows", "width": 3}``,
             ``{"kind": "moments", "degrees": [0, 1]}`` (of the middles of bins, or of integer
-            categories, unless ``"values"`` are given), a matrix with a row per query and a column
-            per cell, or an :class:`AbstractBase`, one of your own also by its ``stored_as``. Kept
-            as a base; None for counts. The catch-all is in no query that takes cells in order
-            ("prefix", "ranges", bins, windows, moments): it is the last cell of a table of counts,
-            and the last column of a matrix.
+            categories, unless ``"values"`` are given), a query matrix with a row per query and a
+            column per cell, or an :class:`AbstractBase`, which can also be named by its
+            ``stored_as`` if it is your own. Kept as a base; None for counts. The catch-all is in
+            no query that takes cells in order ("prefix", "ranges", bins, windows, moments): it is
+            the last cell of a table of counts, and the last column of a query matrix.
             Sums of middles of bins are not sums of the values. Of a clipped number: "sum" (count
             and sum, the default), or ``{"kind": "moments", "degrees": [0, 1, 2]}``.
         clip: ``[low, high]`` for a number whose sums and means are asked for, instead of categories
@@ -85,7 +85,7 @@ class Attribute:
             of groups are exact sums of released cells. Kept as nested tuples.
 
     Raises:
-        SchemaError: not exactly one of categories, edges and clip, or a rule above broken.
+        SchemaError: not exactly one of categories, edges and clip, or a rule above is broken.
 
     >>> Attribute("age", edges=[0, 18, 65, 120]).labels
     ('[0, 18)', '[18, 65)', '[65, 120]')
@@ -179,12 +179,12 @@ class Attribute:
 
     @property
     def size(self) -> int:
-        """Number of cells along this attribute."""
+        """The number of cells along this attribute."""
         return len(self.labels)
 
     @property
     def labels(self) -> tuple[Category, ...]:
-        """What each cell is called, the catch-all last; all strings if there is a catch-all."""
+        """The name of each cell, the catch-all last; all are strings if there is a catch-all."""
         if self.other is None:
             return self._own_labels()
         return (*map(_label, self._own_labels()), self.other)
@@ -211,23 +211,25 @@ class Attribute:
 class Schema:
     """The attributes of a table.
 
-    Categories and edges must be public knowledge, never read off the data.
+    Categories and edges must be public knowledge, never computed from the data.
 
     Args:
         attributes: in the order tables will show them; names distinct.
         impossible: combinations that cannot occur, each a mapping from two attributes or more to a
-            label or a list of labels, like ``{"age": "[0, 16)", "married": "yes"}``. A row that has
-            one is as a row with a value outside the schema: it refuses the release, or is left out
-            of all its tables. Rules count where all their attributes are in some table of the
-            release. Nothing else changes: such cells are released, and have noise as all others.
-        file: how CSV files are written that plans of this schema read, where it is not RFC 4180
+            label or a list of labels, like ``{"age": "[0, 16)", "married": "yes"}``. A row with one
+            of them is treated like a row with a value outside the schema: the release is
+            refused, or the row is left out of all its tables. A rule applies where all its
+            attributes are in some table of the release. Nothing else changes: such cells are
+            released, with noise like all others.
+        file: the dialect of the CSV files that plans of this schema read, where it is not RFC 4180
             with commas in UTF-8.
-        is_draft: whether it was read off data and no person has confirmed it: see :meth:`draft`.
-            Such a schema can be planned with, and nothing can be released. In TOML,
+        is_draft: whether the schema was drafted from data and no person has confirmed it: see
+            :meth:`draft`. Such a schema can be planned with, but no release can be made. In TOML,
             ``draft = true``.
 
     Raises:
-        SchemaError: none, or two of the same name; a rule about other attributes or labels.
+        SchemaError: no attributes, two of the same name, or a rule about unknown attributes or
+            labels.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
@@ -292,30 +294,29 @@ class Schema:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Column names, in order."""
+        """The column names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Cells along every attribute, in order."""
+        """The numbers of cells along every attribute, in order."""
         return tuple(attribute.size for attribute in self.attributes)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a TOML schema.
+        """Return the schema in a TOML file.
 
         Args:
             path: a file with one ``[attributes.NAME]`` table per column, holding ``categories``,
                 ``edges`` or ``clip``, and optionally ``other`` and ``base``, like
                 ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``, and
                 ``[attributes.NAME.groups.LEVEL]`` tables with lines like ``North = ["a", "b"]``.
-                Tables ``[[workload]]`` say what the shell asks where its command line does not:
+                Tables ``[[workload]]`` say what the shell asks for where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
                 here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
                 that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A table
                 ``[file]`` says how CSV files are written, by the arguments of :class:`Dialect`:
-                ``delimiter = ";"``. A first line ``draft = true`` keeps the schema from being
-                released with.
+                ``delimiter = ";"``. A first line ``draft = true`` forbids releases with it.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -324,7 +325,7 @@ class Schema:
 
     @classmethod
     def loads(cls, text: str, name: str = "schema") -> Self:
-        """As :meth:`load`, from a string; ``name`` starts the error messages."""
+        """Return the schema in a string, like :meth:`load`; ``name`` starts the error messages."""
         content = parsed_toml(text, name)
         attributes = []
         for key, entry in content["attributes"].items():
@@ -360,27 +361,28 @@ class Schema:
                 file,
                 is_draft=content.get("draft", False),
             )
-        except SchemaError as error:  # levels named like attributes
+        except SchemaError as error:  # for example, levels that are named like attributes
             raise SchemaError(f"{name}:{toml_line(text, ('attributes',))}: {error}") from None
 
     @classmethod
     def draft(cls, table: object) -> Self:
-        """A first schema from a table.
+        """Return a first schema, drafted from a table.
 
         It is a private document until every category and edge is public knowledge. Until a person
-        has seen to that, and calls :meth:`confirmed`, nothing can be released with it.
+        has checked that, and calls :meth:`confirmed`, no release can be made with it.
 
-        Text, booleans and integers of few values become categories, other numbers bins with round
-        edges, which grow where most numbers are far below the largest, dates bins of months,
-        quarters or years. A column with nulls gets a catch-all, and so does one of numbers or dates
-        with a few texts among them, like "N/A", where nothing declares a type: in CSV and pandas.
-        Left out, aloud, are identifiers, free text, and columns that seem to say whose row it is,
-        or to be sample weights. `gaussnoise schema` writes the same with a comment on every column.
+        Text, booleans and integers of few values become categories. Other numbers become bins with
+        round edges, which grow where most numbers are far below the largest, and dates become bins
+        of months, quarters or years. A column with nulls gets a catch-all, and so does one of
+        numbers or dates with a few texts among them, like "N/A", where no type is declared: in CSV
+        and pandas. Identifiers, free text, and columns that seem to name the person of a row, or to
+        hold sample weights, are left out with a warning. `gaussnoise schema` writes the same with a
+        comment on every column.
 
         Args:
-            table: a dataframe, or where its files are, as for :meth:`Plan.release`. It is read
-                once, in pieces. Records of Spark and ibis come to this process: of a large table
-                there, give a sample. Of CSV, the dialect is found from the rows too, unless
+            table: a dataframe, or paths of files, as for :meth:`Plan.release`. It is read once, in
+                pieces. Records of Spark and ibis come to this process: of a large table there, give
+                a sample. For CSV, the dialect is found from the rows too, unless
                 :meth:`Dialect.table` states it.
 
         Raises:
@@ -399,7 +401,7 @@ class Schema:
         <BLANKLINE>
         >>> schema = drafted.confirmed()  # once every line is public knowledge
         """
-        from ..drafts.draft import draft  # the reader of tables meets the class here
+        from ..drafts.draft import draft  # imported here: drafts also need this class
 
         drafted = draft(table)
         reasons = "; ".join(drafted.left_out.values())
@@ -410,14 +412,14 @@ class Schema:
         return cls(drafted.attributes, file=drafted.file, is_draft=True)
 
     def confirmed(self) -> Self:
-        """The same schema, no draft any more: you say that every line of it is public knowledge."""
+        """Return the schema, no longer a draft: you say that every line is public knowledge."""
         return replace(self, is_draft=False)
 
     def check_confirmed(self, function: str) -> None:
         """Refuse a draft, before anything else is done.
 
         Raises:
-            SchemaError: it is one.
+            SchemaError: the schema is a draft.
         """
         if self.is_draft:
             raise SchemaError(
@@ -427,7 +429,7 @@ class Schema:
             )
 
     def to_toml(self) -> str:
-        """The TOML that :meth:`loads` reads back."""
+        """Return the TOML that :meth:`loads` reads back."""
         blocks = ["draft = true\n"] if self.is_draft else []
         blocks += [file_toml(self.file)] if self.file.stated else []
         for attribute in self.attributes:
@@ -453,12 +455,12 @@ class Schema:
 
 
 def file_toml(dialect: Dialect) -> str:
-    """The table that says how files are written."""
+    """Return the TOML table that says how files are written."""
     return "\n".join(["[file]", *(f"{k} = {_toml(v)}" for k, v in dialect.stated.items())]) + "\n"
 
 
 def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The text of a schema file, and its name."""
+    """Return the text of a schema file, and its name."""
     name = os.fspath(path)
     try:
         with opened(path) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
@@ -470,11 +472,11 @@ def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def parsed_toml(text: str, name: str) -> dict[str, Any]:
-    """What a schema file says, of the right types and keys."""
+    """Return the content of a schema file, with the right types and keys."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))  # absent at the end of the file
+        line = re.search(r"at line (\d+)", str(error))  # missing at the end of the file
         where = line[1] if line else len(text.splitlines()) or 1
         raise SchemaError(f"{name}:{where}: not valid TOML: {error}") from None
     except (RecursionError, ValueError):  # Python's limits on nesting and on digits
@@ -486,7 +488,7 @@ def parsed_toml(text: str, name: str) -> dict[str, Any]:
 
 
 def _is_text(value: object) -> bool:
-    """Whether ``value`` is a string that UTF-8 can hold."""
+    """Return whether ``value`` is a string that UTF-8 can hold."""
     try:
         return isinstance(value, str) and bool(value.encode() or True)
     except UnicodeEncodeError:
@@ -494,9 +496,9 @@ def _is_text(value: object) -> bool:
 
 
 def _listed(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
-    """The values as plain Python objects."""
+    """Return the values as plain Python objects."""
     listed = _in_order(name, field, values)
-    check_no_dates(name, field, listed)  # numpy's nanoseconds have an item() that is an integer
+    check_no_dates(name, field, listed)  # item() turns numpy's nanoseconds into integers
     return _plain(listed)
 
 
@@ -536,7 +538,7 @@ def _edges(name: str, edges: Iterable[Any]) -> tuple[Edge, ...]:
 
 
 def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
-    """Types and keys, by pydantic; the first problem is raised with its line."""
+    """Check types and keys by pydantic; raise the first problem with its line."""
     import pydantic
 
     class Entry(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
@@ -624,19 +626,19 @@ _EXPECTED = {
 }
 
 
-# what a line looks like at which something new begins
+# a line that may begin a new statement
 _STATEMENT = re.compile(r"""\s*(\[|([\w-]+|"([^"\\]|\\.)*"|'[^']*')\s*[.=])""")
 
 
 def toml_line(text: str, path: tuple[str, ...]) -> int:
-    """Line at which the TOML entry ``path`` begins, 1 if it is not there."""
-    lines = text.replace("\r\n", "\n").split("\n")  # TOML knows no other line ends
+    """Return the line at which the TOML entry ``path`` begins, or 1 if it is not there."""
+    lines = text.replace("\r\n", "\n").split("\n")  # TOML has no other line ends
     ends = [k for k in range(1, len(lines)) if _STATEMENT.match(lines[k])]
 
     def begun(count: int) -> bool:
-        """Whether the entry begins within the first ``count`` lines.
+        """Return whether the entry begins within the first ``count`` lines.
 
-        They are read on to where they make sense.
+        More lines are read until the text is valid TOML.
         """
         next_end = bisect.bisect_left(ends, count)
         for end in (count, *ends[next_end : next_end + 8], len(lines)):
@@ -645,7 +647,7 @@ def toml_line(text: str, path: tuple[str, ...]) -> int:
             except tomllib.TOMLDecodeError:
                 continue
             for key in path:
-                if isinstance(node, list):  # of tables, by their numbers
+                if isinstance(node, list):  # an array of tables, by position
                     node = dict(enumerate(node)).get(int(key)) if key.isdigit() else None
                 else:
                     node = node.get(key) if isinstance(node, dict) else None
@@ -658,12 +660,12 @@ def toml_line(text: str, path: tuple[str, ...]) -> int:
 
 
 def _edge(value: Edge) -> str:
-    """As labels and TOML write it."""
+    """Return an edge as labels and TOML write it."""
     return value.isoformat() if isinstance(value, datetime.date) else _number(value)
 
 
 def _number(value: float) -> str:
-    """Shortest form that TOML reads back to the same float."""
+    """Return the shortest form that TOML reads back to the same float."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
@@ -672,12 +674,12 @@ def _key(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string."""
+    """Return a TOML basic string."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _toml(value: Any) -> str:
-    """A category, or a base, as TOML writes it."""
+    """Return a category, or a base, as TOML writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

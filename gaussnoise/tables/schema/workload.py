@@ -1,4 +1,4 @@
-"""What a schema file says is to be asked: its ``[[workload]]`` tables, for the shell."""
+"""The workload in a schema file: its ``[[workload]]`` tables, for the shell."""
 
 import os
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ _TARGET = ("within", "level", "simultaneous")
 @final
 @dataclass(frozen=True)
 class Wanted:
-    """One entry of a workload, and how accurate it is to be.
+    """One entry of a workload, and the accuracy that is wanted.
 
     Attributes:
         entry: names, or a mapping from names to bases.
-        within: rows, at ``level``; None where nothing is said.
+        within: the margin of error in rows, at ``level``; None where none is asked for.
         level: of the intervals.
-        simultaneous: whether all answers are to lie within together.
+        simultaneous: whether all answers together should lie within.
     """
 
     entry: Entry
@@ -30,7 +30,7 @@ class Wanted:
 
 
 def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
-    """The ``[[workload]]`` tables of a schema file; none if there are none.
+    """Return the ``[[workload]]`` tables of a schema file; an empty list if there are none.
 
     Each has ``of = ["sex", "age:prefix"]``, names with bases after a colon as in the shell, and
     optionally ``within`` (rows), ``level`` and ``simultaneous``.
@@ -55,7 +55,7 @@ def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
 
 
 def as_entry(names: list[str], known: tuple[str, ...]) -> Entry:
-    """Names, with bases after a colon if any has one; a colon may also be part of a name."""
+    """Return names with bases after a colon as an entry; a colon may also be part of a name."""
     if all(name in known or ":" not in name for name in names):
         return tuple(names)
     entry: dict[str, str | None] = {}

@@ -1,4 +1,4 @@
-"""Pictures, which most of a release's time goes into, are quick here; and a small Spark."""
+"""Fixtures that make pictures, the slowest part of a release, quick; and a small Spark."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Questions in words: what they mean, what they are answered with, and what is wrong with them."""
+"""Tests of questions in words: their meaning, their answers, and the errors in them."""
 
 import json
 
@@ -248,7 +248,7 @@ def test_shares_of_parts_in_their_groups_are_the_proportions(counties):
 @pytest.mark.parametrize(
     "question",
     [
-        "share of county given coast",  # counties 2 and 4 are in none
+        "share of county given coast",  # counties 2 and 4 are in no group
         "share of state given county",
         "share of county given county",
         "share of county=1|3 given state",
@@ -270,12 +270,12 @@ def test_parts_of_several_groups_are_not_compared_one_by_one(counties):
 
 
 def test_a_ratio_whose_denominator_may_be_zero_has_no_finite_interval():
-    nobody = gn.plan(SCHEMA, ["sex"], gn.zCDP(1e-3)).release(pa.table({"sex": ["F"] * 9}))
-    found = nobody.ask("ratio of (sex=F) to (sex=M)", 0.9999)
+    empty = gn.plan(SCHEMA, ["sex"], gn.zCDP(1e-3)).release(pa.table({"sex": ["F"] * 9}))
+    found = empty.ask("ratio of (sex=F) to (sex=M)", 0.9999)
     assert np.isinf(found.high)
     assert "no finite interval: the denominator may be zero" in found.note
     assert found.to_dict()["rows"][0]["high"] is None
-    share = nobody.ask("share of sex=M", 0.9999)
+    share = empty.ask("share of sex=M", 0.9999)
     assert min(0, share.estimate) <= share.low <= share.high or np.isnan(share.estimate)
 
 
@@ -368,7 +368,7 @@ def test_answers_are_frames_and_plain_data(release):
         found.estimate[0] = 1
 
 
-# Intervals cover.
+# Coverage of intervals
 
 TRUTH = np.array([30.0, 100.0, 45.0, 90.0])
 REPEATS = 20_000
@@ -378,7 +378,7 @@ REPEATS = 20_000
 def test_intervals_of_ratios_and_their_differences_cover(scale):
     rng = np.random.default_rng(8)
     own = rng.normal(size=(REPEATS, 4)) * scale
-    own[:, 1] += own[:, 0]  # a group holds what is counted in it
+    own[:, 1] += own[:, 0]  # a group contains what is counted in it
     own[:, 3] += own[:, 2]
     block = scale**2 * np.array([[1.0, 1.0], [1.0, 2.0]])
     covariance = np.broadcast_to(block, (REPEATS, 2, 2))
@@ -386,7 +386,7 @@ def test_intervals_of_ratios_and_their_differences_cover(scale):
     one, two = (fieller(x[:, k], x[:, k + 1], covariance, stats.norm.ppf(0.95)) for k in (0, 2))
     inside = (one.low <= 0.3) & (one.high >= 0.3)
     assert inside.mean() > 0.9 - 0.008
-    if scale < 10:  # exact for clear groups
+    if scale < 10:  # exact for groups clear of zero
         assert inside.mean() < 0.9 + 0.008
     both = difference_of_ratios(one, two, np.zeros(REPEATS))
     covered = ((both.low <= -0.2) & (both.high >= -0.2)) | np.isnan(both.estimate)
@@ -395,7 +395,7 @@ def test_intervals_of_ratios_and_their_differences_cover(scale):
     assert ((narrow.low <= 0.3) & (narrow.high >= 0.3)).mean() < 0.9 - 0.008 or scale > 10
 
 
-# In the shell.
+# The shell
 
 
 @pytest.fixture

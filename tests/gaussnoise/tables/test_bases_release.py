@@ -63,7 +63,7 @@ def people(rows, seed):
 
 
 def counted(table):
-    """Counts of the full table, without gaussnoise."""
+    """Return counts of the full table, computed without gaussnoise."""
     counts = np.zeros((2, 6, 4, 1), dtype=np.int64)
     ages = {5.0: 0, 15.0: 1, 25.0: 2, 50.0: 3, 80.0: 4, 200.0: 5}
     for row in table.to_pylist():
@@ -80,13 +80,13 @@ once_planned = cache(planned)
 
 
 def contrasts_of(strategy):
-    """The integer matrix C that an attribute is measured by."""
+    """Return the integer matrix C that measures an attribute."""
     return strategy.contrast(np.eye(strategy.size, dtype=np.int64), 0)
 
 
 @st.composite
 def measured(draw, contrasts=True):
-    """Strategies and variances of every T inside some tables."""
+    """Draw strategies and variances of every T inside some tables."""
     strategies = []
     for _ in range(draw(st.integers(1, 3))):
         n = draw(st.integers(1, 4))
@@ -154,7 +154,7 @@ def test_answers_are_exact_on_either_side_of_64_bits(problem, exponent, seed):
 
 
 def largest_change(query, neighbors):
-    """Over all records, or pairs of them, in Python integers."""
+    """Return the largest squared change over all records, or pairs of them, in Python integers."""
     columns = [contrasts_of(s).astype(object) if s.size > 1 else None for s in query.strategies]
     rows = []
     for record in itertools.product(*(range(s.size) for s in query.strategies)):
@@ -192,7 +192,7 @@ def test_no_record_changes_more_than_is_charged(exact, most, neighbors):
 
 
 def test_the_charge_is_what_the_worst_records_need():
-    """Attained where columns are equally long; where they are not, what the bound says by hand."""
+    """The bound is attained for columns of equal length, and computed by hand for others."""
     acute = SolvedStrategy(np.array([[5, 4]]))  # inner products 25, 16, 20: columns of two lengths
     for neighbors, change in (("add-remove", 25 + 1), ("replace", 2 * (25 - 16))):
         query = ResidualQuery.calibrated((acute,), {(): 1.0, (0,): 25.0}, neighbors, 0.5)
@@ -238,7 +238,7 @@ def test_attributes_said_to_be_alike_must_be_measured_alike():
 
 
 def noise_map(query, subsets):
-    """Columns: what a unit of each independent noise adds to all cells of the tables, stacked."""
+    """Return the effect of a unit of each independent noise on all cells of the tables, stacked."""
     inverses = [
         np.linalg.pinv(np.vstack([np.ones(s.size), contrasts_of(s)]))
         if s.size > 1
@@ -300,12 +300,12 @@ def test_covariances_are_those_of_the_noise_as_it_is_drawn(neighbors):
 
 
 def lattice(release):
-    """How far integer multipliers are from what was planned, relatively."""
+    """Return the relative distance of the integer multipliers from the planned ones."""
     return 1 / min(release.query.multipliers.values_by_type.values())
 
 
 def _sorted(plan):
-    """Names of all planned tables, attributes in the schema's order."""
+    """Return the names of all planned tables, attributes in the schema's order."""
     return [tuple(plan.schema.names[i] for i in S) for S in plan.tables.subsets]
 
 
@@ -603,7 +603,7 @@ def test_targets_hold_for_the_worst_query(neighbors):
         ([3], "list of marginals"),
     ],
 )
-def test_workloads_that_mean_nothing(workload, words):
+def test_workloads_without_meaning_are_refused(workload, words):
     with pytest.raises(gn.errors.ParameterError, match=words):
         gn.plan(SCHEMA, workload, gn.zCDP(1))
 
@@ -829,7 +829,7 @@ ORDERED = {
 @pytest.mark.parametrize("written", [False, True])
 @pytest.mark.parametrize("name", ORDERED)
 def test_a_catch_all_is_in_no_query_that_takes_cells_in_order(name, written):
-    """The same matrix as without it, with a column of zeros; and so after a round through TOML."""
+    """The matrix is that without a catch-all plus a column of zeros, also after TOML."""
     inner = ORDERED[name]
     words = {
         "bins": {"kind": "bins", "widths": [2, [1, 3]]},
@@ -864,9 +864,7 @@ def test_a_catch_all_is_in_no_query_that_takes_cells_in_order(name, written):
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_a_catch_all_costs_what_a_cell_in_no_query_costs(neighbors):
-    """The same noise as for the matrix with a column of zeros, whose optimum is found by another
-    route.
-    """
+    """The noise is that of a matrix with a column of zeros, whose optimum has another route."""
     schema = gn.Schema([gn.Attribute("age", edges=[0, 40, 80, 120], other="not stated")])
     named = gn.plan(schema, [{"age": "ranges"}], gn.zCDP(0.1), neighbors=neighbors)
     W = np.hstack([gn.Ranges(3).toarray(), np.zeros((6, 1))])

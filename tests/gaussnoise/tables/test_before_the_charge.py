@@ -1,4 +1,4 @@
-"""All that can fail without data runs before a budget is charged; nothing goes on after Ctrl-C."""
+"""Tests that all checks without data run before a charge, and that Ctrl-C stops everything."""
 
 import math
 
@@ -25,7 +25,7 @@ def ledger(tmp_path):
 
 @pytest.fixture
 def draws(monkeypatch):
-    """The number of integers in each draw of noise."""
+    """Return the number of integers in each draw of noise."""
     drawn, draw = [], _sampler.IntegerQuery.draw
     monkeypatch.setattr(
         _sampler.IntegerQuery, "draw", lambda query, n: drawn.append(n) or draw(query, n)
@@ -70,7 +70,7 @@ def test_what_a_release_says_about_itself_is_ready_before_anything_is_charged_or
 
 
 def test_a_bound_that_contradicts_the_plan_costs_nothing(monkeypatch, tmp_path, ledger, draws):
-    """It once cost a charge, and so did every new attempt under the same id, to the last."""
+    """Such a bound once cost a charge, and so did every new attempt under the same id."""
     plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1))
     monkeypatch.setattr(gn.Bound, "error", property(lambda bound: 2 * plan.error))
     for _ in range(2):
@@ -156,7 +156,7 @@ def test_records_by_no_name_or_by_two_cost_nothing(ledger, draws, given):
     ],
 )
 def test_every_refusal_of_records_is_in_the_ledger(ledger, draws, domain, given):
-    """Ragged, of another shape or kind, or outside: all checks of records run inside the charge."""
+    """Records are ragged, of another shape or kind, or outside: checks run inside the charge."""
     mechanism = gn.GaussianMechanism(gn.optimal_noise(domain, neighbors="add-remove"), gn.zCDP(0.1))
     with pytest.raises(gn.DataError, match="not said where"):
         mechanism.release(**given, ledger=ledger, id="x")
@@ -168,7 +168,7 @@ def test_every_refusal_of_records_is_in_the_ledger(ledger, draws, domain, given)
 
 
 def interrupted(monkeypatch, call):
-    """Fidelity.at is evaluated by every solve; Ctrl-C arrives during one of its calls."""
+    """Interrupt a call: every solve evaluates Fidelity.at, where Ctrl-C arrives once."""
     calls, at = [], Fidelity.at
 
     def press(self, *arguments, **options):
@@ -217,7 +217,7 @@ def test_comparing_a_plan_with_others_can_be_stopped(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         plan.independent_deviations  # noqa: B018
     monkeypatch.undo()
-    before = plan.independent_deviations  # nothing was kept of the solve that was stopped
+    before = plan.independent_deviations  # the interrupted solve left nothing behind
     _independent._least_variance.cache_clear()
     again = gn.plan(
         SCHEMA, [{"age": np.tri(3), "sex": "identity"}], gn.zCDP(0.1)

@@ -62,7 +62,7 @@ def test_projection_meets_the_optimality_conditions(table):
     y = projected(table)
     size = 1e-14 * table.size * max(1.0, np.abs(table).max())
     if exact_total(table) <= 0:
-        # a total lost in rounding errors may come out on either side of 0
+        # a total that is only rounding may come out on either side of 0
         assert not y.any() or exact_total(table) > -size
         return
     assert (y >= 0).all()
@@ -92,9 +92,7 @@ def test_large_numbers_do_not_cancel():
 
 
 def test_a_hundred_thousand_cells():
-    """In memory that grows with the cells, not with their square; ``tests/benchmarks`` has the
-    time.
-    """
+    """Memory grows with the cells, not with their square; ``tests/benchmarks`` measures time."""
     table = np.random.default_rng(1).normal(0, 1e6, 10**5)
     tracemalloc.start()
     try:
@@ -119,7 +117,7 @@ def test_rounding_is_the_nearest_of_all_integer_tables_of_that_sum(seed):
     found = integer(table).tolist()
     assert sum(found) == total
     reached = sum((Fraction(x) - k) ** 2 for x, k in zip(table.tolist(), found, strict=True))
-    # remainders of floats are rounded once
+    # remainders of floats are themselves rounded
     assert float(reached - least) <= 1e-14
 
 
@@ -275,7 +273,7 @@ def test_frames_come_back_in_the_users_library(make, kind):
     assert list(map(float, frame["biased_estimate"].to_numpy())) == biased.estimate.tolist()
 
 
-def test_nobody_can_mistake_it_for_a_release():
+def test_biased_tables_cannot_be_mistaken_for_releases():
     biased = simulated(2)["a0"].nonnegative()
     assert repr(biased) == "BiasedTable(a0, 2 cells, biased: negative cells set to 0)"
     assert not hasattr(biased, "standard_deviation")

@@ -1,4 +1,4 @@
-"""Categories that nobody can list: counting values in every engine, what is shown, the ledger."""
+"""Tests of categories without a public list: counts in every engine, selection, the ledger."""
 
 import contextlib
 import decimal
@@ -37,7 +37,7 @@ SECRET = "only-one-person"
 
 
 def engines(tmp_path, values, kind, **others):
-    """One column, and others, in everything that can hold it."""
+    """Return one column, and others, in every table type that can hold it."""
     table = pa.table({"v": pa.array(values, type=kind), **others})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
     connection = duckdb.connect()
@@ -62,7 +62,7 @@ def test_engines_count_the_same(tmp_path, values, kind):
 
 @pytest.mark.parametrize(("values", "kind"), [(WORDS, pa.string()), (NUMBERS, pa.int64())])
 def test_engines_count_some_rows_of_each_person(tmp_path, values, kind):
-    """The same ones with the same key, whichever engine has them, in any order."""
+    """All engines choose the same rows with the same key, in any order."""
     key, people = bytes(16), [k % 97 for k in range(len(values))]
     order = np.random.default_rng(0).permutation(len(values))
     by_person = Counter(p for p, v in zip(people, values, strict=True) if v is not None)
@@ -80,7 +80,7 @@ def test_engines_count_some_rows_of_each_person(tmp_path, values, kind):
 
 
 def test_one_person_changes_no_row_of_others():
-    """Also where values are gone that nobody else has."""
+    """This holds also where values vanish that no other person has."""
     rng = np.random.default_rng(1)
     everyone = pd.DataFrame(
         {"who": rng.integers(40, size=400), "v": rng.choice([f"w{k}" for k in range(600)], 400)}
@@ -97,7 +97,7 @@ def test_one_person_changes_no_row_of_others():
         Counter(count_values(table, "v", 1000))
         for table in (everyone, everyone[everyone["who"] != 7])
     ]
-    assert (free[0] - free[1]).total() > 3  # what the limit is for
+    assert (free[0] - free[1]).total() > 3  # without the limit, one person would change more
 
 
 def test_every_row_of_a_person_is_drawn_equally_often():
@@ -165,7 +165,7 @@ def test_no_collation_brings_values_together():
 
 
 def test_one_object_does_not_rename_those_equal_to_it():
-    """To Python and pandas True, 1 and 1.0 are one key, and the first of them names it."""
+    """Python and pandas use one key for True, 1 and 1.0, named after the first of them."""
     odd = [True, 1, 1.0, np.int8(1), np.float64(2), 2.5, np.nan, None, decimal.Decimal(3), "1"]
     odd += [[1], "\ud800", 2**70, np.timedelta64(1, "s"), complex(1)]
     # True, 1, "1" and complex(1) are one value; from 2**53 on there is none
@@ -225,7 +225,7 @@ def test_frequent_values_become_an_attribute():
     assert f"fewer than about {found.threshold:.0f} rows" in str(found)
     plan = gn.plan(gn.Schema([attribute]), 1, gn.zCDP(1))
     counts = plan.release(pa.table(JOBS), on_outside="drop")["job"].estimate
-    assert counts[2] == pytest.approx(5, abs=20)  # what was not shown, and nulls
+    assert counts[2] == pytest.approx(5, abs=20)  # the count of hidden values and nulls
 
 
 def test_budgets_are_split_between_noise_and_threshold():
@@ -250,7 +250,7 @@ FORMULAS = ("=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1")
 
 
 def test_what_spreadsheets_would_run_is_left_out_where_that_is_asked_for(tmp_path):
-    """By their first character alone, and of text alone: -1 is a number."""
+    """Only the first character of a text decides: the number -1 stays."""
     kept = (" =1", "'=1", "1-1", "a@b", "=")
     table = pa.table({"v": [*FORMULAS, *kept] * 300})
     found = gn.discover_categories(table, "v", BUDGET)

@@ -1,4 +1,4 @@
-"""Several releases as one: what generalised least squares makes of all their cells."""
+"""Tests of combined releases: they equal generalised least squares on all cells."""
 
 import copy
 import functools
@@ -30,9 +30,7 @@ def released(workload, rho, seed, schema=SCHEMA, **options):
 
 
 def margins(names, marginals, schema=SCHEMA):
-    """From the full table, axes in SCHEMA's order, to the cells of marginals, one under the
-    other.
-    """
+    """Return the matrix from the full table (axes in SCHEMA's order) to the cells of marginals."""
     rows = []
     for marginal in marginals:
         parts = (
@@ -48,7 +46,7 @@ def margins(names, marginals, schema=SCHEMA):
 
 
 def least_squares(releases):
-    """The best estimate of the full table, as far as it can be known, and its covariance."""
+    """Return the best estimate of the full table (as far as determined) and its covariance."""
     information, score = 0.0, 0.0
     for release in releases:
         A = margins(SCHEMA.names, list(release))
@@ -62,14 +60,14 @@ def least_squares(releases):
 
 
 def pair():
-    """Two releases that overlap, in schemas of other orders."""
+    """Return two releases that overlap, with schemas in different orders."""
     one = released([("sex", "age"), "job"], 0.01, 1)
     two = released([("job", "age"), ("age",), ("sex",)], 0.03, 2, gn.Schema([JOB, AGE, SEX]))
     return [one, two]
 
 
 def prefixes():
-    """Two releases whose attribute is measured for cumulative counts."""
+    """Return two releases whose attribute is measured for cumulative counts."""
     workload = [{"age": "prefix", "sex": "identity"}, {"age": "prefix", "job": "identity"}]
     return [released(workload, rho, seed) for rho, seed in ((0.01, 1), (0.05, 2))]
 
@@ -91,13 +89,13 @@ def test_the_result_is_generalised_least_squares_on_all_cells(releases, wanted):
         np.testing.assert_allclose(both[names].estimate.ravel(), A @ full, rtol=1e-7)
         deviation = np.sqrt(np.diagonal(A @ covariance @ A.T))
         np.testing.assert_allclose(both[names].standard_deviation.ravel(), deviation, rtol=1e-7)
-    # two tables together, of which no release has both
+    # a contrast of two tables, of which no release has both
     weights = {("sex", "age"): _RNG.normal(size=(2, 3)), ("age", "job"): _RNG.normal(size=(3, 4))}
     w = sum(margins(SCHEMA.names, [n]).T @ w.ravel() for n, w in weights.items())
     found = both.contrast(weights)
     assert found.estimate == pytest.approx(w @ full)
     assert found.standard_deviation**2 == pytest.approx(w @ covariance @ w)
-    # each alone is not as good
+    # each release alone has a larger error
     for release in releases:
         for names in release:
             assert (both[names].standard_deviation < release[names].standard_deviation).all()
@@ -129,7 +127,7 @@ def test_errors_have_the_stated_variance():
     assert np.var(errors) == pytest.approx(1, abs=4 * np.sqrt(2 / 500))
 
 
-def test_it_answers_as_a_release_does():
+def test_a_combination_answers_as_a_release_does():
     both = gn.combine(pair())
     assert repr(both).startswith("TableRelease(NOT PRIVATE, a simulation: 5 marginals combined")
     assert both.proportions(("sex", "age"), given="age").estimate.shape == (2, 3)
@@ -207,7 +205,7 @@ def test_other_rows_are_refused():
     whole = pa.table({name: [0, 1, 1] for name in names})
     kept = [plans[n].simulate(whole, rng, on_outside="refuse") for n in names]
     assert len(gn.combine(kept)) == 2
-    # nothing was dropped where another release refuses what would be
+    # the release that refuses such rows shows that there are none to drop
     dropping = plans["a"].simulate(whole, rng, on_outside="drop")
     assert gn.combine([kept[0], dropping]).on_outside == "drop"
     fewer = [

@@ -612,7 +612,7 @@ def number(value):
 
 
 def meant(value):
-    """What a value is, whatever type the other rows of its column give it."""
+    """Return what a value is, for any type that the other rows of its column give it."""
     real = number(value)
     if real is not None:
         return (real, "number") if abs(real) < 2**53 else None

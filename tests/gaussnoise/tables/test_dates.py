@@ -62,7 +62,7 @@ EDGES = {
 
 
 def moments():
-    """Moments on every edge, a microsecond before and after, at ends of days, and some others."""
+    """Return moments on every edge, a microsecond before and after, at ends of days, and others."""
     named = {date.fromisoformat(day) for day in [*DAYS, "9999-12-31", "2020-05-01", "2020-04-30"]}
     stamps = {
         Stamp.combine(day, time) for day in named for time in (datetime.time.max, datetime.time())
@@ -78,7 +78,7 @@ def moments():
 
 
 def cell(edges, moment, nanoseconds=0):
-    """The cell of a moment by Python's own calendar; the last cell is the catch-all."""
+    """Return the cell of a moment by Python's own calendar; the last cell is the catch-all."""
     outside = len(edges) - 1
     if moment is None:
         return outside
@@ -93,7 +93,7 @@ def cell(edges, moment, nanoseconds=0):
     return sum(value >= edge for edge in inner)
 
 
-# neither dates nor timestamps by ISO 8601, or not without knowing where or when they were written
+# no dates or timestamps by ISO 8601, or ambiguous without place or time of writing
 STRANGE = [
     *"epoch infinity -infinity now today 1e5 5 2020 2020-01 2020-1-1 20200101 2020-W01-1".split(),
     *"01/02/2020 2020-01-01T00:00:00Z 2020-01-01T00:00:00+00:00 2020-01-01t00:00".split(),
@@ -113,7 +113,7 @@ PRECISE += [
 
 
 def columns():
-    """Columns of every type, and the moments with nanoseconds that they hold."""
+    """Return columns of every type, and the moments with nanoseconds that they hold."""
     plain = [(moment, 0) for moment in moments()]
     text = [(m.isoformat(), m, 0) for m in moments()]
     text += [(m.isoformat(" ", "microseconds") + f"{ns:03}", m, ns) for m, ns in PRECISE]
@@ -145,7 +145,7 @@ COLUMNS = columns()
 
 
 def every_table():
-    """Columns of every type for sets of edges, nulls below; and the moments of each."""
+    """Return columns of every type for sets of edges, with nulls, and the moments of each."""
     rows = max(len(values) for values, _ in COLUMNS.values()) + 1
     found, expected = {}, {}
     for (kind, (values, known)), edges in itertools.product(COLUMNS.items(), EDGES):
@@ -242,7 +242,7 @@ def test_text_of_any_kind_is_never_an_error_and_never_moves_another_row():
 
 
 def codes_of(table, attribute):
-    """The code of each row of a table in this process."""
+    """Return the code of each row of a table in this process."""
     ((codes,),) = code_table(table, [attribute])
     return codes.tolist()
 
@@ -540,7 +540,7 @@ def test_a_schema_file_says_in_which_line_edges_are_no_dates(edges):
 
 @pytest.fixture(scope="module")
 def admissions(tmp_path_factory):
-    """A year of admissions with hardly any noise, read again from its folder, and the table."""
+    """Return a year of admissions with hardly any noise, read from its folder, and the table."""
     days = np.datetime64("2020-01-01") + np.arange(366).repeat(np.arange(366) % 5 + 1)
     sex = np.where(np.arange(len(days)) % 3 == 0, "F", "M")
     table = pl.DataFrame({"admitted": days, "sex": sex})
@@ -671,7 +671,7 @@ def test_releases_are_combined_where_the_dates_are_the_same(admissions):
 
 
 def firsts(*years, months=(1,)):
-    """The first days of months."""
+    """Return the first days of months."""
     return [f"{year}-{month:02}-01" for year in years for month in months]
 
 

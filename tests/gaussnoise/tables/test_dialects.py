@@ -1,4 +1,4 @@
-"""Files in other dialects count as the same table in the usual one, in every function."""
+"""Tests of files in other dialects: in every function they count as the same usual table."""
 
 import lzma
 import re
@@ -42,7 +42,7 @@ HEADER = ("Ort", "Lohn", "Größe")
 
 
 def written(folder, dialect=GERMAN, name="t.csv", first=""):
-    """The table in a dialect."""
+    """Write the table in a dialect and return its path."""
     delimiter, quote = dialect.of(name)
     content = first + lines([HEADER, *ROWS], delimiter, quote)
     packed(folder / name, content.encode(dialect.encoding))
@@ -56,7 +56,7 @@ def counted(table, attributes=ATTRIBUTES):
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory):
-    """The same table as RFC 4180 has it, with points."""
+    """Return the path of the same table as RFC 4180 with decimal points."""
     path = tmp_path_factory.mktemp("usual") / "t.csv"
     rows = [(place, PLAIN[pay], PLAIN[size]) for place, pay, size in ROWS]
     path.write_text(lines([HEADER, *rows], ","), encoding="utf-8")
@@ -83,7 +83,7 @@ def test_numbers_count_by_value_and_text_as_written(tmp_path, usual, name, diale
 
 
 def test_every_row_counts_by_itself(tmp_path):
-    """There are texts that look like numbers and texts that do not, alone and together."""
+    """The rows are texts that look like numbers and texts that do not, alone and together."""
     attribute = gn.Attribute("a", edges=[0, 1, 2, 3000], other="none")
     texts = ["1,5", "1.5", "1.500", "1.500,0", "1,500", "1,5,0", " 1,5 ", "+,5", ",", "1e1", "1;0"]
 
@@ -244,7 +244,7 @@ def test_streams_read_in_the_dialect_of_their_schema(tmp_path, usual):
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch, capsys):
-    """Output of a command in a folder with the German table."""
+    """Return a function to the output of a command, in a folder with the German table."""
     monkeypatch.chdir(tmp_path)
     written(tmp_path, gn.Dialect(";", ",", "cp1252", "'"))
     (tmp_path / "schema.toml").write_text(SCHEMA, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""If the number of rows is public, answers that only count rows are integers without any error.
+"""Tests of a public number of rows: answers that only count rows are exact integers.
 
 No rounding is left.
 """
@@ -51,7 +51,7 @@ def private_total(request):
 
 
 def rows_of(base, size):
-    """The queries of a base, as exact rows."""
+    """Return the queries of a base, as exact rows."""
     made = {"prefix": gn.Prefix, "ranges": gn.Ranges, "identity": gn.Identity, "total": gn.Total}[
         base
     ](size)
@@ -211,7 +211,7 @@ def test_the_other_answers_stay_unbiased(release):
 
 
 def test_many_categories_need_no_matrix():
-    """A matrix of their square would be refused."""
+    """A matrix of as many rows and columns would be refused."""
     schema = gn.Schema([gn.Attribute("place", [f"p{k}" for k in range(12_000)])])
     release = gn.plan(schema, 1, gn.zCDP(0.1), neighbors="replace").release(
         pa.table({"place": ["p7"] * 9})

@@ -1,4 +1,7 @@
-"""Releases and ticks by Spark's executors: as one machine's, whatever is killed on the way."""
+"""Tests of releases and ticks by Spark's executors: they equal those of one machine.
+
+Faults kill executors and drivers on the way.
+"""
 
 import contextlib
 import os
@@ -77,7 +80,7 @@ def faults(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(faults):
-    """Two executors, each a process of its own, whose workers have faults."""
+    """Return two executors, each a process of its own, whose workers have faults."""
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         pytest.skip("Java is missing: Spark is not tested")
     session = spark_session("local-cluster[2,1,512]", faults)
@@ -128,7 +131,7 @@ def in_cluster(session, table):
 
 @dataclass(frozen=True)
 class Silent(IntegerQuery):
-    """Draws zeros, so that what is released is what was counted."""
+    """A query that draws zeros, so that the released numbers are the counts."""
 
     def draw(self, count):
         return [0] * count
@@ -156,7 +159,7 @@ LARGE = ("sex", "age", "region"), ("age", "region"), ("sex", "region"), PREFIXES
 
 
 def few_cells(most=16, piece=7):
-    """Limits under which small tables are large."""
+    """Return limits under which small tables are large."""
     return {"MOST_CELLS": most, "_PIECE_CELLS": piece, "_GROUP_CELLS": (12, 12)}
 
 
@@ -214,7 +217,7 @@ def test_executors_release_what_one_machine_does(cluster, tmp_path, monkeypatch,
 
 
 def margins_of_sex(release):
-    """The same counts, read off two tables: equal only if each residual has one noise."""
+    """Return the same counts from two tables: equal only if each residual has one noise."""
     one, two = release["sex", "age"].estimate, release["sex", "region"].estimate
     return one.sum(axis=1), two.sum(axis=1)
 
@@ -225,7 +228,7 @@ def order(faults, *names):
     return [faults / f"{name}.done" for name in names]
 
 
-def test_whatever_is_killed_no_residual_is_drawn_twice(cluster, faults, tmp_path, monkeypatch):
+def test_no_residual_is_drawn_twice_after_any_kill(cluster, faults, tmp_path, monkeypatch):
     monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
     pairs = [("sex", "age"), ("age", "region"), ("sex", "region"), PREFIXES]
     plan = gn.plan(
@@ -249,7 +252,7 @@ def test_whatever_is_killed_no_residual_is_drawn_twice(cluster, faults, tmp_path
     one, two = margins_of_sex(release)
     assert np.allclose(one, two, rtol=0, atol=1e-9)
     drawn_again = margins_of_sex(plan.release(people()))[0]
-    assert np.abs(drawn_again - one).max() > 1e-4  # so would two draws of one residual differ
+    assert np.abs(drawn_again - one).max() > 1e-4  # so two draws of one residual would differ
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -258,7 +261,7 @@ def large_plan():
 
 
 def stopped(monkeypatch, plan, frame, folder):
-    """The private folder of a release that is complete but for its record."""
+    """Return the private folder of a release that is complete except for its record."""
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -272,7 +275,7 @@ def stopped(monkeypatch, plan, frame, folder):
 
 
 def committed_residuals(layout, work):
-    """What one machine makes of columns that were committed, and of groups."""
+    """Return what one machine computes from committed columns and groups."""
     query, found = layout.query, {}
     files = {path.name: np.load(path) for path in (work / "measured").iterdir()}
     for (T, exact), (part, place) in layout.places.items():
@@ -296,13 +299,13 @@ def committed_residuals(layout, work):
 
 
 def check_as_committed(release, layout, residuals):
-    """Every table is what one machine makes of the residuals, bit for bit."""
+    """Check that every table is what one machine computes from the residuals, bit for bit."""
     for S, table in release.tables.items():
         parts = {T: residuals[T] for T in measured_parts(S, layout.query)}
         assert np.array_equal(table, table_of(S, np.zeros(()), parts, layout.query))
 
 
-def test_whatever_is_killed_no_piece_is_drawn_twice(cluster, faults, tmp_path, monkeypatch):
+def test_no_piece_is_drawn_twice_after_any_kill(cluster, faults, tmp_path, monkeypatch):
     for name, value in few_cells().items():
         monkeypatch.setattr(layouts, name, value)
     ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
@@ -323,7 +326,7 @@ def test_whatever_is_killed_no_piece_is_drawn_twice(cluster, faults, tmp_path, m
     check_as_committed(release, layout, residuals)
     check_as_committed(gn.TableRelease.load(tmp_path / "out"), layout, residuals)
     assert ledger.spent == plan.rho_charged
-    assert not work.exists()  # nor the exact answers in it
+    assert not work.exists()  # the exact answers in it are gone, too
     drawn_again = plan.release(people())
     for marginal in release:
         moved = np.abs(drawn_again[marginal].estimate - release[marginal].estimate)
@@ -375,7 +378,7 @@ def test_rows_that_change_while_pieces_are_counted_are_not_measured(cluster, tmp
 
 
 def killed_driver(folder, faults, what):
-    """This file as a program, which a fault kills."""
+    """Run this file as a program that a fault kills."""
     environment = dict(os.environ, FAULTS=str(faults))
     environment["PYTHONPATH"] = os.pathsep.join([str(FAULTS), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
@@ -404,7 +407,7 @@ def test_a_killed_driver_goes_on_from_what_was_committed(cluster, faults, tmp_pa
     assert committed
     plan = cells_of_pairs()
     release = plan.release(in_cluster(cluster, people()), **under_a_ledger(tmp_path))
-    assert ledger.spent == plan.rho_charged  # once
+    assert ledger.spent == plan.rho_charged  # charged once
     found = []
     for (T, exact), (part, place) in Layout.of(plan).places.items():
         if (name := f"{part:06d}.npy") in committed and not exact:
@@ -433,7 +436,7 @@ def test_what_a_killed_driver_left_is_taken_away_unless_it_lives(
     (work,) = tmp_path.glob(".out.*.work")
     assert (work / "person.key").exists()
     assert list((work / "measured").iterdir())
-    unfinished = tmp_path / f"{work.name}.{16 * 'a'}"  # of a driver that took it away
+    unfinished = tmp_path / f"{work.name}.{16 * 'a'}"  # of a driver that was removing it
     (tmp_path / ".out.other.work").mkdir()
     unfinished.mkdir()
     frame, place = in_cluster(cluster, people()), {"out": tmp_path / "out", "format": "parquet"}
@@ -450,10 +453,10 @@ def test_only_what_is_known_to_be_dead_is_taken_away(tmp_path, monkeypatch):
     out = tmp_path / "out"
     work = Work.beside(out, 16 * "a")
     work.make()
-    Work.clear(out)  # its driver may not have the lock yet
+    Work.clear(out)  # its driver may not hold the lock yet
     work.make_key()
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "fcntl", None)  # no locks
+        patch.setattr(disk, "fcntl", None)  # a system without locks
         Work.clear(out)
     Work.clear(tmp_path / "ou")
     work.keep_charge("one")
@@ -579,7 +582,7 @@ def test_files_that_are_lost_are_named_and_not_drawn_again(cluster, tmp_path, mo
     check_as_committed(plan.release(frame, **under_a_ledger(tmp_path)), layout, residuals)
 
 
-def test_what_others_put_there_at_the_last_moment_is_not_taken_for_the_release(
+def test_a_foreign_folder_that_appears_last_is_not_taken_for_the_release(
     cluster, tmp_path, monkeypatch
 ):
     ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
@@ -595,7 +598,7 @@ def test_what_others_put_there_at_the_last_moment_is_not_taken_for_the_release(
     with pytest.raises(gn.OutputError, match="exists already"):
         plan.release(frame, **under_a_ledger(tmp_path))
     monkeypatch.undo()
-    (work,) = tmp_path.glob(".out.*.work")  # what was charged is not lost
+    (work,) = tmp_path.glob(".out.*.work")  # the charged work is not lost
     shutil.rmtree(out)
     with Work(work).alone(), pytest.raises(gn.OutputError, match="another program"):
         plan.release(frame, **under_a_ledger(tmp_path))
@@ -628,7 +631,7 @@ def test_spark_may_hand_on_batches_without_rows():
 
 
 def test_parts_whose_rows_do_not_all_arrive_are_not_counted():
-    """Spark ends the input of a task that it stops as it ends any other."""
+    """A task that Spark stops sees an ordinary end of its input."""
     sizes = {3: 2, 5: 4, 7: 1}
     rows = [(3, [0, 1, 2], [4, 5, 0]), (5, [1], [9]), (5, [3, 4], [8, 0]), (7, [1], [0])]
     pieces = [(part, np.array(cells), np.array(counts)) for part, cells, counts in rows]
@@ -677,7 +680,7 @@ def test_nothing_is_written_into_a_folder_while_it_is_taken_away(tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_rows_are_not_gone_on_with(cluster, tmp_path, monkeypatch):
+def test_work_is_not_continued_with_other_rows(cluster, tmp_path, monkeypatch):
     ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
     rows = people(5)
     others = rows.assign(sex=rows["sex"].map({"F": "M", "M": "F"}))
@@ -718,7 +721,7 @@ def test_measurements_that_differ_are_told_apart():
     assert Layout.of(cells_of_pairs()).sha256 == layout.sha256
 
 
-def test_whoever_comes_too_late_finds_no_folder(tmp_path):
+def test_a_task_that_comes_too_late_finds_no_folder(tmp_path):
     commits = Commits(tmp_path / "gone", tmp_path)
     with pytest.raises(FileNotFoundError):
         commits.commit("tables/1-way.csv", lambda path: path.write_text("1"))
@@ -734,7 +737,7 @@ def test_of_many_writers_the_first_one_stays(tmp_path):
     def write(text):
         def late(path):
             path.write_text(text)
-            barrier.wait(timeout=60)  # all are complete before one is linked
+            barrier.wait(timeout=60)  # all files are complete before one is linked
 
         return commits.commit("x", late)
 
@@ -766,11 +769,11 @@ def test_large_plans_are_priced_and_refused_on_one_machine(monkeypatch):
         whole.release(None, out="out", format="parquet", executors=True)
 
 
-# Streams, whose ticks executors count, draw and write.
+# Streams, whose ticks executors count, draw and write
 
 
 def started(folder, over=None, marginals=(("sex", "age"), ("age", "region"), ("region",)), **more):
-    """A stream by executors in a folder, under the ledger if one is there."""
+    """Return a stream by executors in a folder, under the ledger if there is one."""
     over = over or gn.streams.Ticks(3)
     plan = gn.plan(SCHEMA, list(marginals), gn.zCDP(1.0), over=over, **more)
     ledger = folder / "survey.ledger"
@@ -784,7 +787,7 @@ def week(number):
 
 
 def one_machines(stream):
-    """What one machine makes of all that executors committed: tables of every tick, and of all."""
+    """Return what one machine computes from the committed files: tables of each tick and of all."""
     plan, layout = stream.plan, layout_of(stream.plan)
     noisy, total, found = [], {}, []
     for tick in range(1, len(stream) + 1):
@@ -801,7 +804,7 @@ def one_machines(stream):
 
 
 def check_as_one_machine(stream):
-    """Everything that is published, bit for bit."""
+    """Check everything that is published, bit for bit."""
     for tick, (own, total) in enumerate(one_machines(stream), 1):
         for release, tables in ((stream.period(tick), own), (stream.total(tick), total)):
             assert all(np.array_equal(release.tables[S], tables[S]) for S in tables)
@@ -862,7 +865,7 @@ def test_without_noise_executors_count_what_one_machine_does(cluster, tmp_path, 
     assert np.abs(total["age"].estimate - np.rint(total["age"].estimate)).max() < 1e-9
 
 
-def test_whatever_is_killed_in_a_tick_no_residual_is_drawn_twice(
+def test_no_residual_of_a_tick_is_drawn_twice_after_any_kill(
     cluster, faults, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
@@ -906,7 +909,7 @@ def test_a_tick_whose_driver_is_killed_when_it_is_published_leaves_nothing(
     killed_driver(tmp_path, faults, "published tick")
     (work,) = stream.state.private.glob("0001-*")
     assert (work / "records.txt").exists()
-    taken = work.with_name(f"0002-{16 * 'a'}.{16 * 'b'}")  # of a driver that took it away
+    taken = work.with_name(f"0002-{16 * 'a'}.{16 * 'b'}")  # of a driver that was removing it
     taken.mkdir()
     (taken / "records.txt").touch()
     stream.tick(in_cluster(cluster, week(1)), number=1)
@@ -1019,7 +1022,7 @@ def test_large_streams_are_priced_and_refused_on_one_machine(tmp_path):
     assert len(plan.start(tmp_path / "s", executors=True, format="parquet")) == 0
 
 
-if __name__ == "__main__":  # a driver that is killed
+if __name__ == "__main__":  # the driver that a fault kills
     folder, own_faults = map(Path, sys.argv[1:3])
     (own_faults / "driver.pid").write_text(str(os.getpid()), encoding="ascii")
     layouts._GROUP_CELLS = (12, 12)

@@ -1,4 +1,4 @@
-"""Groups of an attribute's cells in levels: the same as their matrix, and consistent everywhere."""
+"""Tests of groups of cells in levels: equal to their matrix, and consistent everywhere."""
 
 import functools
 import json
@@ -31,7 +31,7 @@ WORKLOAD = [{"county": "hierarchy", "sex": None}, {"county": "region", "age": "b
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """A release, its folder and the counts of its table by hand."""
+    """Return a release, its folder and the counts of its table computed by hand."""
     rng = np.random.default_rng(2)
     codes = rng.integers(0, [6, 4, 2], (400, 3))
     table = pa.table(
@@ -68,7 +68,7 @@ def test_levels_are_planned_as_their_matrices_are(neighbors):
 
 def test_deviations_of_groups_follow_from_the_covariance_of_cells():
     planned = gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.1))
-    noise = planned.query  # a release's own integers
+    noise = planned.query  # the integers of the release itself
     assert noise is not None
     pairs = [
         [float(planned.answer_deviations({"county": np.eye(6)[[i]] + np.eye(6)[[j]]})[0]) ** 2
@@ -205,7 +205,7 @@ def test_groups_of_bins_are_two_edges(ends):
         gn.Attribute("age", edges=[0, 10, 20], groups={"band": {"x": ends}})
 
 
-def test_true_is_not_one():
+def test_true_is_not_the_category_one():
     with pytest.raises(gn.SchemaError, match="no category True"):
         gn.Attribute("n", [0, 1], groups={"g": {"x": [True]}})
 
@@ -261,7 +261,7 @@ PARTS = gn.Groups(6, [[k] for k in range(5)])  # all counties, without the catch
 def test_shares_and_their_errors_follow_from_the_covariance_of_cells(
     released, names, given, part, whole
 ):
-    """The reference adds up cells of the joint table, by contrasts of one share at a time."""
+    """The reference adds up cells of the joint table by the contrasts of one share at a time."""
     release = released[0]
     shares = release.proportions(names, given)
     order = {"county": 6, "age": 4, "sex": 2}
@@ -288,7 +288,7 @@ def test_shares_and_their_errors_follow_from_the_covariance_of_cells(
 
 
 def test_the_reference_tells_a_share_of_another_group_apart(released):
-    """The negative control: errors of shares depend on whose shares they are."""
+    """This negative control shows that errors of shares depend on the group of each share."""
     within = released[0].proportions({"county": PARTS}, "region").standard_deviation
     overall = released[0].proportions({"county": PARTS}).standard_deviation
     assert np.abs(within / overall - 1).min() > 0.1

@@ -1,4 +1,4 @@
-"""Combinations that cannot occur: how a schema states them, and what is done with such rows."""
+"""Tests of combinations that cannot occur: their form in a schema, and rows that have them."""
 
 import traceback
 
@@ -119,7 +119,7 @@ def test_rules_count_where_all_their_attributes_are_asked_for():
     assert excluded(SCHEMA, [0, 2]) == ()
     (one,) = excluded(SCHEMA, [0, 1])
     assert one.codes == ((0, (1,)), (1, (2, 3)))
-    with pytest.raises(DataError):  # also where no table has them together
+    with pytest.raises(DataError):  # also where no table has both attributes
         planned(workload=[("age",), ("married",)]).release(rows(*GOOD, CHILD))
 
 

@@ -1,4 +1,4 @@
-"""Tables that no task holds: their pieces have the same numbers as those of one machine."""
+"""Tests of tables that no task holds: their pieces have the same numbers as on one machine."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ PLANS = {
 
 
 def counts_of(S, n=3000):
-    """The counts of made-up rows, the same for all tables."""
+    """Return the counts of made-up rows, the same for all tables."""
     rng = np.random.default_rng(0)
     rows = [rng.integers(0, size, n) ** 2 % size for size in SIZES.values()]
     counts = np.zeros([SCHEMA.sizes[i] for i in S], dtype=np.int64)
@@ -54,7 +54,7 @@ def few_cells(monkeypatch, most=30, piece=20):
 
 
 class Steps:
-    """The steps of Spark's tasks, one after another in this process; all noise is recorded."""
+    """The steps of Spark's tasks, one after another in this process; it records all noise."""
 
     def __init__(self, plan, folder, monkeypatch):
         self.plan, self.layout = plan, Layout.of(plan)
@@ -63,7 +63,7 @@ class Steps:
         )
         for commits in (self.exact, self.noisy, self.measured, self.result):
             commits.folder.mkdir()
-        monkeypatch.setattr(committing, "sync", lambda *_, **__: None)  # waits for the disk
+        monkeypatch.setattr(committing, "sync", lambda *_, **__: None)  # does not wait for the disk
         self.drawn = []
         for module in (tasks, pieces):
             monkeypatch.setattr(module, "noise", self.noise)
@@ -97,7 +97,7 @@ class Steps:
         )
 
     def all(self):
-        """Every table, and the noise of every residual."""
+        """Return every table, and the noise of every residual."""
         layout, query, noise = self.layout, self.plan.query, {}
         for part, group in enumerate(layout.groups):
             before = len(self.drawn)
@@ -106,7 +106,7 @@ class Steps:
             noise |= dict(zip(residuals, self.drawn[before:], strict=True))
         for T, matrix in layout.matrices.items():
             before = len(self.drawn)
-            for step in (self.rows, self.columns, self.decoded) * 2:  # again: nothing happens
+            for step in (self.rows, self.columns, self.decoded) * 2:  # the second time is idle
                 step(matrix)
             shape = -1, query.rows(T[matrix.lead :])
             height = query.rows(T) // shape[1]
@@ -115,12 +115,12 @@ class Steps:
         digests = {
             path.name: self.measured.digest(path.name) for path in self.measured.folder.iterdir()
         }
-        assert sum(map(len, self.drawn)) == query.count  # each integer once
+        assert sum(map(len, self.drawn)) == query.count  # each integer is drawn once
         return tasks.Measured(layout, self.measured.folder, digests), noise, digests
 
 
 def one_machines(plan, noise):
-    """The tables by the functions for one machine."""
+    """Return the tables by the functions for one machine."""
     query, residuals, tables = plan.query, {}, {}
     for S in plan.tables.subsets:
         counts, parts = counts_of(S), list(measured_parts(S, query))
@@ -143,7 +143,7 @@ def test_pieces_are_those_of_one_machine(tmp_path, monkeypatch, kind):
     keys = [key for own in layout.measured for key in own]
     keys += [(T, False) for T in layout.matrices]
     wanted = {key for S in plan.tables.subsets for key in keys_of(S, plan.query)}
-    assert len(keys) == len(set(keys))  # once
+    assert len(keys) == len(set(keys))  # each key occurs once
     assert set(keys) == wanted
     if kind == "shared":
         assert {matrix.lead for matrix in layout.matrices.values()} == {1, 2, 3}
@@ -315,7 +315,7 @@ def test_large_tables_are_cut_into_pieces_that_fit():
 
 
 def test_plans_of_small_tables_are_laid_out_as_before():
-    """So streams, and releases that were begun, go on."""
+    """The layout must not change, so that streams and releases that were begun can go on."""
     plan = gn.plan(SCHEMA, 2, gn.zCDP(1.0))
     layout = Layout.of(plan)
     assert (layout.large, layout.parts, dict(layout.matrices)) == ((), (), {})

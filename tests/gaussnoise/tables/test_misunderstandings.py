@@ -1,4 +1,4 @@
-"""What users wrote but did not mean is refused, with a hint at what they meant.
+"""Tests that likely misunderstandings are refused, with a hint at what the user meant.
 
 No message shows a value of the data.
 """
@@ -112,7 +112,7 @@ def test_what_is_far_from_every_name_gets_no_hint(release):
         release["income"]
 
 
-def test_what_is_clear_stays_allowed():
+def test_clear_requests_stay_allowed():
     assert planned(("sex",), gn.zCDP(1)).marginals == (("sex",),)
     assert planned([["sex", "employed"]], gn.zCDP(1)).marginals == (("sex", "employed"),)
     assert planned((("sex", "employed"), "sex"), gn.zCDP(1)).marginals == (

@@ -1,4 +1,4 @@
-"""Sums and means of clipped numbers, and weighted counts.
+"""Tests of sums and means of clipped numbers, and of weighted counts.
 
 References: exact rational numbers, brute force over records, noise solved for the matrix of
 counts and sums, OpenDP's own map.
@@ -52,7 +52,7 @@ def clipped(table, name, low, high):
 
 
 def integers(plan, table, limit=None):
-    """The exact integers that answer the query on a table's records, in one vector."""
+    """Return the exact integers that answer the query on a table's records, as one vector."""
     used = sorted({i for S in plan.tables.subsets for i in S})
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
@@ -70,7 +70,7 @@ def integers(plan, table, limit=None):
 
 
 def records(number=14):
-    """Rows with every kind of number, at the ends of their intervals and beyond."""
+    """Return rows with every kind of number, at the ends of their intervals and outside."""
     rng = np.random.default_rng(4)
     odd = [0.0, 100.0, -5.0, 1e300, math.inf, -math.inf, 50.0, 1 / 3, 99.99999999]
     rows = []
@@ -83,7 +83,7 @@ def records(number=14):
 
 
 def largest_change(plan, rows):
-    """The largest change over all neighbours that differ in these rows, in exact integers."""
+    """Return the largest change over all neighbours that differ in these rows, in integers."""
     types = {"sex": pa.string(), "age": pa.int64()}
     schema = pa.schema([(name, types.get(name, pa.float64())) for name in rows[0]])
     answers = [integers(plan, pa.Table.from_pylist([row], schema=schema)) for row in rows]
@@ -219,7 +219,7 @@ def test_noise_for_numbers_is_stored(tmp_path, number):
 
 
 def test_bounds_with_squares_are_of_records_alone():
-    """Virtual cells reach further than records do: their bounds must not be claimed for records.
+    """Virtual cells reach further than records, so their bounds must not be claimed for records.
 
     Reference: noise solved for many points of the curve of moments.
     """
@@ -282,7 +282,7 @@ def test_with_much_budget_answers_are_those_of_clipped_values(neighbors):
     np.testing.assert_allclose(release.means("hours").estimate, known.mean(), atol=0.01)
     np.testing.assert_allclose(release["sex"].estimate, [women.sum(), (~women).sum()], atol=0.05)
     assert release["sex", "age"].estimate.sum() == pytest.approx(500, abs=0.1)
-    # what was planned is what is released
+    # the planned deviation is the released one
     rows = release.answers({"sex": "identity", "pay": "sum"})
     planned = release.plan.answer_deviations({"sex": "identity", "pay": "sum"})
     np.testing.assert_allclose(rows.standard_deviation, planned, rtol=1e-5)
@@ -319,13 +319,13 @@ def test_sums_are_unbiased_and_intervals_cover_at_their_level(neighbors):
         covered.append((low <= means) & (means <= high))
     allowed = 5 * math.sqrt(0.8 * 0.2 / number)
     assert np.abs(np.mean(covered, axis=0) - 0.8).max() < allowed
-    # negative control: means of values that were not clipped are not what intervals are of
+    # negative control: intervals are about clipped values, not about the original ones
     raw = table["pay"].to_numpy()[women].mean()
     within = [
         r.means("pay", given="sex").confidence_interval(0.8).high[0] >= raw for r in found[:100]
     ]
     assert np.mean(within) < 0.5
-    # an exact number of rows takes no noise into the mean
+    # an exact number of rows adds no noise to the mean
     mean = found[0].means("pay")
     assert (mean.count_variance == 0) == (neighbors == "replace")
     if neighbors == "replace":
@@ -429,7 +429,7 @@ def test_plans_say_how_well_sums_are_known():
     assert f"sum of pay given sex: sd {deviation:.4g}, 95 % ±" in str(plan)
 
 
-# Schemas, and what is refused.
+# Schemas, and refusals
 
 
 def test_schemas_of_numbers_are_read_back():
@@ -492,7 +492,7 @@ def test_what_is_not_counted_is_refused_before_any_data():
     for arguments in (("w", 0), ("w", math.nan), ("", 1), ("w", True), (3, 1)):
         with pytest.raises(gn.ParameterError, match="Weight: expected"):
             gn.Weight(*arguments)
-    # a stream of counts alone is as before, with anything else in the schema
+    # a stream of counts alone is unchanged by other attributes of the schema
     gn.plan(schema, ["sex"], privacy, over=gn.streams.Ticks(4))
 
 

@@ -1,4 +1,4 @@
-"""A base of a user's own goes through every door that a base of the package does.
+"""Tests of a base of a user's own: every function takes it as it takes bases of the package.
 
 Reference: the matrix of ``Around``, written out in plain loops.
 """
@@ -60,7 +60,7 @@ TABLE = pa.table(
 
 
 def around(cells):
-    """Sums over neighbours on the circle of the first five cells; the catch-all is in none."""
+    """Return sums over neighbours on the circle of the first five cells, without the catch-all."""
     return [cells[k] + cells[(k + 1) % 5] + cells[(k - 1) % 5] for k in range(5)]
 
 
@@ -68,7 +68,7 @@ def schema():
     return gn.Schema.loads(TOML)
 
 
-def test_a_schema_file_names_it():
+def test_a_schema_file_names_a_base_of_a_user():
     own = schema().attributes[0]
     assert own.base == gn.Leading(Around(5), 6)
     assert schema().to_toml() == TOML
@@ -95,7 +95,7 @@ def test_a_release_is_saved_and_loaded_as_it_was(tmp_path):
     assert "around night" in answers
 
 
-def test_pages_and_questions_take_it(tmp_path):
+def test_pages_and_questions_take_a_base_of_a_user(tmp_path):
     plan = gn.plan(schema(), [("hour", "sex")], gn.zCDP(1))
     release = plan.release(TABLE)
     plan.report(tmp_path / "plan.html")
@@ -124,7 +124,7 @@ def test_the_shell_reads_what_was_released_with_it(tmp_path, monkeypatch):
         assert words in done.output
 
 
-def test_streams_hold_it(tmp_path):
+def test_streams_hold_a_base_of_a_user(tmp_path):
     plan = gn.plan(schema(), [("hour",)], gn.zCDP(1), over=Ticks(2))
     plan.start(tmp_path / "stream").tick(TABLE, number=1)
     stream = Stream.open(tmp_path / "stream")
@@ -146,7 +146,7 @@ def test_its_noise_is_saved_and_verified(tmp_path):
 
 @dataclass(frozen=True)
 class Marked(Around):
-    """Arguments of every kind that TOML holds; one is left out of files where it is None."""
+    """A base with arguments of every kind that TOML holds; None is left out of files."""
 
     steps: tuple[float, ...] = (0.5, 2.0)
     levels: tuple[tuple[int, ...], ...] = ((1, 2), ())
@@ -170,7 +170,7 @@ def test_arguments_come_back_through_files(base, tmp_path):
 
 @dataclass(frozen=True)
 class Nested(Around):
-    """An argument that no file holds."""
+    """A base with an argument that no file holds."""
 
     what: frozenset = frozenset()
 
@@ -179,14 +179,14 @@ class Nested(Around):
 
 @dataclass(frozen=True)
 class Silent(Around):
-    """A subclass, which inherits neither the name nor, here, an answer about the catch-all."""
+    """A subclass that inherits neither the name nor, here, an answer about the catch-all."""
 
     is_ordered = None
 
 
 @dataclass(frozen=True)
 class Forgets(Around):
-    """What files hold of it makes another base."""
+    """A base whose stored form gives another base."""
 
     stored_as = "forgets"
 
@@ -219,7 +219,7 @@ def test_what_cannot_be_meant_is_refused(base, message):
 
 
 def test_without_a_name_tables_hold_its_matrix(tmp_path):
-    """As before: the numbers are the same, and the labels are those of a matrix."""
+    """Numbers do not change, and labels are those of a matrix."""
 
     class Nameless(Around):
         pass

@@ -1,4 +1,4 @@
-"""Tables that are published exactly: what is still protected, with what noise, and the text."""
+"""Tests of tables that are published exactly: what stays protected, the noise, and the text."""
 
 import functools
 import itertools
@@ -31,7 +31,7 @@ def planned(public, sizes=SIZES, workload=2, rho=0.5, **options):
 
 
 def by_policy(domain, public, p):
-    """The same problem by another solver: the policy graph that joins records which agree."""
+    """Solve the problem by another solver: the policy graph that joins records which agree."""
     records = list(itertools.product(*map(range, domain.sizes)))
     graph = networkx.Graph(components="public")
     graph.add_nodes_from(range(len(records)))
@@ -102,7 +102,7 @@ def marginal(rows, T, sizes):
 
 
 def squared_change(query, sizes, one, other):
-    """The squared change of all integers that are measured, between two data sets."""
+    """Return the squared change of all measured integers between two data sets."""
     return sum(
         int((np.asarray(a - b, dtype=object) ** 2).sum())
         for T in query.multipliers
@@ -145,7 +145,7 @@ def test_all_data_sets_of_two_rows_with_one_exact_table_are_covered():
         for row, other in itertools.combinations(records, 2):
             exact = [marginal([kept, r], public, sizes) for r in (row, other)]
             same = (exact[0] == exact[1]).all()
-            assert same == (row[0] == other[0])  # where they differ, the exact table shows it
+            assert same == (row[0] == other[0])  # a difference shows in the exact table
             if same:
                 change = squared_change(query, sizes, [kept, row], [kept, other])
                 largest = max(largest, change)
@@ -286,7 +286,7 @@ def test_models_of_synthetic_records_refuse_exact_tables(people):
         planned((0,)).release(people).to_mbi()
 
 
-# Other questions than cells.
+# Queries other than cells
 
 
 BASED = [
@@ -335,7 +335,7 @@ def test_no_exchange_moves_what_is_measured_for_bases_more_than_is_charged(k):
         if all(a[i] == b[i] for i in public)
     )
     assert 0.95 * query.query.sensitivity_squared < most <= query.query.sensitivity_squared
-    # the negative control: two rows of one person, of whom one is charged for
+    # the negative control: two rows of one person, with a charge for only one
     pairs = [(a, b) for a, b in itertools.combinations(records, 2) if a[public[0]] == b[public[0]]]
     twice = max(squared_change(query, sizes, [a, a], [b, b]) for a, b in pairs)
     assert twice > query.query.sensitivity_squared

@@ -1,4 +1,4 @@
-"""Intervals of quantiles: they cover what they say they cover, whatever the rows look like."""
+"""Tests of intervals of quantiles: they cover at their level for any distribution of rows."""
 
 from dataclasses import replace
 
@@ -15,12 +15,12 @@ REPEATS = 200
 PROBABILITIES = [0.5, 0.95]
 LEAST = stats.binom(REPEATS, 0.9).ppf(1e-3)
 EVEN = np.arange(4000) % 40 + 0.5
-HEAPS = np.repeat([3.5, 36.5], [2000, 2000])  # and nothing between
+HEAPS = np.repeat([3.5, 36.5], [2000, 2000])  # no rows between the two values
 SKEWED = np.minimum(np.random.default_rng(5).exponential(4, 4000), 39.9)
 
 
 def coverage(values, shrink=1.0, neighbors="add-remove"):
-    """How often an interval of one release holds the quantile of its rows, for each probability."""
+    """Return how often an interval holds the quantile of the rows, for each probability."""
     schema = gn.Schema([gn.Attribute("x", edges=EDGES)])
     plan = gn.plan(schema, [{"x": "prefix"}], gn.zCDP(5e-5), neighbors=neighbors)
     table, rng = pa.table({"x": values}), np.random.default_rng(17)
@@ -75,13 +75,13 @@ def table_of(differences, deviations, estimate):
 def test_the_interval_runs_over_the_bins_that_no_test_rejects():
     clear = table_of([[-30.0], [30.0]], [[1.0], [1.0]], [5.0])
     assert (clear.low, clear.high) == (0.0, 10.0)
-    below = table_of([[-30.0], [1.0]], [[1.0], [1.0]], [5.0])  # the last bin is not ruled out
+    below = table_of([[-30.0], [1.0]], [[1.0], [1.0]], [5.0])  # the last bin cannot be ruled out
     assert (below.low, below.high) == (0.0, np.inf)
     low, high = below.confidence_interval(0.5)
     assert (low, high) == (0.0, 10.0)
     nothing = table_of([[0.0], [0.0]], [[1.0], [1.0]], [5.0])
     assert (nothing.low, nothing.high) == (-np.inf, np.inf)
-    outside = table_of([[30.0], [30.0]], [[1.0], [1.0]], [5.0])  # holds the estimate all the same
+    outside = table_of([[30.0], [30.0]], [[1.0], [1.0]], [5.0])  # it holds the estimate anyway
     assert (outside.low, outside.high) == (-np.inf, 5.0)
 
 
@@ -101,7 +101,7 @@ def test_simultaneous_intervals_are_wider_and_levels_are_checked():
         table.confidence_interval(95)
 
 
-def test_one_bin_says_nothing_but_itself():
+def test_with_one_bin_the_interval_is_that_bin():
     schema = gn.Schema([gn.Attribute("x", edges=[0, 10])])
     release = gn.plan(schema, [{"x": "identity"}], gn.zCDP(1)).release(pa.table({"x": [1.0] * 900}))
     found = release.quantiles("x", [0.5])

@@ -45,7 +45,7 @@ def planned(sizes, subsets, rho=0.5, weights=None, neighbors="add-remove"):
 
 
 def table_of(records, width):
-    """Integer records as an arrow table with columns a0, a1, …"""
+    """Return integer records as an arrow table with columns a0, a1, …"""
     columns = np.asarray(records, dtype=np.int64).reshape(-1, width).T
     return pa.table({f"a{i}": column for i, column in enumerate(columns)})
 
@@ -58,7 +58,7 @@ def true_counts(records, S, sizes):
 
 
 def is_exact(table, counts):
-    """Whether a table without noise is the truth, up to the rounding of floats."""
+    """Return whether a table without noise is the truth, up to the rounding of floats."""
     total = max(float(np.sum(counts)), 1.0)
     return (
         np.abs(table.estimate - np.asarray(counts, dtype=float)).max()
@@ -160,19 +160,20 @@ def test_large_counts_are_exact(monkeypatch, rho, count):
     assert is_exact(release[()], full.sum())
 
 
-# What one record can change, and what that costs.
+# What one record can change, and what that costs
 
 
 def stacked(query, counts):
-    """All integer answers, one after the other, in Python integers; ``counts(T)`` are those of
-    marginal T.
+    """Return all integer answers, one after the other, in Python integers.
+
+    ``counts(T)`` are the counts of marginal T.
     """
     answers = [query.answer(T, np.asarray(counts(T)).astype(np.int64)) for T in query.multipliers]
     return np.concatenate([np.zeros(0, dtype=object), *(a.astype(object) for a in answers)])
 
 
 def largest_change(plan):
-    """Largest squared change of the stacked answers, over all neighbours of a dataset."""
+    """Return the largest squared change of the answers, over all neighbouring data sets."""
     sizes = plan.schema.sizes
     records = list(itertools.product(*map(range, sizes)))
     added = np.array(
@@ -180,7 +181,7 @@ def largest_change(plan):
         dtype=object,
     )
     if plan.neighbors == "replace":
-        added = added[0] - added  # by symmetry one of the two rows may be any
+        added = added[0] - added  # by symmetry, either of the two rows may be the added one
     return max(int((change**2).sum()) for change in added)
 
 
@@ -220,7 +221,7 @@ def test_queries_are_linear_so_neighbours_differ_by_one_records_answer(workload,
 
 
 def charge(sigma, sensitivity_squared):
-    """ρ by OpenDP's own map."""
+    """Return ρ by OpenDP's own map."""
     enable_features("contrib")
     distance = math.sqrt(sensitivity_squared)
     while Fraction(distance) ** 2 < sensitivity_squared:
@@ -255,13 +256,14 @@ def test_a_charge_beyond_the_budget_is_refused(monkeypatch):
         plan.release(table_of([], 2))
 
 
-# The noise really drawn.
+# The noise of real releases
 
 
 @pytest.fixture(scope="module")
 def whitened():
-    """Errors of 300 real releases, divided by the root of their stated covariance: independent and
-    standard.
+    """Errors of 300 real releases, divided by the root of their stated covariance.
+
+    They should be independent and standard.
     """
     sizes, records = (2, 3), [[0, 0], [1, 2], [1, 2], [0, 1]]
     plan, table = planned(sizes, [(0, 1), (1,)], weights=[1.0, 2.0]), table_of(records, 2)
@@ -380,7 +382,7 @@ def test_contrasts_check_their_weights(survey, weights):
         survey.contrast(weights)
 
 
-# Tables agree.
+# Agreement of tables
 
 
 def test_tables_agree_on_every_shared_margin(workload, records, neighbors):
@@ -425,7 +427,7 @@ def test_iteration_yields_the_planned_marginals(survey):
 
 
 @pytest.mark.parametrize("asked", ["zz", ("a0", "a0"), ("a0", "a2"), ("a0", "a1", "a2"), 5])
-def test_what_was_not_released_cannot_be_had(survey, asked):
+def test_tables_that_were_not_released_are_refused(survey, asked):
     with pytest.raises(gn.ParameterError):
         survey[asked]
 
@@ -437,7 +439,7 @@ def test_results_are_read_only(survey):
         survey["a0"].standard_deviation[0] = 0
 
 
-# Intervals.
+# Intervals
 
 
 def test_intervals_are_gaussian_and_centred(survey):
@@ -480,7 +482,7 @@ def test_contrasts_have_intervals(survey):
     assert (high - low) / 2 == pytest.approx(1.959963984540054 * contrast.standard_deviation)
 
 
-# Frames.
+# Frames
 
 FRAMES = [
     (lambda table: table.to_pandas(), pd.DataFrame),
@@ -518,7 +520,7 @@ def test_columns_are_tidy_and_in_c_order(survey):
     assert columns["high"] == survey["a0", "a1"].confidence_interval().high.ravel().tolist()
 
 
-# Simulations are marked.
+# Marks of simulations
 
 
 def test_simulations_say_that_they_are_not_private(tmp_path):
@@ -534,7 +536,7 @@ def test_simulations_say_that_they_are_not_private(tmp_path):
     )
 
 
-def test_releases_do_not_say_so(tmp_path, survey):
+def test_releases_do_not_say_that_they_are_simulations(tmp_path, survey):
     survey.save(tmp_path / "out")
     assert survey.private is True
     assert "NOT PRIVATE" not in repr(survey)
@@ -618,11 +620,11 @@ def test_refused_data_and_failures_under_a_ledger(monkeypatch, tmp_path, ledger)
     release = plan.release(table_of([[0, 1]], 2), out=tmp_path / "out", ledger=ledger, id="x")
     assert ledger.spent == pytest.approx(
         2 * release.rho_charged, rel=1e-12
-    )  # what was drawn may have been seen
+    )  # the noise may have been seen
     assert [entry.state for entry in ledger.entries()] == ["refused", "lost", "sealed"]
 
 
-# Files: all of them, or nothing.
+# Files are complete, or do not exist
 
 
 def fail(*args, **kwargs):
@@ -776,7 +778,7 @@ def test_the_record_holds_what_an_auditor_needs(tmp_path):
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_the_number_of_rows_is_in_no_file(tmp_path, format):
     n = 1_234_577
-    # noise so large that no estimate falls on n by chance
+    # noise is so large that no estimate equals n by chance
     plan = planned((1, 2), [(0, 1), ()], rho=1e-14)
     release = plan.release(table_of(np.zeros((n, 2)), 2), out=tmp_path / "out", format=format)
     files = [
@@ -795,7 +797,7 @@ def test_the_number_of_rows_is_in_no_file(tmp_path, format):
     assert str(n) not in repr(release).replace(".", " ").split()
 
 
-def test_the_picture_is_one(monkeypatch, tmp_path, survey, quick_pictures):
+def test_the_picture_is_a_png(monkeypatch, tmp_path, survey, quick_pictures):
     monkeypatch.setattr("gaussnoise.tables.release.plots.plot_release", quick_pictures)
     survey.save(tmp_path / "out")
     picture = (tmp_path / "out" / "release.png").read_bytes()
@@ -821,7 +823,7 @@ def test_save_refuses_what_exists(tmp_path, survey):
         survey.save(tmp_path / "out")
 
 
-def test_a_simulation_promises_nothing(tmp_path):
+def test_a_simulation_gives_no_guarantee(tmp_path):
     planned((2,), [(0,)]).simulate(table_of([[0]], 1), np.random.default_rng(0)).save(
         tmp_path / "out"
     )

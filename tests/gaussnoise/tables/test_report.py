@@ -1,4 +1,4 @@
-"""The page of a release, and that of a plan: what is on it, and that nothing else is."""
+"""Tests of the page of a release, and of a plan: what it shows, and that it shows no more."""
 
 import html
 import json
@@ -20,7 +20,7 @@ from gaussnoise.tables.release.report.pages import plan_page, release_page
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
 
-EMPTY = {"meta", "br"}  # elements without an end
+EMPTY = {"meta", "br"}  # elements without an end tag
 EVIL = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -37,7 +37,7 @@ EVIL = [
 
 
 class Page(HTMLParser):
-    """Elements, text and numbers of a page; raises where elements do not nest."""
+    """The elements, text and numbers of a page; it raises an error where elements do not nest."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -104,7 +104,7 @@ def people(rows=900):
 
 
 def odd():
-    """Labels that try to leave their place."""
+    """Return a release whose labels contain markup."""
     attributes = [gn.Attribute(EVIL[0], EVIL), gn.Attribute(EVIL[1], ["a", *EVIL[:3]])]
     return gn.plan(gn.Schema(attributes), 2, gn.zCDP(1.0))
 
@@ -221,7 +221,7 @@ def test_labels_are_shown_as_they_are_written(pages):
 
 
 def numbers_of(release):
-    """Every number that a page may show: estimates, and ends of intervals alone or together."""
+    """Return every number a page may show: estimates, and ends of both kinds of intervals."""
     known = []
     for names in [*release, ()]:
         table = release[names]
@@ -290,7 +290,7 @@ def test_privacy_is_said_in_full(release):
         assert f"{epsilon:.4g}" in page
 
 
-def test_weak_promises_are_called_weak():
+def test_weak_guarantees_are_called_weak():
     assert "weak protection" in Page(plan_page(survey(privacy=gn.zCDP(5)))).words
     assert "weak protection" not in Page(plan_page(survey())).words
 
@@ -299,7 +299,7 @@ def test_simulations_are_called_not_private(release):
     made = release.plan.simulate(people(), np.random.default_rng(0))
     text = release_page(made)
     assert text.count("NOT PRIVATE") >= 3
-    assert "protects nobody" in text
+    assert "protects no person" in text
     assert "was charged for" not in text
     assert "NOT PRIVATE" not in release_page(release)
 
@@ -395,7 +395,7 @@ def test_a_plan_of_squares_without_sums_has_a_page():
     assert words.error_text(words.errors_of_plan(plan)[0]) in page
 
 
-def test_tables_of_a_stream_have_its_errors_and_its_promise():
+def test_tables_of_a_stream_have_its_errors_and_its_guarantee():
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 120])])
     plan = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(12, reports=3, apart=4))
     rows = pa.table({"sex": ["F", "M"], "age": [7, 33]})
@@ -439,7 +439,7 @@ def test_markup_escapes_all_but_markup():
     assert html.unescape(tag("p", "\x00")) == "<p>\ufffd</p>"
 
 
-def test_the_page_says_whether_rows_of_persons_are_counted_or_promised():
+def test_the_page_says_whether_rows_of_persons_are_counted_or_stated():
     schema = gn.Schema([gn.Attribute("a", [0, 1])])
     rows = pa.table({"a": [0, 1, 1], "who": ["x", "y", "y"]})
     for person, said, unsaid in (

@@ -1,4 +1,4 @@
-"""What can be asked of a release: proportions, contrasts, independent measurements."""
+"""Tests of what a release answers: proportions, contrasts, independent measurements."""
 
 import itertools
 import math
@@ -153,7 +153,7 @@ def test_proportions_are_ratios_with_the_error_of_ratios(release, names, given):
 
 @pytest.mark.usefixtures("counted_once")
 def test_intervals_of_proportions_hold_the_truth_as_often_as_they_say(neighbors):
-    """Also where the noise is as large as the groups, where intervals to first order fail."""
+    """Noise is as large as some groups, where intervals to first order fail."""
     plan, rng = (
         planned(rho=0.002, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)),
         np.random.default_rng(4),
@@ -176,7 +176,7 @@ def test_empty_groups_have_no_proportion():
     found = plan.release(pa.table({"a0": [0] * 9, "a1": [1] * 9})).proportions(("a0", "a1"), "a0")
     low, high = found.confidence_interval(
         1 - 1e-9
-    )  # of 95 %, one in twenty would leave a proportion out, and rightly
+    )  # one in twenty 95 % intervals would miss the proportion, which is right
     assert found.estimate[0] == pytest.approx([0, 1, 0], abs=0.01)
     empty = found.groups[1] <= 0
     assert np.isnan(found.estimate[1]).tolist() == empty.tolist()
@@ -187,9 +187,7 @@ def test_empty_groups_have_no_proportion():
 @pytest.mark.parametrize("simultaneous", [False, True])
 @pytest.mark.usefixtures("counted_once")
 def test_intervals_of_shares_hold_their_estimates(neighbors, simultaneous):
-    """Also of cells that hold nobody, or the whole group, where noise carries estimates beyond 0
-    and 1.
-    """
+    """Some cells hold no row, or the whole group: noise moves their estimates outside 0 and 1."""
     plan, rng = (
         planned(rho=0.01, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)),
         np.random.default_rng(9),

@@ -436,7 +436,7 @@ def test_a_schema_drafted_from_csv_accepts_its_text(tmp_path, lines):
 
 @settings(derandomize=True, deadline=None, database=None, max_examples=200)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=64), min_size=1, max_size=4))
-def test_drafted_edges_are_increasing_whatever_the_range(values):
+def test_drafted_edges_are_increasing_for_any_range(values):
     (attribute,) = gn.Schema.draft(pa.table({"a": values})).attributes
     assert (attribute.edges[0], attribute.edges[-1]) == (-math.inf, math.inf)
     assert 3 <= len(attribute.edges) <= 13

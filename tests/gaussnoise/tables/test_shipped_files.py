@@ -17,7 +17,7 @@ MOST_BYTES = 2**20
 
 
 def test_files_of_other_packages_are_counted_as_plain_python_counts_them():
-    """Whatever is drafted of them: row by row, by Python's own reader of CSV."""
+    """This holds for every drafted column: the reference is Python's own reader of CSV."""
     found = sorted(Path(sysconfig.get_path("purelib")).rglob("*.csv"))
     files = [file for file in found if file.stat().st_size < MOST_BYTES]
     if len(files) < 20:

@@ -98,7 +98,7 @@ def test_a_table_of_many_row_groups(tmp_path):
 
 
 def wide_release(tmp_path, **options):
-    """More than 1000 marginals."""
+    """Return a release of more than 1000 marginals."""
     schema = gn.Schema([gn.Attribute(f"v{i}", range(2)) for i in range(46)])
     table = pa.table({f"v{i}": np.random.default_rng(i).integers(2, size=50) for i in range(46)})
     plan = gn.plan(schema, 2, gn.zCDP(0.5))
@@ -107,7 +107,7 @@ def wide_release(tmp_path, **options):
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory):
-    """One such release, its table and its folder, to be read only."""
+    """Return such a release, its table and its folder, which tests only read."""
     place = tmp_path_factory.mktemp("wide")
     return *wide_release(place, format="parquet"), place / "out"
 
@@ -278,7 +278,7 @@ def test_other_calibrations_are_not_mixed(small):
         gn.TableRelease.load(folder, plan)
 
 
-# The folder as a whole: every file is pinned, none is added, none is outside.
+# The folder as a whole: every file has a digest, none is added, none is outside
 
 
 def record_of(folder):
@@ -356,7 +356,7 @@ def test_nothing_under_a_ledger_can_be_changed_or_added(tmp_path, kind):
 
 
 def outside(folder, name):
-    """The record of another table under a name outside, with its true sha256."""
+    """Put the record of another table under a name outside, with its true sha256."""
     record = record_of(folder)
     elsewhere = folder.parent / "elsewhere.csv"
     old = record["marginals"][0]["file"]
@@ -400,7 +400,7 @@ def test_an_index_outside_the_folder_is_not_read(wide, tmp_path):
 
 @pytest.mark.parametrize("under", ["no ledger", "a ledger"])
 def test_releases_of_the_format_before_are_read(tmp_path, monkeypatch, under):
-    """They listed their tables only."""
+    """That format lists the files of tables only."""
     plan = gn.plan(SCHEMA, [("a", "b"), ("c",)], gn.zCDP(0.5))
     table, ledger = (
         pa.table({"a": [True], "b": [1], "c": [""]}),
@@ -433,11 +433,11 @@ def test_releases_of_the_format_before_are_read(tmp_path, monkeypatch, under):
         gn.TableRelease.load(tmp_path / "out", plan)
 
 
-# Files that somebody else wrote.
+# Files that another program wrote
 
 
 def records_of_others(record):
-    """Values where the record has another kind of value, or none."""
+    """Yield records with values of other kinds, or with missing values."""
     names = [*record, ("noise", "sigma"), ("marginals", 0, "file"), ("marginals", 0, "first_row")]
     for path in names:
         for value in (None, 3, -1, "x", [], {}, [[]], {"file": 3}, 1e400, True):
@@ -462,7 +462,7 @@ def test_records_of_others_end_in_a_typed_error(small):
         except gn.GaussNoiseError as error:
             assert isinstance(error, gn.OutputError)  # noqa: PT017
             continue
-        loaded += 1  # what was changed is only said, not used
+        loaded += 1  # the change affects what is printed only, and no result
         assert (found["c"].estimate == release["c"].estimate).all()
         assert isinstance(found.private, bool)
     assert loaded
@@ -476,7 +476,7 @@ def test_deep_and_endless_records_are_refused(small, tmp_path):
     (folder / "release.json").write_text(DEEP, encoding="utf-8")
     with pytest.raises(gn.OutputError, match="not a complete release"):
         gn.TableRelease.load(folder, plan)
-    os.truncate(folder / "release.json", 2**40)  # takes no room
+    os.truncate(folder / "release.json", 2**40)  # takes no disk space
     with pytest.raises(gn.OutputError, match="not a complete release"):
         gn.TableRelease.load(folder, plan)
     noise = gn.optimal_noise(gn.FiniteSet(np.eye(2)))
@@ -550,7 +550,7 @@ def test_foreign_tables_are_refused(tmp_path, kind):
         found = stored(tmp_path / "t.parquet")
     except gn.OutputError:
         return
-    assert kind == "nulls"  # read as not a number
+    assert kind == "nulls"  # nulls are read as NaN
     assert np.isnan(found[1])
 
 
@@ -599,7 +599,7 @@ for path, call in json.loads(sys.argv[1]):
         [sys.executable, "-c", code, json.dumps(asked)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    most = [int(line) for line in done.stdout.split()]  # so far, after each
+    most = [int(line) for line in done.stdout.split()]  # memory so far, after each step
     assert len(most) == len(asked)
     assert max(most) < 2**27, most
 
@@ -613,7 +613,7 @@ def test_labels_of_several_lines_are_read_from_files_of_any_length(tmp_path, row
     assert (writer.tables[0,] == estimate).all()
 
 
-# Somebody who may write beside the release.
+# Another user who may write beside the release
 
 shared = pytest.mark.skipif(
     not os.path.isdir("/proc/self/fd"), reason="folders are held on Linux only"
@@ -660,7 +660,7 @@ def test_links_put_in_while_writing_lead_nowhere(tmp_path, under, swapped):
 
 @shared
 def test_a_link_at_the_name_of_a_scratch_folder_is_not_followed(tmp_path, monkeypatch):
-    """The names of a ledger's are known beforehand."""
+    """The names under a ledger are known in advance."""
     ledger, victim = gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0)), tmp_path / "victim"
     victim.mkdir()
 
@@ -676,7 +676,7 @@ def test_a_link_at_the_name_of_a_scratch_folder_is_not_followed(tmp_path, monkey
 
 
 @shared
-def test_what_dead_programs_left_beside_a_target_goes_when_it_is_written_again(tmp_path):
+def test_files_left_by_dead_programs_are_removed_at_the_next_write(tmp_path):
     code = (
         "import sys, os; from pathlib import Path; from gaussnoise.files.disk import aside\n"
         "with aside(Path(sys.argv[1])) as path:\n    path.write_text('drawn')\n"
@@ -686,7 +686,7 @@ def test_what_dead_programs_left_beside_a_target_goes_when_it_is_written_again(t
     command = [sys.executable, "-c", code, str(tmp_path / "out")]
     assert subprocess.run([*command, "die"], check=False).returncode == -15
     (left,) = tmp_path.iterdir()
-    (tmp_path / ".out.0123456789abcde.partial").touch()  # is not one of ours
+    (tmp_path / ".out.0123456789abcde.partial").touch()  # not a name of ours
     with subprocess.Popen([*command, "wait"], stdin=-1, stdout=-1, text=True) as living:
         assert living.stdout.readline() == "ready\n"
         assert not left.exists()
@@ -702,7 +702,7 @@ def test_what_dead_programs_left_beside_a_target_goes_when_it_is_written_again(t
     ]
 
 
-# A folder says by itself how it was planned.
+# A folder says how it was planned
 
 AGES = gn.Schema(
     [

@@ -1,5 +1,6 @@
-"""Synthetic records through mbi: its loss is the likelihood of the released tables, its records
-carry their labels.
+"""Tests of synthetic records through mbi: its loss is the likelihood of the released tables.
+
+The records have the labels of the schema.
 """
 
 import dataclasses
@@ -45,9 +46,7 @@ def centering(n):
 
 
 class BruteForce:
-    """A random population of 2 × 3 × 2 × 1 cells and all that residual noise does to two of its
-    tables, densely.
-    """
+    """A random population of 2 × 3 × 2 × 1 cells, with the dense effect of noise on two tables."""
 
     schema = gn.Schema(
         [
@@ -75,12 +74,13 @@ class BruteForce:
             self.residuals[T] = projection @ (self.margin(T) @ truth + noise)
 
     def margin(self, T):
-        """Matrix from the joint table to its marginal on T."""
+        """Return the matrix from the joint table to its marginal on T."""
         return kron(np.eye(n) if i in T else np.ones((1, n)) for i, n in enumerate(self.shape))
 
     def lift(self, T):
-        """Matrix from a residual on T to both tables, one under the other; zero where T is not
-        inside.
+        """Return the matrix from a residual on T to both tables, stacked.
+
+        It is zero for a table that does not contain T.
         """
         return np.vstack(
             [
@@ -99,7 +99,7 @@ class BruteForce:
         )
 
     def minus_log_likelihood(self, joint):
-        """Of both released tables together, with the generalised inverse of their covariance."""
+        """Return minus the log-likelihood of both tables, by an inverse of their covariance."""
         released = sum(self.lift(T) @ y for T, y in self.residuals.items())
         covariance = sum(
             sigma**2 * self.lift(T) @ kron(centering(self.shape[i]) for i in T) @ self.lift(T).T
@@ -123,13 +123,13 @@ class BruteForce:
         ]
 
     def models(self):
-        """Random joint tables, of the exact total where that is known."""
+        """Return random joint tables, with the exact total where it is known."""
         for joint in self.rng.uniform(0, 30, size=(5, 12)):
             yield joint if self.deviations[()] else joint * self.residuals[()] / joint.sum()
 
 
 def loss_of(mbi, problem, **changes):
-    """mbi's loss for the problem, some fields of the measurements on pairs changed."""
+    """Return mbi's loss for the problem, with changed fields of the measurements on pairs."""
     measurements = [
         dataclasses.replace(m, **changes) if len(m.clique) == 2 else m for m in problem.measurements
     ]
@@ -193,7 +193,7 @@ def test_the_query_is_the_projection(mbi, shape):
 def test_names_and_labels_of_any_kind_come_through(mbi):
     brute = BruteForce(0.0)
     problem = mbi_measurements(iter(brute.measurements()), brute.schema)
-    assert problem.domain.attributes == brute.schema.names[:4]  # nothing measures the last
+    assert problem.domain.attributes == brute.schema.names[:4]  # the last one is in no measurement
     records = mbi.estimation.MirrorDescent().estimate(*problem, iters=50).synthetic_data()
     assert records.records == int(problem.known_total)
     for attribute in brute.schema.attributes[:4]:
@@ -212,14 +212,14 @@ NAMES = ("affair", "marriage", "age", "children")
 
 @pytest.fixture(scope="module")
 def survey():
-    """The demo table and its schema, some columns only."""
+    """Return the demo table and its schema, some columns only."""
     table, schema = demo.load()
     return table.select(NAMES), gn.Schema([a for a in schema.attributes if a.name in NAMES])
 
 
 @pytest.fixture(scope="module")
 def encoded(mbi, survey):
-    """The true records as mbi holds them, coded independently of the package."""
+    """Return the true records as mbi holds them, coded independently of the package."""
     table, schema = survey
     codes = {}
     for a in schema.attributes:
@@ -239,7 +239,7 @@ def simulated(survey, rho, seed, neighbors="add-remove"):
 
 
 def root_mean_square_error(synthetic, truth, release):
-    """Of synthetic two-way counts, in standard deviations of the noise."""
+    """Return the error of synthetic two-way counts, in standard deviations of the noise."""
     errors = [
         (
             np.asarray(synthetic.project(names).datavector())
@@ -260,7 +260,7 @@ def test_from_records_to_synthetic_records(mbi, survey, encoded):
     records = model.synthetic_data()
     assert records.records == int(release[()].estimate)
 
-    # as close to the truth as the noise lets anyone be; a table of the right size and nothing else
+    # as close to the truth as the noise permits; a table that shares only the size
     # is far off
     assert root_mean_square_error(records, encoded, release) < 1.2
     assert (
@@ -270,7 +270,7 @@ def test_from_records_to_synthetic_records(mbi, survey, encoded):
         > 20
     )
 
-    # the same in labels, against the original columns
+    # the same with labels, compared with the original columns
     pair = ("affair", "marriage")
     labelled = [
         np.array(records.domain.labels_config[name], dtype=object)[records.data[name]]
@@ -286,7 +286,7 @@ def test_from_records_to_synthetic_records(mbi, survey, encoded):
     deviation = release[pair].standard_deviation.max()
     assert max(abs(synthetic[cell] - count) for cell, count in true.items()) < 4 * deviation
 
-    # numbers of another release of the same plan run through the same compiled programme
+    # another release of the same plan runs through the same compiled programme
     compiled = mbi.estimation.MirrorDescent._multi_step._cache_size()
     again = mbi_measurements(simulated(survey, rho=0.1, seed=2).measurements(), schema)
     mbi.estimation.MirrorDescent().estimate(*again, iters=50)
@@ -327,14 +327,15 @@ def test_with_the_total_known_the_model_is_the_projection_onto_tables_of_nonnega
     release = simulated(survey, rho=2e-4, seed=4, neighbors="replace")
     assert (
         min(release[pair].estimate.min() for pair in release) < 0
-    )  # or there is nothing to correct
+    )  # otherwise there is nothing to correct
     problem = mbi_measurements(release.measurements(), survey[1])
     assert problem.known_total == encoded.records
     from_release = mbi.marginal_loss.from_linear_measurements(problem.measurements, problem.domain)
 
     def distances(iterations):
-        """From the release to the model and from the model to the truth, in the metric of the
-        likelihood.
+        """Return distances from release to model and from model to truth.
+
+        The metric is that of the likelihood.
         """
         model = mbi.estimation.MirrorDescent().estimate(*problem, iters=iterations)
         at = [

@@ -1,4 +1,4 @@
-"""Synthetic records with labels: quiet, of the right shape, and like the released tables."""
+"""Tests of synthetic records with labels: quiet, of the right shape, and like the tables."""
 
 import sys
 

@@ -64,7 +64,7 @@ def test_sorted_tables_have_all_cells_in_order(release, descending):
         assert (row["estimate"].item(), row["standard_deviation"].item()) == (x, sd)
 
 
-def test_ends_are_those_of_the_order(release):
+def test_top_and_bottom_follow_the_order(release):
     table = release["county"]
     assert table.top(3).labels == table.sorted().labels[:3]
     assert table.bottom(3).labels == table.sorted(descending=False).labels[:3]

@@ -1,4 +1,4 @@
-"""Files of blocks, each of which can be read, and known to be what was committed, by itself."""
+"""Files of blocks, each of which can be read and verified by itself."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _DIGEST = 32  # bytes of a sha256
 
 
 def write_blocks(path: Path, blocks: Iterable[bytes], count: int) -> None:
-    """A file that begins with the sha256 of each of so many blocks."""
+    """Write a file that begins with the sha256 of each of ``count`` blocks."""
     digests = []
     with open(path, "xb") as file:
         file.seek(count * _DIGEST)
@@ -29,7 +29,7 @@ def write_blocks(path: Path, blocks: Iterable[bytes], count: int) -> None:
 
 
 def head_digest(path: Path, count: int) -> str | None:
-    """sha256 of the beginning of such a file, hence of all of it; None where there is none."""
+    """Return the sha256 of a file's head, hence of all of it; None if there is no file."""
     try:
         with open(path, "rb") as file:
             return hashlib.sha256(file.read(count * _DIGEST)).hexdigest()
@@ -38,16 +38,16 @@ def head_digest(path: Path, count: int) -> str | None:
 
 
 def read_block(path: Path, head: str, lengths: Sequence[int], number: int) -> bytes:
-    """One of the blocks.
+    """Return one of the blocks.
 
     Args:
         path: of the file.
-        head: what :func:`head_digest` was when it was committed.
+        head: the result of :func:`head_digest` when the file was committed.
         lengths: of all blocks, in bytes.
         number: of the block.
 
     Raises:
-        OutputError: it is not what was committed.
+        OutputError: the block is not the one that was committed.
     """
     with open(path, "rb") as file:
         digests = file.read(len(lengths) * _DIGEST)
@@ -60,12 +60,12 @@ def read_block(path: Path, head: str, lengths: Sequence[int], number: int) -> by
 
 
 def integer_bytes(bound: int) -> int:
-    """How many bytes each integer of at most ``bound`` takes."""
+    """Return how many bytes each integer of at most ``bound`` takes."""
     return 8 if exact_type(bound) is np.int64 else bound.bit_length() // 8 + 1
 
 
 def packed(values: Integers, bound: int) -> bytes:
-    """Integers of at most ``bound``."""
+    """Return integers of at most ``bound`` as bytes."""
     if exact_type(bound) is np.int64:
         return np.ascontiguousarray(values, dtype="<i8").tobytes()
     size = integer_bytes(bound)
@@ -73,7 +73,7 @@ def packed(values: Integers, bound: int) -> bytes:
 
 
 def unpacked(block: bytes, bound: int) -> Integers:
-    """The same again, flat, of the type that holds them."""
+    """Return the integers of a block, flat, in the type that holds them."""
     if exact_type(bound) is np.int64:
         return np.frombuffer(block, dtype="<i8").astype(np.int64)
     size = integer_bytes(bound)

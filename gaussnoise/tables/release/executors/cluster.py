@@ -1,4 +1,4 @@
-"""What is asked of Spark's executors: numbered work, and a folder that they share."""
+"""The use of Spark's executors: numbered work, and a folder that they share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -23,7 +23,7 @@ _PROBES = 16
 def in_tasks(
     session: Any, numbers: Sequence[int], work: Callable[[Iterable[int]], Iterator[Any]]
 ) -> list[tuple[str, str]]:
-    """Names and sha256 of the files that Spark's tasks make of these numbers."""
+    """Return names and sha256 of the files that Spark's tasks make of these numbers."""
 
     def rows() -> list[Any]:
         most = int(session.conf.get("spark.sql.shuffle.partitions"))
@@ -35,16 +35,16 @@ def in_tasks(
 
 
 def check_file_system(session: Any, folder: Path, token: str) -> None:
-    """Refuse a place that executors do not share, or where none of them is the first.
+    """Refuse a place that executors do not share, or where no single file can be the first.
 
     Args:
         session: of Spark.
-        folder: a new one in that place, which is taken away again.
-        token: random.
+        folder: a new folder in that place, which is removed again.
+        token: a random text.
 
     Raises:
         OutputError: some executor cannot write there, or does not see what others write.
-        NotAvailableError: executors with other versions.
+        NotAvailableError: executors have other versions of the libraries.
     """
     try:
         folder.mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""A release by executors, step by step: each can be done again, whatever interrupted the last."""
+"""Releases by executors, step by step: each step can be done again after any interruption."""
 
 import hashlib
 import json
@@ -29,14 +29,14 @@ from .work import Work
 
 _FORMAT = "gaussnoise.executors/1"
 _MOST_BYTES = 2**30  # of a record
-_MEASURED = "measured"  # what the private folder keeps of all measurements
+_MEASURED = "measured"  # the name under which the private folder keeps digests of all measurements
 
 
 def check_executors(plan: Plan, table: object, out: object, format: str) -> None:
     """Refuse what executors cannot release.
 
     Raises:
-        ParameterError: no Spark dataframe, no folder for a Parquet dataset, or the total alone.
+        ParameterError: no Spark dataframe, no folder for a Parquet dataset, or only the total.
         DomainTooLargeError: a table that cannot be cut into pieces that tasks hold.
     """
     check_spark(table)
@@ -50,10 +50,10 @@ def check_executors(plan: Plan, table: object, out: object, format: str) -> None
 
 
 def check_total(function: str, plan: Plan) -> None:
-    """Refuse the total alone.
+    """Refuse a plan of the total alone.
 
     Raises:
-        ParameterError: it is all that is planned.
+        ParameterError: the total is all that is planned.
     """
     if not any(plan.tables.subsets):
         raise ParameterError(
@@ -71,16 +71,16 @@ def released(
     request: Mapping[str, object],
     protects: str,
 ) -> TableRelease:
-    """What :meth:`Plan.release` promises, where :func:`check_executors` refuses nothing.
+    """Return the release of :meth:`Plan.release`; :func:`check_executors` has passed.
 
     Args:
         blank: the release with tables of zeros.
         table: a Spark dataframe.
         out: a new directory.
-        ledger: to be charged, with an id; or None.
-        id: what the ledger calls it.
+        ledger: the ledger to be charged, with an id; or None.
+        id: the name of the release in the ledger.
         request: what a ledger compares.
-        protects: whom, in words that a ledger compares.
+        protects: whom the release protects, in words that a ledger compares.
     """
     new = _Run(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
     document = rehearsed(blank, "parquet", new.layout.most)
@@ -92,7 +92,7 @@ def released(
             try:
                 new.begin()
                 return new.complete(document)
-            except BaseException:  # nobody can go on with it, and nobody saw what was drawn
+            except BaseException:  # it cannot be continued, and no person saw what was drawn
                 remove_at_once(new.work.folder)
                 raise
     ledger = Ledger.of(ledger)
@@ -127,9 +127,9 @@ class _Run:
     Attributes:
         blank: the release with tables of zeros.
         table: a Spark dataframe.
-        out: where the release goes.
-        token: tells it from other runs to the same place.
-        charge: what its folder calls what a ledger may have charged for it; None without one.
+        out: the directory of the release.
+        token: tells this run from other runs to the same place.
+        charge: the name, in the private folder, of a charge that a ledger may hold; else None.
     """
 
     blank: TableRelease
@@ -141,17 +141,17 @@ class _Run:
 
     @cached_property
     def layout(self) -> Layout:
-        """Which task does what."""
+        """The assignment of work to tasks."""
         return Layout.of(self.blank.plan)
 
     @property
     def work(self) -> Work:
-        """What is not complete yet."""
+        """The private folder of unfinished work."""
         return Work.beside(self.out, self.token)
 
     @cached_property
     def _used(self) -> list[int]:
-        """Attributes that some planned marginal has."""
+        """The attributes that any planned marginal has."""
         return sorted({i for S in self.blank.plan.tables.subsets for i in S})
 
     @cached_property
@@ -169,7 +169,7 @@ class _Run:
         )
 
     def close(self) -> None:
-        """Give back what Spark holds, and the work's lock."""
+        """Release what Spark holds, and the work's lock."""
         with self._alone:
             if "records" in self.__dict__:
                 self.records.close()
@@ -183,15 +183,15 @@ class _Run:
         """Hold the work's lock until :meth:`close`.
 
         Raises:
-            OutputError: another program has it.
+            OutputError: another program holds it.
         """
         self._alone.enter_context(self.work.alone())
 
     def begin(self) -> None:
-        """A private folder, once the table is known to fit the schema.
+        """Make a private folder, once the table is known to fit the schema.
 
         Raises:
-            DataError: it does not.
+            DataError: the table does not fit.
         """
         self.work.make()
         try:
@@ -205,17 +205,17 @@ class _Run:
             raise
 
     def write_start(self, path: Path) -> None:
-        """What a ledger keeps: which run has the one draw that was charged."""
+        """Write which run has the one draw that was charged, for the ledger to keep."""
         Work.clear(self.out, self.charge)  # nothing else was charged under this id
         self.begin()
         start = {"format": _FORMAT, "token": self.token, "layout_sha256": self.layout.sha256}
         path.write_text(json.dumps(start | {"out": str(self.out)}), encoding="utf-8")
 
     def read_start(self, path: Path) -> str:
-        """The token of the run that was charged.
+        """Return the token of the run that was charged.
 
         Raises:
-            LedgerError: it went to another place, or another version began it.
+            LedgerError: its release has another place, or another version began it.
         """
         start = read_json(path)
         if start["out"] != str(self.out):
@@ -230,11 +230,11 @@ class _Run:
         return start["token"]
 
     def complete(self, document: Document, id: str | None = None) -> TableRelease:
-        """Whatever is still to be done: measurements, tables, answers, the record, the name.
+        """Do all that is left: measurements, tables, answers, the record, the name.
 
         Raises:
-            DataError: the table changed since it was begun.
-            LedgerError: what was drawn under ``id`` is gone.
+            DataError: the table changed since the run was begun.
+            LedgerError: noise that was drawn under ``id`` is lost.
             OutputError: a file cannot be written.
         """
         release = self._loaded() if os.path.lexists(self.out) else self._made(document, id)
@@ -242,7 +242,7 @@ class _Run:
         return release
 
     def _made(self, document: Document, id: str | None) -> TableRelease:
-        """The release, which gets its name last."""
+        """Return the release, which gets its name last."""
         if not self.work.result.is_dir():
             raise LedgerError(
                 f"ledger: what was drawn for {id!r} was in {self.work.folder}, which is gone; "
@@ -277,8 +277,9 @@ class _Run:
         return replace(release, tables=StoredTables(self.out, self.layout.table_places))
 
     def _measured(self) -> Mapping[str, str]:
-        """sha256 of what is measured of every group; groups that were committed are not counted
-        again.
+        """Return the sha256 of the measurements of every group.
+
+        Groups that were committed are not counted again.
         """
         names = [tasks.measured_name(part) for part in range(len(self.layout.groups))]
         found = {name: self.work.measured.digest(name) for name in names}
@@ -299,17 +300,17 @@ class _Run:
         return digests
 
     def _measured_in_pieces(self, matrix: Matrix) -> Mapping[str, str]:
-        """The same of a residual that no task holds; steps that were committed are not done again.
+        """Return sha256 of a residual that no task holds; committed steps are not done again.
 
         Raises:
-            DataError: pieces that do not count all rows together.
-            LedgerError: columns that are gone.
+            DataError: pieces together do not count all rows.
+            LedgerError: columns are lost.
         """
         measured, noisy = self.work.measured, self.work.noisy
         names = [matrix.name(k) for k in range(len(matrix.boxes))]
         found = {name: measured.digest(name) for name in names}
         if None in found.values():
-            # once rows are decoded, a column that is gone must not be drawn again
+            # once rows are decoded, a column that is lost must not be drawn again
             drawn = f"noisy-{'-'.join(map(str, matrix.T))}"
             heads = self.work.digests(drawn)
             if heads is None:
@@ -322,10 +323,10 @@ class _Run:
         return _complete(found)
 
     def _drawn_columns(self, matrix: Matrix) -> Mapping[str, str]:
-        """Heads of the files of all columns, with their noise.
+        """Return heads of the files of all columns, with their noise.
 
         Raises:
-            DataError: pieces that do not count all rows together.
+            DataError: pieces together do not count all rows.
         """
         exact, noisy, T = self.work.exact, self.work.noisy, matrix.T
         for commits in (exact, noisy):
@@ -344,14 +345,14 @@ class _Run:
                 rows |= {row["name"]: row["digest"] for row in counted}
             heads = _complete(rows)
             if pieces.rows_counted(matrix, total, exact, heads) != total:
-                remove_at_once(exact.folder)  # nothing was drawn for it
+                remove_at_once(exact.folder)  # no noise was drawn for it
                 raise DataError(CHANGED)
             draw = partial(pieces.draw_columns, self.layout, T, total, exact, heads, noisy)
             columns |= dict(self._run(range(len(matrix.columns)), draw))
         return _complete(columns)
 
     def _check_rows(self) -> int:
-        """What every table adds up to, of the rows that the work was begun with.
+        """Return the total of every table, from the rows that the run was begun with.
 
         Raises:
             DataError: the table has other rows now.
@@ -366,7 +367,7 @@ class _Run:
         return in_tasks(self.table.sparkSession, numbers, work)
 
     def _loaded(self) -> TableRelease:
-        """What was published, if it is this run's.
+        """Return what was published, if this run published it.
 
         Raises:
             OutputError: something else is there, or it was changed.
@@ -381,7 +382,7 @@ class _Run:
 
 
 def _check_present(names: Iterable[str], folder: Path) -> None:
-    """Raise LedgerError if some file is gone that was drawn before the work was interrupted."""
+    """Raise LedgerError if a file is lost that was drawn before the interruption."""
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     lost = sorted(set(names) - there)
     if lost:
@@ -393,10 +394,10 @@ def _check_present(names: Iterable[str], folder: Path) -> None:
 
 
 def _complete(found: Mapping[str, str | None]) -> dict[str, str]:
-    """What is committed of every file.
+    """Return the committed digest of every file.
 
     Raises:
-        DataError: one is missing.
+        DataError: a file is missing.
     """
     digests = {name: digest for name, digest in found.items() if digest is not None}
     if len(digests) < len(found):

@@ -1,4 +1,4 @@
-"""What each of Spark's tasks measures and publishes, and where it goes: without data."""
+"""The plan of what each of Spark's tasks measures and publishes, and where; without data."""
 
 import hashlib
 import json
@@ -23,28 +23,27 @@ from .matrix import MOST_HELD, Matrix, piece_cells
 Key = tuple[Subset, bool]  # a residual (False), or a public table (True)
 
 MOST_CELLS = 2**24  # of a table that one task measures and writes
-_PIECE_CELLS = 2**20  # of one that several do, or more
-_GROUPS = 256  # at least so many, where tables are that many
-_GROUP_CELLS = 2**16, 2**20  # of a group, unless it is one table
+_PIECE_CELLS = 2**20  # of a piece of a larger table, or more
+_GROUPS = 256  # the fewest groups, if there are enough tables
+_GROUP_CELLS = 2**16, 2**20  # of a group, unless it is a single table
 
 
 @final
 @dataclass(frozen=True)
 class Layout:
-    """Which groups of attributes are counted, measured and published together, and which tables in
-    pieces.
+    """The groups of attributes that are counted, measured and published together.
 
-    It is known before any data are read.
+    It also says which tables are in pieces, and is known before any data are read.
 
     Attributes:
         sizes: of all attributes of the schema.
         groups: sorted positions of attributes.
         tables: of each group, the planned tables that are parts of it; the last groups have none.
-        query: what is measured.
+        query: the query that is answered with noise.
         large: planned tables that are in no group: no task holds one of them.
-        parts: of each group without tables, what is measured there of large tables.
-        most: cells of a table that a task holds.
-        piece: how many of a larger one it does, or more.
+        parts: of each group without tables, the parts of large tables that are measured there.
+        most: the most cells of a table that a task holds.
+        piece: the fewest cells in a piece of a larger table.
     """
 
     sizes: tuple[int, ...]
@@ -60,7 +59,7 @@ class Layout:
     def of(
         cls, plan: Plan, query: ResidualQuery | None = None, most: int | None = None
     ) -> "Layout":
-        """Of a plan, whose own query may be replaced by that of a stream's ticks.
+        """Return the layout of a plan, with its own query or that of a stream's ticks.
 
         Tables of more than ``most`` cells are in pieces.
 
@@ -86,7 +85,7 @@ class Layout:
                     f"release: public attributes whose joint table has {cells(T):.3g} cells, more "
                     "than the 2^26 that one task of an executor holds; hint: fewer public ones"
                 )
-        some = [large[0][:1]] if list(new) == [()] else []  # a group has some attribute
+        some = [large[0][:1]] if list(new) == [()] else []  # a group needs at least one attribute
         smaller = grouped([*new, *some], attributes, room)
         inside = [[T for T in own if T in new] for own in smaller.values()]
         return replace(
@@ -98,9 +97,9 @@ class Layout:
 
     @cached_property
     def measured(self) -> tuple[tuple[Key, ...], ...]:
-        """Of each group, its residuals (False) and public tables (True), as they are stored.
+        """The residuals (False) and public tables (True) of each group, in stored order.
 
-        Residuals are those that it is the first to have.
+        A residual belongs to the first group that has it.
         """
         seen: set[Key] = set()
         found = []
@@ -112,10 +111,10 @@ class Layout:
 
     @cached_property
     def matrices(self) -> Mapping[Subset, Matrix]:
-        """How residuals are measured that are in no group, because no task holds one.
+        """The measurements of residuals that are in no group, because no task holds them.
 
         Raises:
-            DomainTooLargeError: one that cannot be cut into pieces.
+            DomainTooLargeError: a residual that cannot be cut into pieces.
         """
         keys = dict.fromkeys([key for S in self.large for key in keys_of(S, self.query)])
         rest = [T for T, exact in keys if (T, exact) not in self.places]
@@ -123,21 +122,21 @@ class Layout:
 
     @cached_property
     def large_pieces(self) -> list[tuple[Subset, Box]]:
-        """Large tables, piece by piece."""
+        """The large tables, piece by piece."""
         return [(S, box) for S in self.large for box in self.boxes(S)]
 
     def boxes(self, S: Subset) -> list[Box]:
-        """The pieces of a large table."""
+        """Return the pieces of a large table."""
         sizes = [self.sizes[i] for i in S]
         return boxes(sizes, piece_cells(math.prod(sizes), self.piece))
 
     def piece_file(self, number: int) -> str:
-        """The file of one of :attr:`large_pieces`."""
+        """Return the file of one of :attr:`large_pieces`."""
         return _file(self.large_pieces[number][0], len(self.groups) + number)
 
     @cached_property
     def places(self) -> Mapping[Key, tuple[int, slice]]:
-        """In which group's file each of them is, and where there."""
+        """The group whose file holds each residual or public table, and where in that file."""
         places = {}
         for part, own in enumerate(self.measured):
             start = 0
@@ -148,7 +147,7 @@ class Layout:
         return places
 
     def files(self, part: int) -> dict[str, list[Subset]]:
-        """The files of a group's tables, one for each number of attributes."""
+        """Return the files of a group's tables, one for each number of attributes."""
         files: dict[str, list[Subset]] = {}
         for S in self.tables[part]:
             files.setdefault(_file(S, part), []).append(S)
@@ -156,7 +155,7 @@ class Layout:
 
     @cached_property
     def table_places(self) -> dict[Subset, Place]:
-        """Where each table is in the dataset."""
+        """Return the place of each table in the dataset."""
         places = {}
         for part in range(len(self.tables)):
             for file, tables in self.files(part).items():
@@ -172,10 +171,11 @@ class Layout:
 
     @property
     def sha256(self) -> str:
-        """sha256 of all that decides what is measured.
+        """The sha256 of all that decides what is measured.
 
-        Another version of this program, or of the libraries that solve for noise, may group
-        or measure otherwise, and what two of them measure costs more than either.
+        Another version of this program, or of the libraries that solve for noise, may group or
+        measure otherwise. The measurements of both versions would together cost more privacy than
+        those of either, so a release must not mix them.
         """
         multipliers, noise = self.query.multipliers, self.query.query
         known = (
@@ -199,7 +199,7 @@ class Layout:
 
 
 def keys_of(S: Subset, query: ResidualQuery) -> list[Key]:
-    """What the table of S is made of: a public table, and residuals."""
+    """Return the parts that a table of S is computed from: a public table, and residuals."""
     exact = [] if () in query.multipliers else [(known_part(S, query), True)]
     return [*exact, *((T, False) for T in measured_parts(S, query))]
 
@@ -209,7 +209,7 @@ def _file(S: Subset, part: int) -> str:
 
 
 def _contrasts(strategy: AbstractStrategy) -> tuple[int, str]:
-    """What tells measurements of one attribute apart."""
+    """Return what distinguishes the measurements of one attribute."""
     solved = isinstance(strategy, SolvedStrategy)
     own = strategy.contrasts.astype("<i8").tobytes() if solved else b""
     return strategy.size, hashlib.sha256(own).hexdigest()

@@ -1,10 +1,10 @@
-"""A residual that no task holds, as a matrix: what is done to its rows, and to its columns.
+"""A residual that no task holds, as a matrix: the operations on its rows and columns.
 
 It has a row for each cell of the attributes that come first, and a column for each contrast of the
-others. Contrasts of the others need whole rows, those of the first ones whole columns. So rows are
-counted, and answered about along the others; columns are answered about along the first ones, get
-their noise, and are decoded along the first ones; rows are decoded along the others. These are the
-operations of :class:`ResidualQuery` on whole arrays, in the same order.
+others. Contrasts of the other attributes need whole rows, contrasts of the first ones need whole
+columns. So rows are counted, and answered along the other attributes; columns are answered along
+the first ones, get their noise, and are decoded along the first ones; rows are decoded along the
+others. These are the operations of :class:`ResidualQuery` on whole arrays, in the same order.
 """
 
 import math
@@ -26,27 +26,27 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Integers = NDArray[Any]
 
-MOST_HELD = 2**26  # numbers that one task holds, whatever it does
-_MOST_PIECES = 2**11  # of rows: as many of columns again are as many blocks as that squared
-_LEAST_COLUMNS = 3  # at once, if there are as many: numpy adds up a single one in another order
+MOST_HELD = 2**26  # numbers that one task ever holds
+_MOST_PIECES = 2**11  # of rows; as many pieces of columns make as many blocks as that squared
+_LEAST_COLUMNS = 3  # at once, if there are as many: numpy adds up a single column in another order
 
 
 def piece_cells(cells: int, least: int) -> int:
-    """How many cells of a table a task holds, where no task holds it whole."""
+    """Return how many cells of a table a task holds, where no task holds all of it."""
     return max(least, cells // _MOST_PIECES)
 
 
 @final
 @dataclass(frozen=True)
 class Matrix:
-    """How one residual is measured in pieces.
+    """The description of how one residual is measured in pieces.
 
     Attributes:
-        T: its attributes.
-        query: what is measured.
-        lead: how many of them come first.
-        boxes: its cells, in pieces of whole rows.
-        columns: in pieces.
+        T: the attributes of the residual.
+        query: the query that is answered with noise.
+        lead: how many of the attributes come first.
+        boxes: the cells, in pieces of whole rows.
+        columns: the columns, in pieces.
     """
 
     T: Subset
@@ -57,10 +57,10 @@ class Matrix:
 
     @classmethod
     def of(cls, T: Subset, query: ResidualQuery, least: int) -> "Matrix":
-        """In pieces of ``least`` numbers, or of more where they would be too many.
+        """Return pieces of ``least`` numbers, or larger ones where there would be too many.
 
         Raises:
-            DomainTooLargeError: rows or columns are more than a task holds.
+            DomainTooLargeError: a row or a column is longer than a task holds.
         """
         sizes = [query.strategies[i].size for i in T]
         cells = math.prod(sizes)
@@ -77,7 +77,7 @@ class Matrix:
         )
 
     def name(self, piece: int) -> str:
-        """The file of a piece of rows, or of columns."""
+        """Return the file of a piece of rows, or of columns."""
         return f"{'-'.join(map(str, self.T))}.{piece:06d}.npy"
 
     @cached_property
@@ -87,24 +87,24 @@ class Matrix:
 
     @property
     def first_cells(self) -> Counts:
-        """Of each piece of rows, in the table of T, flat."""
+        """The first cell of each piece of rows, in the flat table of T."""
         inner = math.prod(self.query.strategies[i].size for i in self.T[self.lead :])
         return np.cumsum([0, *self.heights[:-1]], dtype=np.int64) * inner
 
     def bound(self, total: int) -> int:
-        """Of what rows become, where all counts add up to so much."""
+        """Return a bound on answers about rows, where all counts add up to ``total``."""
         growths = (self.query.strategies[i].growth for i in self.T[self.lead :])
         return max(total, 1) * math.prod(growths)
 
     def answered_rows(self, piece: int, counts: Counts, total: int) -> Integers:
-        """The exact answer along the attributes that come last, shape (rows, columns)."""
+        """Return the exact answer along the attributes that come last, shape (rows, columns)."""
         last = self.T[self.lead :]
         rows = counts.reshape(-1, *(self.query.strategies[i].size for i in last))
         answers, _ = self.query.contrasted(last, rows, max(total, 1), 1)
         return answers.reshape(self.heights[piece], -1)
 
     def noisy_columns(self, answers: Integers, total: int, draw: Callable[[int], Counts]) -> Array:
-        """Of columns that are answered about along all others: noise, and decoded along the first.
+        """Return columns, answered along all other attributes, with noise, decoded along the first.
 
         Shape (rows, columns).
         """
@@ -117,7 +117,7 @@ class Matrix:
         return query.decoded_along(first, values.reshape(shape)).reshape(answers.shape)
 
     def decoded_rows(self, values: Array) -> Array:
-        """Rows of what :meth:`noisy_columns` makes, as the residual's cells, flat."""
+        """Return rows of :meth:`noisy_columns` as the residual's cells, flat."""
         last = self.T[self.lead :]
         rows = values.reshape(-1, *(self.query.strategies[i].rows for i in last))
         return self.query.decoded_along(last, rows, 1).reshape(-1)

@@ -1,7 +1,7 @@
-"""What Spark's tasks do for a residual that no task holds: a step reads what the last committed.
+"""The steps of Spark's tasks for a residual that no task holds; each reads the last one's files.
 
-Rows are counted and answered about, columns get their noise, rows are decoded (:mod:`.matrix`).
-What goes from rows to columns, or back, is in files of blocks, one for each piece that reads it.
+Rows are counted and answered, columns get their noise, rows are decoded (:mod:`.matrix`). Data go
+from rows to columns, or back, in files of blocks, one block for each piece that reads it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,19 +19,19 @@ from .layout import Layout
 from .matrix import Matrix
 from .tasks import Parts, committed_row, noise
 
-_SUM = 8  # bytes of the first block of rows: how much was counted there
+_SUM = 8  # bytes of the first block of rows: the sum of what was counted there
 
 
 def answer_rows(
     layout: Layout, T: Subset, total: int, commits: Commits, parts: Parts
 ) -> Iterator[Any]:
-    """Counts of pieces become exact answers about rows, in blocks of columns.
+    """Turn counts of pieces into exact answers about rows, in blocks of columns.
 
     Args:
-        layout: what is measured.
+        layout: which tasks measure what.
         T: the residual.
-        total: what all its counts add up to.
-        commits: of what is exact.
+        total: the sum of all its counts.
+        commits: where the exact answers are committed.
         parts: numbers of pieces, with their counts.
     """
     matrix = layout.matrices[T]
@@ -48,13 +48,13 @@ def answer_rows(
 
 
 def row_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
-    """What is committed of the exact answers about each piece of rows."""
+    """Return the committed heads of the exact answers about each piece of rows."""
     names = [matrix.name(k) for k in range(len(matrix.boxes))]
     return {name: head_digest(commits.folder / name, 1 + len(matrix.columns)) for name in names}
 
 
 def rows_counted(matrix: Matrix, total: int, commits: Commits, heads: Mapping[str, str]) -> int:
-    """What the counts of all pieces add up to."""
+    """Return the sum of the counts of all pieces."""
     found = 0
     for k in range(len(matrix.boxes)):
         name, lengths = matrix.name(k), _row_lengths(matrix, k, total)
@@ -72,16 +72,16 @@ def draw_columns(
     commits: Commits,
     pieces: Iterable[int],
 ) -> Iterator[Any]:
-    """Exact answers about rows become columns with noise, in blocks of rows.
+    """Turn exact answers about rows into columns with noise, in blocks of rows.
 
     Args:
-        layout: what is measured.
+        layout: which tasks measure what.
         T: the residual.
-        total: what all its counts add up to.
+        total: the sum of all its counts.
         exact: files of :func:`answer_rows`.
-        heads: what these files were when they were committed.
-        commits: of what has noise.
-        pieces: of columns.
+        heads: the heads of these files when they were committed.
+        commits: where the noisy columns are committed.
+        pieces: numbers of pieces of columns.
     """
     matrix = layout.matrices[T]
     for j in pieces:
@@ -102,7 +102,7 @@ def draw_columns(
 
 
 def column_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
-    """What is committed of each piece of columns with noise."""
+    """Return the committed heads of each piece of columns with noise."""
     names = [matrix.name(j) for j in range(len(matrix.columns))]
     return {name: head_digest(commits.folder / name, len(matrix.boxes)) for name in names}
 
@@ -115,15 +115,15 @@ def decode_rows(
     commits: Commits,
     pieces: Iterable[int],
 ) -> Iterator[Any]:
-    """Columns with noise become pieces of the residual.
+    """Turn columns with noise into pieces of the residual.
 
     Args:
-        layout: what is measured.
+        layout: which tasks measure what.
         T: the residual.
         noisy: files of :func:`draw_columns`.
-        heads: what these files were when they were committed.
-        commits: of the residual.
-        pieces: of rows.
+        heads: the heads of these files when they were committed.
+        commits: where the residual is committed.
+        pieces: numbers of pieces of rows.
     """
     matrix = layout.matrices[T]
     for k in pieces:
@@ -144,7 +144,7 @@ def decode_rows(
 
 
 def _row_lengths(matrix: Matrix, piece: int, total: int) -> list[int]:
-    """Bytes of the blocks of a piece of rows."""
+    """Return the bytes of the blocks of a piece of rows."""
     size = matrix.heights[piece] * integer_bytes(matrix.bound(total))
     return [_SUM, *((columns.stop - columns.start) * size for columns in matrix.columns)]
 
@@ -152,7 +152,7 @@ def _row_lengths(matrix: Matrix, piece: int, total: int) -> list[int]:
 def _committed(
     commits: Commits, name: str, count: int, blocks: Callable[[], Iterator[bytes]]
 ) -> str | None:
-    """What the head of a file of blocks is, once it is committed, by us or whoever was first."""
+    """Commit a file of blocks, unless another task was first, and return the committed head."""
     path = commits.folder / name
     if head_digest(path, count) is None:
         commits.commit(name, lambda path: write_blocks(path, blocks(), count))

@@ -1,4 +1,4 @@
-"""What Spark's tasks do: any of them may run twice, be killed, or come too late."""
+"""The steps of Spark's tasks: any of them may run twice, be killed, or come too late."""
 
 import secrets
 import shutil
@@ -33,12 +33,12 @@ _MOST_OPEN = 2**12  # files of measurements; Linux maps 2^16 in a process
 
 
 def measured_name(part: int) -> str:
-    """The file of what is measured of a group."""
+    """Return the file of the measurements of a group."""
     return f"{part:06d}.npy"
 
 
 def measure(layout: Layout, commits: Commits, parts: Parts) -> Iterator[Any]:
-    """Groups' counts become residuals with noise, each committed once."""
+    """Turn groups' counts into residuals with noise, each committed once."""
     query, draw = layout.query, partial(noise, layout.query)
     for part, counts in parts:
         group = layout.groups[part]
@@ -60,7 +60,7 @@ def measure(layout: Layout, commits: Commits, parts: Parts) -> Iterator[Any]:
 
 
 def noise(query: ResidualQuery, count: int) -> NDArray[np.int64]:
-    """So much fresh noise."""
+    """Return ``count`` integers of fresh noise."""
     return np.zeros(count, dtype=np.int64) if query.query is None else drawn(query.query, count)
 
 
@@ -72,7 +72,7 @@ def write_tables(
     commits: Commits,
     parts: Iterable[int],
 ) -> Iterator[Any]:
-    """Numbers of groups become files of their tables."""
+    """Write the tables of groups with these numbers."""
     open_files = Measured(layout, measured.folder, digests)
     for part in parts:
         write = partial(_write_group, blank, layout, open_files, part)
@@ -87,7 +87,7 @@ def write_pieces(
     commits: Commits,
     numbers: Iterable[int],
 ) -> Iterator[Any]:
-    """Numbers of pieces of large tables become their files."""
+    """Write the pieces of large tables with these numbers."""
     open_files = Measured(layout, measured.folder, digests)
     for number in numbers:
         write = partial(_write_piece, blank, layout, open_files, number)
@@ -97,9 +97,9 @@ def write_pieces(
 def committed_group(
     part: int, names: Sequence[str], commits: Commits, write: Callable[[Path], object]
 ) -> Iterator[Any]:
-    """Files of a group, each committed once; ``write`` makes them all in a folder of its own.
+    """Commit the files of a group once; ``write`` makes them all in a folder of its own.
 
-    There, ``tables/2-way/part-000001.parquet`` is ``tables/2-way.parquet``.
+    In that folder, ``tables/2-way/part-000001.parquet`` is ``tables/2-way.parquet``.
     """
     found = {name: commits.digest(name) for name in names}
     if not all(found.values()):
@@ -119,7 +119,7 @@ def committed_group(
 def _write_group(
     blank: TableRelease, layout: Layout, files: "Measured", part: int, folder: Path
 ) -> None:
-    """A group's tables, in files by number of attributes."""
+    """Write a group's tables, in files by number of attributes."""
     plan = blank.plan
     with DatasetWriter(folder, plan.schema, plan.tables.subsets, blank.deviation) as writer:
         for tables in layout.files(part).values():
@@ -131,7 +131,7 @@ def _write_group(
 def _write_piece(
     blank: TableRelease, layout: Layout, files: "Measured", number: int, folder: Path
 ) -> None:
-    """Some cells of a large table, in a file."""
+    """Write some cells of a large table to a file."""
     plan, (S, box) = blank.plan, layout.large_pieces[number]
     deviation = partial(blank.deviation, box=box)
     with DatasetWriter(folder, plan.schema, plan.tables.subsets, deviation) as writer:
@@ -139,14 +139,14 @@ def _write_piece(
 
 
 class Measured:
-    """What was measured, read once it is known to be what was committed."""
+    """Measurements in files, which are read once they are known to be those committed."""
 
     def __init__(self, layout: Layout, folder: Path, digests: Mapping[str, str]) -> None:
         self._layout, self._folder, self._digests = layout, folder, digests
         self._files: dict[str, Array] = {}
 
     def table(self, S: Subset, box: Box) -> Array:
-        """A box of the table of S."""
+        """Return a box of the table of S."""
         query = self._layout.query
         parts = {
             key: self.values(*key, tuple([box[S.index(i)] for i in key[0]]))
@@ -157,7 +157,7 @@ class Measured:
         return table_of(S, exact, residuals, query, box)
 
     def values(self, T: Subset, exact: bool, box: Box) -> Array:
-        """A box of a residual, or of a public table."""
+        """Return a box of a residual, or of a public table."""
         if (T, exact) in self._layout.places:
             part, place = self._layout.places[T, exact]
             shape = [self._layout.sizes[i] for i in T]
@@ -184,7 +184,7 @@ class Measured:
 def write_answer(
     release: TableRelease, answers: Mapping[int, str], commits: Commits, entries: Iterable[int]
 ) -> Iterator[Any]:
-    """Numbers of entries become files of their answers; a negative one the picture."""
+    """Write the answers to entries with these numbers; a negative number means the picture."""
     for k in entries:
         name = answers[k] if k >= 0 else PICTURE
 
@@ -199,12 +199,12 @@ def write_answer(
         except FileNotFoundError:
             if k >= 0:
                 raise
-            continue  # a picture that cannot be drawn
+            continue  # a picture that cannot be drawn is left out
         yield committed_row(k, name, digest)
 
 
 def probe(commits: Commits, numbers: Iterable[int]) -> Iterator[Any]:
-    """Whether this process sees the others' files, and who was first."""
+    """Yield whether this process sees the others' files, and which was first."""
     for number in numbers:
         own = secrets.token_hex(8)
         commits.commit("first", lambda path, own=own: path.write_text(own, encoding="utf-8"))
@@ -218,12 +218,12 @@ def numbered(
     work: Callable[[Iterable[int]], Iterator[Any]],
     batches: Iterable[Any],
 ) -> Iterator[Any]:
-    """``work`` on those numbers whose places are in ``batches``."""
+    """Return the results of ``work`` on the numbers whose places are in ``batches``."""
     return work(numbers[place] for batch in batches for place in batch["id"].to_pylist())
 
 
 def committed_row(part: int, name: str, digest: str | None) -> Any:
-    """A row for the driver."""
+    """Return a row for the driver."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict(

@@ -23,58 +23,59 @@ _CHARGED = "charged-"
 @final
 @dataclass(frozen=True)
 class Work:
-    """A folder beside where the release goes, so that both are on one file system.
+    """A folder beside the directory of the release, so that both are on one file system.
 
-    Only its owner may enter it. What is drawn is in it before anything is made of that, and what
-    becomes the release, once all of it is there. It is taken away at the end.
+    Only its owner may enter it. Noise is stored in it as soon as it is drawn, before anything is
+    computed from it, and then the files of the release, until all are there. It is removed at the
+    end.
     """
 
     folder: Path
 
     @classmethod
     def beside(cls, out: Path, token: str) -> "Work":
-        """Of one release that was begun."""
+        """Return the folder of one release that was begun."""
         return cls(out.with_name(f".{out.name}.{token}.work"))
 
     @staticmethod
     def clear(out: Path, charge: str | None = None) -> None:
-        """Take away what drivers left beside ``out`` that were killed: their locks are free.
+        """Remove the folders beside ``out`` that killed drivers left: their locks are free.
 
-        What a ledger may have charged stays, to be gone on with, unless that was ``charge``.
+        Work that a ledger may have charged stays, to be continued, unless its charge is ``charge``.
         """
         left = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.work(\.[0-9a-f]{16})?")
-        with contextlib.suppress(OSError):  # it is tried again
+        with contextlib.suppress(OSError):  # the next run tries again
             for path in [path for path in out.parent.iterdir() if left.fullmatch(path.name)]:
                 if path.suffix == ".work":
                     Work(path)._clear(charge)
-                else:  # it was being taken away
+                else:  # its removal was interrupted
                     remove(path)
 
     def _clear(self, charge: str | None) -> None:
-        """Take the folder away, unless its driver lives or a ledger may know it."""
+        """Remove the folder, unless its driver lives or a ledger may know it."""
 
         def unknown() -> bool:
             charged = {path.name for path in self.folder.glob(f"{_CHARGED}*")}
-            # before the key is written, its driver has the lock
+            # before the key is written, its driver holds the lock
             return os.path.lexists(self.key) and charged <= {f"{_CHARGED}{charge}"}
 
-        if unknown():  # else a driver that takes the lock now would find it taken
+        if unknown():  # first, or a driver that takes the lock now would find it taken
             with (
-                contextlib.suppress(OSError),  # another program cleared it
+                contextlib.suppress(OSError),  # another program removed it
                 exclusive_lock(self._lock, unknown=False) as free,
             ):
                 if free and unknown():
                     remove_at_once(self.folder)
 
     def make(self) -> None:
-        """Empty."""
+        """Make the folder, empty."""
         self.folder.mkdir(mode=0o700)
         for inner in (self.result, self._measured, self.aside):
             inner.mkdir()
         self._lock.touch()
 
     def make_key(self) -> None:
-        """By which rows of persons are chosen, drawn once."""
+        """Draw and store the key that chooses rows of persons, once."""
         with open(self.key, "xb") as file:
             file.write(secrets.token_bytes(16))
             file.flush()
@@ -82,14 +83,14 @@ class Work:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """A block that one program at a time is in, as far as the file system has locks.
+        """Yield in a block that one program at a time can enter, as far as file systems have locks.
 
         Raises:
-            OutputError: another program is in it.
+            OutputError: another program is in the block.
         """
         with contextlib.ExitStack() as stack:
             free = True
-            with contextlib.suppress(FileNotFoundError):  # nothing is left to be done, or all lost
+            with contextlib.suppress(FileNotFoundError):  # all is done, or all is lost
                 free = stack.enter_context(exclusive_lock(self._lock))
             if not free:
                 raise OutputError(
@@ -100,40 +101,40 @@ class Work:
 
     @property
     def result(self) -> Path:
-        """What becomes the release."""
+        """The folder that becomes the release."""
         return self.folder / "result"
 
     @property
     def measured(self) -> Commits:
-        """Decoded residuals with noise, and public tables: a file for each group, or piece."""
+        """The decoded residuals with noise, and public tables: a file for each group, or piece."""
         return Commits(self._measured, self.aside)
 
     @property
     def exact(self) -> Commits:
-        """Exact answers about rows of residuals that no task holds: NOT public."""
+        """The exact answers about rows of residuals that no task holds: NOT public."""
         return Commits(self._exact, self.aside)
 
     @property
     def noisy(self) -> Commits:
-        """Columns of these with noise."""
+        """The columns of these residuals with noise."""
         return Commits(self._noisy, self.aside)
 
     @property
     def published(self) -> Commits:
-        """Tables and answers."""
+        """The tables and answers."""
         return Commits(self.result, self.aside)
 
     def limit(self, column: str | None, rows: int) -> PersonLimit | None:
-        """On the rows of each person: the same rows when the work goes on."""
+        """Return a limit on rows of each person, which chooses the same rows after a restart."""
         return None if column is None else PersonLimit(column, rows, self.key.read_bytes())
 
     def keep_charge(self, charge: str) -> None:
-        """Which charge of a ledger may be for what is drawn here."""
+        """Store which charge of a ledger may be for what is drawn here."""
         (self.folder / f"{_CHARGED}{charge}").touch()
         sync(self.folder, deep=False)
 
     def keep_records(self, fingerprint: str) -> None:
-        """Which rows are to be measured."""
+        """Store which rows are to be measured."""
         with open(self._records, "x", encoding="utf-8") as file:
             file.write(fingerprint)
             file.flush()
@@ -141,22 +142,22 @@ class Work:
 
     @property
     def begun(self) -> bool:
-        """Whether it is said which rows are measured."""
+        """Whether the rows to be measured are stored."""
         return self._records.exists()
 
     def is_of(self, fingerprint: str) -> bool:
-        """Whether the work was begun with these rows."""
+        """Return whether the work was begun with these rows."""
         return self._records.read_text(encoding="utf-8") == fingerprint
 
     def digests(self, what: str) -> Mapping[str, str] | None:
-        """What :meth:`keep_digests` kept; None before."""
+        """Return the digests that :meth:`keep_digests` stored; None before."""
         try:
             return read_json(self.folder / f"{what}.json", _MOST_BYTES)
         except FileNotFoundError:
             return None
 
     def keep_digests(self, what: str, digests: Mapping[str, str]) -> None:
-        """That all files of a kind are there, and what they are: none of them is made again."""
+        """Store that all files of a kind are complete, with digests: none of them is made again."""
         for folder in (self._noisy, self._measured):
             if folder.is_dir():
                 sync(folder, deep=False)
@@ -179,7 +180,7 @@ class Work:
 
     @property
     def aside(self) -> Path:
-        """Where files are written that are not complete, or were not the first."""
+        """The folder of files that are not complete, or were not the first."""
         return self.folder / "aside"
 
     @property
@@ -192,5 +193,5 @@ class Work:
 
     @property
     def key(self) -> Path:
-        """By which rows of persons are chosen."""
+        """The file of the key that chooses rows of persons."""
         return self.folder / "person.key"

@@ -1,1 +1,1 @@
-"""One page that says all there is to say of a plan or a release."""
+"""One page that explains all of a plan or a release."""

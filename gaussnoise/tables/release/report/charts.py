@@ -13,10 +13,10 @@ Array = NDArray[np.float64]
 
 _ROW = 22  # pixels
 _NAMES = 42  # percent of the width, for names
-_MOST_NAME = 24  # characters there: as many as a bin of dates has
-_TOP = 22  # of the scale
-_PROFILE = 190  # of a picture of many cells
-_MOST_STEPS = 600  # points of it
+_MOST_NAME = 24  # characters in it: as many as a bin of dates has
+_TOP = 22  # pixels of the scale
+_PROFILE = 190  # pixels of a picture of many cells
+_MOST_STEPS = 600  # points of such a picture
 
 
 class Row(NamedTuple):
@@ -29,14 +29,14 @@ class Row(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """From numbers to percent of the width, or of the height."""
+    """A map from numbers to percent of the width, or of the height."""
 
     low: float
     high: float
 
     @classmethod
     def over(cls, *values: object) -> "Scale":
-        """All finite values, and zero, with a little room."""
+        """Return a scale over all finite values, and zero, with a little room."""
         every = np.concatenate([np.ravel(np.asarray(v, dtype=np.float64)) for v in values])
         every = np.append(every[np.isfinite(every)], 0.0)
         low, high = float(every.min()), float(every.max())
@@ -44,11 +44,11 @@ class Scale(NamedTuple):
         return cls(low - room, high + room)
 
     def at(self, value: float) -> float:
-        """Percent from the low end."""
+        """Return percent from the low end."""
         return round(100 * (value - self.low) / (self.high - self.low), 2)
 
     def ticks(self, most: int = 4) -> list[float]:
-        """Round numbers on it."""
+        """Return round numbers on the scale."""
         span = self.high - self.low
         power = 10.0 ** math.floor(math.log10(span / most))
         step = next(k * power for k in (1, 2, 5, 10, 20) if span / (k * power) <= most)
@@ -57,7 +57,7 @@ class Scale(NamedTuple):
 
 
 def interval_chart(rows: Sequence[Row], title: str, description: str) -> Html:
-    """A line for each interval, a dot for each estimate, names above them."""
+    """Draw a line for each interval, a dot for each estimate, names above them."""
     scale = Scale.over(*([r.estimate, r.low, r.high] for r in rows if r.estimate is not None))
     names, marks = [], []
     for k, row in enumerate(rows):
@@ -73,7 +73,7 @@ def interval_chart(rows: Sequence[Row], title: str, description: str) -> Html:
 def comparison_chart(
     names: Sequence[str], ours: Array, theirs: Array, title: str, description: str
 ) -> Html:
-    """Two dots on each line: what is proposed, and what it is compared with."""
+    """Draw two dots on each line: what is proposed, and what it is compared with."""
     scale = Scale.over(ours, theirs)
     labels, marks = [], []
     for k, (name, x, other) in enumerate(zip(names, ours.tolist(), theirs.tolist(), strict=True)):
@@ -88,7 +88,7 @@ def comparison_chart(
 
 
 def _name(name: str, y: int, *, heading: bool = False) -> Html:
-    """What a line is about; a heading may be longer, since nothing is beside it."""
+    """Write the name of a line; a heading may be longer, since nothing is beside it."""
     most = 2 * _MOST_NAME if heading else _MOST_NAME
     x = 0 if heading else 8
     return tag("text", shown(name, most), x=x, y=y + 4, class_="h" if heading else None)
@@ -102,7 +102,7 @@ def _lines(
     names: Sequence[Html],
     marks: Sequence[Html],
 ) -> Html:
-    """Names on the left, marks over a scale on the right."""
+    """Draw names on the left, and marks over a scale on the right."""
     bottom = _TOP + _ROW * count
     plot = tag(
         "svg",
@@ -119,9 +119,9 @@ def _lines(
 def profile_chart(
     estimate: Array, low: Array, high: Array, below: str, title: str, description: str
 ) -> Html:
-    """Many cells side by side as steps, in a band of their intervals.
+    """Draw many cells side by side as steps, in a band of their intervals.
 
-    The scale is where the steps are low.
+    The numbers of the scale are placed where the steps are low.
     """
     groups = np.array_split(np.arange(estimate.size), min(estimate.size, _MOST_STEPS))
     middle = np.array([estimate[g].mean() for g in groups])
@@ -167,7 +167,7 @@ def profile_chart(
 
 
 def _vertical_scale(scale: Scale, bottom: int) -> list[Html]:
-    """Lines at round numbers, which are written above them."""
+    """Draw lines at round numbers, which are written above them."""
     parts = []
     for tick in scale.ticks():
         x = _percent(scale, tick)
@@ -180,7 +180,7 @@ def _vertical_scale(scale: Scale, bottom: int) -> list[Html]:
 
 
 def _tick(value: float) -> str:
-    """A round number, as short as it is."""
+    """Return a round number, as short as possible."""
     digits = next((k for k in range(9) if abs(round(value, k) - value) < 1e-9), 9)
     return number(value, digits) if 1e-9 < abs(value) < 1e15 else f"{value:.6g}"
 
@@ -190,6 +190,6 @@ def _percent(scale: Scale, value: float) -> str:
 
 
 def _drawing(title: str, description: str, height: int, parts: Sequence[Html]) -> Html:
-    """An image with a name and a description for those who hear it."""
+    """Return an image with a name and a description for people who use screen readers."""
     words = tag("title", title), tag("desc", description)
     return tag("svg", *words, *parts, role="img", height=height)

@@ -1,4 +1,4 @@
-"""HTML that escapes what it is given, and the one style sheet of a page."""
+"""HTML that escapes its content, and the one style sheet of a page."""
 
 import html
 import math
@@ -13,23 +13,23 @@ _VOID = {"meta", "br", "line", "circle", "rect", "polygon", "polyline"}
 _SVG_ALONE = {"line", "circle", "rect", "polygon", "polyline"}  # written <line …/>
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _SHORT = 14  # rows of a table that is kept on one sheet of paper
-_EXACT = 1e15  # beyond, digits say nothing
+_EXACT = 1e15  # larger numbers are not written with all digits
 
 
 @final
 class Html(str):
-    """Text that is markup already; all other text is escaped where it goes into a page."""
+    """Text that is markup already; all other text is escaped when it enters a page."""
 
     __slots__ = ()
 
 
 def escaped(text: object) -> Html:
-    """Text as it is written in a page; characters that HTML forbids are replaced."""
+    """Return text escaped for a page; characters that HTML forbids are replaced."""
     return text if isinstance(text, Html) else Html(html.escape(_CONTROL.sub("\ufffd", str(text))))
 
 
 def tag(name: str, /, *inside: object, **attributes: object) -> Html:
-    """An element: ``tag("td", "a < b", class_="label")``; attributes that are None are left out.
+    """Return an element: ``tag("td", "a < b", class_="label")``; None attributes are left out.
 
     >>> tag("p", "1 < 2 ", tag("b", "&"), class_="x")
     '<p class="x">1 &lt; 2 <b>&amp;</b></p>'
@@ -45,30 +45,30 @@ def tag(name: str, /, *inside: object, **attributes: object) -> Html:
 
 
 def joined(parts: Iterable[object], between: str = "\n") -> Html:
-    """Parts one after the other."""
+    """Return parts one after the other."""
     return Html(escaped(between).join(map(escaped, parts)))
 
 
 def shown(text: object, most: int = _MOST_LABEL) -> str:
-    """A label on one line, cut where it is very long."""
+    """Return a label on one line, cut where it is very long."""
     line = " ".join(str(text).split()) or "(blank)"
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def label(text: object) -> Html:
-    """A label inside a sentence or a cell: text of any direction stays in its place."""
+    """Return a label for a sentence or a cell: text of any direction stays in its place."""
     return tag("bdi", shown(text))
 
 
 def digits_of(deviation: float) -> int:
-    """Decimals that the noise leaves."""
+    """Return the decimals that are larger than the noise."""
     if not 0 < deviation < math.inf:
         return 0
     return min(max(0, -math.floor(math.log10(2 * deviation))), 9)
 
 
 def number(value: float, digits: int) -> str:
-    """Like ``−1,234.5``.
+    """Return a number like ``−1,234.5``.
 
     >>> number(-1234.56, 1), number(-0.01, 0)
     ('−1,234.6', '0')
@@ -80,23 +80,23 @@ def number(value: float, digits: int) -> str:
 
 
 def data(value: float, digits: int) -> Html:
-    """A number that also says itself in full to programs."""
+    """Return a number that programs can also read in full."""
     return tag("data", number(value, digits), value=repr(float(value)))
 
 
 def counted(count: int, thing: str) -> str:
-    """Like ``2 tables``."""
+    """Return a count with its noun, like ``2 tables``."""
     return number_of(count, thing, form=",")
 
 
 def section(title: str, name: str, *inside: object, level: int = 2) -> Html:
-    """A part of a page under a heading, that can be linked to."""
+    """Return a part of a page under a heading that links can point to."""
     heading = tag(f"h{level}", title, id=name)
     return tag("section", "\n", heading, "\n", joined(inside), "\n", aria_labelledby=name)
 
 
 def listing(pairs: Iterable[tuple[object, object]], **attributes: object) -> Html:
-    """Terms and what is said of them."""
+    """Return terms with their descriptions."""
     return tag(
         "dl",
         *(tag("div", tag("dt", term), tag("dd", text)) for term, text in pairs),
@@ -105,7 +105,7 @@ def listing(pairs: Iterable[tuple[object, object]], **attributes: object) -> Htm
 
 
 def paragraphs(*texts: object) -> Html:
-    """Each in its own; empty ones are left out."""
+    """Return each text in its own paragraph; empty ones are left out."""
     return joined(tag("p", text) for text in texts if text)
 
 
@@ -117,14 +117,14 @@ def grid(
     labels: int = 1,
     numeric: bool = True,
 ) -> Html:
-    """A table in a box of its own, which scrolls, by keyboard too, where the page is too narrow.
+    """Return a table in a box that scrolls, also by keyboard, where the page is too narrow.
 
     Args:
-        caption: what it is about.
-        columns: their names.
+        caption: the subject of the table.
+        columns: the names of the columns.
         rows: cells, the first ``labels`` of which name the row; or whole rows of markup.
-        labels: how many.
-        numeric: whether other cells are numbers, written to the right.
+        labels: how many cells name the row.
+        numeric: whether other cells are numbers, aligned to the right.
     """
     kind = "n" if numeric else None
     head = [
@@ -156,7 +156,7 @@ def grid(
 
 
 def page(title: str, *inside: object) -> Html:
-    """A whole document that needs nothing else: no script, no font, no network."""
+    """Return a whole document that needs nothing else: no script, no font, no network."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = tag(
         "head",

@@ -20,12 +20,12 @@ from .words import estimate_of
 if TYPE_CHECKING:
     from ..release import TableRelease
 
-_MOST_ROWS = 60  # of a table that is written out
-_ENDS = 10  # rows at either end of a longer one
+_MOST_ROWS = 60  # of a table that is written in full
+_ENDS = 10  # rows at each end of a longer table
 _MOST_LINES = 30  # of a picture with names
 _MOST_COLUMNS = 8  # of a table of two attributes
 _MOST_COMPARED = 300  # tables whose largest and smallest cells are listed
-_MOST_CELLS = 2 * 10**6  # of all of them together
+_MOST_CELLS = 2 * 10**6  # of all these tables together
 _MOST_ANSWERS = 10**5  # of one entry
 _MOST_NAME = 60
 _MOST_HEAD = 40
@@ -33,13 +33,13 @@ _MOST_HEAD = 40
 
 @dataclass(frozen=True)
 class Entry:
-    """Something that was asked for, and where the page says it.
+    """An entry of the workload, and its place on the page.
 
     Attributes:
-        release: where it is from.
-        position: in the workload.
-        name: in words.
-        anchor: of its section.
+        release: the release that it is from.
+        position: its position in the workload.
+        name: its name in words.
+        anchor: the anchor of its section.
     """
 
     release: "TableRelease"
@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def is_cells(self) -> bool:
-        """Whether its numbers are counts of groups, none of which holds another."""
+        """Whether its numbers are counts of groups, none of which contains another."""
         return all(base.is_identity for _, base in self.release.plan.domain.terms[self.position])
 
     @cached_property
@@ -68,7 +68,7 @@ class Entry:
 
     @property
     def file(self) -> str | None:
-        """Where its cells are."""
+        """The file of its cells; None without one."""
         tables, plan = self.release.tables, self.release.plan
         if not isinstance(tables, StoredTables):
             return None
@@ -77,7 +77,7 @@ class Entry:
 
 
 def entries_of(release: "TableRelease") -> list[Entry]:
-    """All that was asked for and is not too long to be looked through, in order."""
+    """Return all entries that are small enough to be computed, in order."""
     plan = release.plan
     cells = [math.prod(plan.schema.sizes[i] for i, _ in term) for term in plan.domain.terms]
     return [
@@ -88,7 +88,7 @@ def entries_of(release: "TableRelease") -> list[Entry]:
 
 
 def table_section(entry: Entry) -> Html:
-    """One table: how accurate, a picture, numbers."""
+    """Return the section of one table: its accuracy, a picture, numbers."""
     table = entry.table
     deviation = table.standard_deviation
     least, most = float(deviation.min()), float(deviation.max())
@@ -109,7 +109,7 @@ def table_section(entry: Entry) -> Html:
 
 
 def _names(table: MarginalTable | QueryTable, cell: int) -> tuple[str, ...]:
-    """Labels of a cell, by its place in C order."""
+    """Return the labels of a cell, by its position in C order."""
     where = np.unravel_index(cell, table.estimate.shape) if table.estimate.shape else ()
     return tuple(str(names[k]) for names, k in zip(table.labels, where, strict=True))
 
@@ -119,12 +119,12 @@ def _title(table: MarginalTable | QueryTable) -> str:
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Cells, largest first."""
+    """Return the cells, largest first."""
     return np.argsort(-estimate.ravel(), kind="stable")
 
 
 def _picture(table: MarginalTable | QueryTable, is_cells: bool) -> Html:
-    """Intervals with names, or all cells side by side where they are many."""
+    """Draw intervals with names, or all cells side by side where there are many."""
     low, high = (np.ravel(end) for end in table.confidence_interval())
     estimate, size = table.estimate.ravel(), table.estimate.size
     title = f"{_title(table)}: estimates with {level_text(LEVEL)} intervals"
@@ -150,7 +150,7 @@ def _picture(table: MarginalTable | QueryTable, is_cells: bool) -> Html:
 
 
 def _numbers(entry: Entry) -> Html:
-    """The table itself, or its ends."""
+    """Return the table itself, or its ends."""
     table, size = entry.table, entry.table.estimate.size
     crossed = table.estimate.ndim == 2 and min(table.estimate.shape) <= _MOST_COLUMNS
     if crossed and size <= _MOST_ROWS:
@@ -177,7 +177,7 @@ def _listed(
     caption: str,
     gap: tuple[int, int] | None = None,
 ) -> Html:
-    """One row for each cell; a gap after some row, of so many cells."""
+    """Return one row for each cell; a gap after some row says how many cells it leaves out."""
     low, high = (np.ravel(end).tolist() for end in table.confidence_interval())
     estimate, deviation = table.estimate.ravel().tolist(), table.standard_deviation.ravel().tolist()
     names = [label(name) for name in table.attributes]
@@ -197,7 +197,7 @@ def _listed(
 
 
 def _crossed(table: MarginalTable | QueryTable) -> Html:
-    """Two attributes, the one of fewer categories across."""
+    """Return a table of two attributes, the one of fewer categories across."""
     axis = int(np.argmin(table.estimate.shape[::-1])) ^ 1  # across; the last one if equal
     numbers = (table.estimate, *table.confidence_interval(), table.standard_deviation)
     parts = [np.moveaxis(part, axis, 1) for part in numbers]
@@ -212,7 +212,7 @@ def _crossed(table: MarginalTable | QueryTable) -> Html:
 
 
 def extremes_table(entries: Sequence[Entry]) -> Html | None:
-    """Largest and smallest cell of every table of counts, with intervals that hold together."""
+    """Return the largest and smallest cell of every table of counts; intervals hold together."""
     rows, cells, left = [], 0, 0
     for entry in entries:
         if not entry.is_cells or entry.answers < 2:
@@ -233,7 +233,7 @@ def extremes_table(entries: Sequence[Entry]) -> Html | None:
 
 
 def _extreme(table: MarginalTable | QueryTable) -> tuple[object, ...]:
-    """A row of :func:`extremes_table`."""
+    """Return a row of :func:`extremes_table`."""
     low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
     estimate, deviation = table.estimate.ravel(), table.standard_deviation.ravel()
     order = _order(table.estimate)

@@ -1,4 +1,4 @@
-"""The page of a release, and that of a plan; see what it says in :func:`release_page`."""
+"""The page of a release, and that of a plan; :func:`release_page` lists what it says."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ def save_report(
 
     Raises:
         OutputError: the file exists, cannot be written, or would be inside the release's folder.
-        ParameterError: the title is no text.
+        ParameterError: the title is not a text.
     """
     from ..release import TableRelease
 
@@ -97,11 +97,11 @@ def _is_inside(place: Path, folder: Path) -> bool:
 
 
 def release_page(release: "TableRelease", title: str | None = None) -> Html:
-    """A page for a director, an auditor and a journalist; the same for the same release.
+    """Return a page for a director, an auditor and a journalist; the same for the same release.
 
-    What was asked; the largest and smallest groups; tables and pictures with intervals; what is
-    noise and what is not; privacy, in plain words and in full; how close to optimal; how it was
-    made; five words. Nothing in it comes from data, other than released estimates.
+    It holds the request; the largest and smallest groups; tables and pictures with intervals; what
+    is noise and what is not; privacy, in plain words and in full; how close to optimal the noise
+    is; how the release was made; and five words. Only released estimates in it come from data.
     """
     plan = release.plan
     entries = entries_of(release)
@@ -138,7 +138,7 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
 
 
 def plan_page(plan: "Plan", title: str | None = None) -> Html:
-    """The page of what would be released: no data are needed, and none are in it."""
+    """Return the page of what would be released: it needs and holds no data."""
     name = title or "Plan of a release"
     lead = tag(
         "p",
@@ -171,7 +171,7 @@ def _alarm() -> Html:
     return tag(
         "p",
         "NOT PRIVATE. This is a simulation, made with a generator that can be run again: its "
-        "numbers protect nobody. Do not publish this page.",
+        "numbers protect no person. Do not publish this page.",
         class_="alarm",
         role="note",
     )
@@ -188,7 +188,7 @@ def _contents(parts: Iterable[tuple[str, str, Html]]) -> Html:
 
 
 def _named(names: Sequence[str]) -> str:
-    """A few names, in a sentence."""
+    """Return a few names, in a sentence."""
     some = list(names[:_MOST_NAMED])
     more = len(names) - len(some)
     if more > 0:
@@ -197,7 +197,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _lead(release: "TableRelease", promise: Promise) -> str:
-    """What the page is, in three sentences."""
+    """Return three sentences that say what the page is."""
     plan = release.plan
     used = {name for names in release for name in names}
     names = [name for name in plan.schema.names if name in used]
@@ -213,7 +213,7 @@ def _lead(release: "TableRelease", promise: Promise) -> str:
 
 
 def _facts(release: "TableRelease", promise: Promise) -> Html:
-    """The page at a glance."""
+    """Return the most important facts of the page."""
     plan, total = release.plan, release[()]
     low, high = total.confidence_interval()
     sd = float(total.standard_deviation)
@@ -289,7 +289,7 @@ def _planned(plan: "Plan") -> Html:
 
 
 def _all_tables(release: "TableRelease", shown: dict[str, str], entries: Sequence[Entry]) -> Html:
-    """What is too long for the beginning of the page."""
+    """Return the tables that are too long for the beginning of the page."""
     return section(
         "All tables",
         "all",
@@ -299,7 +299,7 @@ def _all_tables(release: "TableRelease", shown: dict[str, str], entries: Sequenc
 
 
 def _rest(count: int, most: int) -> Html | str:
-    """Where the rest of a list is."""
+    """Return a sentence that says where the rest of a list is."""
     if count <= most:
         return ""
     where = ", listed in release.json."
@@ -309,7 +309,7 @@ def _rest(count: int, most: int) -> Html | str:
 
 
 def _index(release: "TableRelease", shown: dict[str, str], most: int) -> Html:
-    """What was asked for, with its accuracy and its file."""
+    """Return the list of entries, with their accuracy and files."""
     plan, files = release.plan, _files(release)
     errors, rows = errors_of_release(release), []
     for k, name in enumerate(plan.entries[:most]):
@@ -324,7 +324,7 @@ def _index(release: "TableRelease", shown: dict[str, str], most: int) -> Html:
 
 
 def _files(release: "TableRelease") -> dict[str, str]:
-    """Where every entry's cells are, in a folder of a release."""
+    """Return the file of every entry's cells, in a folder of a release."""
     tables, plan = release.tables, release.plan
     if not isinstance(tables, StoredTables):
         return {}
@@ -420,7 +420,7 @@ def _noise(release: "TableRelease") -> Html:
 
 
 def _made(release: "TableRelease") -> Html:
-    """Method, versions and files."""
+    """Return the section on method, versions and files."""
     plan, tables = release.plan, release.tables
     facts: list[tuple[object, object]] = [*_method(plan)]
     if isinstance(tables, StoredTables):
@@ -459,7 +459,7 @@ def _made_plan(plan: "Plan") -> Html:
 
 
 def _accuracy(plan: "Plan") -> Html:
-    """Half-widths of all entries, beside those of independent noise."""
+    """Return the half-widths of all entries, beside those of independent noise."""
     ours = half_widths(plan)
     theirs = ours / np.where(plan.deviations > 0, plan.deviations, 1) * plan.independent_deviations
     order = np.argsort(ours, kind="stable")
@@ -488,7 +488,7 @@ def _accuracy(plan: "Plan") -> Html:
     rows = []
     for k, name in enumerate(plan.entries[:_MOST_LISTED]):
         other = error_text({"": float(theirs[k])})
-        if "" not in errors[k] and ours[k] > 0:  # of one unit for counts and sums, without a name
+        if "" not in errors[k] and ours[k] > 0:  # has one unit, without a name
             other = f"{theirs[k] / ours[k]:.3g} times as much"
         rows.append((label(name), f"{plan.queries[k]:,.0f}", error_text(errors[k]), other))
     more = len(plan.entries) - len(rows)

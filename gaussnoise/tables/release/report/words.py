@@ -1,4 +1,4 @@
-"""What plans and releases have in common on a page: privacy, optimality, method, and five words."""
+"""The texts that pages of plans and releases share: privacy, optimality, method, five words."""
 
 import math
 from collections.abc import Mapping
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from ...planning.plan import Plan
     from ..release import TableRelease
 
-Errors = Mapping[str, float]  # half-widths by what they are of; by "" where there is one
+Errors = Mapping[str, float]  # half-widths by statistic; the key of a single one is ""
 
 _SUMMED = ("counts", "sums", "sums of squares")  # of a clipped number, by degree
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
-_MOST_LABELS = 6  # of an attribute that are written out
-_EDGE_LABELS = 2  # of more than that, at either end
+_MOST_LABELS = 6  # of an attribute that are written in full
+_EDGE_LABELS = 2  # at each end, of an attribute with more
 _MOST_ATTRIBUTES = 200
 
-_MOST_GUESSED = 80.0  # of 100: beyond, little is hidden
+_MOST_GUESSED = 80.0  # of 100: a higher value means weak protection
 
 _WEAK = "That is weak protection: this budget is far larger than usual."
 
@@ -55,7 +55,7 @@ SAMPLE_NOTE = (
 
 
 def promise_of(plan: "Plan", over: OverTime | None = None) -> Promise:
-    """What a plan promises, or the stream that its tables are of."""
+    """Return the privacy guarantee of a plan, or of the stream that its tables are of."""
     if over is not None:
         return over.promise
     query = plan.query.query
@@ -79,12 +79,12 @@ def promise_of(plan: "Plan", over: OverTime | None = None) -> Promise:
 
 
 def person(promise: Promise) -> str:
-    """Whom the budget protects, in two words."""
+    """Return whom the budget protects, in two words."""
     return "one row" if promise.unit == "one row" else "one person"
 
 
 def errors_of_release(release: "TableRelease") -> list[Errors]:
-    """Of every entry asked for, at the level of all intervals, as it was released."""
+    """Return the errors of every entry of a release, at the level of all intervals."""
     widths = half_widths(release.plan)
     if release.over is not None:
         variances = map(release.covariance.term_variance, release.plan.domain.terms)
@@ -93,24 +93,24 @@ def errors_of_release(release: "TableRelease") -> list[Errors]:
 
 
 def errors_of_plan(plan: "Plan") -> list[Errors]:
-    """Of every entry asked for, at the level of all intervals."""
+    """Return the errors of every entry of a plan, at the level of all intervals."""
     return _errors(plan, plan.covariance, half_widths(plan))
 
 
 def half_widths(plan: "Plan") -> np.ndarray:
-    """Of every entry asked for; sums of clipped numbers in what one row can be at most."""
+    """Return half-widths of every entry; of sums, relative to the most that one row can be."""
     return quantile(LEVEL) * np.asarray(plan.deviations)
 
 
 def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> list[Errors]:
-    """The same by what it is of: counts and sums of clipped numbers have units of their own."""
+    """Return half-widths by statistic: counts and sums of clipped numbers have their own units."""
     found: list[Errors] = []
     for term, width in zip(plan.domain.terms, widths.tolist(), strict=True):
         clipped = [(k, base) for k, (_, base) in enumerate(term) if isinstance(base, Clipped)]
         if not clipped:
             found.append({"": width})
             continue
-        [(place, base)] = clipped  # a table has one at most
+        [(place, base)] = clipped  # a table has at most one
         variance = np.moveaxis(covariance.term_variance(term), place, -1)
         deviations = np.sqrt(variance.reshape(-1, variance.shape[-1]).mean(axis=0))
         found.append(
@@ -123,13 +123,13 @@ def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> 
 
 
 def error_text(errors: Errors) -> str:
-    """Half-widths in words."""
+    """Return half-widths in words."""
     said = [(what, f"± {number(w, digits_of(w / 4))}") for what, w in errors.items() if w]
     return "; ".join(f"{what} {width}".strip() for what, width in said) or "exact"
 
 
 def typical_error(errors: list[Errors]) -> str:
-    """The range of half-widths of counts, in rows; of sums where nothing else is asked for."""
+    """Return the range of half-widths of counts, in rows, or of sums if there are no counts."""
     counts = [w for entry in errors for what, w in entry.items() if what in {"", _SUMMED[0]}]
     widths = counts or [w for entry in errors for w in entry.values()]
     low, high = min(widths), max(widths)
@@ -142,12 +142,12 @@ def typical_error(errors: list[Errors]) -> str:
 
 
 def implied_epsilon(promise: Promise, rho: float, delta: float = SHOWN_DELTA) -> float:
-    """The ε of this noise, as it is drawn."""
+    """Return the ε of this noise, as it is drawn."""
     return gaussian_epsilon(rho, delta, promise.integers, TABLE_STEPS)
 
 
 def attributes_table(plan: "Plan") -> Html:
-    """What every row was taken to have, which is public."""
+    """Return the attributes that every row has in the release; they are public."""
     attributes = plan.schema.attributes
     rows = []
     for attribute in attributes[:_MOST_ATTRIBUTES]:
@@ -177,7 +177,7 @@ def attributes_table(plan: "Plan") -> Html:
 def privacy_section(
     plan: "Plan", promise: Promise, rho: float, *, private: bool, charged: bool
 ) -> Html:
-    """The promise, in plain words and in full; ``charged`` where it has been spent."""
+    """Return the privacy guarantee, in plain words and in full; ``charged`` if it was spent."""
     whom = person(promise)
     guess = 50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0
     exchanged = plan.neighbors == "replace"
@@ -186,13 +186,13 @@ def privacy_section(
     coin = f"is what it is, or another{same}" if exchanged else "is there, or is not"
     plain = paragraphs(
         f"The computation is random, on purpose. Were {whom} {changed}, every result would be "
-        f"nearly as likely as before. So what these numbers can tell anybody about {whom} is "
-        "limited, whatever else they know.",
-        f"How limited, a game says: somebody knows all other rows, and a fair coin decides whether "
-        f"{whom} {coin}. Without the numbers they guess the coin right in 50 of 100 cases; with "
-        f"them in at most {guess:.1f} of 100, by whatever method.",
+        f"nearly as likely as before. So what a reader can learn from these numbers about {whom} "
+        "is limited, for all that the reader knows already.",
+        f"A game shows this limit: a player knows all other rows, and a fair coin decides whether "
+        f"{whom} {coin}. Without the numbers the player guesses the coin right in 50 of 100 cases; "
+        f"with them in at most {guess:.1f} of 100, by any method.",
         _WEAK if guess > _MOST_GUESSED else "",
-        "The protection holds against everybody, today and later. Each further release from the "
+        "The protection holds against all readers, today and later. Each further release from the "
         "same data adds to what can be learned: their ρ add up.",
     )
     if plan.public:
@@ -201,7 +201,7 @@ def privacy_section(
         plain = joined([plain, paragraphs("The number of rows is public, and comes out exactly.")])
     full = listing(_privacy_in_full(plan, promise, rho))
     epsilons = grid(
-        "The same promise as (ε, δ)-differential privacy",
+        "The same privacy guarantee as (ε, δ)-differential privacy",
         ("δ", "ε for this noise", "ε for any mechanism of this ρ"),
         [
             (
@@ -222,8 +222,9 @@ def privacy_section(
     )
     if not private:
         plain = paragraphs(
-            "This is a simulation, drawn by a generator that can be run again. It protects nobody. "
-            "What follows is what a real release of the same plan would promise."
+            "This is a simulation, drawn by a generator that can be run again. It protects no "
+            "person. What follows is the privacy guarantee that a real release of the same plan "
+            "would have."
         )
         charge = paragraphs("Nothing was charged, since nothing was protected.")
     return section(
@@ -238,11 +239,11 @@ def privacy_section(
 
 
 def _privacy_in_full(plan: "Plan", promise: Promise, rho: float) -> list[tuple[object, object]]:
-    """Everything an auditor asks for."""
+    """Return everything that an auditor asks for."""
     privacy, unit = promise.privacy, promise.unit
     stated = ", ".join(f"{key} = {value}" for key, value in privacy.items() if key != "definition")
     if unit != "one row" and plan.person is None:
-        unit += " (a promise of the publisher’s, not checked)"
+        unit += " (stated by the publisher, not checked)"
     return [
         ("Definition", f"{privacy.get('definition', plan.privacy)}: {stated}"),
         ("ρ of zero-concentrated differential privacy", f"{rho:.10g}"),
@@ -259,7 +260,7 @@ def _privacy_in_full(plan: "Plan", promise: Promise, rho: float) -> list[tuple[o
 
 
 def optimality_section(plan: "Plan", over: OverTime | None = None) -> Html:
-    """How good the numbers are, and how that is known."""
+    """Return how good the numbers are, and how that is known."""
     if over is not None:
         said = (
             "The noise was chosen for all ticks of the stream together, before the first of them; "
@@ -312,12 +313,12 @@ def optimality_section(plan: "Plan", over: OverTime | None = None) -> Html:
 
 
 def version_text() -> str:
-    """What writes the page."""
+    """Return the version of the program that writes the page."""
     return f"gaussnoise {versions('gaussnoise')['gaussnoise']}"
 
 
 def glossary_section() -> Html:
-    """Five words."""
+    """Return the five words and what they mean."""
     return section(
         "Five words",
         "words",
@@ -331,7 +332,7 @@ def glossary_section() -> Html:
                 (
                     f"{level_text(LEVEL)} interval",
                     "A range around an estimate that was made to hold the exact number in 95 of "
-                    "100 cases. One in twenty misses it, and nobody can say which.",
+                    "100 cases. One in twenty misses it, and there is no way to tell which.",
                 ),
                 (
                     "Neighbouring data sets",
@@ -346,7 +347,7 @@ def glossary_section() -> Html:
                 ),
                 (
                     "ε and δ (epsilon, delta)",
-                    "The same promise in older terms: no conclusion about what is protected "
+                    "The same guarantee in older terms: no conclusion about what is protected "
                     "becomes more than e^ε times as likely, but for a chance of δ.",
                 ),
             ]
@@ -355,7 +356,7 @@ def glossary_section() -> Html:
 
 
 def estimate_of(value: float, low: float, high: float, deviation: float) -> Html:
-    """A number with its interval below it."""
+    """Return a number with its interval below it."""
     digits = digits_of(deviation)
     if deviation == 0:
         return joined([data(value, digits), tag("small", "exact")], " ")
