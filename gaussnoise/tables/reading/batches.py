@@ -36,16 +36,21 @@ def batches(
     # older versions have only the other name
     read = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
     reader = read(min(_ROWS, max(_VALUES // len(written), 1)))
+    types = [source.types[name] for name in (*numbers, *others)]
     some = False
     for batch in reader:
         some = True
-        yield _series(pa.Table.from_batches([batch]))
+        yield _series(pa.Table.from_batches([batch]), types)
     if not some:
-        yield _series(reader.schema.empty_table())
+        yield _series(reader.schema.empty_table(), types)
 
 
-def _series(table: Any) -> list[nw.Series[Any]]:
-    return [nw.from_native(_usual(own), series_only=True) for own in table.columns]
+def _series(table: Any, types: Sequence[nw.dtypes.DType]) -> list[nw.Series[Any]]:
+    columns = (
+        _as_truth(own) if dtype == nw.Boolean else own
+        for own, dtype in zip(table.columns, types, strict=True)
+    )
+    return [nw.from_native(own, series_only=True) for own in columns]
 
 
 def joined(parts: Sequence[nw.Series[Any]]) -> nw.Series[Any]:
@@ -57,13 +62,12 @@ def joined(parts: Sequence[nw.Series[Any]]) -> nw.Series[Any]:
     return nw.from_native(pa.chunked_array(chunks, columns[0].type), series_only=True)
 
 
-def _usual(values: Any) -> Any:
-    """Return truth values in arrow's usual type: a setting of a connection may choose another."""
+def _as_truth(values: Any) -> Any:
+    """Return truth values in arrow's own type; a setting of a connection may choose a byte each."""
     import pyarrow as pa
 
-    if getattr(values.type, "extension_name", "") != "arrow.bool8":
-        return values
-    return pa.chunked_array([own.storage.cast(pa.bool_()) for own in values.chunks], pa.bool_())
+    chunks = [getattr(own, "storage", own).cast(pa.bool_()) for own in values.chunks]
+    return pa.chunked_array(chunks, pa.bool_())
 
 
 def _written(source: Opened, column: str, number: bool) -> str:

@@ -781,5 +781,7 @@ def test_a_column_of_several_values_a_row_cannot_name_persons(build, kind):
     plan = gn.plan(
         gn.Schema([gn.Attribute("a", ["x"])]), 1, gn.zCDP(1), person="who", rows_per_person=1
     )
-    with pytest.raises(gn.DataError, match="other single values that say whose row it is"):
+    with pytest.raises(
+        gn.DataError, match=r"other single values that say whose row it is|a type that can be read"
+    ):
         plan.release(table if build is pa.table else build(table), on_outside="drop")
