@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.reading.values import Form, confused, finder
 
 
 @dataclass(frozen=True)
@@ -647,7 +648,13 @@ def count(schema, table, on_outside="drop"):
     return dict(count_marginals(table, schema.attributes, [everything, ()], on_outside))
 
 
-def expect(schema, rows):
+def cell_by_value(attribute, value):
+    """The same in pandas and dask, where rows decide on the types of columns."""
+    code = finder(attribute, Form.UNTYPED)(value)
+    return code - 1 if code else None if attribute.other is None else len(attribute.labels) - 1
+
+
+def expect(schema, rows, cell=cell):
     """The same by Python, row by row."""
     counts = np.zeros(schema.sizes, dtype=np.int64)
     for row in rows:
@@ -741,13 +748,22 @@ def _whole(bits):
 
 def count_by_row(schema, table, holder):
     """Whether the table, and every row of it by itself, is counted as Python says."""
+    untyped = holder.startswith("pandas") or holder == "dask"
+    # categories that are one value there are refused, or warned of, whatever the rows are
+    alike = untyped and any(confused(attribute)[0] for attribute in schema.attributes)
     with tempfile.TemporaryDirectory() as name:
         # taken, not sliced: dask takes slices of one arrow table for the same
         for rows in [table, *(table.take([k]) for k in range(table.num_rows))]:
             held = HOLDERS[holder](rows, Path(name))
-            expected = expect(schema, [tuple(row.values()) for row in rows.to_pylist()])
-            with kit.listening():
-                found = count(schema, held)
+            values = [tuple(row.values()) for row in rows.to_pylist()]
+            expected = expect(schema, values, cell_by_value if untyped else cell)
+            try:
+                with kit.listening():
+                    found = count(schema, held)
+            except gn.DataError:
+                if alike:
+                    continue
+                raise
             if any(not np.array_equal(found[S], counts) for S, counts in expected.items()):
                 return False
         return True
