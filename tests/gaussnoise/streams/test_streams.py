@@ -661,14 +661,14 @@ def small_disk():
 
 def test_a_tick_on_a_full_disk_ends_with_a_typed_error_and_goes_on(tmp_path, small_disk):
     """The disk is full at each of its files in turn: the lock's journal has 512 bytes, the commit
-    some 2000, and a table in text some 6000.
+    some 3000, and a table in text some 9500.
     """
     schema = gn.Schema([gn.Attribute("age", range(120))])
     stream = planned(schema=schema).start(tmp_path / "stream")
     stream.tick(rows(1), number=1)
     file, drawn = written(tmp_path / "2.csv", rows(2)), []
     kept = stream.state.private / "exact-counts-0002.json"
-    for size in (0, 600, 1200, 3000, 5000):
+    for size in (0, 600, 1200, 4000, 5000):
         small_disk(size)
         with pytest.raises(gn.OutputError, match="stream: cannot"):
             stream.tick(file, number=2)
