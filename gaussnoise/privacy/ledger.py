@@ -47,11 +47,9 @@ class Ledger:
 
     Formal guarantees:
         * Every draw is preceded by its own charge, which is on disk before any noise exists.
-        Charges
-          never add up to more than ``rho`` (1 + 10⁻¹²), with any number of programs, and at any
-          time
-          when they are killed. Budgets that are chosen as results come in add up like fixed
-          ones (Feldman & Zrnic 2021; Whitehouse et al. 2023). The same holds for the δ that
+          Charges never add up to more than ``rho`` (1 + 10⁻¹²), with any number of programs, and at
+          any time when they are killed. Budgets that are chosen as results come in add up like
+          fixed ones (Feldman & Zrnic 2021; Whitehouse et al. 2023). The same holds for the δ that
           thresholds spend: it adds up (Bun & Steinke 2016, section 8), never to more than ``delta``
           (1 + 10⁻¹²), and is charged together with ρ, in one step.
         * One id has one result. Once it is written, the same request under the same id reads it
@@ -59,8 +57,7 @@ class Ledger:
           data are not compared: an id names one release of one table.
         * A program that dies between charge and result (kill -9, SIGTERM, a power cut) loses the
           charge, never privacy. What it drew was never published, but may have been seen. So it
-          stays
-          charged, and the next run under that id draws again and is charged again, if the budget
+          stays charged, and the next run under that id draws again and is charged again, if the budget
           allows it. The same holds if a run was interrupted, or could not write.
         * What a dead program left unpublished next to its target is removed by the next program
           that opens this ledger, or releases under it. A result that was complete stays, and the
@@ -83,8 +80,7 @@ class Ledger:
     during a charge, or after a crash in one. Locks are the operating system's and end with the
     program that holds them, so that none can be stale. They need a local disk: a ledger is not
     created on a disk that Linux says is shared by machines, and opening one there warns. If an
-    older
-    copy is put back in the same place, its charges are forgotten, and nothing here can notice.
+    older copy is put back in the same place, its charges are forgotten, and nothing here can notice.
 
     Attributes:
         path: the path of the ledger; ``<path>.releases`` is the folder for results that have no

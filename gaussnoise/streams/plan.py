@@ -224,9 +224,9 @@ class StreamPlan(PickledByArguments):
 
     @cached_property
     def time_covariance(self) -> Array:
-        """Return the covariance of the estimates of a cell's counts in all pairs of ticks: (n, n).
+        """Return the covariance of the estimates of a cell's counts in all pairs of ticks.
 
-        It is in units of the cell's variance at tick 1.
+        It has shape (n, n), and is in units of the cell's variance at tick 1.
 
         The covariance of any two cells in any two ticks is their covariance at tick 1 times this:
         the factors for time and tables are independent of each other.
