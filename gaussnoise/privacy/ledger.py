@@ -57,8 +57,8 @@ class Ledger:
           data are not compared: an id names one release of one table.
         * A program that dies between charge and result (kill -9, SIGTERM, a power cut) loses the
           charge, never privacy. What it drew was never published, but may have been seen. So it
-          stays charged, and the next run under that id draws again and is charged again, if the budget
-          allows it. The same holds if a run was interrupted, or could not write.
+          stays charged, and the next run under that id draws again and is charged again, if the
+          budget allows it. The same holds if a run was interrupted, or could not write.
         * What a dead program left unpublished next to its target is removed by the next program
           that opens this ledger, or releases under it. A result that was complete stays, and the
           next run under its id publishes it.
@@ -80,7 +80,8 @@ class Ledger:
     during a charge, or after a crash in one. Locks are the operating system's and end with the
     program that holds them, so that none can be stale. They need a local disk: a ledger is not
     created on a disk that Linux says is shared by machines, and opening one there warns. If an
-    older copy is put back in the same place, its charges are forgotten, and nothing here can notice.
+    older copy is put back in the same place, its charges are forgotten, and nothing here can
+    notice it.
 
     Attributes:
         path: the path of the ledger; ``<path>.releases`` is the folder for results that have no
