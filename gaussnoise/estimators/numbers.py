@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from ..tables.reading.batches import batches
+from ..tables.reading.batches import batches, joined, number_form
 from ..tables.reading.codes import code_of
 from ..tables.reading.columns import number_column
 from ..tables.reading.csv import FORM
@@ -19,7 +19,6 @@ from ..tables.reading.frames import guarded, type_name
 from ..tables.reading.opened import TASK, Opened, opened
 from ..tables.reading.persons import check_person_type, people_of
 from ..tables.reading.types import WORDS, check_type, own_type
-from ..tables.reading.values import Form
 from ..tables.schema.schema import Attribute
 from .samples import exact_mean
 
@@ -74,40 +73,22 @@ def read_numbers(
     def read() -> Numbers:
         numbers: list[list[Array]] = [[] for _ in columns]
         cells: list[NDArray[np.int64]] = []
-        whose: list[nw.DataFrame[Any]] = []
-        for batch in _batches(source, columns, named):
+        whose: list[nw.Series[Any]] = []
+        for batch in batches(source, columns, named):
             for k, (name, own) in enumerate(zip(columns, batch, strict=False)):
-                numbers[k].append(number_column(own, _form(source, name)))
+                numbers[k].append(number_column(own, number_form(source, name)))
             grouped = zip(attributes, batch[len(columns) :], strict=False)
             cells.append(_cells(source, grouped, len(batch[0])))
-            whose += [] if person is None else [batch[-1].alias("person").to_frame()]
+            whose.append(batch[-1])
         whole = {name: np.concatenate(x) for name, x in zip(columns, numbers, strict=True)}
         if person is None:
             return Numbers(whole, np.concatenate(cells), groups)
-        index = people_of(nw.concat(whose)["person"], source.form(person)).index
+        index = people_of(joined(whose), source.form(person)).index
         means = {name: _by_person(x, index) for name, x in whole.items()}
         people = int(index.max(initial=-1)) + 1
         return Numbers(means, np.zeros(people, dtype=np.int64), groups)
 
     return guarded(TASK, read, hint, engine=source.engine)
-
-
-def _batches(
-    source: Opened, numbers: Sequence[str], others: Sequence[str]
-) -> Iterable[Sequence[nw.Series[Any]]]:
-    """Yield columns of numbers and others, in order; all rows at once, except with duckdb."""
-    if source.engine == nw.Implementation.DUCKDB:
-        return batches(source, numbers, others)
-    chosen = source.frame.select(*dict.fromkeys((*numbers, *others)))
-    if isinstance(chosen, nw.LazyFrame):
-        # arrow would infer the types of dask's columns from their values
-        chosen = chosen.collect() if source.untyped else chosen.collect("pyarrow")
-    return [[chosen[name] for name in (*numbers, *others)]]
-
-
-def _form(source: Opened, column: str) -> Form:
-    """Return the form of a column of numbers; where duckdb holds it, text is read as doubles."""
-    return Form.TYPED if source.engine == nw.Implementation.DUCKDB else source.form(column)
 
 
 def _cells(

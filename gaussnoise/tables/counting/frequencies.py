@@ -99,14 +99,11 @@ def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label,
 
 def _parts(source: Opened, column: str) -> Iterator[nw.Series[Any]]:
     """Yield a column, in parts if it is not in this process."""
-    if source.engine == nw.Implementation.DUCKDB:
+    if source.engine != nw.Implementation.DASK:
         yield from (own for (own,) in batches(source, [], [column]))
-    elif isinstance(source.frame, nw.DataFrame):
-        yield source.frame[column]
-    else:
-        # parts of dask are pandas dataframes
-        for part in source.frame.to_native()[[column]].to_delayed():
-            yield nw.from_native(part.compute(), eager_only=True)[column]
+        return
+    for part in source.frame.to_native()[[column]].to_delayed():  # dataframes of pandas
+        yield nw.from_native(part.compute(), eager_only=True)[column]
 
 
 def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Label, int]:
@@ -139,17 +136,6 @@ def _labels(source: Opened, column: str, own: nw.Series[Any]) -> tuple[list[Labe
     return list(places), np.array([*found, -1], dtype=np.int64)[index]
 
 
-def _both(source: Opened, column: str, person: str) -> tuple[nw.Series[Any], nw.Series[Any]]:
-    """Return the columns of values and of persons, read into this process."""
-    if source.engine != nw.Implementation.DUCKDB:
-        both = source.frame.select(column, person)
-        here = both.collect() if isinstance(both, nw.LazyFrame) else both
-        return here[column], here[person]
-    parts = zip(*batches(source, [], [column, person]), strict=True)
-    values, whose = map(joined, parts)
-    return values, whose
-
-
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
     """Return the counts of the rows that are within the limit.
 
@@ -157,7 +143,8 @@ def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, 
     compared by their own hashes, since positions in a list of all values would depend on the rows
     of others.
     """
-    values, whose = _both(source, column, limit.column)
+    parts = zip(*batches(source, [], [column, limit.column]), strict=True)
+    values, whose = map(joined, parts)
     labels, codes = _labels(source, column, values)
     people = people_of(whose, source.form(limit.column))
     fits = (codes >= 0) & (people.index >= 0)

@@ -1,9 +1,10 @@
-"""Rows of duckdb, from files or from its own tables, in batches as arrow columns.
+"""Columns of a table as they come into this process: from files and duckdb a batch at a time.
 
-They are read as other arrow columns are. So little SQL is needed, and memory is that of a batch.
+Batches have arrow columns, which are read as others are. So little SQL is needed, and memory is
+that of a batch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -12,6 +13,7 @@ from .csv import text_number
 from .frames import sql
 from .opened import Opened
 from .types import WORDS, is_wide
+from .values import Form
 
 _ROWS, _VALUES = 2**18, 2**21  # of a batch, at most
 _PLAIN = (nw.Boolean, nw.Date, nw.Datetime, nw.Binary, *WORDS)
@@ -19,13 +21,44 @@ _PLAIN = (nw.Boolean, nw.Date, nw.Datetime, nw.Binary, *WORDS)
 
 def batches(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
-) -> Iterator[list[nw.Series[Any]]]:
-    """Yield columns of a duckdb relation in order, some rows at a time; at least one batch.
+) -> Iterable[list[nw.Series[Any]]]:
+    """Return columns in order: of files and duckdb some rows at a time, of others all rows at once.
 
-    Of ``numbers``, those of a file of text come as doubles, and so do 128-bit integers, for which
-    arrow has no type; among the ``others`` these come as text. Types that only duckdb has come as
-    text. A connection of the caller computes nothing but casts.
+    There is at least one batch. From files and duckdb, ``numbers`` in text that has no type come as
+    doubles, and so do 128-bit integers, for which arrow has no type; among the ``others`` these
+    come as text.
     """
+    if source.engine == nw.Implementation.DUCKDB:
+        return _of_duckdb(source, numbers, others)
+    here = source.frame.select(*dict.fromkeys((*numbers, *others)))
+    if isinstance(here, nw.LazyFrame):
+        # arrow would infer the types of dask's columns from their values, and lacks some of polars
+        own = source.untyped or source.engine == nw.Implementation.POLARS
+        here = here.collect() if own else here.collect("pyarrow")
+    return [[here[name] for name in (*numbers, *others)]]
+
+
+def number_form(source: Opened, column: str) -> Form:
+    """Return what is known of a column of numbers in :func:`batches`."""
+    own = source.form(column)
+    return Form.TYPED if own is Form.TEXT and source.engine == nw.Implementation.DUCKDB else own
+
+
+def joined(parts: Sequence[nw.Series[Any]]) -> nw.Series[Any]:
+    """Return one column of its parts in all batches."""
+    if len(parts) == 1:
+        return parts[0]
+    import pyarrow as pa
+
+    columns = [part.to_native() for part in parts]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return nw.from_native(pa.chunked_array(chunks, columns[0].type), series_only=True)
+
+
+def _of_duckdb(
+    source: Opened, numbers: Sequence[str], others: Sequence[str]
+) -> Iterator[list[nw.Series[Any]]]:
+    """Yield columns of a relation. A connection of the caller computes nothing but casts."""
     import pyarrow as pa
 
     written = [_written(source, name, True) for name in numbers]
@@ -53,15 +86,6 @@ def _series(table: Any, types: Sequence[nw.dtypes.DType]) -> list[nw.Series[Any]
     return [nw.from_native(own, series_only=True) for own in columns]
 
 
-def joined(parts: Sequence[nw.Series[Any]]) -> nw.Series[Any]:
-    """Return one column of its parts in all batches."""
-    import pyarrow as pa
-
-    columns = [part.to_native() for part in parts]
-    chunks = [chunk for column in columns for chunk in column.chunks]
-    return nw.from_native(pa.chunked_array(chunks, columns[0].type), series_only=True)
-
-
 def _as_truth(values: Any) -> Any:
     """Return truth values in arrow's own type; a setting of a connection may choose a byte each."""
     import pyarrow as pa
@@ -71,7 +95,7 @@ def _as_truth(values: Any) -> Any:
 
 
 def _written(source: Opened, column: str, number: bool) -> str:
-    """Return the SQL expression of a column's values."""
+    """Return the SQL expression of a column's values; types that only duckdb has become text."""
     name, dtype = sql(column), source.types[column]
     if number and column in source.text:
         return text_number(name)

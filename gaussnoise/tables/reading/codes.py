@@ -6,7 +6,6 @@ Each value takes one look-up, for any number of cells.
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Generic, TypeVar, final
 
 import narwhals as nw
@@ -15,7 +14,7 @@ import numpy as np
 from ...errors import DataError, SchemaWarning
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside
-from .batches import batches, joined
+from .batches import batches, joined, number_form
 from .codes_lazy import coded_lazily
 from .codes_polars import coded_polars
 from .columns import Codes, code_column, plain_type, wide_codes
@@ -136,7 +135,7 @@ def code_rows(
         return coded_polars(frame, attributes, types, person)
     if isinstance(frame, nw.DataFrame):
         people = None if person is None else people_of(frame[person], source.form(person))
-        return [[code_column(frame[a.name], a, source.form(a.name)) for a in attributes]], people
+        return [[code_of(source, a, frame[a.name]) for a in attributes]], people
     if source.engine == nw.Implementation.DASK:
         return _dask(source, attributes, person)
     if source.engine == nw.Implementation.DUCKDB:
@@ -152,17 +151,16 @@ def _duckdb(
 
     With persons all codes are held, since a person's rows may be in several batches.
     """
-    doubles = [_is_double(source, a) for a in attributes]
-    numbers = [a.name for a, double in zip(attributes, doubles, strict=True) if double]
-    others = [a.name for a, double in zip(attributes, doubles, strict=True) if not double]
+    order = sorted(range(len(attributes)), key=lambda k: not _is_double(source, attributes[k]))
+    ordered = [attributes[k] for k in order]
+    numbers = [a.name for a in ordered if _is_double(source, a)]
+    others = [a.name for a in ordered[len(numbers) :]] + ([] if person is None else [person])
 
     def coded(batch: Sequence[nw.Series[Any]]) -> list[Codes]:
-        own = iter(batch[: len(numbers)]), iter(batch[len(numbers) :])
-        pairs = zip(attributes, doubles, strict=True)
-        return [code_of(source, a, next(own[0] if double else own[1])) for a, double in pairs]
+        own = dict(zip(order, batch, strict=False))
+        return [code_of(source, a, own[k]) for k, a in enumerate(attributes)]
 
-    others += [] if person is None else [person]
-    rows = Streamed(partial(batches, source, numbers, others))
+    rows = Streamed(lambda: iter(batches(source, numbers, others)))
     if person is None:
         return each(coded, rows), None
     parts, whose = zip(*((coded(batch), batch[-1]) for batch in rows), strict=True)
@@ -171,18 +169,19 @@ def _duckdb(
 
 
 def _is_double(source: Opened, attribute: Attribute) -> bool:
-    """Return whether duckdb gives its numbers as doubles, although the column has another type."""
-    if attribute.name in source.text:
-        return is_number(attribute) and not is_dated(attribute.edges)
-    return attribute.clip is not None
+    """Return whether its numbers may be doubles; edges divide integers of 128 bits exactly."""
+    if not is_number(attribute) or is_dated(attribute.edges):
+        return False
+    return attribute.clip is not None or not is_wide(source.types[attribute.name])
 
 
 def code_of(source: Opened, attribute: Attribute, column: nw.Series[Any]) -> Codes:
     """Return the codes of some rows of a column that holds an attribute, by the table's types."""
-    if attribute.clip is None and is_wide(source.types[attribute.name]):
+    if _is_double(source, attribute):
+        return code_column(column, attribute, number_form(source, attribute.name))
+    if is_wide(source.types[attribute.name]):
         return wide_codes(column, attribute)
-    form = Form.TYPED if _is_double(source, attribute) else source.form(attribute.name)
-    return code_column(column, attribute, form)
+    return code_column(column, attribute, source.form(attribute.name))
 
 
 def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> nw.LazyFrame[Any]:

@@ -306,10 +306,15 @@ def encoded(values: Any) -> tuple[Integers, Any]:
 
 def wide_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
     """Return the codes of integers that are written as text, as arrow has no type for them."""
-    index, known = encoded(arrow_of(column))
     find = finder(attribute, Form.TYPED)
-    found = [find(int(text)) for text in known.to_pylist()]
-    return np.array([*found, 0], dtype=NUMPY[width_of(attribute)])[index]
+    codes = _codes_by_value(arrow_of(column), lambda text: find(int(text)))
+    return codes.astype(NUMPY[width_of(attribute)])
+
+
+def _codes_by_value(values: Any, find: Callable[[Any], int]) -> Codes:
+    """Return ``find`` of each value of an arrow array, asked once for every distinct one."""
+    index, known = encoded(values)
+    return np.array([*map(find, objects_of(known)), 0], dtype=np.int32)[index]
 
 
 def _codes_of_text(values: Any, attribute: Attribute) -> Codes:
@@ -318,13 +323,9 @@ def _codes_of_text(values: Any, attribute: Attribute) -> Codes:
         import pyarrow as pa
 
         return _index_in(values.cast(pa.large_string()), cells_in(attribute, nw.String()))
-    index, known = encoded(values)
     if is_dated(attribute.edges):
-        found = _dated_text(known, attribute)
-    else:
-        find = finder(attribute, Form.TEXT)
-        found = np.fromiter(map(find, objects_of(known)), np.int32, len(known))
-    return np.append(found, np.int32(0))[index]
+        return _dated_text(values, attribute)
+    return _codes_by_value(values, finder(attribute, Form.TEXT))
 
 
 def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:

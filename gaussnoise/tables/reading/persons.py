@@ -124,8 +124,8 @@ def _people_of_untyped(series: Any) -> People:
         import pyarrow as pa
 
         numbers = column.doubles + 0.0
-        nobody = np.isnan(numbers) | ((np.abs(numbers) >= INEXACT) & np.isfinite(numbers))
-        index, known = encoded(pa.array(numbers, mask=nobody))
+        missing = np.isnan(numbers) | ((np.abs(numbers) >= INEXACT) & np.isfinite(numbers))
+        index, known = encoded(pa.array(numbers, mask=missing))
         return People(index, lambda wanted: _names(known, wanted, Form.UNTYPED))
     if column.text is None:
         people = _people_by_value(column.known, Form.UNTYPED)
