@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -31,7 +32,9 @@ from gaussnoise.tables.counting import count
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.reading import codes
+from gaussnoise.tables.reading.batches import batches
 from gaussnoise.tables.reading.frames import guarded
+from gaussnoise.tables.reading.opened import opened
 
 CANARY = "CANARY-7391"
 
@@ -674,3 +677,14 @@ def test_a_long_query_of_a_file_ends_at_a_signal(tmp_path, monkeypatch):
     path = as_csv(pa.table({"a": ["x"] * 100}), tmp_path)
     with pytest.raises(SystemExit, match="143"):
         counted(path, gn.Attribute("a", ["x"]))
+
+
+def test_batches_of_wide_tables_have_fewer_rows():
+    """Memory is that of a batch: some two million values, or one vector of duckdb a column."""
+    names = [f"c{k}" for k in range(2000)]
+    columns = ", ".join(f"k AS {name}" for name in names)
+    table = duckdb.sql(f"SELECT {columns} FROM range(5000) AS r(k)")
+    source = opened(table, dict.fromkeys(names, nw.Int64()))
+    sizes = [len(batch[0]) for batch in batches(source, [], names)]
+    assert sum(sizes) == 5000
+    assert max(sizes) <= 2048
