@@ -12,7 +12,7 @@ from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.sensitivity import check_relation
 from ..noise.solve import check_problem
-from ..privacy.guarantee import AbstractPrivacy
+from ..privacy.guarantee import AbstractPrivacy, check_privacy
 from .bound import Bound, Unbiased, bound_from, bound_of
 from .distribution import at_distribution
 from .local_design import local_proof
@@ -167,12 +167,8 @@ def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: flo
     )
 
 
-def _check(privacy: object, neighbors: object, unbiased: object) -> None:
-    if not isinstance(privacy, AbstractPrivacy):
-        raise ParameterError(
-            "lower_bound: expected a privacy definition like zCDP(rho) or PureDP(epsilon), got "
-            f"{privacy!r:.100}"
-        )
+def _check(given: object, neighbors: object, unbiased: object) -> None:
+    privacy = check_privacy("lower_bound", given)
     if unbiased not in get_args(Unbiased):
         raise ParameterError(
             f"lower_bound: expected unbiased in {get_args(Unbiased)}, got {unbiased!r}"

@@ -358,11 +358,9 @@ class TV(AbstractPrivacy):
     """Total variation privacy, or (0, α)-DP: no event's probability differs by more than α.
 
     Two Gaussians at whitened distance Δ = √(2ρ) have total variation distance 2Φ(Δ/2) − 1. The
-    noise
-    that is drawn is within η of each of them, so that the continuous noise is calibrated for α −
-    2η.
-    If nothing is left of α, or if it is larger, ρ = 2α² by Pinsker's inequality, which holds on the
-    lattice as :class:`KL` does.
+    noise that is drawn is within η of each of them, so that the continuous noise is calibrated for
+    α − 2η. If nothing is left of α, or if it is larger, ρ = 2α² by Pinsker's inequality, which
+    holds on the lattice as :class:`KL` does.
 
     Args:
         alpha: in (0, 1).
@@ -569,10 +567,8 @@ def dp_event(rho: float) -> "DpEvent":
     """Return a ρ-zCDP event for dp-accounting, which is exact on the lattice.
 
     Its RDP accountant takes the event, alone or with other events, and adds up ρ. Its PLD
-    accountant
-    does not, since it knows Gaussians but not zCDP: ``GaussianDpEvent(1 / √(2ρ))`` would describe
-    the
-    continuous Gaussian, not the noise that is drawn.
+    accountant does not, since it knows Gaussians but not zCDP: ``GaussianDpEvent(1 / √(2ρ))`` would
+    describe the continuous Gaussian, not the noise that is drawn.
 
     Args:
         rho: the ρ that is charged, at least 0 and finite.

@@ -226,27 +226,26 @@ class AbstractPrivacy:
 
 
 def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
-    """Return the guarantee; raise ParameterError for any other argument."""
+    """Return the guarantee; refuse anything else."""
     if isinstance(privacy, AbstractPrivacy):
         return privacy
-    raise _refused(function, privacy)
+    raise ParameterError(
+        f"{function}: expected a privacy definition like zCDP(rho) or PureDP(epsilon), got "
+        f"{type(privacy).__name__}"
+    )
 
 
 def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> AbstractPrivacy:
-    """Return the guarantee if Gaussian noise satisfies it; warn if it protects little."""
-    privacy = check_privacy(function, privacy)
-    if privacy.noise != "gaussian":
-        raise _refused(function, privacy, privacy.instead)
+    """Return the guarantee if Gaussian noise keeps it; warn where it means little."""
+    if not (isinstance(privacy, AbstractPrivacy) and privacy.noise == "gaussian"):
+        instead = privacy.instead if isinstance(privacy, AbstractPrivacy) else ""
+        raise ParameterError(
+            f"{function}: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, "
+            f"delta), got {type(privacy).__name__}{f'; {instead}' if instead else ''}"
+        )
     if concern := privacy.concern():
         warnings.warn(f"{function}: {concern}", PrivacyWarning, stacklevel=stacklevel + 1)
     return privacy
-
-
-def _refused(function: str, privacy: object, instead: str = "") -> ParameterError:
-    return ParameterError(
-        f"{function}: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), "
-        f"got {type(privacy).__name__}{f'; {instead}' if instead else ''}"
-    )
 
 
 def _below(cls: type[AbstractPrivacy]) -> Iterator[type[AbstractPrivacy]]:

@@ -35,11 +35,10 @@ def lattice_distance(draws: int, steps: float) -> float:
     Both have scale s, the number of lattice steps per standard deviation, and the same integer
     centres, which may be any: a shift by integers commutes with rounding.
 
-    Proof. Take one coordinate with centre 0. Let f be the density of N(0, s²), Z = Σ f(k),
-    P(k) = f(k)/Z the discrete Gaussian, and Q(k) = ∫ f(k+u) du over |u| <= 1/2 the rounded normal.
-    By
-    symmetry, ``Q(k)/f(k) = ∫ e^{−u²/2s²} cosh(ku/s²) du``. By Jensen's inequality,
-    ``log cosh y >= y²/2 − y⁴/12``, ∫u² = 1/12 and ∫u⁴ = 1/80,
+    Proof. Take one coordinate with centre 0. Let f be the density of N(0, s²), Z = Σ f(k), P(k) =
+    f(k)/Z the discrete Gaussian, and Q(k) = ∫ f(k+u) du over |u| <= 1/2 the rounded normal. By
+    symmetry, ``Q(k)/f(k) = ∫ e^{−u²/2s²} cosh(ku/s²) du``. By Jensen's inequality, ``log cosh y >=
+    y²/2 − y⁴/12``, ∫u² = 1/12 and ∫u⁴ = 1/80,
 
         −log Q(k)/f(k) <= 1/(24 s²) − k²/(24 s⁴) + k⁴/(960 s⁸).
 

@@ -6,7 +6,7 @@ from ..errors import NotAvailableError, ParameterError
 from ..numerics.rounding import SAFE_SIDE
 from .definitions import TV
 from .divergences import growth_of_power, variation_of_power
-from .guarantee import AbstractPrivacy
+from .guarantee import AbstractPrivacy, check_privacy
 
 _DELTA = 1e-6  # δ of an (ε, δ) from which other bounds are derived
 
@@ -41,7 +41,7 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
     """
     if not (isinstance(level, int | float) and 0 <= level <= 1):
         raise ParameterError(f"most_power: expected a level in [0, 1], got {level!r}")
-    own = _checked("most_power", privacy).power(level)
+    own = check_privacy("most_power", privacy).power(level)
     if own is not None:
         return own
     return min(most_power(weaker, level) for weaker in _implied("most_power", privacy))
@@ -85,7 +85,7 @@ def most_posterior(privacy: AbstractPrivacy, chance: float, prior: float = 0.5) 
             raise ParameterError(
                 f"most_posterior: expected a {name} strictly between 0 and 1, got {number!r}"
             )
-    growth = _growth(_checked("most_posterior", privacy), chance)
+    growth = _growth(check_privacy("most_posterior", privacy), chance)
     return float(scipy.special.expit(scipy.special.logit(prior) + growth * SAFE_SIDE))
 
 
@@ -121,9 +121,8 @@ def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPriva
     ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ; zCDP(ρ)
     implies KL(ρ), (ε(δ), δ) and total variation; GDP(μ) implies zCDP(μ²/2), and more exactly (ε, δ)
     and total variation; (ε, δ) and KL imply total variation; TV(α) is (0, α). Total variation
-    implies
-    none of the others, as
-    :func:`release_one_at_random <gaussnoise.estimators.release_one_at_random>` shows.
+    implies none of the others, as :func:`release_one_at_random
+    <gaussnoise.estimators.release_one_at_random>` shows.
 
     Args:
         privacy: any privacy guarantee about neighbouring data sets.
@@ -150,7 +149,7 @@ def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPriva
 
 
 def _variation(function: str, privacy: object) -> float:
-    privacy = _checked(function, privacy)
+    privacy = check_privacy(function, privacy)
     own = privacy.variation()
     if own is not None:
         return own
@@ -178,12 +177,3 @@ def _implied(function: str, privacy: AbstractPrivacy) -> list[AbstractPrivacy]:
             "override implies or power in its class"
         )
     return found
-
-
-def _checked(function: str, privacy: object) -> AbstractPrivacy:
-    if isinstance(privacy, AbstractPrivacy):
-        return privacy
-    raise ParameterError(
-        f"{function}: expected a privacy guarantee like PureDP(1) or zCDP(0.1), got "
-        f"{type(privacy).__name__}"
-    )

@@ -58,19 +58,16 @@ class ThresholdQuery(PickledByArguments):
 
     Formal guarantees:
         * δ-approximate ρ-zCDP (Bun & Steinke 2016, section 8): except for events of probability δ,
-        no
-          key is shown that only one of two neighbours has (Rogers 2023, on whose argument OpenDP's
+        no key is shown that only one of two neighbours has (Rogers 2023, on whose argument OpenDP's
           threshold is based). Noises are independent and all keys have the same threshold, so the
           rest is a discrete Gaussian on the counts of common keys, of which those below the
-          threshold
-          are left out.
+          threshold are left out.
         * With (ε, δ') in place of ρ-zCDP for these Gaussians, all is (ε, δ' + δ)-differentially
           private. Proof: let p be the probability that common keys alone give an outcome in S, and
           q that of the neighbour, ``p <= min(1, e^ε q + δ')``; let a and b, at most δ, be the
           probabilities that a data set's own key is shown. Then ``P(S) <= (1 − a) p + a`` and
           ``Q(S) >= (1 − b) q``. If ``e^ε q <= 1``, then ``P(S) <= e^ε q + δ' + a (1 − e^ε q)``,
-          which
-          is at most ``(1 − b) e^ε q + δ' + max(a, b)``; otherwise ``(1 − b) e^ε q + b >= 1``.
+          which is at most ``(1 − b) e^ε q + δ' + max(a, b)``; otherwise ``(1 − b) e^ε q + b >= 1``.
         * The noise has at least ``MIN_STEPS`` lattice steps per standard deviation.
 
     Attributes:

@@ -181,8 +181,7 @@ def plan(
     if privacy is None and targets is None:
         raise ParameterError(
             "plan: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), got "
-            "NoneType; "
-            "hint: targets={...} finds the least budget"
+            "NoneType; hint: targets={...} finds the least budget"
         )
     if privacy is not None:
         check_gaussian("plan", privacy, stacklevel=2).stated()  # raises if no file can hold it

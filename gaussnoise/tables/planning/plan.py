@@ -113,8 +113,7 @@ class Plan(Accuracy):
               ``rows_per_person``. Planned with ``person``, it holds for any number of rows
               (:mod:`gaussnoise.tables.counting.persons`); a person is then a value of that column.
               Refusals depend on the data and are not covered, unless ``on_outside`` is "drop": then
-              a
-              row that does not fit is treated as if it were absent. Timing is not covered. Under
+              a row that does not fit is treated as if it were absent. Timing is not covered. Under
               replacement the number of rows is public and comes out exactly.
             * Every table is unbiased with the stated standard deviation, and tables agree on shared
               margins. Planned with ``person``, this holds for the rows that are counted: if persons
@@ -132,20 +131,18 @@ class Plan(Accuracy):
                 that memory depends on the largest table alone.
             format: the format of those files, "csv" or "parquet".
             on_outside: what is done with a row that has a null, or a value outside the schema, in
-                an
-                attribute without a catch-all, or an impossible combination: "refuse" refuses the
+                an attribute without a catch-all, or an impossible combination: "refuse" refuses the
                 whole release; "drop" leaves out the row, so that it counts in no table. A refusal
                 tells something about the rows, and a schema can be written to ask for it; with
                 "drop" the outcome does not depend on a value. A table that is malformed as a whole
-                is
-                refused in both cases, with any schema: CSV with fields missing, quotes out of place
-                or bytes that are no text; a column whose declared type cannot hold the attribute
-                (in pandas and dask, where types depend on rows, such values have no cell instead);
-                and persons that pandas holds as floats from 2^53 on, where one value may be several
-                persons. How many rows are dropped is private: give attributes a catch-all to count
-                them with noise. Under replacement every attribute needs a catch-all, and no
-                combination may be impossible, unless planned with ``person``: rows of no person are
-                dropped then too, and no dropped row takes a place among a person's counted rows.
+                is refused in both cases, with any schema: CSV with fields missing, quotes out of
+                place or bytes that are no text, and a column whose declared type cannot hold the
+                attribute. In pandas and dask, where types depend on rows, such values have no cell
+                instead, and numbers from 2^53 on are no person. How many rows are dropped is
+                private: give attributes a catch-all to count them with noise. Under replacement
+                every attribute needs a catch-all, and no combination may be impossible, unless
+                planned with ``person``: rows of no person are dropped then too, and no dropped row
+                takes a place among a person's counted rows.
             progress: True for a bar of released cells, or a callable that is given their number and
                 the total; False for silence. By default a bar is drawn after two seconds, on a
                 terminal.
@@ -156,15 +153,13 @@ class Plan(Accuracy):
             executors: for a Spark dataframe, whether its executors draw, decode and write as well,
                 so that neither driver nor executor holds all tables. They need this package, and
                 ``out`` on a file system that all of them share and that has hard links: a local
-                disk for Spark on one machine, NFS or the like for several; object stores have
-                no hard links. The dataframe must have the same rows each time Spark computes it.
-                Every residual, or piece of a large one, is drawn once: the first task that finishes
+                disk for Spark on one machine, NFS or the like for several; object stores have no
+                hard links. The dataframe must have the same rows each time Spark computes it. Every
+                residual, or piece of a large one, is drawn once: the first task that finishes
                 commits it, and tables are made of what was committed, even if tasks are tried
-                again,
-                run twice or are killed. Under a ledger, call it again after the driver was killed:
-                it
-                goes on, and is charged once. The format is "parquet": a dataset in ``out/tables``
-                with a folder for each number of attributes.
+                again, run twice or are killed. Under a ledger, call it again after the driver was
+                killed: it goes on, and is charged once. The format is "parquet": a dataset in
+                ``out/tables`` with a folder for each number of attributes.
 
         Returns:
             A :class:`TableRelease`.

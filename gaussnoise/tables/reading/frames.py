@@ -109,10 +109,8 @@ def guarded(
     """Return ``action()``; an engine's own error is replaced, since it may quote records.
 
     Spark's logs quote them as well, and are turned off meanwhile: those of its driver, but not
-    those
-    of executors elsewhere. ``engine`` is the library that does the work, if it is known: duckdb's
-    is
-    done in another thread.
+    those of executors elsewhere. ``engine`` is the library that does the work, if it is known:
+    duckdb's is done in another thread.
     """
     try:
         with _quiet_spark():

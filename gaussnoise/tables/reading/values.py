@@ -421,8 +421,7 @@ def person_of(value: object, form: Form) -> Key | None:
     In ``UNTYPED`` columns persons are told apart as categories are: 1, "1" and "01" are one person.
     For one word among numbers turns all of them into text, and the names of others must not split
     one person's rows into those of two. Numbers from 2**53 on, which floats may have rounded, are
-    no
-    person, nor is text of such a number.
+    no person, nor is text of such a number.
     """
     text = str.__str__(value) if isinstance(value, str) else None
     if text == "":
