@@ -26,8 +26,9 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-# text that may be a number, a truth value, a date or an interval; other text equals only itself
-_OTHER_THAN_TEXT = r"^[\s\v\p{Zs}]*[-+.0-9iInN]|^[tTfF(\[]"
+# text that may be a number, a truth value, a date, an interval or a null; other text equals
+# only itself
+_OTHER_THAN_TEXT = r"^[\s\v\p{Zs}]*[-+.0-9iInN]|^[tTfF(\[#<]"
 
 
 def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Codes:

@@ -17,7 +17,8 @@ rows:
   integers into floats, and one word turns numbers into text. This also holds for extension types
   that readers or ``convert_dtypes`` chose. There 1, 1.0, "1", "01", True and "true" are the same
   value, and so are a timestamp and its ISO text. A number is a double: numbers from 2**53 on, where
-  doubles cannot hold every integer, are no category and no person.
+  doubles cannot hold every integer, are no category and no person. Nor are words like "NA", which
+  readers take for nulls, unless other rows of the column keep them from it.
 """
 
 import bisect
@@ -41,6 +42,10 @@ from ..schema.schema import Attribute
 Key = tuple[str, Hashable]
 INEXACT = 2**53  # from here on doubles cannot hold every integer
 MOST_DIGITS = 2500  # of an integer in text; a category has fewer
+# what pandas.read_csv takes for null; one integer from 2**63 on makes it keep them as text
+NULL_WORDS = frozenset(["", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
+NULL_WORDS |= {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan"}
+NULL_WORDS |= {"1.#IND", "1.#QNAN"}
 
 
 class Form(enum.Enum):
@@ -241,6 +246,8 @@ def key_of(value: object) -> Key | None:
         return "number", int(truth)
     if isinstance(value, str):
         text = str.__str__(value)
+        if text in NULL_WORDS:
+            return None
         if (number := double_of_text(text)) is not None:
             return _key(number)
         if (fields := _calendar(text)) is not None:
@@ -380,6 +387,8 @@ def confused(attribute: Attribute) -> tuple[str | None, bool]:
     known = [key for key in keys if key is not None]
     if len(set(known)) < len(known):
         return "categories that are one value, like 1 and 01", False
+    if NULL_WORDS.intersection(attribute.categories or ()):
+        return "words that it may read as nulls, like NA", False
     unknown = len(known) < len(keys)
     return ("numbers from 2**53 on, or NaN, which floats cannot tell" if unknown else None), True
 

@@ -527,13 +527,14 @@ class Evil:
 
 
 DROPPED = [
-    gn.Attribute("text", ["x", "", "3", "true"], other="rest"),
+    gn.Attribute("text", ["x", "y", "3", "true"], other="rest"),
     gn.Attribute("code", [3, -1, 2**53 + 1, 2**64, 0]),
     gn.Attribute("flag", [True, False], other="rest"),
     gn.Attribute("number", edges=[-1, 0, 2.5, 2**53 + 2, math.inf]),
 ]
 THINGS = [
     "x",
+    "y",
     "",
     "3",
     "true",
@@ -616,7 +617,7 @@ def meant(value):
     real = number(value)
     if real is not None:
         return (real, "number") if abs(real) < 2**53 else None
-    return (value, "text") if isinstance(value, str) else None
+    return (value, "text") if isinstance(value, str) and value else None
 
 
 def cell(attribute, value):
