@@ -1,4 +1,3 @@
-import contextlib
 import csv
 import datetime
 import decimal
@@ -6,10 +5,9 @@ import io
 import itertools
 import math
 import os
-import signal
+import subprocess
+import sys
 import tempfile
-import threading
-import time
 import traceback
 from collections import Counter
 from pathlib import Path
@@ -28,10 +26,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
-from gaussnoise.tables.counting import count
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.persons import PersonLimit
-from gaussnoise.tables.reading import codes
 from gaussnoise.tables.reading.batches import batches
 from gaussnoise.tables.reading.frames import guarded
 from gaussnoise.tables.reading.opened import opened
@@ -632,51 +628,59 @@ def test_what_engines_raise_for_ctrl_c_is_an_interruption(error):
     assert CANARY not in said(caught.value)
 
 
-@pytest.fixture
-def stopping():
-    """A handler for SIGTERM that ends the program as the command line's does."""
+# What the signals of a program do: in a program of its own, which ends as the shell's does.
 
-    def stop(*_):
-        raise SystemExit(143)
+STOPPED = """
+import contextlib, os, signal, sys, threading, time
+import duckdb
+import gaussnoise as gn
+from gaussnoise.tables.counting import count
+from gaussnoise.tables.reading import codes
 
-    before = signal.signal(signal.SIGTERM, stop)
-    yield
-    signal.signal(signal.SIGTERM, before)
+def stop(*_):
+    raise SystemExit(143)
+
+def endless(source, *_):
+    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGTERM]).start()
+    relation = joined = source.frame.to_native()
+    for k in range(6):  # 100^7 rows
+        more = relation.project(f"a AS d{k}").set_alias(f"t{k}")
+        joined = joined.set_alias("t").join(more, f"a <= d{k}")
+    yield joined.aggregate("sum(hash(a || d1))").fetchall()
+
+def dropping(*arguments):
+    with contextlib.suppress(BaseException):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0)  # the main thread, in which Python handles signals
+    return whole(*arguments)
+
+signal.signal(signal.SIGTERM, stop)
+whole, how = count._tally_arrays, sys.argv[1]
+if how == "long":
+    codes.batches = endless
+else:
+    count._tally_arrays = dropping
+table = duckdb.sql("SELECT 'x' AS a") if how == "relation" else "t.csv"
+dict(count.count_marginals(table, [gn.Attribute("a", ["x"])], [(0,)]))
+"""
 
 
-@pytest.mark.usefixtures("stopping")
-@pytest.mark.parametrize("form", ["file", "relation"])
-def test_no_signal_is_lost_while_duckdb_works(form, tmp_path, monkeypatch):
-    """Duckdb handles signals by itself, and sometimes drops what Python's handler raises in it."""
-    whole = count._tally_arrays
+@pytest.mark.parametrize("how", ["file", "relation", "long"])
+def test_no_signal_is_lost_while_duckdb_works(how, tmp_path):
+    """Duckdb handles signals by itself, and sometimes drops what Python's handler raises in it.
 
-    def dropping(*arguments):
-        with contextlib.suppress(BaseException):
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0)  # the main thread, in which Python handles signals
-        return whole(*arguments)
-
-    monkeypatch.setattr(count, "_tally_arrays", dropping)
-    path = as_csv(pa.table({"a": ["x"]}), tmp_path)
-    table = path if form == "file" else duckdb.sql("SELECT 'x' AS a")
-    with pytest.raises(SystemExit, match="143"):
-        counted(table, gn.Attribute("a", ["x"]))
-
-
-@pytest.mark.usefixtures("stopping")
-def test_a_long_query_of_a_file_ends_at_a_signal(tmp_path, monkeypatch):
-    def endless(source, *_):
-        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGTERM]).start()
-        relation = joined = source.frame.to_native()
-        for k in range(6):  # 100^7 rows
-            more = relation.project(f"a AS d{k}").set_alias(f"t{k}")
-            joined = joined.set_alias("t").join(more, f"a <= d{k}")
-        yield joined.aggregate("sum(hash(a || d1))").fetchall()
-
-    monkeypatch.setattr(codes, "batches", endless)
-    path = as_csv(pa.table({"a": ["x"] * 100}), tmp_path)
-    with pytest.raises(SystemExit, match="143"):
-        counted(path, gn.Attribute("a", ["x"]))
+    A long query ends at once.
+    """
+    as_csv(pa.table({"a": ["x"] * 100}), tmp_path).rename(tmp_path / "t.csv")
+    ran = subprocess.run(
+        [sys.executable, "-c", STOPPED, how],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (143, "")
 
 
 def test_batches_of_wide_tables_have_fewer_rows():
