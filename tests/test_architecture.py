@@ -277,6 +277,7 @@ ROOMS = """
     5 gaussnoise.tables.counting
     5 gaussnoise.tables.planning
     5 gaussnoise.tables.release gaussnoise.tables gaussnoise.plots
+    5 gaussnoise.tables.spark
     5 gaussnoise.estimators
     6 gaussnoise.streams
     7 gaussnoise gaussnoise.demo gaussnoise.cli
@@ -310,6 +311,7 @@ MEETINGS = {
         "gaussnoise.tables.release.report.pages",
         "gaussnoise.tables.release.store",
     },
+    "gaussnoise.tables.release.publish": {"gaussnoise.tables.spark.releases"},
     "gaussnoise.tables.release.release": {"gaussnoise.tables.release.report.pages"},
     "gaussnoise.tables.release.table": {"gaussnoise.tables.release.default_plot"},
     "gaussnoise.tables.release.cells": {"gaussnoise.tables.release.default_plot"},

@@ -200,7 +200,7 @@ class Stream:
             from .one_machine import OneMachine
 
             return OneMachine(self.plan, self.state, self.format, self.on_outside, table)
-        from .executors.maker import Executors
+        from .spark.ticks import Executors
 
         return Executors(self.plan, self.state, self.on_outside, self.layout_sha256, table)
 
@@ -313,7 +313,7 @@ def started(
     folder = _folder("start", path)
     more: dict[str, object] = {}
     if executors:
-        from .executors.maker import check_stream, layout_of
+        from .spark.ticks import check_stream, layout_of
 
         check_stream(plan, format)
         more = {"layout_sha256": layout_of(plan).sha256}

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.tables.release.executors import layout as layouts
+from gaussnoise.tables.spark import layout as layouts
 
 pytestmark = [
     pytest.mark.benchmark,

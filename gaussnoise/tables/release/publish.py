@@ -29,7 +29,6 @@ from ..reading.files import written_in
 from ..reading.frames import frame_backend, without_zone
 from ..reading.persons import check_table
 from ..schema.schema import OnOutside
-from .executors.door import check_executors, released
 from .files import (
     Document,
     as_itself,
@@ -61,6 +60,8 @@ def published(
     """Return the release of :meth:`Plan.release`."""
     plan.schema.check_confirmed("release")
     if executors:
+        from ..spark.releases import check_executors
+
         check_executors(plan, table, out, format)
     else:
         check_size("release", plan)
@@ -77,6 +78,8 @@ def published(
             "where they were written"
         )
     if executors and out is not None:
+        from ..spark.releases import released
+
         request = asked(plan, on_outside) | {"executors": True}
         return released(blank, table, out, ledger, id, request, protects(plan))
     if out is None:

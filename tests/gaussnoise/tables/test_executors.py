@@ -27,18 +27,18 @@ from gaussnoise.files import disk
 from gaussnoise.files.commits import Commits
 from gaussnoise.files.disk import remove_at_once
 from gaussnoise.privacy.sampler import IntegerQuery
-from gaussnoise.streams.executors import maker
-from gaussnoise.streams.executors import tasks as ticks
-from gaussnoise.streams.executors.maker import layout_of
-from gaussnoise.streams.executors.tasks import Drawing
 from gaussnoise.streams.measure import estimated
+from gaussnoise.streams.spark import tasks as stream_tasks
+from gaussnoise.streams.spark import ticks
+from gaussnoise.streams.spark.tasks import Drawing
+from gaussnoise.streams.spark.ticks import layout_of
 from gaussnoise.streams.state import State
-from gaussnoise.tables.counting import spark
-from gaussnoise.tables.release.executors import door
-from gaussnoise.tables.release.executors import layout as layouts
-from gaussnoise.tables.release.executors.layout import Layout
-from gaussnoise.tables.release.executors.work import Work
 from gaussnoise.tables.release.stream import measured_parts, table_of
+from gaussnoise.tables.spark import layout as layouts
+from gaussnoise.tables.spark import records as spark
+from gaussnoise.tables.spark import releases
+from gaussnoise.tables.spark.layout import Layout
+from gaussnoise.tables.spark.work import Work
 
 FOLDERS = "exact-counts", "measured"
 FAULTS = Path(__file__).with_name("faults")
@@ -267,7 +267,7 @@ def stopped(monkeypatch, plan, frame, folder):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(door, "write_record", stop)
+        patch.setattr(releases, "write_record", stop)
         with pytest.raises(KeyboardInterrupt):
             plan.release(frame, **under_a_ledger(folder))
     (work,) = folder.glob(".out.*.work")
@@ -369,7 +369,7 @@ def test_rows_that_change_while_pieces_are_counted_are_not_measured(cluster, tmp
     gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
     plan, frame = large_plan(), in_cluster(cluster, people())
     with monkeypatch.context() as patch:
-        patch.setattr(door.pieces, "rows_counted", lambda *_: 299)  # as if a row were missing
+        patch.setattr(releases.pieces, "rows_counted", lambda *_: 299)  # as if a row were missing
         with pytest.raises(gn.DataError, match="it changed while it was read"):
             plan.release(frame, **under_a_ledger(tmp_path))
     (work,) = tmp_path.glob(".out.*.work")
@@ -542,7 +542,7 @@ def test_what_was_drawn_and_is_lost_is_not_drawn_again(cluster, tmp_path, monkey
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(door, "write_record", stop)
+    monkeypatch.setattr(releases, "write_record", stop)
     with pytest.raises(KeyboardInterrupt):
         cells_of_pairs().release(frame, **under_a_ledger(tmp_path))
     monkeypatch.undo()
@@ -587,14 +587,14 @@ def test_a_foreign_folder_that_appears_last_is_not_taken_for_the_release(
 ):
     ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
     plan, frame, out = cells_of_pairs(), in_cluster(cluster, people(5)), tmp_path / "out"
-    write = door.write_record
+    write = releases.write_record
 
     def write_late(*arguments):
         write(*arguments)
         out.mkdir()
         (out / "release.json").write_text('{"executors": {"run": "another"}}')
 
-    monkeypatch.setattr(door, "write_record", write_late)
+    monkeypatch.setattr(releases, "write_record", write_late)
     with pytest.raises(gn.OutputError, match="exists already"):
         plan.release(frame, **under_a_ledger(tmp_path))
     monkeypatch.undo()
@@ -764,7 +764,7 @@ def test_large_plans_are_priced_and_refused_on_one_machine(monkeypatch):
             refused(pd.DataFrame())
     wide = gn.Schema([gn.Attribute("a", range(9000)), gn.Attribute("b", range(9000))])
     whole = gn.plan(wide, 2, gn.zCDP(1.0), neighbors="replace", public=("a", "b"))
-    monkeypatch.setattr(door, "check_spark", lambda _: None)
+    monkeypatch.setattr(releases, "check_spark", lambda _: None)
     with pytest.raises(gn.DomainTooLargeError, match="public attributes"):
         whole.release(None, out="out", format="parquet", executors=True)
 
@@ -935,7 +935,7 @@ def test_a_tick_that_was_begun_with_other_rows_is_begun_again(cluster, tmp_path,
     check_as_one_machine(stream)
     assert int(np.load(next(stream.state.private.glob("*/exact-counts/*"))).sum()) == 202
     with monkeypatch.context() as patch:
-        patch.setattr(maker, "write_record", stop)
+        patch.setattr(ticks, "write_record", stop)
         with pytest.raises(KeyboardInterrupt):
             stream.tick(in_cluster(cluster, week(1)), number=2)
     with pytest.raises(gn.StreamError, match="number=2 reads"):
@@ -992,8 +992,8 @@ def test_a_stream_by_executors_that_was_changed_does_not_go_on(cluster, tmp_path
 def test_integers_beyond_64_bits_are_kept_as_they_are(tmp_path):
     many = np.array([10**30, -(10**25), 3], dtype=object)
     for name, values in (("many", many), ("few", np.array([1, -2, 3], dtype=object))):
-        ticks._save(values, tmp_path / name)
-        found = ticks._integers(np.load(tmp_path / name, allow_pickle=False))
+        stream_tasks._save(values, tmp_path / name)
+        found = stream_tasks._integers(np.load(tmp_path / name, allow_pickle=False))
         assert [int(x) for x in found] == list(values)
 
 
@@ -1036,8 +1036,8 @@ if __name__ == "__main__":  # the driver that a fault kills
         os.kill(os.getpid(), signal.SIGKILL)
 
     if sys.argv[3] == "published tick":
-        tidy = maker.Executors.tidy
-        maker.Executors.tidy = lambda self, commits: kill() if commits else tidy(self, commits)
+        tidy = ticks.Executors.tidy
+        ticks.Executors.tidy = lambda self, commits: kill() if commits else tidy(self, commits)
     if sys.argv[3] == "uncharged":
         keep = Work.keep_charge
         Work.keep_charge = lambda self, charge: kill(keep(self, charge))

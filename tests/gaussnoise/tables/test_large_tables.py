@@ -15,14 +15,14 @@ from gaussnoise.files.commits import Commits
 from gaussnoise.solvers.tables.boxes import boxes, evenly, overlap, shape_of, within
 from gaussnoise.solvers.tables.residuals import part_of
 from gaussnoise.tables.release import store
-from gaussnoise.tables.release.executors import layout as layouts
-from gaussnoise.tables.release.executors import matrix as matrices
-from gaussnoise.tables.release.executors import pieces, tasks
-from gaussnoise.tables.release.executors.blocks import packed, read_block, unpacked, write_blocks
-from gaussnoise.tables.release.executors.layout import Layout, keys_of
-from gaussnoise.tables.release.executors.matrix import Matrix
 from gaussnoise.tables.release.publish import _blank
 from gaussnoise.tables.release.stream import exact_part, known_part, measured_parts, table_of
+from gaussnoise.tables.spark import layout as layouts
+from gaussnoise.tables.spark import matrix as matrices
+from gaussnoise.tables.spark import pieces, tasks
+from gaussnoise.tables.spark.blocks import packed, read_block, unpacked, write_blocks
+from gaussnoise.tables.spark.layout import Layout, keys_of
+from gaussnoise.tables.spark.matrix import Matrix
 
 SIZES = {"a": 5, "b": 7, "c": 2, "d": 6, "e": 4}
 SCHEMA = gn.Schema([gn.Attribute(name, range(size)) for name, size in SIZES.items()])

@@ -54,6 +54,6 @@ def _watch(event, arguments):
 
 
 if FAULTS:
-    import gaussnoise.streams.executors.tasks  # noqa: F401 (once, before workers are forked)
+    import gaussnoise.streams.spark.tasks  # noqa: F401 (once, before workers are forked)
 
     sys.addaudithook(_watch)

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from ...errors import DataError, ParameterError
 from ...solvers.tables.residuals import Subset
+from ..counting.count import CHANGED, Placing, coded_records
+from ..counting.impossible import Excluded
+from ..counting.numbers import WEIGHT, WITHOUT, weight_column, with_sums
+from ..counting.persons import PersonLimit
+from ..counting.records import outside_error
 from ..reading.frames import guarded, native_frame
 from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside
-from .count import CHANGED, Placing, coded_records
-from .impossible import Excluded
-from .numbers import WEIGHT, WITHOUT, weight_column, with_sums
-from .persons import PersonLimit
-from .records import outside_error
 
 Counts = NDArray[np.int64]
 Parts = Iterator[tuple[int, Counts]]

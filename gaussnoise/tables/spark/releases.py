@@ -4,27 +4,26 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, final
 
-from ....errors import DataError, LedgerError, OutputError, ParameterError
-from ....files.disk import held, publish, read_json, remove_at_once, sync
-from ....privacy.ledger import Ledger
-from ...counting.count import CHANGED
-from ...counting.impossible import excluded
-from ...counting.spark import SparkRecords, check_spark, in_spark
-from ...planning.plan import Plan
-from ..files import Document, check_target, rehearsed, write_record
-from ..release import TableRelease
-from ..store import StoredTables
+from ...errors import DataError, LedgerError, OutputError, ParameterError
+from ...files.disk import held, publish, read_json, remove_at_once, sync
+from ...privacy.ledger import Ledger
+from ..counting.count import CHANGED
+from ..planning.plan import Plan
+from ..release.files import Document, check_target, rehearsed, write_record
+from ..release.release import TableRelease
+from ..release.store import StoredTables
 from . import pieces, tasks
-from .cluster import ASSUMED, TASK, check_file_system, in_tasks
 from .layout import Layout
 from .matrix import Matrix
+from .records import SparkRecords, check_spark, in_spark
+from .run import ASSUMED, TASK, Run, complete
 from .work import Work
 
 _FORMAT = "gaussnoise.executors/1"
@@ -150,23 +149,14 @@ class _Run:
         return Work.beside(self.out, self.token)
 
     @cached_property
-    def _used(self) -> list[int]:
-        """The attributes that any planned marginal has."""
-        return sorted({i for S in self.blank.plan.tables.subsets for i in S})
+    def run(self) -> Run:
+        """The rows, and what tasks do about them."""
+        return Run(self.blank.plan, self.layout, self.table, self.blank.on_outside)
 
     @cached_property
     def records(self) -> SparkRecords:
         """The records, coded in Spark."""
-        plan = self.blank.plan
-        return SparkRecords(
-            self.table,
-            [plan.schema.attributes[i] for i in self._used],
-            self.blank.on_outside,
-            self.work.limit(plan.person, plan.rows_per_person),
-            plan.weight,
-            plan.unit,
-            excluded(plan.schema, self._used),
-        )
+        return self.run.records(self.work)
 
     def close(self) -> None:
         """Release what Spark holds, and the work's lock."""
@@ -175,9 +165,9 @@ class _Run:
                 self.records.close()
 
     def check_file_system(self) -> None:
-        """Refuse a place that executors do not share: :func:`.cluster.check_file_system`."""
+        """Refuse a place that executors do not share: :meth:`.run.Run.check_file_system`."""
         folder = self.out.with_name(f".{self.out.name}.{self.token}.probe")
-        check_file_system(self.table.sparkSession, folder, self.token)
+        self.run.check_file_system(folder, self.token)
 
     def enter(self) -> None:
         """Hold the work's lock until :meth:`close`.
@@ -259,11 +249,11 @@ class _Run:
             (len(self.layout.tables), tasks.write_tables),
             (len(self.layout.large_pieces), tasks.write_pieces),
         ):
-            digests += self._run(range(count), partial(write, *known))
+            digests += self.run.in_tasks(range(count), partial(write, *known))
         tables = StoredTables(self.work.result, self.layout.table_places)
         release = replace(self.blank, tables=tables)
         answers = partial(tasks.write_answer, release, document.answers, self.work.published)
-        digests += self._run([-1, *document.answers], answers)
+        digests += self.run.in_tasks([-1, *document.answers], answers)
         drawn = {"executors": {"run": self.token, "how": ASSUMED}}
         write_record(document, release, self.work.result, dict(digests), drawn)
         sync(self.work.result)
@@ -283,17 +273,8 @@ class _Run:
         """
         names = [tasks.measured_name(part) for part in range(len(self.layout.groups))]
         found = {name: self.work.measured.digest(name) for name in names}
-        missing = {
-            part: tuple([self._used.index(i) for i in group])
-            for part, group in enumerate(self.layout.groups)
-            if found[names[part]] is None
-        }
-        if missing:
-            self._check_rows()
-            measure = partial(tasks.measure, self.layout, self.work.measured)
-            rows = in_spark(TASK, lambda: self.records.counted(missing, measure).collect())
-            found |= {row["name"]: row["digest"] for row in rows}
-        digests = _complete(found)
+        measure = partial(tasks.measure, self.layout, self.work.measured)
+        digests = self.run.counted(self.work, self.records, found, tasks.measured_name, measure)
         for matrix in self.layout.matrices.values():
             digests |= self._measured_in_pieces(matrix)
         self.work.keep_digests(_MEASURED, digests)
@@ -319,8 +300,8 @@ class _Run:
             else:
                 _check_present(heads, noisy.folder)
             decode = partial(pieces.decode_rows, self.layout, matrix.T, noisy, heads, measured)
-            found |= dict(self._run(range(len(matrix.boxes)), decode))
-        return _complete(found)
+            found |= dict(self.run.in_tasks(range(len(matrix.boxes)), decode))
+        return complete(found)
 
     def _drawn_columns(self, matrix: Matrix) -> Mapping[str, str]:
         """Return heads of the files of all columns, with their noise.
@@ -333,38 +314,23 @@ class _Run:
             commits.folder.mkdir(exist_ok=True)
         columns = pieces.column_heads(matrix, noisy)
         if None in columns.values():
-            total = self._check_rows()
+            total = self.run.total(self.work, self.records)
             rows = pieces.row_heads(matrix, exact)
             if None in rows.values():
                 answer = partial(pieces.answer_rows, self.layout, T, total, exact)
-                used = tuple([self._used.index(i) for i in T])
+                used = self.run.places(T)
                 starts = matrix.first_cells.tolist()
                 counted = in_spark(
                     TASK, lambda: self.records.counted_in_pieces(used, starts, answer).collect()
                 )
                 rows |= {row["name"]: row["digest"] for row in counted}
-            heads = _complete(rows)
+            heads = complete(rows)
             if pieces.rows_counted(matrix, total, exact, heads) != total:
                 remove_at_once(exact.folder)  # no noise was drawn for it
                 raise DataError(CHANGED)
             draw = partial(pieces.draw_columns, self.layout, T, total, exact, heads, noisy)
-            columns |= dict(self._run(range(len(matrix.columns)), draw))
-        return _complete(columns)
-
-    def _check_rows(self) -> int:
-        """Return the total of every table, from the rows that the run was begun with.
-
-        Raises:
-            DataError: the table has other rows now.
-        """
-        if not self.work.is_of(self.records.fingerprint):
-            raise DataError(CHANGED)
-        return self.records.total
-
-    def _run(
-        self, numbers: Sequence[int], work: Callable[[Iterable[int]], Iterator[Any]]
-    ) -> list[tuple[str, str]]:
-        return in_tasks(self.table.sparkSession, numbers, work)
+            columns |= dict(self.run.in_tasks(range(len(matrix.columns)), draw))
+        return complete(columns)
 
     def _loaded(self) -> TableRelease:
         """Return what was published, if this run published it.
@@ -391,15 +357,3 @@ def _check_present(names: Iterable[str], folder: Path) -> None:
             f"its files, such as {lost[0]}; hint: put them back, or take another id for a new "
             "release"
         )
-
-
-def _complete(found: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the committed digest of every file.
-
-    Raises:
-        DataError: a file is missing.
-    """
-    digests = {name: digest for name, digest in found.items() if digest is not None}
-    if len(digests) < len(found):
-        raise DataError(CHANGED)
-    return digests

@@ -10,14 +10,14 @@ from typing import final
 
 from domains import DomainTooLargeError
 
-from ....solvers.tables.boxes import Box, boxes
-from ....solvers.tables.residuals import Subset
-from ....solvers.tables.strategies import AbstractStrategy, SolvedStrategy
-from ...counting.count import grouped
-from ...planning.measure import ResidualQuery
-from ...planning.plan import Plan
-from ..store import Place
-from ..stream import known_part, measured_parts
+from ...solvers.tables.boxes import Box, boxes
+from ...solvers.tables.residuals import Subset
+from ...solvers.tables.strategies import AbstractStrategy, SolvedStrategy
+from ..counting.count import grouped
+from ..planning.measure import ResidualQuery
+from ..planning.plan import Plan
+from ..release.store import Place
+from ..release.stream import known_part, measured_parts
 from .matrix import MOST_HELD, Matrix, piece_cells
 
 Key = tuple[Subset, bool]  # a residual (False), or a public table (True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import OutputError
-from ....numerics.integers import exact_type
+from ...errors import OutputError
+from ...numerics.integers import exact_type
 
 Integers = NDArray[Any]
 

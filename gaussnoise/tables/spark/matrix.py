@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from domains import DomainTooLargeError
 
-from ....solvers.tables.boxes import Box, boxes, evenly, shape_of
-from ....solvers.tables.residuals import Subset
-from ...planning.measure import ResidualQuery
+from ...solvers.tables.boxes import Box, boxes, evenly, shape_of
+from ...solvers.tables.residuals import Subset
+from ..planning.measure import ResidualQuery
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

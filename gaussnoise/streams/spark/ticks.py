@@ -13,20 +13,17 @@ import numpy as np
 
 from domains import DomainTooLargeError
 
-from ...errors import DataError, ParameterError, StreamError
+from ...errors import ParameterError, StreamError
 from ...files.commits import Commits
 from ...files.disk import read_json, remove, remove_at_once
-from ...tables.counting.count import CHANGED
-from ...tables.counting.impossible import excluded
-from ...tables.counting.persons import PersonLimit
-from ...tables.counting.spark import SparkRecords, check_spark, in_spark
-from ...tables.release.executors.cluster import ASSUMED, TASK, check_file_system, in_tasks
-from ...tables.release.executors.door import check_total
-from ...tables.release.executors.layout import Layout
-from ...tables.release.executors.matrix import MOST_HELD
-from ...tables.release.executors.work import Work
 from ...tables.release.store import StoredTables
 from ...tables.schema.schema import Attribute
+from ...tables.spark.layout import Layout
+from ...tables.spark.matrix import MOST_HELD
+from ...tables.spark.records import SparkRecords, check_spark, in_spark
+from ...tables.spark.releases import check_total
+from ...tables.spark.run import ASSUMED, TASK, Run
+from ...tables.spark.work import Work
 from ..files import summary_text, tick_record, write_record
 from ..measure import check_period
 from ..plan import StreamPlan
@@ -124,9 +121,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         If that driver had other rows, its draw is deleted; no other user has seen it.
         """
         token = secrets.token_hex(8)
-        check_file_system(
-            self.table.sparkSession, self.state.private / f"{tick:04d}-{token}.probe", token
-        )
+        self.run.check_file_system(self.state.private / f"{tick:04d}-{token}.probe", token)
         work, records = self._begun(tick)
         try:
             digests = self._measured(work, records, commits)
@@ -165,21 +160,16 @@ class Executors(AbstractMaker[GroupsCommit]):
         return work, records
 
     @cached_property
-    def _used(self) -> list[int]:
-        """The attributes that some planned marginal has, sorted."""
-        return sorted({i for S in self.plan.tables.tables.subsets for i in S})
+    def run(self) -> Run:
+        """The rows, and what tasks do about them."""
+        return Run(self.plan.tables, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None) -> SparkRecords:
-        """Return the rows, coded in Spark; all rows of persons if no folder has their key."""
-        plan, period = self.plan.tables, self.plan.over.period
-        attributes = [plan.schema.attributes[i] for i in self._used]
-        if period is not None:
-            attributes.append(Attribute(period, categories=range(1, self.plan.over.n + 1)))
-        limit: PersonLimit | None = None
-        if work is not None:
-            limit = work.limit(plan.person, plan.rows_per_person)
-        rules = excluded(plan.schema, self._used)
-        return SparkRecords(self.table, attributes, self.on_outside, limit, None, 1, rules)
+        """Return the rows, with the column of their tick; all rows of persons without a folder."""
+        over = self.plan.over
+        if over.period is None:
+            return self.run.records(work)
+        return self.run.records(work, Attribute(over.period, categories=range(1, over.n + 1)))
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
         """Refuse rows of other ticks; check all rows, so that a random choice does not decide."""
@@ -189,7 +179,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         every = records if records.limit is None else self._records(None)
         try:
             _ = every.total
-            column = f"c{len(self._used)}"
+            column = f"c{len(self.run.used)}"
             found = in_spark(TASK, lambda: every.coded.groupBy(column).count().collect())
         finally:
             if every is not records:
@@ -207,22 +197,12 @@ class Executors(AbstractMaker[GroupsCommit]):
         places = {_COUNTED: counted, _MEASURED: work.measured}
         split = {name: name.split("/") for name in self._names}
         found = {name: places[folder].digest(file) for name, (folder, file) in split.items()}
-        missing = {
-            part: tuple([self._used.index(i) for i in group])
-            for part, group in enumerate(self.drawing.layout.groups)
-            if found[tasks.kept_name(work.measured.folder, part)] is None
-        }
-        if missing:
-            before = [self._kept(commit) for commit in commits]
-            measure = partial(
-                tasks.measure, self.drawing, before, records.total, counted, work.measured
-            )
-            rows = in_spark(TASK, lambda: records.counted(missing, measure).collect())
-            found |= {row["name"]: row["digest"] for row in rows}
-        digests = {name: digest for name, digest in found.items() if digest is not None}
-        if len(digests) < len(self._names):
-            raise DataError(CHANGED)
-        return digests
+        before = [self._kept(commit) for commit in commits]
+        measure = partial(
+            tasks.measure, self.drawing, before, records.total, counted, work.measured
+        )
+        name = partial(tasks.kept_name, work.measured.folder)
+        return self.run.counted(work, records, found, name, measure)
 
     def _kept(self, commit: GroupsCommit) -> Kept:
         folder = self.state.private / commit.folder
@@ -243,8 +223,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         parts = partial(
             tasks.write_tables, self.drawing, kept, covariances, before, digests, work.published
         )
-        session = self.table.sparkSession
-        files = dict(in_tasks(session, range(len(layout.groups)), parts))
+        files = dict(self.run.in_tasks(range(len(layout.groups)), parts))
         (work.result / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
         written = {
             what: StoredTables(work.result / what, layout.table_places)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from ....errors import OutputError
-from ....files.commits import Commits
-from ....files.disk import exclusive_lock, read_json, remove, remove_at_once, sync
-from ...counting.persons import PersonLimit
+from ...errors import OutputError
+from ...files.commits import Commits
+from ...files.disk import exclusive_lock, read_json, remove, remove_at_once, sync
+from ..counting.persons import PersonLimit
 
 _MOST_BYTES = 2**27
 _CHARGED = "charged-"

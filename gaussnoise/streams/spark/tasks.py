@@ -16,15 +16,15 @@ from ...noise.table_covariance import TableCovariance
 from ...numerics.integers import MOST_SUM
 from ...privacy.sampler import drawn
 from ...solvers.tables.residuals import Subset, part_of
-from ...tables.release.executors.layout import Layout
-from ...tables.release.executors.tasks import (
+from ...tables.release.store import DatasetWriter, StoredTables
+from ...tables.release.stream import measured_parts
+from ...tables.spark.layout import Layout
+from ...tables.spark.tasks import (
     Parts,
     committed_group,
     committed_row,
     measured_name,
 )
-from ...tables.release.store import DatasetWriter, StoredTables
-from ...tables.release.stream import measured_parts
 from ..files import deviation_in
 from ..measure import own_residual, own_table, weighted_counts
 from ..plan import StreamPlan, drawn_query

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import OutputError
-from ....files.commits import Commits
-from ....files.disk import file_digest
-from ....privacy.sampler import drawn
-from ....solvers.tables.boxes import Box, overlap, shape_of, within
-from ....solvers.tables.residuals import Subset
-from ....text import versions
-from ...planning.measure import ResidualQuery
-from ..files import draw_picture, write_answers
-from ..release import TableRelease
-from ..store import DatasetWriter
-from ..stream import exact_part, known_part, measured, table_of
+from ...errors import OutputError
+from ...files.commits import Commits
+from ...files.disk import file_digest
+from ...privacy.sampler import drawn
+from ...solvers.tables.boxes import Box, overlap, shape_of, within
+from ...solvers.tables.residuals import Subset
+from ...text import versions
+from ..planning.measure import ResidualQuery
+from ..release.files import draw_picture, write_answers
+from ..release.release import TableRelease
+from ..release.store import DatasetWriter
+from ..release.stream import exact_part, known_part, measured, table_of
 from .layout import Layout, keys_of
 
 Array = NDArray[np.float64]

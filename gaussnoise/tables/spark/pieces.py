@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....files.commits import Commits
-from ....solvers.tables.residuals import Subset
+from ...files.commits import Commits
+from ...solvers.tables.residuals import Subset
 from .blocks import head_digest, integer_bytes, packed, read_block, unpacked, write_blocks
 from .layout import Layout
 from .matrix import Matrix

@@ -1,0 +1,175 @@
+"""What releases and ticks by Spark's executors have in common: each step can be done again."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, final
+
+from ...errors import DataError, NotAvailableError, OutputError
+from ...files.commits import Commits
+from ...files.disk import remove
+from ...solvers.tables.residuals import Subset
+from ...text import versions
+from ..counting.count import CHANGED
+from ..counting.impossible import excluded
+from ..planning.plan import Plan
+from ..schema.schema import Attribute, OnOutside
+from . import tasks
+from .layout import Layout
+from .records import COMMITTED, Finish, SparkRecords, in_spark
+from .work import Work
+
+TASK = "release it with Spark"
+ASSUMED = (
+    "drawn by Spark executors; every residual was committed once, by a hard link on a file system "
+    "that all of them share, before anything was made of it"
+)
+_PROBES = 16
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Rows of a Spark dataframe, and the work that tasks do about them.
+
+    Attributes:
+        plan: the plan of the tables.
+        layout: the assignment of work to tasks.
+        table: a Spark dataframe.
+        on_outside: the rule for rows with values outside the schema.
+    """
+
+    plan: Plan
+    layout: Layout
+    table: Any
+    on_outside: OnOutside
+
+    @cached_property
+    def used(self) -> list[int]:
+        """The attributes that any planned marginal has."""
+        return sorted({i for S in self.plan.tables.subsets for i in S})
+
+    def records(self, work: Work | None, *more: Attribute) -> SparkRecords:
+        """Return the rows, coded in Spark.
+
+        Args:
+            work: the folder with the key that chooses rows of persons; None for all their rows.
+            more: attributes that no table has.
+        """
+        plan = self.plan
+        return SparkRecords(
+            self.table,
+            [*(plan.schema.attributes[i] for i in self.used), *more],
+            self.on_outside,
+            None if work is None else work.limit(plan.person, plan.rows_per_person),
+            plan.weight,
+            plan.unit,
+            excluded(plan.schema, self.used),
+        )
+
+    def total(self, work: Work, records: SparkRecords) -> int:
+        """Return the total of every table, from the rows that the work was begun with.
+
+        Raises:
+            DataError: the table has other rows now.
+        """
+        if not work.is_of(records.fingerprint):
+            raise DataError(CHANGED)
+        return records.total
+
+    def counted(
+        self,
+        work: Work,
+        records: SparkRecords,
+        found: Mapping[str, str | None],
+        name: Callable[[int], str],
+        measure: Finish,
+    ) -> dict[str, str]:
+        """Return the sha256 of all files; groups whose files were committed are not counted again.
+
+        Args:
+            work: the folder of what was begun with these rows.
+            records: the rows.
+            found: the sha256 of each file, None for those that are missing.
+            name: returns the file of a group's measurements.
+            measure: as for :meth:`SparkRecords.counted`.
+
+        Raises:
+            DataError: the table has other rows now.
+        """
+        missing = {
+            part: self.places(group)
+            for part, group in enumerate(self.layout.groups)
+            if found[name(part)] is None
+        }
+        if not missing:
+            return complete(found)
+        self.total(work, records)
+        rows = in_spark(TASK, lambda: records.counted(missing, measure).collect())
+        return complete({**found, **{row["name"]: row["digest"] for row in rows}})
+
+    def places(self, S: Subset) -> Subset:
+        """Return the places of attributes among those of the records."""
+        return tuple([self.used.index(i) for i in S])
+
+    def in_tasks(
+        self, numbers: Sequence[int], work: Callable[[Iterable[int]], Iterator[Any]]
+    ) -> list[tuple[str, str]]:
+        """Return names and sha256 of the files that tasks make of these numbers."""
+
+        def rows() -> list[Any]:
+            session = self.table.sparkSession
+            most = int(session.conf.get("spark.sql.shuffle.partitions"))
+            count = max(min(len(numbers), most), 1)
+            ids = session.range(0, len(numbers), 1, count)
+            made = ids.mapInArrow(partial(tasks.numbered, tuple(numbers), work), COMMITTED)
+            return made.collect()
+
+        return [(row["name"], row["digest"]) for row in in_spark(TASK, rows)]
+
+    def check_file_system(self, folder: Path, token: str) -> None:
+        """Refuse a place that executors do not share, or where no single file can be the first.
+
+        Args:
+            folder: a new folder in that place, which is removed again.
+            token: a random text.
+
+        Raises:
+            OutputError: some executor cannot write there, or does not see what others write.
+            NotAvailableError: executors have other versions of the libraries.
+        """
+        try:
+            folder.mkdir(mode=0o700)
+            (folder / "begun").write_text(token, encoding="utf-8")
+            rows = self.in_tasks(range(_PROBES), partial(tasks.probe, Commits(folder, folder)))
+        except (DataError, OSError):
+            rows = []
+        finally:
+            remove(folder)
+        if len({name for name, _ in rows}) != 1 or not rows[0][0].startswith(token):
+            raise OutputError(
+                f"release: executors cannot publish to {folder.parent}; expected this package, "
+                "with the Python of the driver, on every executor, and a folder that "
+                "the driver and all executors see under this name, and write to as one user, on a "
+                "file system with hard links, as local disks and NFS have them; hint: object "
+                "stores have none"
+            )
+        ours = str(versions(*tasks.LIBRARIES))
+        if any(digest != ours for _, digest in rows):
+            raise NotAvailableError(
+                f"release: expected {', '.join(tasks.LIBRARIES)} of the driver's versions on every "
+                "executor, got others"
+            )
+
+
+def complete(found: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the committed sha256 of every file.
+
+    Raises:
+        DataError: a file is missing.
+    """
+    digests = {name: digest for name, digest in found.items() if digest is not None}
+    if len(digests) < len(found):
+        raise DataError(CHANGED)
+    return digests
