@@ -5,6 +5,7 @@ Nothing in them depends on the data.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from ..privacy.definitions import gaussian_epsilon
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
-from ..tables.planning.again import asked_of
 from ..tables.planning.text import marginal_name
 from ..tables.release.files import contrasts_of
 from ..tables.release.store import Place, StoredTables
@@ -46,7 +46,7 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
         **_promise(plan),
         "on_outside": on_outside,
         "table_format": format,
-        "plan": asked_of(plan.tables) | {"privacy": plan.privacy.stated()},
+        "plan": replace(plan.tables.asked, privacy=plan.privacy).record(),
         "noise": {
             "query": (
                 "at tick t, sum over i <= t of time_matrix[t, i] times what the table plan "

@@ -432,7 +432,8 @@ def continual(
     drawn = over.n * tables.integers
     privacy = tables.privacy
     # the guarantee is for all draws together; their number determines the lattice's share of it
-    whole = replace(tables, privacy=zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho))
+    budget = zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho)
+    whole = replace(tables, asked=replace(tables.asked, privacy=budget))
     if strategy is None:
         query, multipliers = _coarsened(whole, over)
         strategy = chosen(over, tables.noise.p, _bits(query, over))

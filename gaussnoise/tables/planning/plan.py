@@ -35,18 +35,9 @@ class Plan(Accuracy):
     """The plan of a release: a public document, computed without data.
 
     Attributes:
-        schema: the public attributes.
-        domain: the :class:`Marginals` of the workload, or the :class:`Products` if the plan asks
-            for more than cells.
+        asked: what was asked for.
         noise: the certified optimal covariance at unit sensitivity. If persons are exchanged, it is
             for their rows; :attr:`bracket` is about all noise.
-        privacy: the budget of the whole release, for one person.
-        rows_per_person: the most rows that one person is assumed to have.
-        targets: the target of every entry of the workload (None for an entry without one), or None.
-        weight: the column of sample weights, or None if every row counts as one.
-        person: the column that says which person a row belongs to, if at most ``rows_per_person``
-            rows of each person are counted; None if rows are not limited, and their number per
-            person is an assumption.
     """
 
     @cached_property

@@ -23,11 +23,11 @@ from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
 from ..schema.entries import attribute_positions, term_name
-from ..schema.numbers import Weight, check_one_number, check_weight, unit_of
+from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Schema
 from .exchange import with_number
 from .measure import Array, ResidualQuery, measured_integers
-from .request import request_of
+from .request import Request
 from .targets import Target
 
 
@@ -43,34 +43,69 @@ def unit_text(rows: int, person: str | None) -> str:
 class Planned(PickledByArguments):
     """The data of a :class:`Plan`, where the attributes are described."""
 
-    schema: Schema
-    domain: AbstractTables
+    asked: Request
     noise: OptimalNoise
-    privacy: AbstractPrivacy
-    rows_per_person: int = 1
-    targets: tuple[Target | None, ...] | None = None
-    weight: Weight | None = None
-    person: str | None = None
 
     def __post_init__(self) -> None:
         if (
             self._unit_covariance.domain is not self.domain
             or self.noise.shifted
-            or self.noise.problem.protected not in ("add-remove", "replace")
+            or self.noise.neighbors != self.asked.relation
+            or self.noise.p != self.asked.p
             or self.domain.sizes != self.schema.sizes
         ):
             raise ParameterError(
-                "Plan: expected optimal noise for the marginals of this schema; hint: call plan()"
+                "Plan: expected optimal noise for what is asked about the marginals of this "
+                "schema; hint: call plan()"
             )
-        if self.weight is not None:
-            check_weight(self.schema, self.weight, self.neighbors)
-        check_one_number(self.schema, self.domain)
-        if self.person is not None and self.public:
-            raise ParameterError(
-                "plan: person= cannot be combined with public=: persons have different numbers of "
-                "rows, so a person who is exchanged for another changes the public tables, which "
-                "have no noise; hint: leave out one of the two"
-            )
+        _ = self.privacy
+
+    @property
+    def schema(self) -> Schema:
+        """The public attributes."""
+        return self.asked.schema
+
+    @property
+    def domain(self) -> AbstractTables:
+        """The queries: :class:`Marginals`, or :class:`Products` of more than cells."""
+        return self.asked.domain
+
+    @property
+    def privacy(self) -> AbstractPrivacy:
+        """The budget of the whole release, for one person."""
+        if self.asked.privacy is None:
+            raise ParameterError("Plan: expected a budget, got none; hint: call plan()")
+        return self.asked.privacy
+
+    @property
+    def neighbors(self) -> Relation:
+        """The neighbouring relation; "replace" also where rows agree on :attr:`public`."""
+        return self.asked.neighbors
+
+    @property
+    def targets(self) -> tuple[Target | None, ...] | None:
+        """The target of every entry of the workload (None for one without), or None."""
+        return self.asked.targets
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows that one person is assumed to have, or that are counted of each."""
+        return self.asked.rows_per_person
+
+    @property
+    def person(self) -> str | None:
+        """The column that says which person a row belongs to, if rows are limited by it."""
+        return self.asked.person
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Attributes whose joint table is exact and whose values have no protection."""
+        return self.asked.public
+
+    @property
+    def weight(self) -> Weight | None:
+        """The column of sample weights, or None if every row counts as one."""
+        return self.asked.weight
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
@@ -94,11 +129,6 @@ class Planned(PickledByArguments):
         return self._unit_covariance.strategies
 
     @property
-    def neighbors(self) -> Relation:
-        """The neighbouring relation; "replace" also where rows agree on :attr:`public`."""
-        return "replace" if self.noise.problem.public else self.noise.neighbors
-
-    @property
     def has_public_rows(self) -> bool:
         """Whether the number of rows that are counted is public, and comes out exactly."""
         return self.neighbors == "replace" and self.person is None
@@ -107,11 +137,6 @@ class Planned(PickledByArguments):
     def _exchanges_persons(self) -> bool:
         """Whether persons are exchanged, who may have different numbers of rows."""
         return self.neighbors == "replace" and self.person is not None
-
-    @property
-    def public(self) -> tuple[str, ...]:
-        """Attributes whose joint table is exact and whose values have no protection."""
-        return tuple([self.schema.names[i] for i in self.noise.problem.public])
 
     @property
     def exact(self) -> tuple[tuple[str, ...], ...]:
@@ -157,7 +182,7 @@ class Planned(PickledByArguments):
     @cached_property
     def request(self) -> dict[str, object]:
         """All that was asked for, as plain data that is the same on any machine."""
-        return request_of(self)
+        return self.asked.identity(self.rho)
 
     @cached_property
     def request_sha256(self) -> str:
@@ -225,13 +250,12 @@ class Planned(PickledByArguments):
     @cached_property
     def query(self) -> ResidualQuery:
         """The integer query that a release answers with noise."""
-        used = {i for S in self.tables.subsets for i in S}
         return ResidualQuery.calibrated(
             self.strategies,
             self._unit_covariance.variances,
             "replace-persons" if self._exchanges_persons else self.noise.neighbors,
             self.row_rho,
-            unit_of((self.schema.attributes[i] for i in used), self.weight),
+            unit_of((self.schema.attributes[i] for i in self.asked.used), self.weight),
             1.0 if self.weight is None else self.weight.most,
         )
 
