@@ -30,6 +30,14 @@ _MOST_SUMMED = 10**6  # an entry with more answers gets no line of deviations, w
 _CLOSED = 1e-3  # a certified gap below this is said to be closed
 
 
+def unit_text(rows: int, person: str | None) -> str:
+    """Return what a budget protects, in words: one row, or one person of limited rows."""
+    if person is not None:
+        counted = "1 row is" if rows == 1 else f"{rows} rows are"
+        return f"one person (column {person!r}), of whom at most {counted} counted"
+    return "one row" if rows == 1 else f"one person of at most {rows} rows"
+
+
 def relation_text(plan: "Plan") -> str:
     """Return the neighbouring relation in words: what is protected."""
     k = plan.rows_per_person
