@@ -26,7 +26,7 @@ from ..tables.release.tidy import LEVEL, interval_record, level_text
 from ..tables.schema.schema import OnOutside
 from ..text import SHOWN_DELTA, versions
 from .plan import StreamPlan, drawn_query
-from .text import counted_text, participation_text, promise_text
+from .text import counted_text, head_text, participation_text
 from .ticks import Ticks
 from .time_strategy import TimeStrategy
 
@@ -208,7 +208,7 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
         "rows so far (cumulative/): safe to publish",
         f"charged      rho = {plan.rho_charged:.10g} of {plan.rho:.10g}, once, for all "
         f"{plan.over.n} ticks together",
-        *promise_text(plan),
+        *head_text(plan),
         "",
         f"{'marginal':<{width}}  {'sd of this tick':>15}  {'sd of all so far':>16}",
     ]

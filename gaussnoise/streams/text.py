@@ -44,7 +44,7 @@ def counted_text(plan: "StreamPlan") -> str:
     )
 
 
-def promise_text(plan: "StreamPlan") -> list[str]:
+def head_text(plan: "StreamPlan") -> list[str]:
     """Return the lines on what is protected, counted and spent, for plans and for every tick."""
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
     return [
@@ -65,7 +65,7 @@ def plan_text(plan: "StreamPlan") -> str:
     width = max(len("marginal"), *map(len, names))
     lines = [
         f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.tables.dim} cells",
-        *promise_text(plan),
+        *head_text(plan),
         *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
         *(
             [f"late rows    column {over.period!r} says; {_late_text(over.late)}"]
