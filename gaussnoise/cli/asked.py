@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import typer
 
 from ..errors import OutputError, ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
@@ -53,6 +55,12 @@ class Options:
     rows_per_person: Rows = 1
     person: Person = None
     weight: WeightColumn = None
+    title: Annotated[
+        str | None, typer.Option("--title", help="What the tables are about: one public line.")
+    ] = None
+    source: Annotated[
+        str | None, typer.Option("--source", help="Where the rows come from: one public line.")
+    ] = None
 
     @property
     def has_budget(self) -> bool:
@@ -75,6 +83,8 @@ class Options:
                 person=self.person,
                 weight=None if self.weight is None else weight_of(self.weight),
                 public=parts_of(self.public or ""),
+                title=self.title,
+                source=self.source,
             )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
-from ..tables.planning.text import draft_text, hours_text, marginal_name
+from ..tables.planning.text import about_text, draft_text, hours_text, marginal_name
 from ..tables.release.over_time import OverTime, Promise
 
 if TYPE_CHECKING:
@@ -45,9 +45,10 @@ def counted_text(plan: "StreamPlan") -> str:
 
 
 def head_text(plan: "StreamPlan") -> list[str]:
-    """Return the lines on what is protected, counted and spent, for plans and for every tick."""
+    """Return lines on what is said, protected, counted and spent, for plans and for every tick."""
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
     return [
+        *about_text(plan.tables),
         f"neighbours   {plan.neighbors} ({participation_text(plan)}; the number of rows is "
         f"{number})",
         "budget       " + plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS, "of all ticks"),

@@ -54,6 +54,8 @@ def plan(
     weight: Weight | None = ...,
     person: str | None = ...,
     public: str | Sequence[str] = ...,
+    title: str | None = ...,
+    source: str | None = ...,
     over: None = ...,
 ) -> Plan: ...
 @overload
@@ -74,6 +76,8 @@ def plan(
     weight: Weight | None = ...,
     person: str | None = ...,
     public: str | Sequence[str] = ...,
+    title: str | None = ...,
+    source: str | None = ...,
     over: "Ticks",
 ) -> "StreamPlan": ...
 def plan(
@@ -93,6 +97,8 @@ def plan(
     weight: Weight | None = None,
     person: str | None = None,
     public: str | Sequence[str] = (),
+    title: str | None = None,
+    source: str | None = None,
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
     """Return the plan with the least noise for marginal tables, or for queries about them.
@@ -142,6 +148,10 @@ def plan(
             all, like totals that the law fixes. Tables of these attributes have no noise, and the
             others have less. Each marginal of the workload that has some of these attributes
             publishes the exact table of those that it has.
+        title: one line that says what the tables are about, like "Income by region, 2024". It is
+            public: the text of the plan shows it, and so do the record, the text and the page of
+            its release.
+        source: one line that says where the rows come from, shown with the title.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
             of new rows comes in, and the tables of its rows and of all rows so far go out, on one
             budget. ``rows_per_person`` and ``person`` are then per tick. In how many ticks a person
@@ -216,6 +226,8 @@ def plan(
         person=person,
         public=tuple(names),
         weight=weight,
+        title=title,
+        source=source,
     )
     if over is not None:
         _check_continual(asked)

@@ -17,6 +17,7 @@ from ...files.pickling import PickledByArguments
 from ...noise.agreement import ReplaceWithin
 from ...noise.problem import Relation
 from ...privacy.guarantee import AbstractPrivacy
+from ...text import printable
 from ..schema.bases import base_value
 from ..schema.entries import attribute_positions
 from ..schema.numbers import Weight, check_one_number, check_weight
@@ -24,6 +25,7 @@ from ..schema.schema import Schema
 from .targets import Target
 
 _MOST_ROWS_PER_PERSON = 10**9
+_LONGEST_LINE = 1000  # characters of a title, far fewer than a record may have
 
 
 @final
@@ -44,6 +46,8 @@ class Request(PickledByArguments):
         person: the column that says which person a row belongs to.
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
+        title: what the tables are about, for readers of what is released.
+        source: where the rows come from, for the same readers.
     """
 
     schema: Schema
@@ -56,6 +60,8 @@ class Request(PickledByArguments):
     person: str | None = None
     public: tuple[str, ...] = ()
     weight: Weight | None = None
+    title: str | None = None
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.p, Real) or not self.p >= 2:
@@ -84,6 +90,12 @@ class Request(PickledByArguments):
                 "plan: expected person to be the name of a column, got "
                 f"{type(self.person).__name__}"
             )
+        for name, said in (("title", self.title), ("source", self.source)):
+            if said is not None and not _is_line(said):
+                raise ParameterError(
+                    f"plan: expected {name} to be one line of at most {_LONGEST_LINE} characters, "
+                    f"got {said!r:.80}"
+                )
         check_one_number(self.schema, self.domain)
         object.__setattr__(self, "p", float(self.p))
         if self.public:
@@ -210,6 +222,15 @@ def arguments_in(record: Mapping[str, Any]) -> dict[str, Any]:
     return asked
 
 
+def _is_line(said: object) -> bool:
+    """Return whether this is a line of text that files, terminals and pages can show."""
+    return (
+        isinstance(said, str)
+        and 0 < len(said.strip()) <= len(said) <= _LONGEST_LINE
+        and said.splitlines() == [printable(said)]
+    )
+
+
 def _unchanged(value: Any) -> Any:
     return value
 
@@ -279,4 +300,6 @@ _FORMS = (
         lambda weight: [weight.column, f"{weight.most:.9g}"],
         late=True,
     ),
+    Form("title", late=True),
+    Form("source", late=True),
 )

@@ -74,6 +74,12 @@ def counted_text(plan: "Plan") -> str:
     )
 
 
+def about_text(plan: "Plan") -> list[str]:
+    """Return lines on what the tables are about and where their rows come from, if it is said."""
+    lines = {"title": plan.asked.title, "source": plan.asked.source}
+    return [f"{what:<12} {said}" for what, said in lines.items() if said is not None]
+
+
 def plan_text(plan: "Plan") -> str:
     """Return the text that ``print(plan)`` shows."""
     table, count = (
@@ -83,6 +89,7 @@ def plan_text(plan: "Plan") -> str:
     return "\n".join(
         [
             table[0],
+            *about_text(plan),
             f"neighbours   {relation_text(plan)}",
             f"budget       {plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS)}",
             *([f"counted      {counted_text(plan)}"] if plan.person is not None else []),
