@@ -5,7 +5,6 @@ Nothing in them depends on the data.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
         **_promise(plan),
         "on_outside": on_outside,
         "table_format": format,
-        "plan": replace(plan.tables.asked, privacy=plan.privacy).record(),
+        "plan": plan.asked.record(),
         "noise": {
             "query": (
                 "at tick t, sum over i <= t of time_matrix[t, i] times what the table plan "
