@@ -1,10 +1,15 @@
-"""Functions from options to what is asked for: tables, targets, a budget, a plan."""
+"""The options of a plan, and what they ask for: tables, targets, a budget."""
 
+import functools
+import inspect
 import os
 import re
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import typer
 
 from ..errors import OutputError, ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
@@ -13,7 +18,92 @@ from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, pl
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
 from .console import ERR
+from .options import (
+    Delta,
+    Epsilon,
+    Marginals,
+    Neighbors,
+    Norm,
+    Person,
+    Public,
+    Rho,
+    Rows,
+    SchemaFile,
+    Targets,
+    WeightColumn,
+    Within,
+)
 from .patience import patience
+
+Written = tuple[str | None, str | None, str | None, str | None]  # a dialect, as options state it
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a plan, in the order in which help lists them."""
+
+    schema: SchemaFile
+    marginals: Marginals = None
+    rho: Rho = None
+    epsilon: Epsilon = None
+    delta: Delta = None
+    neighbors: Neighbors = "add-remove"
+    public: Public = None
+    p: Norm = 2
+    within: Within = None
+    target: Targets = None
+    rows_per_person: Rows = 1
+    person: Person = None
+    weight: WeightColumn = None
+    title: Annotated[
+        str | None, typer.Option("--title", help="What the tables are about: one public line.")
+    ] = None
+    source: Annotated[
+        str | None, typer.Option("--source", help="Where the rows come from: one public line.")
+    ] = None
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether a budget is given."""
+        return not self.rho is self.epsilon is self.delta is None
+
+    def plan(self, asked: "Asked") -> Plan:
+        """Return the plan that all options together ask for."""
+        free = asked.targets is not None and not self.has_budget
+        relation: Any = self.neighbors
+        with patience(ERR, "planning"):
+            return plan(
+                asked.schema,
+                asked.workload,
+                None if free else privacy_of(self.rho, self.epsilon, self.delta),
+                neighbors=relation,
+                p=self.p,
+                targets=asked.targets,
+                rows_per_person=self.rows_per_person,
+                person=self.person,
+                weight=None if self.weight is None else weight_of(self.weight),
+                public=parts_of(self.public or ""),
+                title=self.title,
+                source=self.source,
+            )
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose parameter ``options`` is replaced by all of :class:`Options`."""
+    own = inspect.signature(command).parameters
+    shared = inspect.signature(Options).parameters
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        options = Options(**{name: given.pop(name) for name in shared})
+        command(options=options, **given)
+
+    listed = [p for name, p in own.items() for p in (shared.values() if name == "options" else [p])]
+    required = [p for p in listed if p.default is p.empty]
+    listed = [*required, *(p for p in listed if p.default is not p.empty)]
+    run.__signature__ = inspect.Signature(listed)  # pyright: ignore[reportAttributeAccessIssue] (typer reads it)
+    run.__annotations__ = {p.name: p.annotation for p in listed}
+    return run
 
 
 class Asked(NamedTuple):
@@ -24,14 +114,10 @@ class Asked(NamedTuple):
     targets: Any  # as plan takes them; None if none are given
 
 
-def asked_for(
-    path: Path,
-    marginals: list[str] | None,
-    within: float | None = None,
-    target: list[str] | None = None,
-    written: tuple[str | None, str | None, str | None, str | None] = (None, None, None, None),
-) -> Asked:
+def asked_for(options: Options, written: Written = (None, None, None, None)) -> Asked:
     """Return what a schema file and the options for tables, accuracy and dialect ask for."""
+    path, marginals = options.schema, options.marginals
+    within, target = options.within, options.target
     schema = Schema.load(path)
     schema = replace(schema, file=dialect_of(schema.file, *written))
     targets: dict[frozenset[str], Target] = dict(map(target_of, target or []))
@@ -96,50 +182,17 @@ _PARTS = re.compile(r'(?:"(?:[^"]|"")*"|[^,"]|")+')
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:.*)?', re.DOTALL)
 
 
-def plan_of(
-    asked: Asked,
-    budget: tuple[float | None, float | None, float | None],
-    neighbors: str,
-    p: float,
-    rows_per_person: int,
-    person: str | None = None,
-    weight: str | None = None,
-    public: str | None = None,
-) -> Plan:
-    """Return the plan that all options together ask for."""
-    free = asked.targets is not None and budget == (None, None, None)
-    relation: Any = neighbors
-    with patience(ERR, "planning"):
-        return plan(
-            asked.schema,
-            asked.workload,
-            None if free else privacy_of(*budget),
-            neighbors=relation,
-            p=p,
-            targets=asked.targets,
-            rows_per_person=rows_per_person,
-            person=person,
-            weight=None if weight is None else weight_of(weight),
-            public=parts_of(public or ""),
-        )
-
-
-def budgets_of(
-    asked: Asked,
-    delta: float | None,
-    neighbors: str,
-    p: float,
-    rows_per_person: int,
-    plot: Path | None,
-) -> Budgets:
+def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
     """Return what budgets mean before one is chosen, and save a picture if asked for."""
     if plot is not None and os.path.lexists(plot):
         raise OutputError(f"plan: {plot} exists already; hint: choose a new name")
-    options: dict[str, Any] = {"neighbors": neighbors, "p": p, "rows_per_person": rows_per_person}
-    if delta is not None:
-        options["delta"] = delta
+    wanted: dict[str, Any] = {"neighbors": options.neighbors, "p": options.p}
+    if options.delta is not None:
+        wanted["delta"] = options.delta
     with patience(ERR, "planning"):
-        table = budgets(asked.schema, asked.workload, **options)
+        table = budgets(
+            asked.schema, asked.workload, rows_per_person=options.rows_per_person, **wanted
+        )
     if plot is not None:
         try:
             table.plot().savefig(plot)

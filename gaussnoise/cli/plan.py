@@ -6,39 +6,15 @@ from typing import Annotated
 import typer
 
 from ..errors import ParameterError
-from .asked import asked_for, budgets_of, plan_of
+from .asked import Options, asked_for, budgets_of, with_options
 from .console import say, show
 from .documents import bound_document, budgets_document, plan_document
-from .options import (
-    Delta,
-    Epsilon,
-    Json,
-    Marginals,
-    Neighbors,
-    Norm,
-    Person,
-    Public,
-    Rho,
-    Rows,
-    SchemaFile,
-    Targets,
-    WeightColumn,
-    Within,
-)
+from .options import Delta, Epsilon, Json, Marginals, Neighbors, Norm, Public, Rho, Rows, SchemaFile
 
 
+@with_options
 def show_plan(
-    schema: SchemaFile,
-    marginals: Marginals = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    neighbors: Neighbors = "add-remove",
-    public: Public = None,
-    p: Norm = 2,
-    within: Within = None,
-    target: Targets = None,
-    rows_per_person: Rows = 1,
+    options: Options,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", help="Without a budget: new picture of error against budget."),
@@ -46,23 +22,21 @@ def show_plan(
     report: Annotated[
         Path | None, typer.Option("--report", help="New HTML file: the plan as a page.")
     ] = None,
-    person: Person = None,
-    weight: WeightColumn = None,
     as_json: Json = False,
 ) -> None:
     """Say what a release would look like, without data.
 
     Without a budget, say what every budget would mean.
     """
-    asked = asked_for(schema, marginals, within, target)
-    if rho is None and epsilon is None and asked.targets is None:
+    asked = asked_for(options)
+    if options.rho is None and options.epsilon is None and asked.targets is None:
         if report is not None:
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
-        if weight is not None:
+        if options.weight is not None:
             raise ParameterError("plan: --weight needs a budget or a target; hint: --rho 0.1")
-        if public is not None:
+        if options.public is not None:
             raise ParameterError("plan: --public needs a budget or a target; hint: --rho 0.1")
-        choices = budgets_of(asked, delta, neighbors, p, rows_per_person, plot)
+        choices = budgets_of(asked, options, plot)
         if as_json:
             return show(budgets_document(choices))
         say(str(choices))
@@ -73,8 +47,7 @@ def show_plan(
         raise ParameterError(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
         )
-    budget = rho, epsilon, delta
-    planned = plan_of(asked, budget, neighbors, p, rows_per_person, person, weight, public)
+    planned = options.plan(asked)
     if report is not None:
         planned.report(report)
     if as_json:
@@ -97,8 +70,18 @@ def show_bound(
     as_json: Json = False,
 ) -> None:
     """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
-    asked = asked_for(schema, marginals)
-    planned = plan_of(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, public=public)
+    options = Options(
+        schema,
+        marginals,
+        rho,
+        epsilon,
+        delta,
+        neighbors,
+        public,
+        p,
+        rows_per_person=rows_per_person,
+    )
+    planned = options.plan(asked_for(options))
     if as_json:
         return show(bound_document(planned))
     say(planned.bound.explain())

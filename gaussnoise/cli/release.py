@@ -8,50 +8,19 @@ import typer
 from ..errors import ParameterError
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
-from .asked import asked_for, plan_of, table_of
+from .asked import Options, asked_for, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
-from .options import (
-    Decimal,
-    Delimiter,
-    Delta,
-    Encoding,
-    Epsilon,
-    Json,
-    Marginals,
-    Neighbors,
-    Norm,
-    Person,
-    Public,
-    Quote,
-    Rho,
-    Rows,
-    SchemaFile,
-    Tables,
-    Targets,
-    WeightColumn,
-    Within,
-)
+from .options import Decimal, Delimiter, Encoding, Json, Quote, Tables
 
 _PATIENCE = 10.0  # seconds; a longer release is announced, even if there is no terminal
 
 
+@with_options
 def make_release(
     table: Tables,
-    schema: SchemaFile,
+    options: Options,
     out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
-    marginals: Marginals = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    neighbors: Neighbors = "add-remove",
-    public: Public = None,
-    p: Norm = 2,
-    within: Within = None,
-    target: Targets = None,
-    rows_per_person: Rows = 1,
-    person: Person = None,
-    weight: WeightColumn = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -87,9 +56,7 @@ def make_release(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
     written = delimiter, decimal, encoding, quote
-    asked = asked_for(schema, marginals, within, target, written)
-    budget = rho, epsilon, delta
-    planned = plan_of(asked, budget, neighbors, p, rows_per_person, person, weight, public)
+    planned = options.plan(asked_for(options, written))
     released(planned, table_of(table), out, format, on_outside, ledger, id, as_json=as_json)
     if as_json:
         show(release_document(out))

@@ -18,7 +18,6 @@ from ..privacy.definitions import gaussian_epsilon
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
-from ..tables.planning.again import asked_of
 from ..tables.planning.text import marginal_name
 from ..tables.release.files import contrasts_of
 from ..tables.release.store import Place, StoredTables
@@ -26,7 +25,7 @@ from ..tables.release.tidy import LEVEL, interval_record, level_text
 from ..tables.schema.schema import OnOutside
 from ..text import SHOWN_DELTA, versions
 from .plan import StreamPlan, drawn_query
-from .text import counted_text, participation_text, plan_text
+from .text import counted_text, head_text, participation_text
 from .ticks import Ticks
 from .time_strategy import TimeStrategy
 
@@ -46,7 +45,7 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
         **_promise(plan),
         "on_outside": on_outside,
         "table_format": format,
-        "plan": asked_of(plan.tables) | {"privacy": plan.privacy.stated()},
+        "plan": plan.asked.record(),
         "noise": {
             "query": (
                 "at tick t, sum over i <= t of time_matrix[t, i] times what the table plan "
@@ -208,7 +207,7 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
         "rows so far (cumulative/): safe to publish",
         f"charged      rho = {plan.rho_charged:.10g} of {plan.rho:.10g}, once, for all "
         f"{plan.over.n} ticks together",
-        *plan_text(plan).splitlines()[1 : 4 if plan.tables.person is None else 5],
+        *head_text(plan),
         "",
         f"{'marginal':<{width}}  {'sd of this tick':>15}  {'sd of all so far':>16}",
     ]

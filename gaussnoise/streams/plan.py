@@ -30,6 +30,7 @@ from ..privacy.sampler import IntegerQuery
 from ..solvers.tables.orbits import ByType, Type
 from ..tables.planning.measure import ResidualQuery
 from ..tables.planning.plan import SECONDS_PER_INTEGER, Plan
+from ..tables.planning.request import Request
 from ..tables.release.store import FileFormat
 from ..tables.schema.schema import OnOutside, Schema
 from .ticks import Ticks
@@ -108,6 +109,11 @@ class StreamPlan(PickledByArguments):
             raise ParameterError(
                 "StreamPlan: expected a strategy for the same ticks; hint: call plan(..., over=)"
             )
+
+    @property
+    def asked(self) -> Request:
+        """What was asked of each tick's tables, on the budget of the whole stream."""
+        return replace(self.tables.asked, privacy=self.privacy)
 
     @property
     def schema(self) -> Schema:
@@ -432,7 +438,8 @@ def continual(
     drawn = over.n * tables.integers
     privacy = tables.privacy
     # the guarantee is for all draws together; their number determines the lattice's share of it
-    whole = replace(tables, privacy=zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho))
+    budget = zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho)
+    whole = replace(tables, asked=replace(tables.asked, privacy=budget))
     if strategy is None:
         query, multipliers = _coarsened(whole, over)
         strategy = chosen(over, tables.noise.p, _bits(query, over))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
-from ..tables.planning.text import draft_text, hours_text, marginal_name
+from ..tables.planning.text import about_text, draft_text, hours_text, marginal_name
 from ..tables.release.over_time import OverTime, Promise
 
 if TYPE_CHECKING:
@@ -44,21 +44,29 @@ def counted_text(plan: "StreamPlan") -> str:
     )
 
 
-def plan_text(plan: "StreamPlan") -> str:
-    """Return the text of ``print(plan)``."""
-    n, over = plan.over.n, plan.over
-    shown = plan.marginals[:_MOST_LINES]
-    names = [marginal_name(m) for m in shown]
-    width = max(len("marginal"), *map(len, names))
+def head_text(plan: "StreamPlan") -> list[str]:
+    """Return lines on what is said, protected, counted and spent, for plans and for every tick."""
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
-    lines = [
-        f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.tables.dim} cells",
+    return [
+        *about_text(plan.tables),
         f"neighbours   {plan.neighbors} ({participation_text(plan)}; the number of rows is "
         f"{number})",
         "budget       " + plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS, "of all ticks"),
         f"noise        {plan.integers} integers in all ticks together, charged once, when the "
         "stream starts",
         *([] if plan.tables.person is None else [f"counted      {counted_text(plan)}"]),
+    ]
+
+
+def plan_text(plan: "StreamPlan") -> str:
+    """Return the text of ``print(plan)``."""
+    n, over = plan.over.n, plan.over
+    shown = plan.marginals[:_MOST_LINES]
+    names = [marginal_name(m) for m in shown]
+    width = max(len("marginal"), *map(len, names))
+    lines = [
+        f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.tables.dim} cells",
+        *head_text(plan),
         *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
         *(
             [f"late rows    column {over.period!r} says; {_late_text(over.late)}"]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -12,16 +12,17 @@ from domains.tables.tables import AbstractTables
 
 from ...bounds.proof import noise_of
 from ...errors import ParameterError
-from ...noise.agreement import ReplaceWithin
+from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
 from ...privacy.definitions import zCDP
 from ...privacy.guarantee import AbstractPrivacy, check_gaussian
 from ...solvers.progress import interrupts_pass
-from ..schema.entries import Entry, attribute_positions, workload_domain
-from ..schema.numbers import Weight, check_weight, unit_of
+from ..schema.entries import Entry, workload_domain
+from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Schema
 from .exchange import with_number
 from .plan import SECONDS_PER_INTEGER, Plan
+from .request import Request
 from .targets import Target, as_targets, largest_ratio, target_weights
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ...streams.ticks import Ticks
 
 _MOST_CELLS = 10**11
-_MOST_ROWS_PER_PERSON = 10**9
 _TOLERANCE = 1e-6  # relative tolerance of the optimal noise
 _ROUGHLY = 1e-3  # the same, where the noise only sets the share of tables without a target
 # budgets for targets are this much larger, so that rounding does not miss a target
@@ -54,6 +54,8 @@ def plan(
     weight: Weight | None = ...,
     person: str | None = ...,
     public: str | Sequence[str] = ...,
+    title: str | None = ...,
+    source: str | None = ...,
     over: None = ...,
 ) -> Plan: ...
 @overload
@@ -74,6 +76,8 @@ def plan(
     weight: Weight | None = ...,
     person: str | None = ...,
     public: str | Sequence[str] = ...,
+    title: str | None = ...,
+    source: str | None = ...,
     over: "Ticks",
 ) -> "StreamPlan": ...
 def plan(
@@ -93,6 +97,8 @@ def plan(
     weight: Weight | None = None,
     person: str | None = None,
     public: str | Sequence[str] = (),
+    title: str | None = None,
+    source: str | None = None,
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
     """Return the plan with the least noise for marginal tables, or for queries about them.
@@ -142,6 +148,10 @@ def plan(
             all, like totals that the law fixes. Tables of these attributes have no noise, and the
             others have less. Each marginal of the workload that has some of these attributes
             publishes the exact table of those that it has.
+        title: one line that says what the tables are about, like "Income by region, 2024". It is
+            public: the text of the plan shows it, and so do the record, the text and the page of
+            its release.
+        source: one line that says where the rows come from, shown with the title.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
             of new rows comes in, and the tables of its rows and of all rows so far go out, on one
             budget. ``rows_per_person`` and ``person`` are then per tick. In how many ticks a person
@@ -185,28 +195,10 @@ def plan(
         )
     if privacy is not None:
         check_gaussian("plan", privacy, stacklevel=2).stated()  # raises if no file can hold it
-    if not isinstance(p, Real) or not p >= 2:
+    names = [public] if isinstance(public, str) else public
+    if not isinstance(names, list | tuple):
         raise ParameterError(
-            f"plan: expected p >= 2, got {p!r}; hint: math.inf for the largest error"
-        )
-    if neighbors not in ("add-remove", "replace"):
-        raise ParameterError(
-            f'plan: expected neighbors="add-remove" or "replace", got {neighbors!r}'
-        )
-    if type(rows_per_person) is not int or not 1 <= rows_per_person <= _MOST_ROWS_PER_PERSON:
-        raise ParameterError(
-            f"plan: expected an integer 1 <= rows_per_person <= {_MOST_ROWS_PER_PERSON}, got "
-            f"{rows_per_person!r:.50}"
-        )
-    if weight is not None:
-        if not isinstance(weight, Weight):
-            raise ParameterError(
-                f'plan: expected weight=Weight("column", most=...), got {type(weight).__name__}'
-            )
-        check_weight(schema, weight, neighbors)
-    if person is not None and not (isinstance(person, str) and person):
-        raise ParameterError(
-            f"plan: expected person to be the name of a column, got {type(person).__name__}"
+            f"plan: expected public to be attribute names, got {type(names).__name__}"
         )
     domain = workload_domain(schema, workload)
     if weights is not None and np.shape(weights) != (len(domain.subsets),):
@@ -217,57 +209,45 @@ def plan(
         raise ParameterError(
             "plan: over= takes a budget, no targets; hint: StreamPlan.half_width says what it gives"
         )
-    relation = _relation(schema, domain, neighbors, public, continual=over is not None)
-    used = [schema.attributes[i] for i in sorted({i for S in domain.subsets for i in S})]
-    if over is not None and unit_of(used, weight) > 1:
-        raise ParameterError(
-            "plan: over= takes tables of counts, no clipped numbers and no weights; hint: release "
-            "every tick by itself, on one ledger"
-        )
-    if over is not None and person is not None and neighbors == "replace":
-        raise ParameterError(
-            "plan: over= with person= cannot be combined with replacement: a person who is "
-            "exchanged may have rows in other ticks than the other has, in twice as many together; "
-            'hint: neighbors="add-remove"'
-        )
     goals = None
     if targets is not None:
         if weights is not None or p != 2:
             raise ParameterError("plan: targets replace p and weights; hint: leave those out")
-        names, p = schema.names, math.inf
-        goals = tuple(as_targets(targets, [tuple([names[i] for i in S]) for S in domain.subsets]))
-
-        def least(part: AbstractTables) -> float:
-            return noise_of(part, math.inf, relation, _ROUGHLY).gamma
-
-        _check_cells(domain)
-        with interrupts_pass():
-            weights = target_weights(domain, goals, least)
-    if weights is not None:
-        domain = workload_domain(schema, workload, weights)
+        marginals = [tuple([schema.names[i] for i in S]) for S in domain.subsets]
+        goals, p = tuple(as_targets(targets, marginals)), math.inf
+    asked = Request(
+        schema=schema,
+        domain=domain,
+        privacy=privacy,
+        neighbors=neighbors,
+        p=p,
+        targets=goals,
+        rows_per_person=rows_per_person,
+        person=person,
+        public=tuple(names),
+        weight=weight,
+        title=title,
+        source=source,
+    )
+    if over is not None:
+        _check_continual(asked)
     _check_cells(domain)
-    try:
-        with interrupts_pass():  # a plan that the user has stopped must not go on to a release
-            noise = noise_of(domain, p, relation, _TOLERANCE)
-    except InvalidDomainError as error:
-        raise ParameterError(f"plan: {error}") from None
+    with interrupts_pass():  # a plan that the user has stopped must not go on to a release
+        if goals is not None:
+
+            def least(part: AbstractTables) -> float:
+                return noise_of(part, math.inf, asked.relation, _ROUGHLY).gamma
+
+            weights = target_weights(domain, goals, least)
+        if weights is not None:
+            asked = replace(asked, domain=workload_domain(schema, workload, weights))
+        try:
+            noise = noise_of(asked.domain, asked.p, asked.relation, _TOLERANCE)
+        except InvalidDomainError as error:
+            raise ParameterError(f"plan: {error}") from None
     if privacy is None:
-        covariance = noise.covariance
-        if person is not None and neighbors == "replace":
-            covariance = with_number(noise)
-        elif noise.gamma == 0:
-            raise ParameterError(
-                "plan: these tables need no noise, hence no budget; hint: give any, it is not spent"
-            )
-        # The weights are 1 / target, so weighted deviations at unit sensitivity are ratios to the
-        # targets. Where an entry asks for more than cells, its worst query decides. Gaussian noise
-        # at unit sensitivity is 1/2-zCDP (Bun & Steinke 2016, Proposition 1.6), and ρ grows with
-        # the square of the ratio that noise is divided by.
-        whole = domain.is_cells and None not in (goals or ()) and covariance is noise.covariance
-        ratio = noise.gamma if whole else largest_ratio(covariance, goals or ())
-        most = 1.0 if weight is None else weight.most
-        privacy = zCDP((rows_per_person * most) ** 2 * ratio**2 / 2 * (1 + _ROUNDING))
-    result = Plan(schema, domain, noise, privacy, rows_per_person, goals, weight, person)
+        asked = replace(asked, privacy=_least_budget(asked, noise))
+    result = Plan(asked, noise)
     if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(
             f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} "
@@ -280,42 +260,41 @@ def plan(
     return continual(result, over)
 
 
-def _relation(
-    schema: Schema,
-    domain: AbstractTables,
-    neighbors: Relation,
-    public: str | Sequence[str],
-    *,
-    continual: bool,
-) -> Relation:
-    """Return the neighbouring relation, once the public attributes are known to be possible."""
-    names = [public] if isinstance(public, str) else public
-    if not isinstance(names, list | tuple):
-        raise ParameterError(
-            f"plan: expected public to be attribute names, got {type(public).__name__}"
-        )
-    if not names:
-        return neighbors
-    places = attribute_positions({name: i for i, name in enumerate(schema.names)}, names)
-    if neighbors != "replace":
-        raise ParameterError(
-            'plan: public attributes need neighbors="replace": one row more or less changes their '
-            "tables"
-        )
-    used = {i for S in domain.subsets for i in S}
-    clipped = any(schema.attributes[i].clip is not None for i in used)
-    if clipped:
-        raise ParameterError(
-            "plan: public= cannot be combined with clipped numbers: a row counts in the ends of "
-            "an interval by parts, and public tables are of whole rows; hint: edges instead of clip"
-        )
-    if continual:
+def _check_continual(asked: Request) -> None:
+    """Refuse what is not worked out for tables over time."""
+    used = [asked.schema.attributes[i] for i in asked.used]
+    if asked.public:
         raise ParameterError("plan: public attributes are for one release; hint: leave out over=")
-    if unused := [schema.names[i] for i in places if i not in used]:
+    if unit_of(used, asked.weight) > 1:
         raise ParameterError(
-            f"plan: expected public attributes that some marginal has, got {unused[0]!r} too"
+            "plan: over= takes tables of counts, no clipped numbers and no weights; hint: release "
+            "every tick by itself, on one ledger"
         )
-    return ReplaceWithin(tuple(sorted(places)))
+    if asked.person is not None and asked.neighbors == "replace":
+        raise ParameterError(
+            "plan: over= with person= cannot be combined with replacement: a person who is "
+            "exchanged may have rows in other ticks than the other has, in twice as many together; "
+            'hint: neighbors="add-remove"'
+        )
+
+
+def _least_budget(asked: Request, noise: OptimalNoise) -> zCDP:
+    """Return the least budget that meets all targets."""
+    covariance, goals = noise.covariance, asked.targets or ()
+    if asked.person is not None and asked.neighbors == "replace":
+        covariance = with_number(noise)
+    elif noise.gamma == 0:
+        raise ParameterError(
+            "plan: these tables need no noise, hence no budget; hint: give any, it is not spent"
+        )
+    # The weights are 1 / target, so weighted deviations at unit sensitivity are ratios to the
+    # targets. Where an entry asks for more than cells, its worst query decides. Gaussian noise
+    # at unit sensitivity is 1/2-zCDP (Bun & Steinke 2016, Proposition 1.6), and ρ grows with
+    # the square of the ratio that noise is divided by.
+    whole = asked.domain.is_cells and None not in goals and covariance is noise.covariance
+    ratio = noise.gamma if whole else largest_ratio(covariance, goals)
+    most = 1.0 if asked.weight is None else asked.weight.most
+    return zCDP((asked.rows_per_person * most) ** 2 * ratio**2 / 2 * (1 + _ROUNDING))
 
 
 def _check_cells(domain: AbstractTables) -> None:

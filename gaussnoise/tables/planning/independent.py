@@ -21,14 +21,14 @@ from ...solvers.progress import interrupts_pass, watching
 from ...solvers.tables.marginals import table_noise
 
 if TYPE_CHECKING:
-    from .planned import Planned
+    from .plan import Plan
 
 Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-4  # of a comparison that is printed with three digits
 
 
-def independent_deviations(plan: "Planned") -> Array:
+def independent_deviations(plan: "Plan") -> Array:
     """Return :attr:`Plan.deviations` for independent noise with the best split of the budget."""
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
     if plan.domain.is_cells:
@@ -55,7 +55,7 @@ def independent_deviations(plan: "Planned") -> Array:
     return np.sqrt(variances * (shares.sum() / (2 * plan.answer_rho)))
 
 
-def saving(plan: "Planned", name: str, protected: Protected) -> float:
+def saving(plan: "Plan", name: str, protected: Protected) -> float:
     """Return ``(2 γ / γ°_p(K − K))²``, with the proven lower bound on another optimum γ."""
     if plan.neighbors != "replace":
         raise ParameterError(

@@ -1,22 +1,50 @@
-"""The plan of a release, and what can be done with it."""
+"""The plan of a release: what was asked, what is measured, and how accurate that is."""
 
+import hashlib
+import json
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import not_a_generator
+from domains import Marginals
+from domains.tables.tables import AbstractTables
+
+from ...bounds import Bound, bound_of
+from ...bounds.proof import noise_of
+from ...errors import GaussNoiseError, ParameterError, not_a_generator
+from ...files.pickling import PickledByArguments
+from ...noise.marginal_covariance import covariance_of_cells
+from ...noise.optimal_noise import OptimalNoise
+from ...noise.problem import Relation
+from ...noise.table_covariance import TableCovariance, covariance_of_tables
+from ...numerics.intervals import quantile
+from ...numerics.norms import group_norm
+from ...numerics.rounding import rounded_down, rounded_up
 from ...privacy.definitions import dp_event
+from ...privacy.guarantee import AbstractPrivacy
+from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset, subsets_of
-from ..schema.schema import OnOutside
-from .accuracy import Accuracy
-from .measure import Array
+from ...solvers.tables.strategies import AbstractStrategy
+from ...solvers.tables.workload import Workload
+from ..schema.entries import Entry, attribute_positions, entry_term, term_name
+from ..schema.numbers import Weight, in_own_unit, reached, unit_of
+from ..schema.schema import OnOutside, Schema
+from .exchange import least_error, with_number
+from .independent import independent_deviations, saving
+from .measure import Array, ResidualQuery, measured_integers
+from .request import Request
+from .targets import Target, largest_ratio
+from .text import plan_text, unit_text
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -27,27 +55,439 @@ if TYPE_CHECKING:
 SECONDS_PER_INTEGER = 12e-6  # on one thread: a draw by OpenDP and its conversion
 MOST_HERE = 2 * 10**8  # most integers, or cells, that one machine releases
 _SECONDS_PER_CELL = 2e-6  # for exact integers, reconstruction and writing
+_COMPARED = 1e-4  # tolerance of a comparison that is printed to three digits
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Plan(Accuracy):
+class Plan(PickledByArguments):
     """The plan of a release: a public document, computed without data.
 
     Attributes:
-        schema: the public attributes.
-        domain: the :class:`Marginals` of the workload, or the :class:`Products` if the plan asks
-            for more than cells.
+        asked: what was asked for.
         noise: the certified optimal covariance at unit sensitivity. If persons are exchanged, it is
             for their rows; :attr:`bracket` is about all noise.
-        privacy: the budget of the whole release, for one person.
-        rows_per_person: the most rows that one person is assumed to have.
-        targets: the target of every entry of the workload (None for an entry without one), or None.
-        weight: the column of sample weights, or None if every row counts as one.
-        person: the column that says which person a row belongs to, if at most ``rows_per_person``
-            rows of each person are counted; None if rows are not limited, and their number per
-            person is an assumption.
     """
+
+    asked: Request
+    noise: OptimalNoise
+
+    def __post_init__(self) -> None:
+        if (
+            self._unit_covariance.domain is not self.domain
+            or self.noise.shifted
+            or self.noise.neighbors != self.asked.relation
+            or self.noise.p != self.asked.p
+            or self.domain.sizes != self.schema.sizes
+        ):
+            raise ParameterError(
+                "Plan: expected optimal noise for what is asked about the marginals of this "
+                "schema; hint: call plan()"
+            )
+        _ = self.privacy
+
+    @property
+    def schema(self) -> Schema:
+        """The public attributes."""
+        return self.asked.schema
+
+    @property
+    def domain(self) -> AbstractTables:
+        """The queries: :class:`Marginals`, or :class:`Products` of more than cells."""
+        return self.asked.domain
+
+    @property
+    def privacy(self) -> AbstractPrivacy:
+        """The budget of the whole release, for one person."""
+        if self.asked.privacy is None:
+            raise ParameterError("Plan: expected a budget, got none; hint: call plan()")
+        return self.asked.privacy
+
+    @property
+    def neighbors(self) -> Relation:
+        """The neighbouring relation; "replace" also where rows agree on :attr:`public`."""
+        return self.asked.neighbors
+
+    @property
+    def targets(self) -> tuple[Target | None, ...] | None:
+        """The target of every entry of the workload (None for one without), or None."""
+        return self.asked.targets
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows that one person is assumed to have, or that are counted of each."""
+        return self.asked.rows_per_person
+
+    @property
+    def person(self) -> str | None:
+        """The column that says which person a row belongs to, if rows are limited by it."""
+        return self.asked.person
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Attributes whose joint table is exact and whose values have no protection."""
+        return self.asked.public
+
+    @property
+    def weight(self) -> Weight | None:
+        """The column of sample weights, or None if every row counts as one."""
+        return self.asked.weight
+
+    @property
+    def marginals(self) -> tuple[tuple[str, ...], ...]:
+        """Attribute names of every marginal that is released."""
+        names = self.schema.names
+        return tuple([tuple([names[i] for i in S]) for S in self.tables.subsets])
+
+    @cached_property
+    def tables(self) -> Marginals:
+        """The tables of cells that are released: each attribute set of the workload once."""
+        return self.domain.tables
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The entries of the workload in words, like ``age (prefix) × sex``."""
+        return tuple([term_name(self.schema, term) for term in self.domain.terms])
+
+    @cached_property
+    def strategies(self) -> tuple[AbstractStrategy, ...]:
+        """The strategy that measures each attribute."""
+        return self._unit_covariance.strategies
+
+    @property
+    def has_public_rows(self) -> bool:
+        """Whether the number of rows that are counted is public, and comes out exactly."""
+        return self.neighbors == "replace" and self.person is None
+
+    @property
+    def _exchanges_persons(self) -> bool:
+        """Whether persons are exchanged, who may have different numbers of rows."""
+        return self.neighbors == "replace" and self.person is not None
+
+    @property
+    def exact(self) -> tuple[tuple[str, ...], ...]:
+        """The largest tables that come out without noise, as names of public attributes.
+
+        ``()`` is the number of rows.
+        """
+        if not self.has_public_rows:
+            return ()
+        public = self.noise.problem.public
+        parts = {tuple(i for i in S if i in public) for S in self.tables.subsets}
+        largest = [S for S in sorted(parts) if not any(set(S) < set(T) for T in parts)]
+        return tuple([tuple([self.schema.names[i] for i in S]) for S in largest])
+
+    @cached_property
+    def rho(self) -> float:
+        """The ρ of zero-concentrated differential privacy for the whole release."""
+        return self.privacy.to_zcdp(self.integers, TABLE_STEPS).rho
+
+    @cached_property
+    def row_rho(self) -> float:
+        """The ρ spent on one row; k rows of one person cost k² times as much."""
+        return rounded_down(Fraction(self.rho) / self.rows_per_person**2)
+
+    @property
+    def answer_rho(self) -> float:
+        """The ρ spent on one row of weight one; rows of weight B cost B² times as much."""
+        return self.row_rho if self.weight is None else self.row_rho / self.weight.most**2
+
+    @property
+    def unit(self) -> int:
+        """The amount that one row adds to the integer counts that are measured.
+
+        It is more than one where rows count in parts, see :class:`Clipped` and :class:`Weight`.
+        """
+        return self.query.unit
+
+    @property
+    def privacy_unit(self) -> str:
+        """The unit that the budget protects, in words."""
+        return unit_text(self.rows_per_person, self.person)
+
+    @cached_property
+    def request(self) -> dict[str, object]:
+        """All that was asked for, as plain data that is the same on any machine."""
+        return self.asked.identity(self.rho)
+
+    @cached_property
+    def request_sha256(self) -> str:
+        """The SHA-256 of :attr:`request`: the same for equal arguments, on any machine."""
+        return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
+
+    @property
+    def queries(self) -> Array:
+        """The number of answers of each entry of the workload."""
+        return self._unit_covariance.queries
+
+    @cached_property
+    def _unit_covariance(self) -> TableCovariance:
+        """The covariance of all answers at unit sensitivity."""
+        if self._exchanges_persons:
+            return with_number(self.noise)
+        return covariance_of_tables(self.noise.covariance)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The tables, with attributes that can be exchanged for each other treated as one class."""
+        return Workload.of(self.domain, total=True)
+
+    @cached_property
+    def _places(self) -> dict[Subset, int]:
+        """The position of each planned marginal in the list of all."""
+        return {S: place for place, S in enumerate(self.tables.subsets)}
+
+    @cached_property
+    def _having(self) -> list[set[int]]:
+        """For each attribute, the positions of the planned marginals that contain it."""
+        having: list[set[int]] = [set() for _ in self.schema.names]
+        for S, place in self._places.items():
+            for i in S:
+                having[i].add(place)
+        return having
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.schema.names)}
+
+    def subset(self, names: Sequence[str]) -> Subset:
+        """Return the positions of attributes in the schema, in the order given.
+
+        Raises:
+            ParameterError: unknown or repeated names.
+        """
+        if not isinstance(names, list | tuple):
+            raise ParameterError(f"expected attribute names, got {names!r}")
+        return attribute_positions(self._positions, names)
+
+    def check_released(self, S: Subset) -> None:
+        """Raise ParameterError unless some planned marginal contains S."""
+        if S and S not in self._places and not set.intersection(*(self._having[i] for i in S)):
+            names = " × ".join(self.schema.names[i] for i in S) or "the total"
+            raise ParameterError(
+                f"no planned marginal contains {names}; hint: plan it, a release cannot be extended"
+            )
+
+    @property
+    def integers(self) -> int:
+        """The number of noisy integers that a release draws."""
+        return measured_integers(self.strategies, self._unit_covariance.variances)
+
+    @cached_property
+    def query(self) -> ResidualQuery:
+        """The integer query that a release answers with noise."""
+        return ResidualQuery.calibrated(
+            self.strategies,
+            self._unit_covariance.variances,
+            "replace-persons" if self._exchanges_persons else self.noise.neighbors,
+            self.row_rho,
+            unit_of((self.schema.attributes[i] for i in self.asked.used), self.weight),
+            1.0 if self.weight is None else self.weight.most,
+        )
+
+    @cached_property
+    def covariance(self) -> TableCovariance:
+        """The covariance of a release's noise over the (unweighted) cells of all tables."""
+        tables = Marginals(self.domain.sizes, self.tables.subsets)
+        return covariance_of_cells(tables, self.strategies, self.query.variances)
+
+    @property
+    def rho_charged(self) -> float:
+        """The ρ that OpenDP's map charges for a release's noise, for all rows of one person."""
+        query, copies = self.query.query, self.rows_per_person**2
+        if query is not None and query.scale < TABLE_STEPS:
+            raise GaussNoiseError(
+                f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho"
+            )
+        charged = rounded_up(Fraction(query.rho) * copies) if query is not None else 0.0
+        if charged > self.rho:
+            raise GaussNoiseError(
+                f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}"
+            )
+        return charged
+
+    @property
+    def bracket(self) -> tuple[float, float]:
+        """A proven lower bound on γ, and the γ of this plan.
+
+        γ is the least ``‖sd‖_p`` of any Gaussian noise that protects these answers, at unit
+        sensitivity.
+        """
+        if not self._exchanges_persons:
+            return self.noise.gamma_lower, self.noise.gamma
+        upper = self._unit_covariance.error(self.noise.p)
+        return min(least_error(self.noise, self._unit_covariance), upper), upper
+
+    @property
+    def gap(self) -> float:
+        """The relative width of :attr:`bracket`: 0 where its two ends are equal."""
+        if not self._exchanges_persons:
+            return self.noise.gap
+        lower, upper = self.bracket
+        return upper / lower - 1 if lower > 0 else math.inf
+
+    @cached_property
+    def public_saving(self) -> float:
+        """The factor by which variance would be larger if public tables were protected as well.
+
+        The comparison is with a proven lower bound. It is infinite if nothing else needs
+        protection.
+        """
+        if not self.public:
+            return 1.0
+        whole = noise_of(self.domain, self.noise.p, "replace", _COMPARED).gamma_lower
+        if self.noise.gamma == 0:
+            return math.inf if whole > 0 else 1.0
+        return (whole / self.noise.gamma) ** 2
+
+    @property
+    def target_ratio(self) -> float:
+        """The largest ratio of a half-width to its target: at most 1 if all targets are met.
+
+        Raises:
+            ParameterError: the plan has no targets.
+        """
+        if self.targets is None:
+            raise ParameterError(
+                "target_ratio: this plan has no targets; hint: plan(..., targets=...)"
+            )
+        return largest_ratio(self._unit_covariance, self.targets) / math.sqrt(2 * self.answer_rho)
+
+    @cached_property
+    def deviations(self) -> Array:
+        """For each entry, the root mean square of the standard deviations of its answers."""
+        return self._unit_covariance.deviations / math.sqrt(2 * self.answer_rho)
+
+    def answer_deviations(self, entry: Entry) -> Array:
+        """Return the standard deviations of the answers about one table, planned or not.
+
+        Args:
+            entry: attribute names, or a mapping from names to bases, as in :func:`plan`.
+
+        Returns:
+            An array with one axis per name; sums of clipped numbers are in their own unit.
+
+        Raises:
+            ParameterError: unknown attributes or bases, or no planned marginal contains them.
+        """
+        term = entry_term(self.schema, entry)
+        S = tuple(sorted(term))
+        self.check_released(S)
+        stated = tuple((i, in_own_unit(term[i])) for i in S)
+        variance = self._unit_covariance.term_variance(stated)
+        return np.sqrt(variance / (2 * self.answer_rho)).transpose([S.index(i) for i in term])
+
+    @property
+    def error(self) -> float:
+        """``‖sd‖_p`` over all (weighted) answers; at p = 2 the root of their total variance."""
+        return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.answer_rho)
+
+    @property
+    def improvement(self) -> float:
+        """The factor by which the variance of independent noise on each marginal would be larger.
+
+        Both are the best possible for ``p``.
+
+        The independent tables are taken as they are drawn. Least squares over all of them would win
+        back most of the difference on workloads that overlap much, but would lose the exact and
+        simple standard deviations. It never does better than the optimum.
+        """
+        weights, p = np.array(self.domain.weights), self.noise.p
+        independent = group_norm(weights * self.independent_deviations, self.queries, p)
+        return (independent / self.error) ** 2 if independent > 0 else 1.0
+
+    @cached_property
+    def independent_deviations(self) -> Array:
+        """The :attr:`deviations` of independent noise with the best split of the budget."""
+        return independent_deviations(self)
+
+    @cached_property
+    def bound(self) -> Bound:
+        """A lower bound on the ``error`` of unbiased mechanisms of this budget, on any data.
+
+        Raises:
+            ParameterError: the plan has public attributes, for which no bound is known.
+
+        >>> schema = gn.Schema(
+        ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+        ... )
+        >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
+        >>> # √((e^2ρ − 1) / 2ρ)
+        >>> print(f"{survey.bound.error:.4f} {survey.bound.factor(survey.error):.4f}")
+        5.2058 1.0522
+        """
+        noise = self.noise
+        # a person without any row may be exchanged too
+        if self._exchanges_persons and noise.gamma == 0:
+            noise = noise_of(self.domain, noise.p, "add-remove", _COMPARED)
+        bound = bound_of(noise, self.privacy, None, rows=self.rows_per_person)
+        share = reached(self.domain, self.neighbors)
+        share *= 1.0 if self.weight is None else self.weight.most
+        values, counts = bound.spectrum
+        return replace(
+            bound, gamma_lower=share * bound.gamma_lower, spectrum=(share * values, counts)
+        )
+
+    @cached_property
+    def replace_saving(self) -> float:
+        """The factor by which the variance of the paper's noise would be larger.
+
+        The paper protects replaced rows by doubling the noise of γ_p(K).
+
+        The number is ``(2 γ_p(K) / γ°_p(K − K))²``, with the proven lower bound on γ_p(K). It is 1
+        if no noise is needed.
+
+        Raises:
+            ParameterError: the plan is for rows added or removed, or asks for more than cells.
+        """
+        return saving(self, "replace_saving", "gamma")
+
+    @cached_property
+    def add_remove_saving(self) -> float:
+        """The factor by which the variance of the best add-remove noise at ``rho / 4`` is larger.
+
+        That noise protects replaced rows too, since a replacement is two changes of one row.
+
+        The number is infinite if no noise is needed.
+
+        Raises:
+            ParameterError: the plan is for rows added or removed, or asks for more than cells.
+        """
+        return saving(self, "add_remove_saving", "add-remove")
+
+    def independent_standard_deviation(self, *names: str) -> float:
+        """Return the standard deviation that independent noise would give the cells of a marginal.
+
+        The budget is split among the marginals in the best way.
+        """
+        S = tuple(sorted(self.subset(names)))
+        if not self.domain.is_cells:
+            raise ParameterError(
+                "independent_standard_deviation: expected a plan for cells alone, got other "
+                "bases; hint: improvement"
+            )
+        if S not in self._places:
+            raise ParameterError(
+                f"independent_standard_deviation: expected a planned marginal, got {names!r}"
+            )
+        return float(self.independent_deviations[self._places[S]])
+
+    def standard_deviation(self, *names: str) -> float:
+        """Return the standard deviation of each cell of the table of these attributes.
+
+        The table is a planned marginal or a part of one. If the plan asks for more than cells, the
+        cells differ, and this is their root mean square.
+
+        Raises:
+            ParameterError: no planned marginal contains these attributes.
+        """
+        S = tuple(sorted(self.subset(names)))
+        self.check_released(S)
+        return math.sqrt(self._unit_covariance.mean_variance(S) / (2 * self.answer_rho))
+
+    def half_width(self, *names: str, level: float = 0.95) -> float:
+        """Return half the length of a cell's confidence interval, in rows."""
+        return quantile(level) * self.standard_deviation(*names)
 
     @cached_property
     def _cells(self) -> Array:
@@ -249,6 +689,4 @@ class Plan(Accuracy):
         save_report(self, path, title)
 
     def __str__(self) -> str:
-        from .text import plan_text
-
         return plan_text(self)

@@ -1,39 +1,305 @@
-"""The request of a plan as plain data, which identifies its release and is machine-independent."""
+"""The request of a plan: what was asked, checked, and its form in files, which is read back."""
 
+import dataclasses
 import itertools
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any, final
 
-from domains import Leading
+from domains import Identity, Leading, Marginals
+from domains.tables.tables import AbstractTables
 
+from ...errors import ParameterError
+from ...files.pickling import PickledByArguments
+from ...noise.agreement import ReplaceWithin
+from ...noise.problem import Relation
+from ...privacy.guarantee import AbstractPrivacy
+from ...text import printable
 from ..schema.bases import base_value
+from ..schema.entries import attribute_positions
+from ..schema.numbers import Weight, check_one_number, check_weight
+from ..schema.schema import Schema
+from .targets import Target
 
-if TYPE_CHECKING:
-    from .planned import Planned
+_MOST_ROWS_PER_PERSON = 10**9
+_LONGEST_LINE = 1000  # characters of a title, far fewer than a record may have
 
 
-def request_of(plan: "Planned") -> dict[str, object]:
-    """Return schema, workload, norm, relation and budget; numbers are rounded to nine digits."""
-    terms, attributes = plan.domain.terms, plan.schema.attributes
-    asked: dict[str, object] = {}
-    if not plan.domain.is_cells:
+@final
+@dataclass(frozen=True, eq=False)
+class Request(PickledByArguments):
+    """What was asked of :func:`plan`, in the terms of its arguments.
+
+    A new option is a field here, with its check, and an entry in :data:`_FORMS`.
+
+    Attributes:
+        schema: the public attributes.
+        domain: the queries of the workload, with the weights of their errors.
+        privacy: the budget; None until the least budget that meets the targets is known.
+        neighbors: "add-remove" or "replace".
+        p: the norm of the error.
+        targets: one for every entry of the workload, or None for an entry without one.
+        rows_per_person: the most rows that one person can have.
+        person: the column that says which person a row belongs to.
+        public: the attributes whose joint table is published exactly, in the schema's order.
+        weight: the column of sample weights.
+        title: what the tables are about, for readers of what is released.
+        source: where the rows come from, for the same readers.
+    """
+
+    schema: Schema
+    domain: AbstractTables
+    privacy: AbstractPrivacy | None
+    neighbors: Relation = "add-remove"
+    p: float = 2
+    targets: tuple[Target | None, ...] | None = None
+    rows_per_person: int = 1
+    person: str | None = None
+    public: tuple[str, ...] = ()
+    weight: Weight | None = None
+    title: str | None = None
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.p, Real) or not self.p >= 2:
+            raise ParameterError(
+                f"plan: expected p >= 2, got {self.p!r}; hint: math.inf for the largest error"
+            )
+        if self.neighbors not in ("add-remove", "replace"):
+            raise ParameterError(
+                f'plan: expected neighbors="add-remove" or "replace", got {self.neighbors!r}'
+            )
+        rows = self.rows_per_person
+        if type(rows) is not int or not 1 <= rows <= _MOST_ROWS_PER_PERSON:
+            raise ParameterError(
+                f"plan: expected an integer 1 <= rows_per_person <= {_MOST_ROWS_PER_PERSON}, got "
+                f"{rows!r:.50}"
+            )
+        if self.weight is not None:
+            if not isinstance(self.weight, Weight):
+                raise ParameterError(
+                    'plan: expected weight=Weight("column", most=...), got '
+                    f"{type(self.weight).__name__}"
+                )
+            check_weight(self.schema, self.weight, self.neighbors)
+        if self.person is not None and not (isinstance(self.person, str) and self.person):
+            raise ParameterError(
+                "plan: expected person to be the name of a column, got "
+                f"{type(self.person).__name__}"
+            )
+        for name, said in (("title", self.title), ("source", self.source)):
+            if said is not None and not _is_line(said):
+                raise ParameterError(
+                    f"plan: expected {name} to be one line of at most {_LONGEST_LINE} characters, "
+                    f"got {said!r:.80}"
+                )
+        check_one_number(self.schema, self.domain)
+        object.__setattr__(self, "p", float(self.p))
+        if self.public:
+            object.__setattr__(self, "public", self._checked_public())
+
+    def _checked_public(self) -> tuple[str, ...]:
+        """Return public attributes in the schema's order, once they are known to be possible."""
+        known = {name: i for i, name in enumerate(self.schema.names)}
+        places = attribute_positions(known, self.public)
+        if self.neighbors != "replace":
+            raise ParameterError(
+                'plan: public attributes need neighbors="replace": one row more or less changes '
+                "their tables"
+            )
+        if any(self.schema.attributes[i].clip is not None for i in self.used):
+            raise ParameterError(
+                "plan: public= cannot be combined with clipped numbers: a row counts in the ends "
+                "of an interval by parts, and public tables are of whole rows; hint: edges instead "
+                "of clip"
+            )
+        if unused := [self.schema.names[i] for i in places if i not in self.used]:
+            raise ParameterError(
+                f"plan: expected public attributes that some marginal has, got {unused[0]!r} too"
+            )
+        if self.person is not None:
+            raise ParameterError(
+                "plan: person= cannot be combined with public=: persons have different numbers of "
+                "rows, so a person who is exchanged for another changes the public tables, which "
+                "have no noise; hint: leave out one of the two"
+            )
+        return tuple([self.schema.names[i] for i in sorted(places)])
+
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """The attributes that some table has."""
+        return tuple(sorted({i for S in self.domain.subsets for i in S}))
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbouring relation that the noise protects, which keeps public attributes."""
+        if not self.public:
+            return self.neighbors
+        return ReplaceWithin(tuple(map(self.schema.names.index, self.public)))
+
+    @property
+    def workload(self) -> int | list[list[str]] | list[dict[str, object]]:
+        """The workload: k, attribute names, or maps of names to bases other than their own."""
+        attributes, domain = self.schema.attributes, self.domain
+        if all(attribute.base is None for attribute in attributes) and domain.is_cells:
+            k = len(domain.subsets[0])
+            several = len(domain.subsets) == math.comb(len(attributes), k)
+            if several and domain.subsets == Marginals.all_kway(domain.sizes, k).subsets:
+                return k
+            return [[attributes[i].name for i in S] for S in domain.subsets]
+        entries: list[dict[str, object]] = []
+        for term in domain.terms:
+            own = [base == (attributes[i].base or Identity(attributes[i].size)) for i, base in term]
+            entries.append(
+                {
+                    attributes[i].name: None if same else base_value(base, attributes[i])
+                    for (i, base), same in zip(term, own, strict=True)
+                }
+            )
+        return entries
+
+    @property
+    def weights(self) -> list[float] | None:
+        """The weights of the workload's errors; None where targets set them."""
+        return None if self.targets is not None else list(self.domain.weights)
+
+    def record(self) -> dict[str, object]:
+        """Return the arguments of :func:`plan` as plain data, which :func:`arguments_in` reads."""
+        return {
+            form.name: form.written(self)
+            for form in _FORMS
+            if not form.late or form.null or form.is_given(self)
+        }
+
+    def identity(self, rho: float) -> dict[str, object]:
+        """Return all that was asked as plain data, by which a release with this ρ is known.
+
+        Numbers are rounded to nine digits, so that it is the same on any machine.
+        """
+        # later options come before the others, and the first of them is the weight
+        late = sorted(
+            [form for form in _FORMS if form.late], key=lambda form: form.name != "weight"
+        )
+        given = {form.name: form.known(self) for form in late if form.is_given(self)}
+        return {
+            **self._bases(),
+            **given,
+            "schema": self.schema.to_toml(),
+            "marginals": self.domain.subsets,
+            "weights": [f"{weight:.9g}" for weight in self.domain.weights],
+            "p": str(self.p),
+            "neighbors": self.neighbors,
+            "rho": f"{rho:.9g}",
+            "rows_per_person": self.rows_per_person,
+        }
+
+    def _bases(self) -> dict[str, object]:
+        """Return the bases of a workload that asks for more than cells."""
+        if self.domain.is_cells:
+            return {}
+        terms, attributes = self.domain.terms, self.schema.attributes
         bases = [[base_value(base, attributes[i]) for i, base in term] for term in terms]
-        asked["bases"] = bases
         written = zip(itertools.chain(*bases), itertools.chain(*terms), strict=True)
         # a matrix says so itself, and is planned again as such
         if any(isinstance(b, Leading) and not isinstance(value, list) for value, (_, b) in written):
-            asked["catch-alls"] = "in no query that takes cells in order"
-    if plan.weight is not None:
-        asked["weight"] = [plan.weight.column, f"{plan.weight.most:.9g}"]
-    if plan.person is not None:
-        asked["person"] = plan.person
-    if plan.public:
-        asked["public"] = list(plan.public)
-    return asked | {
-        "schema": plan.schema.to_toml(),
-        "marginals": plan.domain.subsets,
-        "weights": [f"{weight:.9g}" for weight in plan.domain.weights],
-        "p": str(plan.noise.p),
-        "neighbors": plan.neighbors,
-        "rho": f"{plan.rho:.9g}",
-        "rows_per_person": plan.rows_per_person,
-    }
+            return {"bases": bases, "catch-alls": "in no query that takes cells in order"}
+        return {"bases": bases}
+
+
+def arguments_in(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of :func:`plan` that a record holds.
+
+    Raises:
+        LookupError, TypeError, ValueError: not a record that :meth:`Request.record` returned.
+    """
+    stored = {form: record.get(form.name) if form.late else record[form.name] for form in _FORMS}
+    asked = {form.name: form.read(value) for form, value in stored.items() if value is not None}
+    if "targets" in asked:
+        del asked["p"]  # targets replace it
+    return asked
+
+
+def _is_line(said: object) -> bool:
+    """Return whether this is a line of text that files, terminals and pages can show."""
+    return (
+        isinstance(said, str)
+        and 0 < len(said.strip()) <= len(said) <= _LONGEST_LINE
+        and said.splitlines() == [printable(said)]
+    )
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+@final
+@dataclass(frozen=True)
+class Form:
+    """The form of one option in files.
+
+    Attributes:
+        name: of the argument of :func:`plan`, of the request's attribute, and in the record.
+        write: a function from the option to plain data.
+        read: a function from plain data to the argument.
+        identify: a function from the option to the plain data that :meth:`Request.identity` has
+            of a late option; ``write`` if left out.
+        late: whether the first releases did not have the option. Records have it where it is given.
+        null: whether records have a late option, as null, also where it is not given.
+    """
+
+    name: str
+    write: Callable[[Any], object] = _unchanged
+    read: Callable[[Any], object] = _unchanged
+    identify: Callable[[Any], object] | None = None
+    late: bool = False
+    null: bool = False
+
+    def is_given(self, asked: Request) -> bool:
+        """Return whether the request has this option."""
+        return getattr(asked, self.name) not in (None, ())
+
+    def written(self, asked: Request) -> object:
+        """Return the option as plain data."""
+        value = getattr(asked, self.name)
+        return None if value is None else self.write(value)
+
+    def known(self, asked: Request) -> object:
+        """Return the option as the plain data by which a request is known."""
+        return (self.identify or self.write)(getattr(asked, self.name))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+# in the order of records, which is kept, so that equal requests have equal files
+_FORMS = (
+    Form("schema", Schema.to_toml, _text),
+    Form("workload"),
+    Form("privacy", lambda privacy: privacy.stated(), AbstractPrivacy.read),
+    Form("neighbors"),
+    Form("p", str, float),  # JSON has no infinity
+    Form("weights"),
+    Form(
+        "targets",
+        lambda targets: [t if t is None else dataclasses.asdict(t) for t in targets],
+        lambda targets: [t if t is None else Target(**t) for t in targets],
+    ),
+    Form("rows_per_person"),
+    Form("person", late=True, null=True),
+    Form("public", list, late=True),
+    Form(
+        "weight",
+        dataclasses.asdict,
+        lambda weight: Weight(**weight),
+        lambda weight: [weight.column, f"{weight.most:.9g}"],
+        late=True,
+    ),
+    Form("title", late=True),
+    Form("source", late=True),
+)

@@ -30,6 +30,14 @@ _MOST_SUMMED = 10**6  # an entry with more answers gets no line of deviations, w
 _CLOSED = 1e-3  # a certified gap below this is said to be closed
 
 
+def unit_text(rows: int, person: str | None) -> str:
+    """Return what a budget protects, in words: one row, or one person of limited rows."""
+    if person is not None:
+        counted = "1 row is" if rows == 1 else f"{rows} rows are"
+        return f"one person (column {person!r}), of whom at most {counted} counted"
+    return "one row" if rows == 1 else f"one person of at most {rows} rows"
+
+
 def relation_text(plan: "Plan") -> str:
     """Return the neighbouring relation in words: what is protected."""
     k = plan.rows_per_person
@@ -66,6 +74,12 @@ def counted_text(plan: "Plan") -> str:
     )
 
 
+def about_text(plan: "Plan") -> list[str]:
+    """Return lines on what the tables are about and where their rows come from, if it is said."""
+    lines = {"title": plan.asked.title, "source": plan.asked.source}
+    return [f"{what:<12} {said}" for what, said in lines.items() if said is not None]
+
+
 def plan_text(plan: "Plan") -> str:
     """Return the text that ``print(plan)`` shows."""
     table, count = (
@@ -75,6 +89,7 @@ def plan_text(plan: "Plan") -> str:
     return "\n".join(
         [
             table[0],
+            *about_text(plan),
             f"neighbours   {relation_text(plan)}",
             f"budget       {plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS)}",
             *([f"counted      {counted_text(plan)}"] if plan.person is not None else []),

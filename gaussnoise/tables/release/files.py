@@ -32,7 +32,6 @@ from ...solvers.tables.boxes import boxes
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import SolvedStrategy
 from ...text import SHOWN_DELTA, printable, versions
-from ..planning.again import asked_of
 from ..planning.text import counted_text, public_text, relation_text
 from ..schema.bases import base_value
 from ..schema.groups import group_record, group_texts
@@ -348,7 +347,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
             "sigma": query.query.scale if query.query else 0.0,
             "rho_of_one_row": query.query.rho if query.query else 0.0,
         },
-        "plan": asked_of(plan),
+        "plan": plan.asked.record(),
         "request_sha256": plan.request_sha256,
         "intervals": interval_record(),
         **({} if plan.domain.is_cells else {"workload": _workload(release, answers)}),

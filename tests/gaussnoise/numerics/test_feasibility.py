@@ -11,6 +11,7 @@ import gaussnoise as gn
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.numerics import feasibility
 from gaussnoise.numerics.feasibility import check_range, whiten
+from gaussnoise.tables.planning.request import Request
 
 
 def exact_length_squared(factor, point):
@@ -155,5 +156,13 @@ def test_marginal_noise_cannot_be_relabelled():
     with pytest.raises(gn.CertificateError, match="every residual"):
         dataclasses.replace(noise, neighbors="replace").verify()
     domain = gn.Marginals((2,), [(0,)])
-    with pytest.raises(gn.ParameterError, match="plan"):
-        gn.Plan(gn.Schema([gn.Attribute("a", ["x", "y"])]), domain, gn.gamma(domain), gn.zCDP(1))
+    asked = Request(gn.Schema([gn.Attribute("a", ["x", "y"])]), domain, gn.zCDP(1))
+    with pytest.raises(gn.ParameterError, match="expected optimal noise"):
+        gn.Plan(asked, gn.gamma(domain))
+    noise = gn.optimal_noise(domain, neighbors="add-remove")
+    assert gn.Plan(asked, noise).rho == 1
+    for changes in ({"neighbors": "replace"}, {"p": 3}, {"domain": gn.Marginals((2,), [()])}):
+        with pytest.raises(gn.ParameterError, match="expected optimal noise"):
+            gn.Plan(dataclasses.replace(asked, **changes), noise)
+    with pytest.raises(gn.ParameterError, match="expected a budget"):
+        gn.Plan(dataclasses.replace(asked, privacy=None), noise)

@@ -47,7 +47,7 @@ def injected(*arguments, **options):
         "gaussnoise.tables.release.files.disclaimers",
         "gaussnoise.tables.release.files.file_names",
         "gaussnoise.tables.release.files.base_value",
-        "gaussnoise.tables.planning.accuracy.bound_of",
+        "gaussnoise.tables.planning.plan.bound_of",
         "gaussnoise.bounds.Bound.as_dict",
         "gaussnoise.tables.release.release.query_labels",
         "gaussnoise.noise.product_covariance.ProductCovariance.term_variance",

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -422,7 +423,7 @@ def test_numbers_of_a_plan_do_not_depend_on_symmetry():
     plan = gn.plan(schema(3, 3, 3, 2), 2, gn.zCDP(1), p=math.inf)
     covariance = MarginalCovariance(plan.domain, dict(plan.noise.covariance.variances))
     noise = OptimalNoise(**{**vars(plan.noise), "covariance": covariance})
-    other = gn.Plan(plan.schema, plan.domain, noise, plan.privacy)
+    other = replace(plan, noise=noise)
     assert other.error == pytest.approx(plan.error, rel=1e-12)
     assert other.improvement == pytest.approx(plan.improvement, rel=1e-12)
     assert other.integers == plan.integers

@@ -123,7 +123,7 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
     ]
     if len(plan.entries) > _MOST_FIRST:
         parts.append(("all", "All tables", _all_tables(release, anchors, entries)))
-    name = title or ("Released tables" if private else "Simulated tables")
+    name = title or plan.asked.title or ("Released tables" if private else "Simulated tables")
     banner = "" if private else _alarm()
     lead = tag("p", _lead(release, promise), class_="lead")
     return page(
@@ -139,7 +139,7 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
 
 def plan_page(plan: "Plan", title: str | None = None) -> Html:
     """Return the page of what would be released: it needs and holds no data."""
-    name = title or "Plan of a release"
+    name = title or plan.asked.title or "Plan of a release"
     lead = tag(
         "p",
         f"What would be released about {_named(plan.schema.names)}, how accurate it would be, and "
@@ -249,7 +249,9 @@ def _shared_facts(
     error = joined([typical_error(errors), tag("small", f"in {level_text(LEVEL)} of cases")], " ")
     what = f"of all Gaussian noise{' for the stream' if promise.whole == 'stream' else ''}: proven"
     best = "optimal" if gap < _CLOSED else f"within {100 * gap:.2g} % of optimal"
+    source = plan.asked.source
     return [
+        *([] if source is None else [("Source", label(source))]),
         ("Protected", person(promise)),
         ("Error of a count" if summed else "Error of a number", error),
         (
