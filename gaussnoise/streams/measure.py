@@ -47,7 +47,7 @@ def counted(
         DataError: rows break the schema, or are of another tick and must not be carried.
     """
     table = written_in(table, plan.schema.file)
-    used = sorted({i for S in plan.tables.subsets for i in S})
+    used = plan.asked.used
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes, wanted, when = (
         [plan.schema.attributes[i] for i in used],

@@ -179,7 +179,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         every = records if records.limit is None else self._records(None)
         try:
             _ = every.total
-            column = f"c{len(self.run.used)}"
+            column = f"c{len(self.run.plan.asked.used)}"
             found = in_spark(TASK, lambda: every.coded.groupBy(column).count().collect())
         finally:
             if every is not records:

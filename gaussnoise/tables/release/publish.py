@@ -152,11 +152,6 @@ def protects(plan: Plan) -> str:
     return f"{plan.privacy_unit} under {plan.neighbors}{same}"
 
 
-def _used(plan: Plan) -> list[int]:
-    """Return the attributes that any planned marginal has."""
-    return sorted({i for S in plan.tables.subsets for i in S})
-
-
 def check_outside(function: str, plan: Plan, on_outside: object) -> None:
     """Refuse an unknown rule for rows outside the schema.
 
@@ -166,7 +161,9 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
         raise ParameterError(
             f'{function}: expected on_outside="refuse" or "drop", got {on_outside!r}'
         )
-    without = [plan.schema.names[i] for i in _used(plan) if plan.schema.attributes[i].other is None]
+    without = [
+        plan.schema.names[i] for i in plan.asked.used if plan.schema.attributes[i].other is None
+    ]
     if on_outside == "drop" and plan.has_public_rows and without:
         raise ParameterError(
             f"{function}: under replacement the number of rows is public, so none can be dropped: "
@@ -174,7 +171,7 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
             f"catch-all for every attribute, got none for {', '.join(map(repr, without))}; "
             'hint: other = "other" in the schema, or on_outside="refuse"'
         )
-    if on_outside == "drop" and plan.has_public_rows and excluded(plan.schema, _used(plan)):
+    if on_outside == "drop" and plan.has_public_rows and excluded(plan.schema, plan.asked.used):
         raise ParameterError(
             f"{function}: under replacement the number of rows is public, so none can be dropped, "
             "and no catch-all takes impossible combinations; hint: leave those out of the schema, "
@@ -186,7 +183,7 @@ def _count(
     plan: Plan, table: object, on_outside: OnOutside
 ) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
     """Return exact counts of every planned marginal."""
-    used = _used(plan)
+    used = plan.asked.used
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
     rules, limit = excluded(plan.schema, used), limit_of(plan)
@@ -263,8 +260,8 @@ def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -
     backend = frame_backend(table)
     if plan.person is not None:
         check_table(table)
-    zoneless, names = without_zone(table), [plan.schema.names[i] for i in _used(plan)]
-    check_categories(table, [plan.schema.attributes[i] for i in _used(plan)], on_outside)
+    zoneless, names = without_zone(table), [plan.schema.names[i] for i in plan.asked.used]
+    check_categories(table, [plan.schema.attributes[i] for i in plan.asked.used], on_outside)
     return TableRelease(
         plan,
         private,

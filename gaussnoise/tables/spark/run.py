@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -45,11 +45,6 @@ class Run:
     table: Any
     on_outside: OnOutside
 
-    @cached_property
-    def used(self) -> list[int]:
-        """The attributes that any planned marginal has."""
-        return sorted({i for S in self.plan.tables.subsets for i in S})
-
     def records(self, work: Work | None, *more: Attribute) -> SparkRecords:
         """Return the rows, coded in Spark.
 
@@ -60,12 +55,12 @@ class Run:
         plan = self.plan
         return SparkRecords(
             self.table,
-            [*(plan.schema.attributes[i] for i in self.used), *more],
+            [*(plan.schema.attributes[i] for i in plan.asked.used), *more],
             self.on_outside,
             None if work is None else work.limit(plan.person, plan.rows_per_person),
             plan.weight,
             plan.unit,
-            excluded(plan.schema, self.used),
+            excluded(plan.schema, plan.asked.used),
         )
 
     def total(self, work: Work, records: SparkRecords) -> int:
@@ -111,7 +106,7 @@ class Run:
 
     def places(self, S: Subset) -> Subset:
         """Return the places of attributes among those of the records."""
-        return tuple([self.used.index(i) for i in S])
+        return tuple([self.plan.asked.used.index(i) for i in S])
 
     def in_tasks(
         self, numbers: Sequence[int], work: Callable[[Iterable[int]], Iterator[Any]]
