@@ -18,16 +18,9 @@ from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import LARGEST, SMALLEST, chance, positive, shown, vector
-from .samples import OnNonfinite, samples
-from .steps import (
-    PROTECTS,
-    NoisyMean,
-    ball_mean,
-    check_ball_mean,
-    privacy_record,
-    published,
-    recording_refusals,
-)
+from .sample import Found, Sample
+from .samples import OnNonfinite
+from .steps import NoisyMean, ball_mean, check_ball_mean
 from .tails import SquaredLength
 
 Array = NDArray[np.float64]
@@ -323,9 +316,8 @@ def coinpress_mean(
     (True, ['step 1', 'step 2', 'step 3'])
     """
     name = "coinpress_mean"
-    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
-    shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
-    n, d = rows.shape
+    sample = Sample.of(name, data, on_nonfinite, ledger, id)
+    rows, (n, d) = sample.rows, sample.rows.shape
     middle, reach, beta = (
         vector(name, "center", center, d),
         positive(name, "radius", radius),
@@ -350,9 +342,8 @@ def coinpress_mean(
     budget, plan = steps_budget(name, privacy, count, count * d), planned(count, n)
     for share in budget.shares:
         check_ball_mean(d, budget.of_step(share), n, pure=False)
-    record = privacy_record(budget, "record", n)
 
-    def draw() -> Estimate:
+    def find() -> Found:
         with np.errstate(all="ignore"):  # some numbers are too large for floats
             turned = bound.turned(rows - middle)
         place, scale = np.zeros(d), np.ones(d)
@@ -370,36 +361,26 @@ def coinpress_mean(
         far = np.linalg.norm(scale * (np.abs(place) + np.abs(noisy.estimate) + last.radius))
         rounding = carried + (bound.turning + 4 * EPS) * (far + np.linalg.norm(middle))
         bias = last.bias * bound.deviation(np.square(scale)) + rounding
-        return Estimate(
-            estimate=estimate.reshape(shape),
-            noise_deviation=bound.deviation(np.square(scale * noisy.deviation)).reshape(shape),
-            sampling_deviation=bound.deviation(bound.variances / n).reshape(shape),
-            bias_bound=bias.reshape(shape),
-            beta=beta if count > 1 else 0.0,
-            noise="gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"a normal distribution, its mean within {reach:g} of the center, its "
-            "covariance at most as given",
+        return Found(
+            estimate,
+            bias,
+            bound.deviation(np.square(scale * noisy.deviation)),
+            bound.deviation(bound.variances / n),
         )
 
-    request = {
-        "center": middle.tolist(),
-        "radius": reach,
-        "steps": count,
-        "covariance": bound.request,
-        "beta": beta,
-    }
-    request |= {"n": n, "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=rows,
-        request=request,
-        protects=PROTECTS["record"],
-        ledger=ledger,
-        id=id,
+        find,
+        request={
+            "center": middle.tolist(),
+            "radius": reach,
+            "steps": count,
+            "covariance": bound.request,
+            "beta": beta,
+        },
+        assumed=f"a normal distribution, its mean within {reach:g} of the center, its covariance "
+        "at most as given",
+        beta=beta if count > 1 else 0.0,
     )
 
 
