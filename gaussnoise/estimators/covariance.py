@@ -14,8 +14,9 @@ from domains.floats import EPS
 from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
+from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
-from .coinpress import chosen_steps, steps_budget
+from .coinpress import planned_steps
 from .estimate import Estimate
 from .knowledge import chance, positive
 from .sample import Found, Sample
@@ -193,22 +194,15 @@ def coinpress_covariance(
     beta = chance(name, beta)
     if not most > least:
         raise ParameterError(f"{name}: expected largest > smallest, got {most:g} and {least:g}")
-    entries = d * (d + 1) // 2
 
-    # refuse what no number of steps can do: there is nothing to plan with less
-    MomentLattice(d, n, steps_budget(name, privacy, 1, entries).whole).query.scale  # noqa: B018
+    def planned(records: int, rhos: list[float]) -> CovariancePlan:
+        return CovariancePlan(d, records, rhos, most / least, beta)
 
-    def planned(count: int, records: int) -> CovariancePlan:
-        budget = steps_budget(name, privacy, count, count * entries)
-        return CovariancePlan(
-            d, records, [budget.of_step(step) for step in budget.shares], most / least, beta
-        )
-
-    count = chosen_steps(name, steps, n, planned)
-    budget, plan = steps_budget(name, privacy, count, count * entries), planned(count, n)
-    lattices = [MomentLattice(d, n, budget.of_step(step)) for step in budget.shares]
-    for lattice in lattices:
-        lattice.query.scale  # noqa: B018 (all that can fail without data fails before anything is charged)
+    one = Budget.of(name, privacy, {"step 1": 1.0}, d * (d + 1) // 2, pure=False)
+    budget, plan = planned_steps(
+        sample, one, steps, planned, lambda rho: MomentLattice(d, n, rho).query.scale
+    )
+    lattices = [MomentLattice(d, n, rho) for rho in plan.rhos]
 
     def find() -> Found:
         finite = np.clip(sample.rows, -_LARGEST, _LARGEST)
@@ -224,7 +218,7 @@ def coinpress_covariance(
     return sample.published(
         budget,
         find,
-        request={"largest": most, "smallest": least, "steps": count, "beta": beta},
+        request={"largest": most, "smallest": least, "steps": len(plan.rhos), "beta": beta},
         assumed=f"a normal distribution with mean 0 and variances from {least:g} to {most:g} in "
         "all directions",
         beta=beta,

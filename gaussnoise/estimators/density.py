@@ -1,6 +1,7 @@
 """Private histograms as density estimates on the unit cube."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,8 +71,8 @@ def histogram_density(
     sample = Sample.of(name, data, on_nonfinite, ledger, id)
     rows, (n, b) = sample.rows, sample.rows.shape
     slope = positive(name, "lipschitz", lipschitz)
-    whole = Budget.of(name, privacy, {"histogram": 1.0}, n)
-    alpha = whole.whole if whole.pure else math.sqrt(2 * whole.whole)
+    budget = Budget.of(name, privacy, {"histogram": 1.0}, n)
+    alpha = budget.whole if budget.pure else math.sqrt(2 * budget.whole)
     cells = min(n ** (b / (b + 2)), max(n * alpha, 1.0) ** (b / (b + 1)))
     m = max(round(cells ** (1 / b)), 1)
     if b > _MOST_DIMENSIONS or m**b > _MOST_CELLS:
@@ -79,7 +80,7 @@ def histogram_density(
             f"{name}: expected at most {_MOST_DIMENSIONS} dimensions and {_MOST_CELLS} cells, got "
             f"{m}^{b}; hint: fewer dimensions"
         )
-    budget = Budget.of(name, privacy, {"histogram": 1.0}, m**b)
+    budget = replace(budget, draws=m**b)
     amount = budget.of_step("histogram")
     deviation = count_deviation(amount, pure=budget.pure)
 

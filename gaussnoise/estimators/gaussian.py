@@ -8,6 +8,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from ..numerics.rounding import SAFE_SIDE
+from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import chance, positive
@@ -16,8 +17,8 @@ from .sample import Found, Sample
 from .samples import OnNonfinite, samples
 from .steps import ball_mean, check_ball_mean
 
-# of the budget: finding the bin needs little, and the last step's noise falls with its share
-_LOCATION = 0.25
+# finding the bin needs little of the budget, and the last step's noise falls with its share
+_SHARES = {"location": 0.25, "mean": 0.75}
 
 
 def gaussian_mean(
@@ -79,7 +80,7 @@ def gaussian_mean(
     rows, n = sample.rows, len(sample.rows)
     deviation, beta = positive(name, "sigma", sigma), chance(name, beta)
     probe = Search.of(sample, privacy, deviation, radius, center, beta / 2, "gaussian")
-    budget = probe.budget(sample, privacy, {"location": _LOCATION, "mean": 1 - _LOCATION}, 1)
+    budget = Budget.of(name, privacy, _SHARES, probe.draws(n) + 1, thresholded=probe.thresholded)
     hunt = probe.paid(budget)
     hunt.check(sample)
     amount = budget.of_step("mean")

@@ -1,7 +1,6 @@
 """The approximate location of a mean: the fullest bin of every coordinate's noisy histogram."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -97,13 +96,10 @@ class Search:
         middle = vector(name, "center", center, sample.rows.shape[1])
         return cls(middle, 1.0, privacy.noise == "laplace", deviation, half, 0.0, beta, shape)
 
-    def budget(
-        self, sample: Sample, privacy: object, shares: Mapping[str, float], draws: int = 0
-    ) -> Budget:
-        """Return the budget of all steps, which draw ``draws`` integers after the search."""
-        draws += self.draws or sample.rows.size
-        thresholded = _THRESHOLDED if math.isinf(self.radius) else 0.0
-        return Budget.of(sample.function, privacy, shares, draws, thresholded=thresholded)
+    @property
+    def thresholded(self) -> float:
+        """The share of δ that a threshold spends."""
+        return _THRESHOLDED if math.isinf(self.radius) else 0.0
 
     def paid(self, budget: Budget) -> "Search":
         """Return the search with its part of a budget."""
@@ -173,10 +169,10 @@ class Search:
                     "hint: a smaller radius"
                 )
 
-    @property
-    def draws(self) -> int:
-        """The number of integer noises drawn; for an unbounded range others, one per record."""
-        return 0 if math.isinf(self.radius) else self.dim * sum(bins for _, bins in self.levels)
+    def draws(self, n: int) -> int:
+        """Return the number of integer noises drawn; for an unbounded range one per record."""
+        bins = n if math.isinf(self.radius) else sum(bins for _, bins in self.levels)
+        return self.dim * bins
 
     def _part(self, whole: float, parts: int) -> float:
         """Return a part, rounded so that all parts sum to at most the whole."""
@@ -338,7 +334,8 @@ def coarse_location(
     sample = Sample.of(name, data, on_nonfinite, ledger, id)
     deviation, beta = positive(name, "sigma", sigma), chance(name, beta)
     probe = Search.of(sample, privacy, deviation, radius, center, beta)
-    budget = probe.budget(sample, privacy, {"location": 1.0})
+    draws = probe.draws(len(sample.rows))
+    budget = Budget.of(name, privacy, {"location": 1.0}, draws, thresholded=probe.thresholded)
     hunt = probe.paid(budget)
     hunt.check(sample)
 

@@ -16,7 +16,7 @@ from .sample import Found, Sample
 from .samples import OnNonfinite, samples
 from .steps import ball_mean, check_ball_mean, laplace_deviation
 
-_LOCATION = 0.25  # of the budget, as for normal data
+_SHARES = {"location": 0.25, "mean": 0.75}  # of the budget, as for normal data
 _ROUNDING = 2.0**-44  # of the mean of records in the unit ball of a few dimensions, approximately
 
 
@@ -109,7 +109,7 @@ def heavy_tailed_mean(
     rows, n = sample.rows, len(sample.rows)
     size, k, beta = positive(name, "moment", moment), moment_order(name, k), chance(name, beta)
     probe = Search.of(sample, privacy, size, radius, center, beta)
-    budget = probe.budget(sample, privacy, {"location": _LOCATION, "mean": 1 - _LOCATION}, 1)
+    budget = Budget.of(name, privacy, _SHARES, probe.draws(n) + 1, thresholded=probe.thresholded)
     amount = budget.of_step("mean")
     hunt = probe.paid(budget)
     hunt.check(sample)

@@ -114,7 +114,8 @@ def person_level_mean(
             f"{name}: expected one coordinate under PureDP, got {d}; hint: pure_person_level_mean "
             "for a few coordinates, or zCDP or ApproxDP"
         )
-    budget = probe.budget(sample, privacy, {"mean": 1.0}, d * (_MOST_ROUNDS + 1))
+    draws = probe.draws(n) + d * (_MOST_ROUNDS + 1)
+    budget = Budget.of(name, privacy, {"mean": 1.0}, draws, thresholded=probe.thresholded)
     plan = _plan(sample, budget, probe, known, beta)
     for clip in plan.rounds:
         check_ball_mean(d, plan.budget.of_step(clip.step), n, pure=budget.pure)
