@@ -19,17 +19,14 @@ from ..privacy.guarantee import AbstractPrivacy
 from ..records import map_into
 from .estimate import Estimate
 from .knowledge import check_box, digest, number, positive, vector
-from .samples import OnNonfinite, samples
+from .sample import Found, Sample
+from .samples import OnNonfinite
 from .steps import (
-    PROTECTS,
     NoisyMean,
     ball_mean,
     check_ball_mean,
     check_laplace_mean,
     laplace_mean,
-    privacy_record,
-    published,
-    recording_refusals,
     released_mean,
 )
 
@@ -161,9 +158,8 @@ def clipped_mean(
     True
     """
     name = "clipped_mean"
-    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
-    shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
-    n, d = rows.shape
+    sample = Sample.of(name, data, on_nonfinite, ledger, id)
+    n, d = sample.rows.shape
     if not (isinstance(p, float) and p == math.inf):
         p = number(name, "p", p)
     given = [bounds is not None, center is not None or radius is not None, domain is not None]
@@ -195,30 +191,16 @@ def clipped_mean(
         middle = vector(name, "center", 0.0 if center is None else center, d)
         clip = _Ball(middle, positive(name, "radius", radius), amount, n, pure=budget.pure)
         said = f"records within {clip.radius:g} of the center"
-    record = privacy_record(budget, "record", n)
 
-    def draw() -> Estimate:
-        noisy = clip.mean(rows)
-        return Estimate(
-            estimate=noisy.estimate.reshape(shape),
-            noise_deviation=noisy.deviation.reshape(shape),
-            sampling_deviation=(clip.half_widths / math.sqrt(n)).reshape(shape),
-            bias_bound=noisy.rounding.reshape(shape),
-            beta=0.0,
-            noise="laplace" if budget.pure else "gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"{said}; what is beyond is clipped, and the estimate is of the clipped mean",
+    def find() -> Found:
+        noisy = clip.mean(sample.rows)
+        return Found(
+            noisy.estimate, noisy.rounding, noisy.deviation, clip.half_widths / math.sqrt(n)
         )
 
-    request = clip.request | {"n": n, "p": repr(p), "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=rows,
-        request=request,
-        protects=PROTECTS["record"],
-        ledger=ledger,
-        id=id,
+        find,
+        request=clip.request | {"p": repr(p)},
+        assumed=f"{said}; what is beyond is clipped, and the estimate is of the clipped mean",
     )

@@ -3,9 +3,9 @@
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,16 +18,9 @@ from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import LARGEST, SMALLEST, chance, positive, shown, vector
-from .samples import OnNonfinite, samples
-from .steps import (
-    PROTECTS,
-    NoisyMean,
-    ball_mean,
-    check_ball_mean,
-    privacy_record,
-    published,
-    recording_refusals,
-)
+from .sample import Found, Sample
+from .samples import OnNonfinite
+from .steps import NoisyMean, ball_mean, check_ball_mean
 from .tails import SquaredLength
 
 Array = NDArray[np.float64]
@@ -323,9 +316,8 @@ def coinpress_mean(
     (True, ['step 1', 'step 2', 'step 3'])
     """
     name = "coinpress_mean"
-    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
-    shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
-    n, d = rows.shape
+    sample = Sample.of(name, data, on_nonfinite, ledger, id)
+    rows, (n, d) = sample.rows, sample.rows.shape
     middle, reach, beta = (
         vector(name, "center", center, d),
         positive(name, "radius", radius),
@@ -337,22 +329,16 @@ def coinpress_mean(
             f"{name}: expected a radius of at most {_MOST_DEVIATIONS:g} deviations, got {reach:g}"
         )
 
-    # refuse what no number of steps can do: there is nothing to plan with less
-    check_ball_mean(d, steps_budget(name, privacy, 1, d).whole, n, pure=False)
+    def planned(records: int, rhos: list[float]) -> Plan:
+        return Plan(bound.variances, records, rhos, reach, beta)
 
-    def planned(count: int, records: int) -> Plan:
-        budget = steps_budget(name, privacy, count, count * d)
-        return Plan(
-            bound.variances, records, [budget.of_step(step) for step in budget.shares], reach, beta
-        )
+    def check(rho: float) -> None:
+        check_ball_mean(d, rho, n, pure=False)
 
-    count = chosen_steps(name, steps, n, planned)
-    budget, plan = steps_budget(name, privacy, count, count * d), planned(count, n)
-    for share in budget.shares:
-        check_ball_mean(d, budget.of_step(share), n, pure=False)
-    record = privacy_record(budget, "record", n)
+    one = Budget.of(name, privacy, {"step 1": 1.0}, d, pure=False)
+    budget, plan = planned_steps(sample, one, steps, planned, check)
 
-    def draw() -> Estimate:
+    def find() -> Found:
         with np.errstate(all="ignore"):  # some numbers are too large for floats
             turned = bound.turned(rows - middle)
         place, scale = np.zeros(d), np.ones(d)
@@ -370,36 +356,26 @@ def coinpress_mean(
         far = np.linalg.norm(scale * (np.abs(place) + np.abs(noisy.estimate) + last.radius))
         rounding = carried + (bound.turning + 4 * EPS) * (far + np.linalg.norm(middle))
         bias = last.bias * bound.deviation(np.square(scale)) + rounding
-        return Estimate(
-            estimate=estimate.reshape(shape),
-            noise_deviation=bound.deviation(np.square(scale * noisy.deviation)).reshape(shape),
-            sampling_deviation=bound.deviation(bound.variances / n).reshape(shape),
-            bias_bound=bias.reshape(shape),
-            beta=beta if count > 1 else 0.0,
-            noise="gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"a normal distribution, its mean within {reach:g} of the center, its "
-            "covariance at most as given",
+        return Found(
+            estimate,
+            bias,
+            bound.deviation(np.square(scale * noisy.deviation)),
+            bound.deviation(bound.variances / n),
         )
 
-    request = {
-        "center": middle.tolist(),
-        "radius": reach,
-        "steps": count,
-        "covariance": bound.request,
-        "beta": beta,
-    }
-    request |= {"n": n, "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=rows,
-        request=request,
-        protects=PROTECTS["record"],
-        ledger=ledger,
-        id=id,
+        find,
+        request={
+            "center": middle.tolist(),
+            "radius": reach,
+            "steps": len(plan.rhos),
+            "covariance": bound.request,
+            "beta": beta,
+        },
+        assumed=f"a normal distribution, its mean within {reach:g} of the center, its covariance "
+        "at most as given",
+        beta=beta if len(plan.rhos) > 1 else 0.0,
     )
 
 
@@ -412,15 +388,50 @@ class _Planned(Protocol):
     def shrinks(self) -> bool: ...
 
 
-def steps_budget(function: str, privacy: AbstractPrivacy, steps: int, draws: int) -> Budget:
-    """Return the budget: 3/4 for the last step, and equal shares of the rest for the others."""
+P = TypeVar("P", bound=_Planned)
+
+
+def steps_budget(one: Budget, steps: int) -> Budget:
+    """Split the budget of one step: 3/4 for the last, equal shares of the rest for the others."""
     early = {f"step {i + 1}": (1 - _LAST) / (steps - 1) for i in range(steps - 1)}
-    return Budget.of(
-        function, privacy, early | {f"step {steps}": _LAST if early else 1.0}, draws, pure=False
-    )
+    shares = early | {f"step {steps}": _LAST if early else 1.0}
+    return replace(one, shares=shares, draws=steps * one.draws)
 
 
-def chosen_steps(
+def planned_steps(
+    sample: Sample,
+    one: Budget,
+    steps: int | None,
+    planned: Callable[[int, list[float]], P],
+    check: Callable[[float], object],
+) -> tuple[Budget, P]:
+    """Return the budget and the plan of all steps, before anything is charged.
+
+    Args:
+        sample: the records.
+        one: the budget of a single step.
+        steps: the number of steps, or None to choose it.
+        planned: the plan for a number of records and the ρ of every step.
+        check: a function that raises ParameterError if no noise has this ρ.
+
+    Raises:
+        ParameterError: no such noise, or as for :func:`_chosen_steps`.
+    """
+    check(one.whole)  # refuse what no number of steps can do: there is nothing to plan with less
+
+    def split(count: int) -> list[float]:
+        budget = steps_budget(one, count)
+        return [budget.of_step(step) for step in budget.shares]
+
+    n = len(sample.rows)
+    count = _chosen_steps(sample.function, steps, n, lambda k, records: planned(records, split(k)))
+    rhos = split(count)
+    for rho in rhos:
+        check(rho)
+    return steps_budget(one, count), planned(n, rhos)
+
+
+def _chosen_steps(
     function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]
 ) -> int:
     """Return the number of steps: the given one, or the least with almost the shortest intervals.

@@ -1,20 +1,18 @@
 """Means of a table's numeric columns, by group, with no known bounds on the numbers."""
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from ..errors import NotAvailableError, ParameterError
-from ..files.disk import MOST_RECORD, read_json, reading, save_text
+from ..files.saved import AbstractLoaded
 from ..numerics.rounding import rounded_down
 from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Neighbors = Literal["add-remove", "replace"]
 
-_FORMAT = "gaussnoise.column_means/1"
 _ROUNDS = 64  # of the search for deciles: as many as there are bits in a number
 _FINE = 16  # brackets of a decile end at this part of the distance between both deciles
 _SHARES = {"count": 0.05, "deciles": 0.25, "means": 0.7}
@@ -75,7 +72,7 @@ class ColumnMean:
 
 @final
 @dataclass(frozen=True, eq=False)
-class ColumnMeans:
+class ColumnMeans(AbstractLoaded):
     """Means of columns by group. Everything in it is safe to publish.
 
     Attributes:
@@ -89,6 +86,8 @@ class ColumnMeans:
     level: float
     split: Mapping[str, str]
     privacy: Mapping[str, object]
+
+    _format = "gaussnoise.column_means/1"
 
     def __str__(self) -> str:
         names = list(self.means[0].group) if self.means else []
@@ -134,44 +133,23 @@ class ColumnMeans:
             ]
         )
 
-    def to_json(self) -> str:
-        """Return all attributes as JSON."""
-        record = {
-            "format": _FORMAT,
+    def _record(self) -> dict[str, object]:
+        return {
             "level": self.level,
             "split": dict(self.split),
             "privacy": dict(self.privacy),
             "means": [asdict(replace(mean, group=dict(mean.group))) for mean in self.means],
         }
-        return json.dumps(record, indent=2)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_json` to a new file; an interrupted write leaves no file.
-
-        Raises:
-            OutputError: the file exists, or cannot be written.
-        """
-        save_text(path, self.to_json())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "ColumnMeans":
-        """Read column means that :meth:`save` wrote.
-
-        Raises:
-            OutputError: the file cannot be read.
-            CertificateError: the file does not hold column means.
-        """
-        with reading(path, "ColumnMeans.save"):
-            names = cls.__dataclass_fields__
-            record = fields(read_json(Path(path), MOST_RECORD), "format", *names)
-            if record["format"] != _FORMAT:
-                raise ValueError
-            means = tuple([_stored(mean) for mean in record["means"]])
-            if len({tuple(mean.group) for mean in means}) != 1:
-                raise ValueError
-            privacy = promise_record(record["privacy"])
-            text(privacy["assumed"])
-            return cls(means, real(record["level"], 0.0, 1.0), texts(record["split"]), privacy)
+    def _restored(cls, record: dict[str, Any]) -> Self:
+        fields(record, "format", *cls.__dataclass_fields__)
+        means = tuple([_stored(mean) for mean in record["means"]])
+        if len({tuple(mean.group) for mean in means}) != 1:
+            raise ValueError("means by different columns")
+        privacy = promise_record(record["privacy"])
+        text(privacy["assumed"])
+        return cls(means, real(record["level"], 0.0, 1.0), texts(record["split"]), privacy)
 
 
 def _stored(value: object) -> ColumnMean:

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy
@@ -14,13 +14,14 @@ from domains.floats import EPS
 from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
+from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
-from .coinpress import chosen_steps, steps_budget
+from .coinpress import planned_steps
 from .estimate import Estimate
 from .knowledge import chance, positive
+from .sample import Found, Sample
 from .samples import OnNonfinite, clipped, clipping_error, samples
 from .second_moment import MomentLattice
-from .steps import PROTECTS, privacy_record, published, recording_refusals
 
 Array = NDArray[np.float64]
 
@@ -186,75 +187,47 @@ def coinpress_covariance(
     (True, True)
     """
     name = "coinpress_covariance"
-    rows = recording_refusals(
-        name, "record", ledger, id, lambda: samples(name, data, on_nonfinite, dims=(2,))
-    )
-    n, d = rows.shape
+    read = partial(samples, dims=(2,))
+    sample = Sample.of(name, data, on_nonfinite, ledger, id, read=read)
+    n, d = sample.rows.shape
     most, least = positive(name, "largest", largest), positive(name, "smallest", smallest)
     beta = chance(name, beta)
     if not most > least:
         raise ParameterError(f"{name}: expected largest > smallest, got {most:g} and {least:g}")
-    entries = d * (d + 1) // 2
 
-    # refuse what no number of steps can do: there is nothing to plan with less
-    MomentLattice(d, n, steps_budget(name, privacy, 1, entries).whole).query.scale  # noqa: B018
+    def planned(records: int, rhos: list[float]) -> CovariancePlan:
+        return CovariancePlan(d, records, rhos, most / least, beta)
 
-    def planned(count: int, records: int) -> CovariancePlan:
-        budget = steps_budget(name, privacy, count, count * entries)
-        return CovariancePlan(
-            d, records, [budget.of_step(step) for step in budget.shares], most / least, beta
-        )
+    one = Budget.of(name, privacy, {"step 1": 1.0}, d * (d + 1) // 2, pure=False)
+    budget, plan = planned_steps(
+        sample, one, steps, planned, lambda rho: MomentLattice(d, n, rho).query.scale
+    )
+    lattices = [MomentLattice(d, n, rho) for rho in plan.rhos]
 
-    count = chosen_steps(name, steps, n, planned)
-    budget, plan = steps_budget(name, privacy, count, count * entries), planned(count, n)
-    lattices = [MomentLattice(d, n, budget.of_step(step)) for step in budget.shares]
-    for lattice in lattices:
-        lattice.query.scale  # noqa: B018 (all that can fail without data fails before anything is charged)
-    record = privacy_record(budget, "record", n)
-
-    def draw() -> Estimate:
-        finite = np.clip(rows, -_LARGEST, _LARGEST)
+    def find() -> Found:
+        finite = np.clip(sample.rows, -_LARGEST, _LARGEST)
         bound, last = np.eye(d) * most, plan.steps[-1]
         for step, lattice in zip(plan.steps[:-1], lattices[:-1], strict=True):
             bound = _released(finite, bound, least, step, lattice).bound
         noisy = _released(finite, bound, least, last, lattices[-1])
         known = np.maximum(np.minimum(np.diag(noisy.bound), np.diag(bound)), least)
         sizes = np.sqrt(np.outer(known, known))
-        return Estimate(
-            estimate=noisy.estimate,
-            noise_deviation=noisy.deviation,
-            sampling_deviation=math.sqrt(2 / n) * sizes,
-            bias_bound=(1 - last.kept + 4 * EPS) * sizes + noisy.rounding,
-            beta=beta,
-            noise="gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"a normal distribution with mean 0 and variances from {least:g} to {most:g} "
-            "in all directions",
-        )
+        bias = (1 - last.kept + 4 * EPS) * sizes + noisy.rounding
+        return Found(noisy.estimate, bias, noisy.deviation, math.sqrt(2 / n) * sizes)
 
-    request = {
-        "largest": most,
-        "smallest": least,
-        "steps": count,
-        "beta": beta,
-        "n": n,
-        "on_nonfinite": on_nonfinite,
-    }
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=rows,
-        request=request,
-        protects=PROTECTS["record"],
-        ledger=ledger,
-        id=id,
+        find,
+        request={"largest": most, "smallest": least, "steps": len(plan.rhos), "beta": beta},
+        assumed=f"a normal distribution with mean 0 and variances from {least:g} to {most:g} in "
+        "all directions",
+        beta=beta,
+        shape=(d, d),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Moment:
     """The release of a step, in the given coordinates.
 
     Attributes:
@@ -272,7 +245,7 @@ class _Found:
 
 def _released(
     rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice
-) -> _Found:
+) -> _Moment:
     """Return the release of a step, from the upper bound on the covariance known before it.
 
     Rounding: a row that is not clipped is white, w = W x with x = root w', ‖w'‖ <= √q. Here w
@@ -295,7 +268,7 @@ def _released(
     off = np.add.outer(lost, lost) + np.outer(lost, lost) + 2 * terms * np.abs(noisy.estimate)
     rounding = step.squared_radius * (size @ off @ size)
     wider = (estimate + step.widened * (root @ root)) / step.shrunk
-    return _Found(
+    return _Moment(
         estimate,
         step.squared_radius * _carried(root, noisy.diagonal, noisy.off),
         (wider + wider.T) / 2,

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +16,11 @@ from ..privacy.definitions import PureDP
 from ..privacy.laplace import NoisyMaximum
 from .averages import Averages
 from .estimate import Estimate
-from .knowledge import chance, positive, vector
-from .location import Search, search
+from .knowledge import chance, positive
+from .location import Search
 from .person import Moments, moments
+from .sample import Found, Sample
 from .samples import OnNonfinite, by_person
-from .steps import PROTECTS, privacy_record, published, recording_refusals
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -115,62 +116,34 @@ def pure_person_level_mean(
     True
     """
     name = "pure_person_level_mean"
-    averages = recording_refusals(
-        name, "person", ledger, id, lambda: by_person(name, data, person, on_nonfinite)
-    )
-    shape, averages = averages.shape[1:], averages.reshape(len(averages), -1)
-    n, d = averages.shape
+    read = partial(by_person, person=person)
+    sample = Sample.of(name, data, on_nonfinite, ledger, id, unit="person", read=read)
+    averages, (n, d) = sample.rows, sample.rows.shape
     known, beta = moments(name, d, samples, moment, k), chance(name, beta)
     budget = Budget.of(
         name, privacy, {"location": _LOCATION, "choice": 1 - _LOCATION}, 0, gaussian=False
     )
-    half, _ = search(name, privacy, radius)
-    middle = vector(name, "center", center, d)
-    amount = budget.of_step("location")
-    hunt = Search(middle, amount, True, known.deviation, half, 0.0, beta / 2, "variance")
-    hunt.check(name, n, "people")
+    hunt = Search.of(sample, privacy, known.deviation, radius, center, beta / 2).paid(budget)
+    hunt.check(sample)
     wanted = None if accuracy is None else positive(name, "accuracy", accuracy)
     choice = NoisyMaximum(1, budget.of_step("choice"))
     cover = _cover(name, known, hunt, n, choice, beta / 2, wanted)
-    record = privacy_record(budget, "person", n)
 
-    def draw() -> Estimate:
+    def find() -> Found:
         around = hunt.find(averages)
         with np.errstate(all="ignore"):  # some numbers are at the end of floats
             scores = cover.scores(averages - around)
         found = around + cover.candidates[choice.choose(scores.tolist())]
         # rounding of the location, around which the cover is placed, and of the sum
         rounding = math.sqrt(d) * (hunt.rounding(around) + 2 * EPS * float(np.abs(found).max()))
-        zero = np.zeros(shape)
-        return Estimate(
-            estimate=found.reshape(shape),
-            noise_deviation=zero,
-            sampling_deviation=zero,
-            bias_bound=np.full(shape, cover.error + rounding),
-            beta=beta,
-            noise="gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"{known.said}; the bound on the bias is one on the whole error, in Euclidean "
-            "norm",
-        )
+        return Found(found, cover.error + rounding)
 
-    request: dict[str, object] = {
-        "radius": half,
-        "center": middle.tolist(),
-        "n": n,
-        "accuracy": wanted,
-    }
-    request |= known.request | {"beta": beta, "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=averages,
-        request=request,
-        protects=PROTECTS["person"],
-        ledger=ledger,
-        id=id,
+        find,
+        request=hunt.request | {"accuracy": wanted} | known.request | {"beta": beta},
+        assumed=f"{known.said}; the bound on the bias is one on the whole error, in Euclidean norm",
+        beta=beta,
     )
 
 

@@ -1,6 +1,7 @@
 """Private histograms as density estimates on the unit cube."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,16 +13,9 @@ from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import positive
-from .samples import OnNonfinite, samples
-from .steps import (
-    PROTECTS,
-    count_deviation,
-    laplace_counts,
-    noisy_counts,
-    privacy_record,
-    published,
-    recording_refusals,
-)
+from .sample import Found, Sample
+from .samples import OnNonfinite
+from .steps import count_deviation, laplace_counts, noisy_counts
 
 _MOST_CELLS = 2**20
 _MOST_DIMENSIONS = 20  # that could be filled with two cells each
@@ -74,12 +68,11 @@ def histogram_density(
     ((27,), True)
     """
     name = "histogram_density"
-    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
-    rows = rows.reshape(len(rows), -1)
-    n, b = rows.shape
+    sample = Sample.of(name, data, on_nonfinite, ledger, id)
+    rows, (n, b) = sample.rows, sample.rows.shape
     slope = positive(name, "lipschitz", lipschitz)
-    whole = Budget.of(name, privacy, {"histogram": 1.0}, n)
-    alpha = whole.whole if whole.pure else math.sqrt(2 * whole.whole)
+    budget = Budget.of(name, privacy, {"histogram": 1.0}, n)
+    alpha = budget.whole if budget.pure else math.sqrt(2 * budget.whole)
     cells = min(n ** (b / (b + 2)), max(n * alpha, 1.0) ** (b / (b + 1)))
     m = max(round(cells ** (1 / b)), 1)
     if b > _MOST_DIMENSIONS or m**b > _MOST_CELLS:
@@ -87,12 +80,11 @@ def histogram_density(
             f"{name}: expected at most {_MOST_DIMENSIONS} dimensions and {_MOST_CELLS} cells, got "
             f"{m}^{b}; hint: fewer dimensions"
         )
-    budget = Budget.of(name, privacy, {"histogram": 1.0}, m**b)
+    budget = replace(budget, draws=m**b)
     amount = budget.of_step("histogram")
     deviation = count_deviation(amount, pure=budget.pure)
-    record = privacy_record(budget, "record", n)
 
-    def draw() -> Estimate:
+    def find() -> Found:
         with np.errstate(all="ignore"):
             at = np.clip(
                 np.nan_to_num(np.floor(rows * m), nan=m // 2, posinf=m - 1, neginf=0), 0, m - 1
@@ -101,31 +93,18 @@ def histogram_density(
             np.ravel_multi_index(tuple(at.astype(np.int64).T), (m,) * b), minlength=m**b
         )
         noisy = laplace_counts(counts, amount) if budget.pure else noisy_counts(counts, amount)
-        shape, unit = (m,) * b, m**b / n
+        unit = m**b / n
         largest = 1 + slope * math.sqrt(b)  # the density is one at some point
-        estimate = (noisy * unit).reshape(shape)
+        estimate = noisy * unit
         # a record within EPS of one of a cell's 2b faces may count in the neighbouring cell
         rounding = 2 * b * m * EPS * largest + 2 * EPS * np.abs(estimate)
-        return Estimate(
-            estimate=estimate,
-            noise_deviation=np.full(shape, deviation * unit),
-            sampling_deviation=np.full(shape, math.sqrt(largest * unit)),
-            bias_bound=slope * math.sqrt(b) / m + rounding,
-            beta=0.0,
-            noise="laplace" if budget.pure else "gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"a density on the unit cube with Lipschitz constant at most {slope:g}",
-        )
+        bias = slope * math.sqrt(b) / m + rounding
+        return Found(estimate, bias, deviation * unit, math.sqrt(largest * unit))
 
-    request = {"lipschitz": slope, "n": n, "dim": b, "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=rows,
-        request=request,
-        protects=PROTECTS["record"],
-        ledger=ledger,
-        id=id,
+        find,
+        request={"lipschitz": slope, "dim": b},
+        assumed=f"a density on the unit cube with Lipschitz constant at most {slope:g}",
+        shape=(m,) * b,
     )

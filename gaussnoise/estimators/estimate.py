@@ -1,31 +1,26 @@
 """The result of every estimator of a population mean."""
 
-import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import final
+from typing import Any, Self, final
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from ..files.disk import MOST_RECORD, read_json, reading, save_text
+from ..files.saved import AbstractLoaded
 from ..numerics.intervals import ConfidenceInterval
 from ..text import estimate_text
 from .stored import fields, promise_record, real, reals, text, texts
 
 Array = NDArray[np.float64]
 
-_FORMAT = "gaussnoise.estimate/1"
-
 
 @final
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(AbstractLoaded):
     """A private estimate of a population quantity, with its error. BIASED by clipping.
 
     No private estimate of an unbounded mean is unbiased, under pure and concentrated privacy
@@ -58,6 +53,8 @@ class Estimate:
     privacy: Mapping[str, object]
     assumed: str
     private: bool = True
+
+    _format = "gaussnoise.estimate/1"
 
     @property
     def standard_deviation(self) -> Array:
@@ -113,54 +110,34 @@ class Estimate:
         ]
         return "\n".join(lines)
 
-    def to_json(self) -> str:
-        """Return all attributes as JSON."""
-        record = {
-            "format": _FORMAT,
+    def _record(self) -> dict[str, object]:
+        return {
             "private": self.private,
             **{name: getattr(self, name).tolist() for name in _ARRAYS},
             **{name: getattr(self, name) for name in ("beta", "noise", "assumed")},
             "split": dict(self.split),
             "privacy": dict(self.privacy),
         }
-        return json.dumps(record, indent=2)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_json` to a new file; an interrupted write leaves no file.
-
-        Raises:
-            OutputError: the file exists, or cannot be written.
-        """
-        save_text(path, self.to_json())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Estimate":
-        """Read an estimate that :meth:`save` wrote.
-
-        Raises:
-            OutputError: the file cannot be read.
-            CertificateError: the file does not hold an estimate.
-        """
-        with reading(path, "Estimate.save"):
-            record = fields(read_json(Path(path), MOST_RECORD), "format", *cls.__dataclass_fields__)
-            if record["format"] != _FORMAT or type(record["private"]) is not bool:
-                raise ValueError
-            estimate = reals(record["estimate"])
-            errors = {name: reals(record[name], 0.0) for name in _ARRAYS[1:]}
-            if {array.shape for array in errors.values()} != {estimate.shape}:
-                raise ValueError
-            if record["noise"] not in ("gaussian", "laplace"):
-                raise ValueError
-            return cls(
-                estimate,
-                **errors,
-                noise=record["noise"],
-                assumed=text(record["assumed"]),
-                beta=real(record["beta"], 0.0, 0.5),
-                split=texts(record["split"]),
-                privacy=promise_record(record["privacy"]),
-                private=record["private"],
-            )
+    def _restored(cls, record: dict[str, Any]) -> Self:
+        fields(record, "format", *cls.__dataclass_fields__)
+        estimate = reals(record["estimate"])
+        errors = {name: reals(record[name], 0.0) for name in _ARRAYS[1:]}
+        if {array.shape for array in errors.values()} != {estimate.shape}:
+            raise ValueError("arrays of different shapes")
+        if record["noise"] not in ("gaussian", "laplace") or type(record["private"]) is not bool:
+            raise ValueError("another noise")
+        return cls(
+            estimate,
+            **errors,
+            noise=record["noise"],
+            assumed=text(record["assumed"]),
+            beta=real(record["beta"], 0.0, 0.5),
+            split=texts(record["split"]),
+            privacy=promise_record(record["privacy"]),
+            private=record["private"],
+        )
 
     def __repr__(self) -> str:
         return f"Estimate({np.size(self.estimate)} coordinates, {self.privacy['definition']})"

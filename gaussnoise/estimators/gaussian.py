@@ -1,7 +1,7 @@
 """The mean of a normal distribution in one dimension, at any location."""
 
 import math
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import scipy
@@ -11,20 +11,14 @@ from ..numerics.rounding import SAFE_SIDE
 from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
-from .knowledge import chance, positive, vector
-from .location import Search, search
+from .knowledge import chance, positive
+from .location import Search
+from .sample import Found, Sample
 from .samples import OnNonfinite, samples
-from .steps import (
-    PROTECTS,
-    ball_mean,
-    check_ball_mean,
-    privacy_record,
-    published,
-    recording_refusals,
-)
+from .steps import ball_mean, check_ball_mean
 
-# of the budget: finding the bin needs little, and the last step's noise falls with its share
-_LOCATION = 0.25
+# finding the bin needs little of the budget, and the last step's noise falls with its share
+_SHARES = {"location": 0.25, "mean": 0.75}
 
 
 def gaussian_mean(
@@ -81,56 +75,31 @@ def gaussian_mean(
     (True, 'epsilon = 0.25')
     """
     name = "gaussian_mean"
-    rows = recording_refusals(
-        name, "record", ledger, id, lambda: samples(name, data, on_nonfinite, dims=(1,))
-    )[:, None]
-    n, deviation, beta = len(rows), positive(name, "sigma", sigma), chance(name, beta)
-    half, thresholded = search(name, privacy, radius)
-    middle = vector(name, "center", center, 1)
-    pure = privacy.noise == "laplace"
-    probe = Search(middle, 1.0, pure, deviation, half, 0.0, beta / 2, "gaussian")
-    shares = {"location": _LOCATION, "mean": 1 - _LOCATION}
-    budget = Budget.of(name, privacy, shares, (probe.draws or n) + 1, thresholded=thresholded)
-    hunt = replace(probe, amount=budget.of_step("location"), delta=budget.threshold_delta)
-    hunt.check(name, n)
+    read = partial(samples, dims=(1,))
+    sample = Sample.of(name, data, on_nonfinite, ledger, id, read=read)
+    rows, n = sample.rows, len(sample.rows)
+    deviation, beta = positive(name, "sigma", sigma), chance(name, beta)
+    probe = Search.of(sample, privacy, deviation, radius, center, beta / 2, "gaussian")
+    budget = Budget.of(name, privacy, _SHARES, probe.draws(n) + 1, thresholded=probe.thresholded)
+    hunt = probe.paid(budget)
+    hunt.check(sample)
     amount = budget.of_step("mean")
-    check_ball_mean(1, amount, n, pure=pure)
+    check_ball_mean(1, amount, n, pure=budget.pure)
     tail = math.sqrt(2 * math.log(4 * n / beta))
     reach = hunt.error + deviation * tail
-    record = privacy_record(budget, "record", n)
 
-    def draw() -> Estimate:
+    def find() -> Found:
         place = hunt.find(rows)
-        noisy = ball_mean(rows, np.nan_to_num(place), reach, amount, pure=pure)
-        bias = deviation * _beyond(tail) + hunt.rounding(place) + noisy.rounding[0]
-        return Estimate(
-            estimate=noisy.estimate[0],
-            noise_deviation=noisy.deviation[0],
-            sampling_deviation=np.array(deviation / math.sqrt(n)),
-            bias_bound=np.array(bias),
-            beta=beta,
-            noise="laplace" if pure else "gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"a normal distribution with standard deviation at most {deviation:g}",
-        )
+        noisy = ball_mean(rows, np.nan_to_num(place), reach, amount, pure=budget.pure)
+        bias = deviation * _beyond(tail) + hunt.rounding(place) + noisy.rounding
+        return Found(noisy.estimate, bias, noisy.deviation, deviation / math.sqrt(n))
 
-    request = {
-        "sigma": deviation,
-        "radius": None if radius is None else half,
-        "center": middle.tolist(),
-        "beta": beta,
-    }
-    request |= {"n": n, "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=rows,
-        request=request,
-        protects=PROTECTS["record"],
-        ledger=ledger,
-        id=id,
+        find,
+        request={"sigma": deviation} | hunt.request | {"beta": beta},
+        assumed=f"a normal distribution with standard deviation at most {deviation:g}",
+        beta=beta,
     )
 
 

@@ -17,22 +17,19 @@ from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy, check_privacy
 from .estimate import Estimate
 from .knowledge import chance, positive, vector
-from .samples import OnNonfinite, samples
+from .sample import Found, Sample
+from .samples import OnNonfinite
 from .steps import (
-    PROTECTS,
     fullest,
     fullest_of_any,
     fullest_of_any_needs,
     fullest_shortfall,
     lattice_query,
-    privacy_record,
-    published,
-    recording_refusals,
 )
 
 Array = NDArray[np.float64]
 
-THRESHOLDED = 0.1  # of δ, where the range is unbounded
+_THRESHOLDED = 0.1  # of δ, where the range is unbounded
 _LEVEL = 2**12  # bins of a histogram; a larger range is searched level by level
 _MOST_LEVELS = 20
 # Bins of an unbounded range, on either side; numbers beyond share the last one.
@@ -71,6 +68,48 @@ class Search:
     delta: float
     beta: float
     shape: Literal["variance", "gaussian"]
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        privacy: object,
+        deviation: float,
+        radius: float | None,
+        center: ArrayLike,
+        beta: float,
+        shape: Literal["variance", "gaussian"] = "variance",
+    ) -> "Search":
+        """Return the search in a range, or in an unbounded one, before its budget is known.
+
+        Raises:
+            ParameterError: the range is unbounded and the guarantee has no δ, privacy is no
+                guarantee, or arguments are out of range.
+        """
+        name, privacy = sample.function, check_privacy(sample.function, privacy)
+        if radius is None and privacy.failing(_THRESHOLDED) is None:
+            raise ParameterError(
+                f"{name}: expected radius=, half the range of possible means: without one only "
+                f"ApproxDP can find the location, got {type(privacy).__name__}"
+            )
+        half = math.inf if radius is None else positive(name, "radius", radius)
+        middle = vector(name, "center", center, sample.rows.shape[1])
+        return cls(middle, 1.0, privacy.noise == "laplace", deviation, half, 0.0, beta, shape)
+
+    @property
+    def thresholded(self) -> float:
+        """The share of δ that a threshold spends."""
+        return _THRESHOLDED if math.isinf(self.radius) else 0.0
+
+    def paid(self, budget: Budget) -> "Search":
+        """Return the search with its part of a budget."""
+        return replace(self, amount=budget.of_step("location"), delta=budget.threshold_delta)
+
+    @property
+    def request(self) -> dict[str, object]:
+        """The form in which a ledger compares its range."""
+        radius = None if math.isinf(self.radius) else self.radius
+        return {"radius": radius, "center": self.center.tolist()}
 
     @property
     def dim(self) -> int:
@@ -130,10 +169,10 @@ class Search:
                     "hint: a smaller radius"
                 )
 
-    @property
-    def draws(self) -> int:
-        """The number of integer noises drawn; for an unbounded range others, one per record."""
-        return 0 if math.isinf(self.radius) else self.dim * sum(bins for _, bins in self.levels)
+    def draws(self, n: int) -> int:
+        """Return the number of integer noises drawn; for an unbounded range one per record."""
+        bins = n if math.isinf(self.radius) else sum(bins for _, bins in self.levels)
+        return self.dim * bins
 
     def _part(self, whole: float, parts: int) -> float:
         """Return a part, rounded so that all parts sum to at most the whole."""
@@ -173,12 +212,13 @@ class Search:
             return n * lead >= least
         return True
 
-    def check(self, function: str, n: int, unit: str = "records") -> None:
-        """Refuse a number of records for which the error may be larger.
+    def check(self, sample: Sample) -> None:
+        """Refuse a number of records or people for which the error may be larger.
 
         Raises:
             ParameterError: there are too few; the message says how many are needed.
         """
+        function, n, unit = sample.function, len(sample.rows), sample.units
         if self.shape == "gaussian" and self._blur > _MOST_BLUR * self.deviation:
             raise ParameterError(
                 f"{function}: expected sigma of at least {self._blur / _MOST_BLUR:.3g}, got "
@@ -230,28 +270,6 @@ class Search:
             chosen = fullest(np.bincount(cells, minlength=bins), amount, pure=self.pure)
             center = low + (chosen + 0.5) * width
         return center
-
-
-def search(
-    function: str,
-    privacy: object,
-    radius: float | None,
-) -> tuple[float, float]:
-    """Return the range's half width, infinite if there is none, and the threshold's share of δ.
-
-    Raises:
-        ParameterError: the range is unbounded and the guarantee has no δ, or privacy is no
-            guarantee.
-    """
-    privacy = check_privacy(function, privacy)
-    if radius is not None:
-        return positive(function, "radius", radius), 0.0
-    if privacy.failing(THRESHOLDED) is None:
-        raise ParameterError(
-            f"{function}: expected radius=, half the range of possible means: without one only "
-            f"ApproxDP can find the location, got {type(privacy).__name__}"
-        )
-    return math.inf, THRESHOLDED
 
 
 def coarse_location(
@@ -313,51 +331,24 @@ def coarse_location(
     True
     """
     name = "coarse_location"
-    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
-    shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
+    sample = Sample.of(name, data, on_nonfinite, ledger, id)
     deviation, beta = positive(name, "sigma", sigma), chance(name, beta)
-    half, thresholded = search(name, privacy, radius)
-    middle = vector(name, "center", center, rows.shape[1])
-    probe = Search(middle, 1.0, privacy.noise == "laplace", deviation, half, 0.0, beta, "variance")
-    budget = Budget.of(
-        name, privacy, {"location": 1.0}, probe.draws or rows.size, thresholded=thresholded
-    )
-    hunt = replace(probe, amount=budget.whole, delta=budget.threshold_delta)
-    hunt.check(name, len(rows))
-    record = privacy_record(budget, "record", len(rows))
+    probe = Search.of(sample, privacy, deviation, radius, center, beta)
+    draws = probe.draws(len(sample.rows))
+    budget = Budget.of(name, privacy, {"location": 1.0}, draws, thresholded=probe.thresholded)
+    hunt = probe.paid(budget)
+    hunt.check(sample)
 
-    def draw() -> Estimate:
-        place = hunt.find(rows)
-        zero = np.zeros(shape)
-        return Estimate(
-            estimate=place.reshape(shape),
-            noise_deviation=zero,
-            sampling_deviation=zero,
-            bias_bound=np.where(
-                np.isnan(place), math.inf, hunt.error + hunt.rounding(np.nan_to_num(place))
-            ).reshape(shape),
-            beta=beta,
-            noise="gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"a standard deviation of at most {deviation:g}"
-            + ("" if math.isinf(half) else f", a mean within {half:g} of the center"),
-        )
+    def find() -> Found:
+        place = hunt.find(sample.rows)
+        error = hunt.error + hunt.rounding(np.nan_to_num(place))
+        return Found(place, np.where(np.isnan(place), math.inf, error))
 
-    request = {
-        "sigma": deviation,
-        "radius": half if radius is not None else None,
-        "center": middle.tolist(),
-        "beta": beta,
-    }
-    request |= {"n": len(rows), "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=rows,
-        request=request,
-        protects=PROTECTS["record"],
-        ledger=ledger,
-        id=id,
+        find,
+        request={"sigma": deviation} | hunt.request | {"beta": beta},
+        assumed=f"a standard deviation of at most {deviation:g}"
+        + ("" if radius is None else f", a mean within {hunt.radius:g} of the center"),
+        beta=beta,
     )

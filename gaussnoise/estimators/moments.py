@@ -1,7 +1,7 @@
 """Means of distributions with only a bounded moment: heavy tails."""
 
 import math
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,20 +10,13 @@ from ..numerics.rounding import SAFE_SIDE
 from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
-from .knowledge import chance, moment_order, positive, vector
-from .location import Search, search
+from .knowledge import chance, moment_order, positive
+from .location import Search
+from .sample import Found, Sample
 from .samples import OnNonfinite, samples
-from .steps import (
-    PROTECTS,
-    ball_mean,
-    check_ball_mean,
-    laplace_deviation,
-    privacy_record,
-    published,
-    recording_refusals,
-)
+from .steps import ball_mean, check_ball_mean, laplace_deviation
 
-_LOCATION = 0.25  # of the budget, as for normal data
+_SHARES = {"location": 0.25, "mean": 0.75}  # of the budget, as for normal data
 _ROUNDING = 2.0**-44  # of the mean of records in the unit ball of a few dimensions, approximately
 
 
@@ -111,59 +104,30 @@ def heavy_tailed_mean(
     (True, True)
     """
     name = "heavy_tailed_mean"
-    rows = recording_refusals(
-        name, "record", ledger, id, lambda: samples(name, data, on_nonfinite, dims=(1,))
-    )[:, None]
-    n, size, k, beta = (
-        len(rows),
-        positive(name, "moment", moment),
-        moment_order(name, k),
-        chance(name, beta),
-    )
-    half, thresholded = search(name, privacy, radius)
-    middle = vector(name, "center", center, 1)
-    probe = Search(middle, 1.0, privacy.noise == "laplace", size, half, 0.0, beta, "variance")
-    shares = {"location": _LOCATION, "mean": 1 - _LOCATION}
-    budget = Budget.of(name, privacy, shares, (probe.draws or n) + 1, thresholded=thresholded)
+    read = partial(samples, dims=(1,))
+    sample = Sample.of(name, data, on_nonfinite, ledger, id, read=read)
+    rows, n = sample.rows, len(sample.rows)
+    size, k, beta = positive(name, "moment", moment), moment_order(name, k), chance(name, beta)
+    probe = Search.of(sample, privacy, size, radius, center, beta)
+    budget = Budget.of(name, privacy, _SHARES, probe.draws(n) + 1, thresholded=probe.thresholded)
     amount = budget.of_step("mean")
-    hunt = replace(probe, amount=budget.of_step("location"), delta=budget.threshold_delta)
-    hunt.check(name, n)
+    hunt = probe.paid(budget)
+    hunt.check(sample)
     check_ball_mean(1, amount, n, pure=budget.pure)
     tail = best_radius(k, size, noise_of_ball(1, amount, n, pure=budget.pure))
-    record = privacy_record(budget, "record", n)
 
-    def draw() -> Estimate:
+    def find() -> Found:
         place = hunt.find(rows)
         noisy = ball_mean(rows, np.nan_to_num(place), hunt.error + tail, amount, pure=budget.pure)
-        bias = tail_bias(tail, k, size) + hunt.rounding(place) + noisy.rounding[0]
-        return Estimate(
-            estimate=noisy.estimate[0],
-            noise_deviation=noisy.deviation[0],
-            sampling_deviation=np.array(size / math.sqrt(n)),
-            bias_bound=np.array(bias),
-            beta=beta,
-            noise="laplace" if budget.pure else "gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"a central moment of order {k:g} of at most {size:g}^{k:g}",
-        )
+        bias = tail_bias(tail, k, size) + hunt.rounding(place) + noisy.rounding
+        return Found(noisy.estimate, bias, noisy.deviation, size / math.sqrt(n))
 
-    request = {
-        "moment": size,
-        "k": k,
-        "radius": None if radius is None else half,
-        "center": middle.tolist(),
-    }
-    request |= {"beta": beta, "n": n, "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=rows,
-        request=request,
-        protects=PROTECTS["record"],
-        ledger=ledger,
-        id=id,
+        find,
+        request={"moment": size, "k": k} | hunt.request | {"beta": beta},
+        assumed=f"a central moment of order {k:g} of at most {size:g}^{k:g}",
+        beta=beta,
     )
 
 
@@ -218,41 +182,24 @@ def truncated_mean(
     True
     """
     name = "truncated_mean"
-    rows = recording_refusals(name, "record", ledger, id, lambda: samples(name, data, on_nonfinite))
-    shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
-    n, d = rows.shape
+    sample = Sample.of(name, data, on_nonfinite, ledger, id)
+    rows, (n, d) = sample.rows, sample.rows.shape
     size, k = positive(name, "moment", moment), moment_order(name, k, infinite=True)
     budget = Budget.of(name, privacy, {"mean": 1.0}, d)
     amount = budget.of_step("mean")
     check_ball_mean(d, amount, n, pure=budget.pure)
     reach = best_radius(k, size, noise_of_ball(d, amount, n, pure=budget.pure))
-    record = privacy_record(budget, "record", n)
 
-    def draw() -> Estimate:
+    def find() -> Found:
         noisy = ball_mean(rows, np.zeros(d), reach, amount, pure=budget.pure)
         bias = tail_bias(reach, k, size) + noisy.rounding
-        return Estimate(
-            estimate=noisy.estimate.reshape(shape),
-            noise_deviation=noisy.deviation.reshape(shape),
-            sampling_deviation=np.full(shape, size / math.sqrt(n)),
-            bias_bound=bias.reshape(shape),
-            beta=0.0,
-            noise="laplace" if budget.pure else "gaussian",
-            split=budget.split,
-            privacy=record,
-            assumed=f"a moment of order {k:g} around the origin of at most {size:g}^{k:g}",
-        )
+        return Found(noisy.estimate, bias, noisy.deviation, size / math.sqrt(n))
 
-    request = {"moment": size, "k": repr(k), "n": n, "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         budget,
-        rows=rows,
-        request=request,
-        protects=PROTECTS["record"],
-        ledger=ledger,
-        id=id,
+        find,
+        request={"moment": size, "k": repr(k)},
+        assumed=f"a moment of order {k:g} around the origin of at most {size:g}^{k:g}",
     )
 
 

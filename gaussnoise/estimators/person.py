@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,18 +12,11 @@ from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from .averages import Averages
 from .estimate import Estimate
-from .knowledge import chance, moment_order, number, positive, shown, vector
-from .location import Search, search
+from .knowledge import chance, moment_order, number, positive, shown
+from .location import Search
+from .sample import Found, Sample
 from .samples import OnNonfinite, by_person
-from .steps import (
-    PROTECTS,
-    NoisyMean,
-    ball_mean,
-    check_ball_mean,
-    privacy_record,
-    published,
-    recording_refusals,
-)
+from .steps import NoisyMean, ball_mean, check_ball_mean
 
 Array = NDArray[np.float64]
 
@@ -111,65 +104,40 @@ def person_level_mean(
     (True, 'epsilon = 0.25')
     """
     name = "person_level_mean"
-    averages = recording_refusals(
-        name, "person", ledger, id, lambda: by_person(name, data, person, on_nonfinite)
-    )
-    shape, averages = averages.shape[1:], averages.reshape(len(averages), -1)
-    n, d = averages.shape
-    known = moments(name, d, samples, moment, k)
-    half, thresholded = search(name, privacy, radius)
-    middle = vector(name, "center", center, d)
-    if d > 1 and privacy.noise == "laplace":
+    read = partial(by_person, person=person)
+    sample = Sample.of(name, data, on_nonfinite, ledger, id, unit="person", read=read)
+    averages, (n, d) = sample.rows, sample.rows.shape
+    known, beta = moments(name, d, samples, moment, k), chance(name, beta)
+    probe = Search.of(sample, privacy, known.deviation, radius, center, beta / 2)
+    if d > 1 and probe.pure:
         raise ParameterError(
             f"{name}: expected one coordinate under PureDP, got {d}; hint: pure_person_level_mean "
             "for a few coordinates, or zCDP or ApproxDP"
         )
-    beta, pure = chance(name, beta), privacy.noise == "laplace"
-    probe = Search(middle, 1.0, pure, known.deviation, half, 0.0, beta / 2, "variance")
-    draws = (probe.draws or n * d) + d * (_MOST_ROUNDS + 1)
-    budget = Budget.of(name, privacy, {"mean": 1.0}, draws, thresholded=thresholded)
-    plan = _plan(name, budget, probe, n, known, beta)
+    draws = probe.draws(n) + d * (_MOST_ROUNDS + 1)
+    budget = Budget.of(name, privacy, {"mean": 1.0}, draws, thresholded=probe.thresholded)
+    plan = _plan(sample, budget, probe, known, beta)
     for clip in plan.rounds:
-        check_ball_mean(d, plan.budget.of_step(clip.step), n, pure=pure)
-    record = privacy_record(plan.budget, "person", n)
+        check_ball_mean(d, plan.budget.of_step(clip.step), n, pure=budget.pure)
 
-    def draw() -> Estimate:
+    def find() -> Found:
         place = plan.hunt.find(averages)
         noisy, bias = NoisyMean(np.nan_to_num(place), np.zeros(d), np.zeros(d)), np.zeros(d)
         # a center with a larger error than planned moves a clipped mean by at most the excess
         off = math.sqrt(d) * plan.hunt.rounding(place)
         for clip in plan.rounds:
             amount = plan.budget.of_step(clip.step)
-            noisy = ball_mean(averages, noisy.estimate, clip.radius, amount, pure=plan.budget.pure)
+            noisy = ball_mean(averages, noisy.estimate, clip.radius, amount, pure=budget.pure)
             bias = clip.bias + off + noisy.rounding
             off += float(np.linalg.norm(noisy.rounding))
-        return Estimate(
-            estimate=noisy.estimate.reshape(shape),
-            noise_deviation=noisy.deviation.reshape(shape),
-            sampling_deviation=np.full(shape, known.deviation / math.sqrt(n)),
-            bias_bound=bias.reshape(shape),
-            beta=plan.beta,
-            noise="laplace" if plan.budget.pure else "gaussian",
-            split=plan.budget.split,
-            privacy=record,
-            assumed=known.said,
-        )
+        return Found(noisy.estimate, bias, noisy.deviation, known.deviation / math.sqrt(n))
 
-    request: dict[str, object] = {
-        "radius": None if radius is None else half,
-        "center": middle.tolist(),
-        "n": n,
-    }
-    request |= known.request | {"beta": plan.beta, "on_nonfinite": on_nonfinite}
-    return published(
-        name,
-        draw,
+    return sample.published(
         plan.budget,
-        rows=averages,
-        request=request,
-        protects=PROTECTS["person"],
-        ledger=ledger,
-        id=id,
+        find,
+        request=probe.request | known.request | {"beta": beta},
+        assumed=known.said,
+        beta=beta,
     )
 
 
@@ -255,26 +223,25 @@ class _Plan:
     budget: Budget
     hunt: Search
     rounds: list[_Clip]
-    beta: float
 
 
-def _plan(name: str, budget: Budget, probe: Search, n: int, known: Moments, beta: float) -> _Plan:
+def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: float) -> _Plan:
     """Return the number of rounds with the least bound on bias and noise of the last."""
-    d = known.averages.dim
+    n, d = sample.rows.shape
     plans = []
     for count in range(_MOST_ROUNDS + 1):
         steps = [*(f"round {i + 1}" for i in range(count)), "mean"]
         shares = {"location": _LOCATION} | {step: _ROUNDS / count for step in steps[:-1]}
         spent = replace(budget, shares=shares | {"mean": 1 - sum(shares.values())})
-        hunt = replace(probe, amount=spent.of_step("location"), delta=spent.threshold_delta)
+        hunt = probe.paid(spent)
         if not plans:
-            hunt.check(name, n, "people")
+            hunt.check(sample)
         off, rounds = math.sqrt(d) * hunt.error, []
         for step in steps:
             missed = beta / (2 * max(count, 1))
             rounds.append(_clip(step, known, n, spent.of_step(step), off, missed, pure=spent.pure))
             off = rounds[-1].error
-        plans.append(_Plan(spent, hunt, rounds, beta))
+        plans.append(_Plan(spent, hunt, rounds))
     return min(plans, key=lambda plan: plan.rounds[-1].bias + plan.rounds[-1].noise)
 
 

@@ -2,11 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
-from typing import Literal, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,130 +11,22 @@ from numpy.typing import NDArray
 from domains import LpBall
 from domains.floats import EPS
 
-from ..errors import DataError, ParameterError
+from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
 from ..noise.solve import optimal_noise
 from ..numerics.integers import MOST_SUM
-from ..privacy.budget import Budget
 from ..privacy.definitions import zCDP
 from ..privacy.laplace import LaplaceQuery, NoisyMaximum
 from ..privacy.lattice_bound import lattice_bits
-from ..privacy.ledger import ledger_and_id
 from ..privacy.sampler import IntegerQuery
 from ..privacy.threshold import Change, ThresholdQuery
-from ..text import disclaimers, versions
-from .estimate import Estimate
-from .samples import check_finite, clipped, clipping_error
+from .samples import clipped, clipping_error
 
 Array = NDArray[np.float64]
 
 _GRID = 2.0**30  # lattice steps of Laplace noise, approximately
 _MOST_RHO = 1e100  # a lattice fine enough for a larger ρ has integers beyond floats
 _COARSEST = 10  # bits of a row: rounding is then far below the noise of one record
-
-
-def published(
-    function: str,
-    draw: Callable[[], Estimate],
-    budget: Budget,
-    *,
-    rows: Array,
-    request: Mapping[str, object],
-    protects: str,
-    ledger: object,
-    id: str | None,
-) -> Estimate:
-    """Return the estimate: drawn now or, under a ledger, charged first, drawn once, then read.
-
-    Args:
-        function: the estimator's name, which is part of the request.
-        draw: the function that draws the estimate.
-        budget: the budget of all steps together, which is one charge.
-        rows: the records; they are refused first if not finite and "on_nonfinite" requires it.
-        request: all public parameters, as JSON values.
-        protects: the protected unit: one record, or one person, replaced.
-        ledger: a :class:`Ledger` or its path, or None.
-        id: its name in the ledger, or None.
-    """
-
-    def checked() -> Estimate:
-        check_finite(function, rows, request["on_nonfinite"])
-        return draw()
-
-    if (charged := ledger_and_id(function, ledger, id)) is None:
-        return checked()
-    ledger, id = charged
-    return ledger.once(
-        id,
-        cost=budget.rho,
-        delta=budget.threshold_delta,
-        request={"estimator": function, "privacy": repr(budget.privacy)} | dict(request),
-        protects=protects,
-        target=None,
-        draws=None if budget.pure or budget.thresholded else budget.draws,
-        write=lambda path: _write(path, checked()),
-        read=Estimate.load,
-    )
-
-
-def recording_refusals(
-    function: str,
-    unit: Literal["record", "person"],
-    ledger: object,
-    id: str | None,
-    read: Callable[[], Array],
-) -> Array:
-    """Return the records; a ledger also records a refusal, since their number is in every request.
-
-    Raises:
-        DataError: the records are refused; under a ledger the message does not say why.
-    """
-    if (charged := ledger_and_id(function, ledger, id)) is None:
-        return read()
-    try:
-        return read()
-    except DataError as error:
-        refusal = error
-
-    def refuse(_: Path) -> Never:
-        raise refusal
-
-    ledger, id = charged
-    return ledger.once(
-        id,
-        cost=0.0,
-        request={"estimator": function},
-        protects=PROTECTS[unit],
-        target=None,
-        write=refuse,
-        read=refuse,
-    )
-
-
-def _write(path: Path, estimate: Estimate) -> None:
-    path.write_text(estimate.to_json(), encoding="utf-8")
-
-
-PROTECTS: Mapping[str, str] = {
-    "record": "one row under replace",
-    "person": "all rows of one person under replace",
-}
-
-
-def privacy_record(budget: Budget, unit: Literal["record", "person"], n: int) -> dict[str, object]:
-    """Return all that is public about an estimate; it does not depend on the data."""
-    protected = (
-        f"one {unit}, replaced by any other; the number of "
-        f"{'records' if unit == 'record' else 'people'} is public."
-    )
-    return budget.record() | {
-        "neighbors": "replace",
-        "unit": "one record" if unit == "record" else "one person",
-        "n": n,
-        "split": budget.split,
-        "libraries": dict(versions("gaussnoise", "opendp", "numpy", "scipy")),
-        "disclaimers": disclaimers(protected, private=True),
-    }
 
 
 @dataclass(frozen=True)

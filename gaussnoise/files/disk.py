@@ -93,18 +93,22 @@ def new_folder(folder: Path) -> Iterator[Path]:
             # Another user's folder was put in its place. Where all files belong to one user, so
             # does the parent folder.
             raise PermissionError
-        _lock(handle)
+        _locked(handle)
         yield _OPEN_FOLDERS / str(handle)
     finally:
         os.close(handle)
 
 
-def _lock(handle: int) -> bool:
-    """Return whether a lock was free and is now taken; False also if there are no locks."""
+def _locked(handle: int, unknown: bool = False) -> bool:
+    """Return whether a lock was free and is now taken; ``unknown`` if there are no locks."""
+    if fcntl is None:
+        return unknown
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # pyright: ignore[reportOptionalMemberAccess] (Linux)
-    except OSError:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
+    except OSError:
+        return unknown
     return True
 
 
@@ -117,16 +121,7 @@ def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
     """
     handle = os.open(file, os.O_RDWR)
     try:
-        free = unknown
-        if fcntl is not None:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                free = True
-            except BlockingIOError:
-                free = False
-            except OSError:
-                pass
-        yield free
+        yield _locked(handle, unknown)
     finally:
         os.close(handle)
 
@@ -159,7 +154,7 @@ def _clear(parent: Path, name: str) -> None:
             with contextlib.suppress(OSError):
                 handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                 try:
-                    if _lock(handle):
+                    if _locked(handle):
                         remove(path)
                 finally:
                     os.close(handle)

@@ -1,6 +1,5 @@
 """The result of a mechanism: an unbiased estimate, and the covariance of its noise."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from domains import AbstractDomain
 
 from ..errors import CertificateError, ParameterError
-from ..files.disk import MOST_RECORD, read_json, reading, save_text
+from ..files.disk import MOST_RECORD, read_json, reading
+from ..files.saved import AbstractSaved
 from ..noise.covariance import Covariance
 from ..numerics.intervals import ConfidenceInterval, Contrast, confidence_interval
 from ..text import estimate_text, promise
@@ -20,11 +20,9 @@ from .projection import BiasedRelease, nearest, nearest_sum
 
 Array = NDArray[np.float64]
 
-_FORMAT = "gaussnoise.release/1"
-
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(AbstractSaved):
     """An unbiased estimate. Everything in it is safe to publish when ``private`` is true.
 
     Attributes:
@@ -39,6 +37,8 @@ class Release:
     covariance: Covariance
     privacy: dict[str, object]
     private: bool
+
+    _format = "gaussnoise.release/1"
 
     @property
     def standard_deviation(self) -> Array:
@@ -115,24 +115,13 @@ class Release:
         distance = float(np.linalg.norm(nearby - self.estimate))
         return BiasedRelease(nearby, distance, gap, method, self.private, self.privacy)
 
-    def to_json(self) -> str:
-        """Return estimate, standard deviations and the privacy record as JSON."""
-        record = {
-            "format": _FORMAT,
+    def _record(self) -> dict[str, object]:
+        return {
             "private": self.private,
             "estimate": self.estimate.tolist(),
             "standard_deviation": self.standard_deviation.tolist(),
             "privacy": self.privacy,
         }
-        return json.dumps(record, indent=2)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_json` to a new file; an interrupted write leaves no file.
-
-        Raises:
-            OutputError: the file exists, or cannot be written.
-        """
-        save_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], covariance: Covariance) -> "Release":
@@ -155,7 +144,7 @@ class Release:
         expected = covariance.standard_deviation()
         with reading(path, "Release.save"):
             record = read_json(Path(path), MOST_RECORD + 128 * len(expected))
-            if record["format"] != _FORMAT or type(record["private"]) is not bool:
+            if record["format"] != cls._format or type(record["private"]) is not bool:
                 raise ValueError
             estimate, deviation = (
                 np.array(record[name], dtype=np.float64)

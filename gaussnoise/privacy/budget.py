@@ -60,7 +60,7 @@ class Budget:
             raise ParameterError(
                 f"{function}: expected PureDP(epsilon), got {type(privacy).__name__}"
             )
-        privacy = check_gaussian(function, privacy, stacklevel=4)
+        privacy = check_gaussian(function, privacy, stacklevel=3)
         return cls(privacy, dict(shares), draws, thresholded)
 
     @property

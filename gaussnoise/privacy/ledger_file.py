@@ -280,6 +280,19 @@ def knows_delta(database: sqlite3.Connection) -> bool:
     return database.execute("PRAGMA user_version").fetchone() == (_FORMAT_DELTA,)
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Wait until no other program is in such a block with this file, and hold its lock.
+
+    The lock is a transaction on an empty file, which ends when this program dies.
+    """
+    # with a short timeout, Ctrl-C is noticed once a second
+    with closing(sqlite3.connect(path, timeout=1.0, isolation_level=None)) as lock:
+        while not locked(lock):
+            pass
+        yield
+
+
 def locked(lock: sqlite3.Connection) -> bool:
     """Try to take the lock until its timeout, and return whether it was taken."""
     try:

@@ -42,7 +42,7 @@ from .ledger_entries import (
     unfinished_in,
     units_of,
 )
-from .ledger_file import locked, sqlite_errors, transaction
+from .ledger_file import alone, locked, sqlite_errors, transaction
 
 _HISTORY = ("entries", "refusals")
 OLD_TABLES = "gaussnoise.tables/2"  # format of folders whose record listed tables only
@@ -116,9 +116,8 @@ class Results:
     def _alone(self, id: str) -> Iterator[None]:
         """Wait until no other program works on this id, and hold its lock.
 
-        The lock is a transaction on an empty file, which ends when this program dies. It keeps
-        others from drawing in vain. Privacy does not depend on it, since every draw has its own
-        charge.
+        It keeps others from drawing in vain. Privacy does not depend on it, since every draw has
+        its own charge.
         """
         path = self._lock_file(id)
         for folder in (self.folder, path.parent):
@@ -128,14 +127,9 @@ class Results:
                 raise LedgerError(
                     f"ledger: cannot create {folder} ({type(error).__name__})"
                 ) from None
-        with sqlite_errors(path):
-            lock = sqlite3.connect(
-                path, timeout=1.0, isolation_level=None
-            )  # with a short timeout, Ctrl-C is noticed once a second
-        with closing(lock):
+        with contextlib.ExitStack() as stack:
             with sqlite_errors(path):
-                while not locked(lock):
-                    pass
+                stack.enter_context(alone(path))
             yield
 
     def tidy(self, unfinished: list[LedgerEntry]) -> None:

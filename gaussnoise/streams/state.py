@@ -24,14 +24,14 @@ import re
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..errors import OutputError, StreamError
 from ..files.disk import aside, file_digest, read_json, remove
-from ..privacy.ledger_file import locked
+from ..privacy.ledger_file import alone
 
 C = TypeVar("C", bound="AbstractCommit")
 
@@ -245,18 +245,13 @@ class State:
     def alone(self) -> Iterator[None]:
         """Wait until no other program works on the stream.
 
-        The lock belongs to the operating system and ends with this process.
-
         Raises:
             StreamError: the private folder is missing, or others than its owner can open it.
             OutputError: the disk is full, or fails otherwise, here or in the block.
         """
         check_private("tick", self.path)
         try:
-            lock = sqlite3.connect(self.private / "lock", timeout=1.0, isolation_level=None)
-            with closing(lock):
-                while not locked(lock):
-                    pass
+            with alone(self.private / "lock"):
                 self._tidy()
                 yield
         except sqlite3.Error as error:

@@ -1,14 +1,12 @@
 """Categories without a public list: the frequent values of a column, found privately."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 from ...errors import ParameterError
-from ...files.disk import read_json, reading, save_text
+from ...files.saved import AbstractLoaded
 from ...privacy.budget import Budget
 from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.ledger import Ledger, ledger_and_id
@@ -20,11 +18,9 @@ from ..schema.schema import Attribute, Schema
 if TYPE_CHECKING:
     from ..reading.values import Label
 
-_FORMAT = "gaussnoise.categories/1"
 _FUNCTION = "discover_categories"
 _MOST_VALUES = 10**7
 _MOST_ROWS = 10**6  # of a person
-_MOST_FILE = 2**32  # bytes
 _THRESHOLD = 0.5  # of delta
 # What text begins with that spreadsheets take for a formula, full-width signs included.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
@@ -36,7 +32,7 @@ NOTE = (
 
 @final
 @dataclass(frozen=True, eq=False)
-class Categories:
+class Categories(AbstractLoaded):
     """The frequent values of a column, found privately. Counts are BIASED upwards by the selection.
 
     Attributes:
@@ -60,6 +56,8 @@ class Categories:
     privacy: Mapping[str, object]
 
     note = NOTE
+    _format = "gaussnoise.categories/1"
+    _most_bytes = 2**32
 
     def attribute(self, other: str = "other") -> Attribute:
         """Return an attribute of these categories, with a catch-all for less frequent values.
@@ -85,44 +83,25 @@ class Categories:
         lines = "".join(f"# {line}\n" for line in str(self).splitlines())
         return lines + (Schema([self.attribute()]).to_toml() if self.categories else "")
 
-    def to_json(self) -> str:
-        """Return all fields as JSON."""
-        record = {
-            "format": _FORMAT,
+    def _record(self) -> dict[str, object]:
+        return {
             **{name: getattr(self, name) for name in _FIELDS},
             "privacy": dict(self.privacy),
             "note": NOTE,
         }
-        return json.dumps(record, indent=2)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_json` to a new file, which is complete or does not exist.
-
-        Raises:
-            OutputError: the file exists, or cannot be written.
-        """
-        save_text(path, self.to_json())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Categories":
-        """Return the categories that :meth:`save` wrote.
-
-        Raises:
-            OutputError: the file cannot be read.
-            CertificateError: the file is not of this kind.
-        """
-        with reading(path, "Categories.save"):
-            record = read_json(Path(path), _MOST_FILE)
-            values, counts = tuple(record["categories"]), tuple(map(float, record["counts"]))
-            kinds = {type(value) for value in values}
-            if record["format"] != _FORMAT or not (kinds <= {str} or kinds <= {int}):
-                raise ValueError
-            if not len(values) == len(set(values)) == len(counts):
-                raise ValueError
-            numbers = {name: float(record[name]) for name in _FIELDS[3:]}
-            return cls(
-                str(record["column"]), values, counts, privacy=dict(record["privacy"]), **numbers
-            )
+    def _restored(cls, record: dict[str, Any]) -> Self:
+        values, counts = tuple(record["categories"]), tuple(map(float, record["counts"]))
+        kinds = {type(value) for value in values}
+        if not (kinds <= {str} or kinds <= {int}):
+            raise ValueError("categories of different kinds")
+        if not len(values) == len(set(values)) == len(counts):
+            raise ValueError("other counts than categories")
+        numbers = {name: float(record[name]) for name in _FIELDS[3:]}
+        return cls(
+            str(record["column"]), values, counts, privacy=dict(record["privacy"]), **numbers
+        )
 
     def __repr__(self) -> str:
         return f"Categories({self.column!r}, {len(self.categories)} found)"
@@ -276,13 +255,9 @@ def discover_categories(
         },
         protects=f"{unit} under {neighbors}",
         target=None,
-        write=lambda path: _write(path, found()),
+        write=lambda path: path.write_text(found().to_json(), encoding="utf-8"),
         read=Categories.load,
     )
-
-
-def _write(path: Path, categories: Categories) -> None:
-    path.write_text(categories.to_json(), encoding="utf-8")
 
 
 def _found(

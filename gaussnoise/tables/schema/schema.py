@@ -678,6 +678,9 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+# Not by a library: tomli_w puts every category on a line of its own, and the time of tomlkit grows
+# with the square of the length of a list. Records of releases and requests in ledgers hold this
+# text, which must stay the same.
 def _toml(value: Any) -> str:
     """Return a category, or a base, as TOML writes it."""
     if isinstance(value, bool):

@@ -18,6 +18,7 @@ from gaussnoise.estimators.covariance import CovariancePlan
 from gaussnoise.estimators.second_moment import DIAGONAL, OFF, MomentLattice
 from gaussnoise.estimators.steps import NoisyMean
 from gaussnoise.estimators.tails import SquaredLength
+from gaussnoise.privacy.budget import Budget
 
 MEAN, COVARIANCE = gn.estimators.coinpress_mean, gn.estimators.coinpress_covariance
 UNEVEN = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, 0.1], [0.0, 0.1, 0.05]])
@@ -213,10 +214,10 @@ def test_a_huge_record_moves_a_mean_by_no_more_than_its_share(clips, monkeypatch
 )
 @pytest.mark.parametrize("steps", [1, 3])
 def test_the_split_adds_up(privacy, steps):
-    for budget in (
-        coinpress.steps_budget("f", privacy, steps, 6),
-        coinpress.steps_budget("f", privacy, steps, 60),
-    ):
+    for draws in (6, 60):
+        one = Budget.of("f", privacy, {"step 1": 1.0}, draws)
+        budget = coinpress.steps_budget(one, steps)
+        assert budget.draws == steps * draws
         spent = [budget.of_step(step) for step in budget.shares]
         assert sum(spent) <= budget.whole * (1 + 1e-15)
         assert sum(spent) >= budget.whole * (1 - 1e-12)

@@ -74,6 +74,13 @@ def test_every_guarantee_is_kept_by_steps_that_add_up(name, privacy):
     assert found.explain()
 
 
+@each_estimator
+def test_a_weak_guarantee_is_warned_of_once_where_the_estimator_is_called(name):
+    with pytest.warns(gn.PrivacyWarning, match="delta = 0.5") as caught:
+        ESTIMATORS[name](normal(3000), gn.ApproxDP(1, 0.5))
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 @pytest.mark.parametrize("privacy", PROMISES, ids=repr)
 def test_shares_of_a_budget_never_exceed_it(privacy):
     budget = Budget.of("test", privacy, {"a": 0.1, "b": 1 / 3, "c": 0.7}, 10)

@@ -78,7 +78,9 @@ def test_no_records_of_a_person_move_the_mean_by_more_than_the_noise_is_for(peop
 
 @pytest.mark.usefixtures("quiet", "one_round")
 def test_clipping_records_instead_of_people_is_caught(people, monkeypatch):
-    each = lambda name, data, labels, on: np.concatenate([rows_of(name, x, on) for x in data])  # noqa: E731
+    each = lambda name, data, person, on_nonfinite: np.concatenate(  # noqa: E731
+        [rows_of(name, x, on_nonfinite) for x in data]
+    )
     monkeypatch.setattr(person, "by_person", each)
     assert epsilon_seen(people) > 2 * PURE.epsilon
 
