@@ -16,7 +16,7 @@ SOURCES = [
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
     *(ROOT / name / "README.md" for name in ("gaussnoise", "domains")),
     *sorted((ROOT / "notebooks").glob("*.md")),
 ]
