@@ -61,7 +61,7 @@ class PolicyWarning(UserWarning):
 
 
 class PrivacyWarning(UserWarning):
-    """A privacy definition whose numbers give hardly any protection."""
+    """A privacy guarantee whose numbers give hardly any protection."""
 
 
 class SchemaWarning(UserWarning):

@@ -57,7 +57,7 @@ def versions(*libraries: str) -> Mapping[str, str]:
     return {name: metadata.version(name) for name in libraries}
 
 
-def promise(privacy: Mapping[str, object], private: bool) -> str:
+def guarantee_text(privacy: Mapping[str, object], private: bool) -> str:
     """Return the guarantee and its numbers, from the record of a release: ``zCDP, rho = 0.1``."""
     names = list(privacy)
     after = names[names.index("definition") + 1 :] if "definition" in names else []
@@ -85,7 +85,7 @@ def estimate_text(
     neighbors = f", under {privacy['neighbors']}" if "neighbors" in privacy else ""
     lines = [
         f"{title}: {estimate.size} coordinates",
-        f"privacy  {promise(privacy, private)}{neighbors}",
+        f"privacy  {guarantee_text(privacy, private)}{neighbors}",
     ]
     if sd is None:
         lines += [f"{x:>14.8g}" for x in estimate[:_SHOWN]]

@@ -70,6 +70,7 @@ def test_two_commands_and_continuous_integration_runs_them():
     program = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "README.md" in program
     assert "pytest -m integration" in program  # which the second command leaves out
+    assert "- run: .ci/run\n" in (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
 
 
 @every_page

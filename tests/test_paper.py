@@ -382,7 +382,7 @@ def resampled(rows, n):
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
 def test_resampling_costs_what_is_said_and_no_less(n):
     ratio = Fraction(2)
-    promise = _bound.resampled(gn.PureDP(math.log(2)), n)
+    guarantee = _bound.resampled(gn.PureDP(math.log(2)), n)
     rarely = [
         [ratio**k / 2**n / 4, 1 - ratio**k / 2**n / 4] for k in range(n + 1)
     ]  # as much more likely as may be
@@ -415,8 +415,8 @@ def test_resampling_costs_what_is_said_and_no_less(n):
             )
         )
     assert largest[0] == (1 + (ratio - 1) / n) ** n  # attained
-    assert max(largest) <= math.exp(promise.epsilon)
-    assert math.exp(promise.epsilon) == pytest.approx(float(largest[0]), rel=1e-9)
+    assert max(largest) <= math.exp(guarantee.epsilon)
+    assert math.exp(guarantee.epsilon) == pytest.approx(float(largest[0]), rel=1e-9)
     means = [
         sum(Fraction(3 * j - n, n) * x for j, x in enumerate(row)) for row in resampled(response, n)
     ]

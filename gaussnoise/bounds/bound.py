@@ -42,7 +42,7 @@ class Bound:
         reachable: the formula of that set.
         spectrum: the eigenvalues that sum to ``gamma_lower``, and the multiplicity of each.
         privacy: the privacy guarantee of the mechanisms.
-        promise: the guarantee that the proof uses: another budget where it resamples data for
+        guarantee: what the proof uses: another budget where it resamples data for
             "distributional".
         n: number of records; None for sums.
         p: error norm.
@@ -64,7 +64,7 @@ class Bound:
     reachable: str
     spectrum: tuple[Array, Array]
     privacy: AbstractPrivacy
-    promise: AbstractPrivacy
+    guarantee: AbstractPrivacy
     n: int | None
     p: float
     gap: float
@@ -82,10 +82,10 @@ class Bound:
     def error(self) -> float:
         divisor = float(self.n or 1)
         if self.at_neighbor:
-            return TradeOff.of(self.promise).worst(*self.spectrum) / divisor * (1 - _MARGIN)
+            return TradeOff.of(self.guarantee).worst(*self.spectrum) / divisor * (1 - _MARGIN)
         if self.privacy.noise == "local":
             divisor = math.sqrt(divisor)
-        moves = self.gamma_lower / (math.sqrt(chi_squared(self.promise)) * divisor)
+        moves = self.gamma_lower / (math.sqrt(chi_squared(self.guarantee)) * divisor)
         return math.hypot(moves, self.deviation) * (1 - _MARGIN)
 
     def neighbor_error(self, error: float) -> float:
@@ -103,7 +103,7 @@ class Bound:
             A lower bound on the largest ``‖sd‖_p`` at its neighbours.
 
         Raises:
-            ParameterError: the definition gives every data set its own bound, or the error is
+            ParameterError: the guarantee gives every data set its own bound, or the error is
                 negative.
 
         >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.ApproxDP(1.0, 1e-6), n=100)
@@ -117,7 +117,7 @@ class Bound:
         if not 0 <= error < math.inf:
             raise ParameterError(f"neighbor_error: expected a finite error >= 0, got {error!r}")
         n = float(self.n or 1)
-        return TradeOff.of(self.promise).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
+        return TradeOff.of(self.guarantee).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
 
     def factor(self, error: float) -> float:
         """Return the ratio of an error to the proven bound; one if there is no error."""
@@ -167,9 +167,9 @@ class Bound:
     def where(self) -> str:
         """The data sets for which the bound holds, in words."""
         data = "the distribution" if self.unbiased == "distributional" else "the data"
-        whose = f"at {data} given" if self.private else f"whatever {data}"
-        whose += f", of at least {self.least} records" if self.least > 1 else ""
-        return f"{whose}, there or at a neighbour" if self.at_neighbor else whose
+        where = f"at {data} given" if self.private else f"whatever {data}"
+        where += f", of at least {self.least} records" if self.least > 1 else ""
+        return f"{where}, there or at a neighbour" if self.at_neighbor else where
 
     def __float__(self) -> float:
         return self.error
@@ -199,7 +199,7 @@ class Bound:
 
     def _because(self) -> list[str]:
         found = []
-        promise = self.promise
+        guarantee = self.guarantee
         if self.unbiased == "distributional" and self._shuffled:
             found.append(
                 "on shuffled data it is unbiased for the data, with the same guarantee: its mean "
@@ -212,14 +212,14 @@ class Bound:
                 f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang 2023, "
                 "Lemma 57, Theorem 58)"
             )
-        chi, weak = known_chi_squared(promise), known_epsilon_delta(promise)
+        chi, weak = known_chi_squared(guarantee), known_epsilon_delta(guarantee)
         if chi is not None:
             found.append(chi[1])
         elif weak is None:
             found.append("nothing is known of mechanisms that keep it")
         else:
             known = f"({weak[0]:g}, {weak[1]:g})-differential privacy"
-            found += [] if known == promise.words else [f"it implies {known}"]
+            found += [] if known == guarantee.words else [f"it implies {known}"]
             found.append(
                 "α Var + (1 − α) Var' >= (1 − δ) β / (δ + 4 β sinh²(ε/2)) Δ², β = α(1 − α), "
                 "where means of neighbours are Δ apart, for every direction of the certificate "
@@ -239,7 +239,7 @@ class Bound:
     @property
     def _shuffled(self) -> bool:
         """Whether the proof for a distribution's mean shuffles data rather than resampling them."""
-        return not self.at_neighbor and self.promise == self.privacy
+        return not self.at_neighbor and self.guarantee == self.privacy
 
 
 def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> AbstractPrivacy:
@@ -267,7 +267,7 @@ def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> Abstr
     ``Σ_P = E Σ_X + cov(P)/n``. So for every W, ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n``.
     The weights W must be the same for all X.
 
-    That bounds the error over P by the error at data sets, so it serves definitions under which
+    That bounds the error over P by the error at data sets, so it serves guarantees under which
     every data set has a bound. Under the others data are resampled: see :func:`resampled`.
 
     Source: ours; it replaces Nikolov & Tang (2023), Theorems 58 and 59 with their larger ε.
@@ -349,7 +349,7 @@ def bound_of(
     # two independent draws from the certificate of γ_p(K) differ by twice its covariance, so γ°(K −
     # K) >= √2 γ_p(K)
     share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
-    # the weaker definitions need one measure for all data; at p > 2, local privacy and mixtures of
+    # the weaker guarantees need one measure for all data; at p > 2, local privacy and mixtures of
     # data need the same weights, which in tables all records have
     common = noise.certificate.is_of_alike_records
     mixed = privacy.noise == "local" or (unbiased == "distributional" and not common)
@@ -378,17 +378,17 @@ def bound_from(
     private: bool = False,
     least: int = 1,
     deviation: float = 0.0,
-    promise: AbstractPrivacy | None = None,
+    guarantee: AbstractPrivacy | None = None,
 ) -> Bound:
     """Return a bound from the certificate of a set, a ``share`` of which neighbours reach."""
     values, counts = proof.spectrum
-    promise = promise or proven(privacy, n, unbiased)
+    guarantee = guarantee or proven(privacy, n, unbiased)
     return Bound(
         share * proof.gamma_lower,
         reachable,
         (share * values, counts),
         privacy,
-        promise,
+        guarantee,
         n,
         p,
         proof.gap,

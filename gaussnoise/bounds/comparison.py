@@ -158,7 +158,7 @@ def compare(
         A :class:`Comparison`; print or plot it.
 
     Raises:
-        ParameterError: n is missing or forbidden, p < 2, or the privacy definition has no noise of
+        ParameterError: n is missing or forbidden, p < 2, or the privacy guarantee has no noise of
             this kind.
 
     >>> prefix = gn.FiniteSet.from_workload(np.tril(np.ones((16, 16))))

@@ -64,10 +64,18 @@ def at_distribution(
         bounds.append(bound)
     if n == counts.sum():
         with suppress(ParameterError):  # there is none, or it says nothing for a large ε
-            promise, at = resampled(privacy, n), "{±(x − y)}: x in the data, y in K"
+            guarantee, at = resampled(privacy, n), "{±(x − y)}: x in the data, y in K"
             bounds.append(
                 bound_from(
-                    proof, p, privacy, n, 1.0, at, "distributional", private=True, promise=promise
+                    proof,
+                    p,
+                    privacy,
+                    n,
+                    1.0,
+                    at,
+                    "distributional",
+                    private=True,
+                    guarantee=guarantee,
                 )
             )
     return max(bounds, key=float)

@@ -17,11 +17,11 @@ from ..numerics.rounding import rounded_down
 from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from ..privacy.ledger import Ledger, ledger_and_id
-from ..text import disclaimers, promise, versions
+from ..text import disclaimers, guarantee_text, versions
 from .knowledge import moment_order, number, positive, shown
 from .moments import best_radius, tail_bias
 from .steps import lattice_query
-from .stored import fields, group_of, promise_record, real, text, texts
+from .stored import fields, group_of, guarantee_record, real, text, texts
 
 if TYPE_CHECKING:
     from ..tables.schema.schema import Attribute
@@ -119,7 +119,7 @@ class ColumnMeans(AbstractLoaded):
         return "\n".join(
             [
                 f"Means of the population with {self.level:.0%} intervals, "
-                f"{promise(self.privacy, True)}",
+                f"{guarantee_text(self.privacy, True)}",
                 *lines,
                 "low to high: noise and sampling, added like squares, and then the bound on the "
                 "bias of clipping.",
@@ -147,7 +147,7 @@ class ColumnMeans(AbstractLoaded):
         means = tuple([_stored(mean) for mean in record["means"]])
         if len({tuple(mean.group) for mean in means}) != 1:
             raise ValueError("means by different columns")
-        privacy = promise_record(record["privacy"])
+        privacy = guarantee_record(record["privacy"])
         text(privacy["assumed"])
         return cls(means, real(record["level"], 0.0, 1.0), texts(record["split"]), privacy)
 

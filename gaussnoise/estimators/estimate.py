@@ -13,7 +13,7 @@ from ..errors import ParameterError
 from ..files.saved import AbstractLoaded
 from ..numerics.intervals import ConfidenceInterval
 from ..text import estimate_text
-from .stored import fields, promise_record, real, reals, text, texts
+from .stored import fields, guarantee_record, real, reals, text, texts
 
 Array = NDArray[np.float64]
 
@@ -135,7 +135,7 @@ class Estimate(AbstractLoaded):
             assumed=text(record["assumed"]),
             beta=real(record["beta"], 0.0, 0.5),
             split=texts(record["split"]),
-            privacy=promise_record(record["privacy"]),
+            privacy=guarantee_record(record["privacy"]),
             private=record["private"],
         )
 

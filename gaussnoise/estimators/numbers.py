@@ -73,17 +73,17 @@ def read_numbers(
     def read() -> Numbers:
         numbers: list[list[Array]] = [[] for _ in columns]
         cells: list[NDArray[np.int64]] = []
-        whose: list[nw.Series[Any]] = []
+        persons: list[nw.Series[Any]] = []
         for batch in batches(source, columns, named):
             for k, (name, own) in enumerate(zip(columns, batch, strict=False)):
                 numbers[k].append(number_column(own, number_form(source, name)))
             grouped = zip(attributes, batch[len(columns) :], strict=False)
             cells.append(_cells(source, grouped, len(batch[0])))
-            whose.append(batch[-1])
+            persons.append(batch[-1])
         whole = {name: np.concatenate(x) for name, x in zip(columns, numbers, strict=True)}
         if person is None:
             return Numbers(whole, np.concatenate(cells), groups)
-        index = people_of(joined(whose), source.form(person)).index
+        index = people_of(joined(persons), source.form(person)).index
         means = {name: _by_person(x, index) for name, x in whole.items()}
         people = int(index.max(initial=-1)) + 1
         return Numbers(means, np.zeros(people, dtype=np.int64), groups)
@@ -135,14 +135,14 @@ def _as_written(attribute: Attribute, dtype: nw.dtypes.DType) -> Attribute:
     return attribute
 
 
-def _by_person(x: Array, whose: NDArray[np.int64]) -> Array:
+def _by_person(x: Array, person_of_row: NDArray[np.int64]) -> Array:
     """Return the mean of every person's own finite numbers; NaN for people without one."""
-    used = (whose >= 0) & np.isfinite(x)
-    order = np.flatnonzero(used)[np.argsort(whose[used], kind="stable")]
-    people = int(whose.max(initial=-1)) + 1
+    used = (person_of_row >= 0) & np.isfinite(x)
+    order = np.flatnonzero(used)[np.argsort(person_of_row[used], kind="stable")]
+    people = int(person_of_row.max(initial=-1)) + 1
     means = np.full(people, np.nan)
     if len(order):
-        starts = np.flatnonzero(np.r_[True, np.diff(whose[order]) > 0])
+        starts = np.flatnonzero(np.r_[True, np.diff(person_of_row[order]) > 0])
         for rows in np.split(order, starts[1:]):
-            means[whose[rows[0]]] = exact_mean(x[rows])
+            means[person_of_row[rows[0]]] = exact_mean(x[rows])
     return means

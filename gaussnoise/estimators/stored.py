@@ -61,7 +61,7 @@ def as_object(value: object) -> dict[str, Any]:
     return value
 
 
-def promise_record(value: object) -> dict[str, object]:
+def guarantee_record(value: object) -> dict[str, object]:
     """Return a guarantee's record: its definition, its numbers, the protected unit, and notes."""
     record = as_object(value)
     for name in ("definition", "neighbors", "unit"):

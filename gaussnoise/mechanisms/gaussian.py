@@ -81,7 +81,7 @@ class GaussianMechanism(PickledByArguments):
             (sums).
 
     Raises:
-        ParameterError: n is missing or forbidden, the privacy definition is not one that
+        ParameterError: n is missing or forbidden, the privacy guarantee is not one that
             Gaussian noise satisfies, or the noise is for marginals.
         CovarianceError: the noise does not cover some direction of the sensitivity set.
 

@@ -27,7 +27,7 @@ from ..privacy.definitions import LocalDP
 from ..records import as_array, check_finite, check_on_outside, indices_in, map_into, real_rows
 from ..solvers.bodies.body import left_inverse
 from ..solvers.progress import interrupts_pass
-from ..text import estimate_text, promise
+from ..text import estimate_text, guarantee_text
 from .randomizers import Bytes, Codebook, point_release, privunit, privunitg
 
 Array = NDArray[np.float64]
@@ -69,7 +69,7 @@ class LocalEstimate:
     private: bool
 
     def __repr__(self) -> str:
-        said = promise(self.privacy, self.private)
+        said = guarantee_text(self.privacy, self.private)
         return f"LocalEstimate({self.estimate.size} coordinates from {self.n} messages, {said})"
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ class LocalMechanism:
         randomizer: one of the four above.
 
     Raises:
-        ParameterError: the privacy definition is not LocalDP, ε is too small, the randomizer is
+        ParameterError: the privacy guarantee is not LocalDP, ε is too small, the randomizer is
             unknown or for segments only, the domain is one point, or p < 2.
         DomainTooLargeError: the domain has more than 4096 coordinates.
 
@@ -163,7 +163,7 @@ class LocalMechanism:
             raise ParameterError(
                 f"LocalMechanism: expected LocalDP(epsilon), got {self.privacy!r:.50}; hint: "
                 "LocalDP(1.0); the other "
-                "definitions are guarantees of a trusted server, for GaussianMechanism"
+                "guarantees are those of a trusted server, for GaussianMechanism"
             )
         if not self.privacy.epsilon >= _LEAST_EPSILON:
             raise ParameterError(

@@ -15,7 +15,7 @@ from ..files.disk import MOST_RECORD, read_json, reading
 from ..files.saved import AbstractSaved
 from ..noise.covariance import Covariance
 from ..numerics.intervals import ConfidenceInterval, Contrast, confidence_interval
-from ..text import estimate_text, promise
+from ..text import estimate_text, guarantee_text
 from .projection import BiasedRelease, nearest, nearest_sum
 
 Array = NDArray[np.float64]
@@ -164,7 +164,8 @@ class Release(AbstractSaved):
         return release
 
     def __repr__(self) -> str:
-        return f"Release({self.estimate.size} coordinates, {promise(self.privacy, self.private)})"
+        said = guarantee_text(self.privacy, self.private)
+        return f"Release({self.estimate.size} coordinates, {said})"
 
     def __str__(self) -> str:
         lines = [

@@ -1,7 +1,7 @@
-"""Privacy definitions, with the ρ of the Gaussian noise that satisfies them.
+"""Privacy guarantees, with the ρ of the Gaussian noise that satisfies them.
 
 The noise that is drawn is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it
-exactly. The other definitions hold for a continuous Gaussian, and are carried over by
+exactly. The other guarantees hold for a continuous Gaussian, and are carried over by
 :func:`.lattice_bound.lattice_distance`: the continuous Gaussian keeps its guarantees when it is
 rounded to integers, since the exact answers are integers and rounding is post-processing; and
 the noise that is drawn is within a total variation distance η of the rounded one.

@@ -230,7 +230,7 @@ def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
     if isinstance(privacy, AbstractPrivacy):
         return privacy
     raise ParameterError(
-        f"{function}: expected a privacy definition like zCDP(rho) or PureDP(epsilon), got "
+        f"{function}: expected a privacy guarantee like zCDP(rho) or PureDP(epsilon), got "
         f"{type(privacy).__name__}"
     )
 
@@ -240,7 +240,7 @@ def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> Abstr
     if not (isinstance(privacy, AbstractPrivacy) and privacy.noise == "gaussian"):
         instead = privacy.instead if isinstance(privacy, AbstractPrivacy) else ""
         raise ParameterError(
-            f"{function}: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, "
+            f"{function}: expected a privacy guarantee like zCDP(rho) or ApproxDP(epsilon, "
             f"delta), got {type(privacy).__name__}{f'; {instead}' if instead else ''}"
         )
     if concern := privacy.concern():

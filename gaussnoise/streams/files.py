@@ -42,7 +42,7 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
         "format": None,
         "stream": key,
         "ticks": plan.over.as_dict(),
-        **_promise(plan),
+        **_guarantee(plan),
         "on_outside": on_outside,
         "table_format": format,
         "plan": plan.asked.record(),
@@ -125,7 +125,7 @@ def tick_record(
         "stream": key,
         "tick": tick,
         "ticks": plan.over.as_dict(),
-        **_promise(plan),
+        **_guarantee(plan),
         "on_outside": on_outside,
         "cumulative_meaning": f"all rows of ticks 1 to {tick}",
         "period_meaning": f"the rows of tick {tick} alone",
@@ -163,7 +163,7 @@ def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Sub
     return places
 
 
-def _promise(plan: StreamPlan) -> dict[str, Any]:
+def _guarantee(plan: StreamPlan) -> dict[str, Any]:
     rho = plan.rho_charged
     return {
         "neighbors": plan.neighbors,

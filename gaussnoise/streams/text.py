@@ -7,7 +7,7 @@ import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..tables.planning.text import about_text, draft_text, hours_text, marginal_name
-from ..tables.release.over_time import OverTime, Promise
+from ..tables.release.over_time import Guarantee, OverTime
 
 if TYPE_CHECKING:
     from .plan import StreamPlan
@@ -92,7 +92,7 @@ def plan_text(plan: "StreamPlan") -> str:
 
 def over_time(plan: "StreamPlan", times: str) -> OverTime:
     """Return the facts about the whole stream that its ticks' tables show."""
-    promise = Promise(
+    guarantee = Guarantee(
         whole="stream",
         unit=plan.privacy_unit,
         neighbors=f"{plan.neighbors} ({participation_text(plan)})",
@@ -100,7 +100,7 @@ def over_time(plan: "StreamPlan", times: str) -> OverTime:
         integers=plan.integers,
         noise=f"discrete Gaussian, {plan.integers:,} independent draws in all ticks together",
     )
-    return OverTime(times, promise, plan.gap, _verdict(plan))
+    return OverTime(times, guarantee, plan.gap, _verdict(plan))
 
 
 def _late_text(late: str) -> str:

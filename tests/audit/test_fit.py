@@ -167,8 +167,8 @@ def test_whole_releases_of_many_rows(monkeypatch, neighbors):
     monkeypatch.setattr(
         "gaussnoise.tables.release.publish.count_marginals", lambda *_: iter(tables.items())
     )
-    nobody = kit.table_of([], 2)
-    errors = np.array([kit.flat(plan.release(nobody).tables, plan) for _ in range(60)]) - kit.flat(
+    empty = kit.table_of([], 2)
+    errors = np.array([kit.flat(plan.release(empty).tables, plan) for _ in range(60)]) - kit.flat(
         tables, plan
     )
     z, _ = kit.whitened(errors, claimed(plan))

@@ -47,7 +47,7 @@ def attacked(mechanism):
     return best
 
 
-def test_a_threshold_keeps_its_promise():
+def test_a_threshold_keeps_its_guarantee():
     assert attacked(sound) <= EPSILON
 
 

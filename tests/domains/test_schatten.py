@@ -173,7 +173,7 @@ def test_brackets_hold_against_many_ascents(shape, q):
 
 
 @pytest.mark.parametrize("q", [1, 1.3, 2.3, 6, math.inf])
-def test_hard_forms_stay_within_the_promised_factor(q):
+def test_hard_forms_stay_within_the_stated_factor(q):
     """The forms are projections onto symmetric or antisymmetric matrices, and others for which the
     Frobenius bound is loose.
     """

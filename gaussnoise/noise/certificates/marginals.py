@@ -51,8 +51,8 @@ class MarginalCertificate(TableCertificate):
 
     @property
     def caption(self) -> str:
-        whose = "pairs of records, by pattern" if self.protected == "replace" else "all records"
-        return f"uniform on {whose}, not drawn"
+        records = "pairs of records, by pattern" if self.protected == "replace" else "all records"
+        return f"uniform on {records}, not drawn"
 
     def lower_bound(self) -> float:
         return self.bound_over(self.workload())

@@ -231,7 +231,7 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
     point = np.zeros(parts * lengths[0])
     for shorter, longer in itertools.pairwise(lengths):
         found = _improved(
-            bands[:, :shorter], p, point, tol=tol, most=_STEPS_OF_SHORTER, report=_to_nobody
+            bands[:, :shorter], p, point, tol=tol, most=_STEPS_OF_SHORTER, report=_report_nothing
         )
         if found.interrupted:  # there is no bracket yet
             raise KeyboardInterrupt
@@ -242,7 +242,7 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
     return point
 
 
-def _to_nobody(steps: int, lower: float, upper: float) -> None:
+def _report_nothing(steps: int, lower: float, upper: float) -> None:
     """Report nothing: a shorter stream's bracket is not the requested one."""
 
 

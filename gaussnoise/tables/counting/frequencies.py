@@ -47,8 +47,8 @@ def count_values(
     Raises:
         DataError: no such column, another type or engine, or more distinct values.
     """
-    whose = {} if limit is None else {limit.column: nw.Int64()}
-    source = opened(table, {column: nw.String()} | whose, limit and limit.column)
+    person_type = {} if limit is None else {limit.column: nw.Int64()}
+    source = opened(table, {column: nw.String()} | person_type, limit and limit.column)
     engine, dtype = source.engine, source.types[column]
     words = column in source.text or dtype in WORDS
     if not (source.untyped or words or dtype.is_integer()):
@@ -144,9 +144,9 @@ def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, 
     of others.
     """
     parts = zip(*batches(source, [], [column, limit.column]), strict=True)
-    values, whose = map(joined, parts)
+    values, persons = map(joined, parts)
     labels, codes = _labels(source, column, values)
-    people = people_of(whose, source.form(limit.column))
+    people = people_of(persons, source.form(limit.column))
     fits = (codes >= 0) & (people.index >= 0)
     if not fits.any():
         return {}

@@ -111,7 +111,7 @@ def plan(
             total. A mapping like ``{"age": "prefix", "sex": "identity"}`` says which queries are
             asked about the cells. It overrides the ``base`` of an :class:`Attribute`. Tables of
             cells are still released, with the least noise in the answers to these queries.
-        privacy: :class:`zCDP`, :class:`ApproxDP` or another definition, for the whole release. With
+        privacy: :class:`zCDP`, :class:`ApproxDP` or another guarantee, for the whole release. With
             ``targets`` it may be omitted: the plan then takes the least ρ that meets them.
         neighbors: "add-remove" for one row more or less; the number of rows is private. "replace"
             for one row exchanged for another; the number of rows is public.
@@ -190,7 +190,7 @@ def plan(
         )
     if privacy is None and targets is None:
         raise ParameterError(
-            "plan: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), got "
+            "plan: expected a privacy guarantee like zCDP(rho) or ApproxDP(epsilon, delta), got "
             "NoneType; hint: targets={...} finds the least budget"
         )
     if privacy is not None:

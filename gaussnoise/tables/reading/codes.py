@@ -163,9 +163,9 @@ def _duckdb(
     rows = Streamed(lambda: iter(batches(source, numbers, others)))
     if person is None:
         return each(coded, rows), None
-    parts, whose = zip(*((coded(batch), batch[-1]) for batch in rows), strict=True)
+    parts, persons = zip(*((coded(batch), batch[-1]) for batch in rows), strict=True)
     codes = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return [codes], people_of(joined(whose), source.form(person))
+    return [codes], people_of(joined(persons), source.form(person))
 
 
 def _is_double(source: Opened, attribute: Attribute) -> bool:

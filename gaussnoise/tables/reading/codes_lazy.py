@@ -27,8 +27,10 @@ def coded_lazily(
 
     Few cells are found by expressions, many by joins with small tables.
     """
-    whose = [] if person is None else [nw.col(person).alias(PERSON)]
-    frame = frame.select(*(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)), *whose)
+    person_too = [] if person is None else [nw.col(person).alias(PERSON)]
+    frame = frame.select(
+        *(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)), *person_too
+    )
     if person is not None:
         frame = nw.from_native(spark_person(frame.to_native(), types[person]))
     frame = _as_bytes(frame, [f"r{k}" for k, a in enumerate(attributes) if types[a.name] in WORDS])

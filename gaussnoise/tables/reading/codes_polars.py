@@ -33,8 +33,8 @@ def coded_polars(
 
     read, own, types = with_numbers(frame.lazy(), attributes, types)
     codes = [_codes(a, types[a.name]).alias(f"c{k}") for k, a in enumerate(own)]
-    whose = [] if person is None else [pl.col(person).alias(PERSON)]
-    coded = read.to_native().select(*codes, *whose)
+    persons = [] if person is None else [pl.col(person).alias(PERSON)]
+    coded = read.to_native().select(*codes, *persons)
     if isinstance(frame, nw.LazyFrame) and person is None:
         return nw.from_native(coded)
     here = coded.collect()

@@ -11,7 +11,7 @@ from ...privacy.budget import Budget
 from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.ledger import Ledger, ledger_and_id
 from ...privacy.threshold import Change, ThresholdQuery
-from ...text import disclaimers, promise, versions
+from ...text import disclaimers, guarantee_text, versions
 from ..planning.text import unit_text
 from ..schema.schema import Attribute, Schema
 
@@ -108,7 +108,8 @@ class Categories(AbstractLoaded):
 
     def __str__(self) -> str:
         text = (
-            f"{len(self.categories)} values of {self.column!r}, {promise(self.privacy, True)}: "
+            f"{len(self.categories)} values of {self.column!r}, "
+            f"{guarantee_text(self.privacy, True)}: "
             f"rho = {self.rho:.6g} for noise, delta = {self.delta:.6g} for the threshold.\n"
             f"Values with fewer than about {self.threshold:.0f} rows are not shown "
             f"(noise of standard deviation {self.standard_deviation:.3g})."

@@ -289,9 +289,9 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
     """Return what a machine or an auditor needs to know; nothing in it depends on the data."""
     plan, query = release.plan, release.query
     contrasts = contrasts_of(plan)
-    whose = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
+    entries = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
     objective = (
-        f"p-norm of all {whose} weighted standard deviations at unit sensitivity, p = "
+        f"p-norm of all {entries} weighted standard deviations at unit sensitivity, p = "
         f"{plan.noise.p:g}"
     )
     implied = {

@@ -7,7 +7,7 @@ from typing import final
 
 @final
 @dataclass(frozen=True)
-class Promise:
+class Guarantee:
     """The privacy guarantee of a release, or of all ticks of a stream together.
 
     Attributes:
@@ -34,12 +34,12 @@ class OverTime:
 
     Attributes:
         times: the ticks that the tables are about.
-        promise: the privacy guarantee of the whole stream.
+        guarantee: the privacy guarantee of the whole stream.
         gap: a bound on how much more error the whole stream has than the least possible.
         verdict: how good its noise is, in sentences.
     """
 
     times: str
-    promise: Promise
+    guarantee: Guarantee
     gap: float
     verdict: Sequence[str]

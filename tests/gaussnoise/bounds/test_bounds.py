@@ -339,13 +339,13 @@ def test_resampled_mechanisms_keep_the_amplified_budget_and_one_needs_all_of_it(
     rng = np.random.default_rng(8)
     chances = resampling(n)
     for epsilon in (0.1, 1.0, 3.0):
-        promise = resampled(gn.PureDP(epsilon), n).epsilon
-        assert promise <= math.expm1(epsilon) * (1 + 1e-9)
+        implied = resampled(gn.PureDP(epsilon), n).epsilon
+        assert implied <= math.expm1(epsilon) * (1 + 1e-9)
         # an outcome of chance ∝ e^{ε · ones} keeps ε, and after resampling exactly ε'
         steep = np.exp(epsilon * (np.arange(n + 1) - n)) / 2
         ratio = (chances @ steep)[1:] / (chances @ steep)[:-1]
-        assert math.log(ratio.max()) == pytest.approx(promise, rel=1e-9)
-        assert math.log(ratio.max()) <= promise
+        assert math.log(ratio.max()) == pytest.approx(implied, rel=1e-9)
+        assert math.log(ratio.max()) <= implied
         # random (ε, δ)-private chances: walks that move as far as both sides allow, or less
         for delta in (0.0, 1e-3):
             weak = resampled(gn.ApproxDP(epsilon, delta), n) if delta else None
@@ -365,7 +365,7 @@ def test_resampled_mechanisms_keep_the_amplified_budget_and_one_needs_all_of_it(
                     chance.append(low + (high - low) * rng.choice([0.0, 1.0, rng.uniform()]))
                 after = chances @ chance
                 for a, b in itertools.permutations((after, 1 - after)):
-                    left = a[1:] - math.exp(promise) * a[:-1], a[:-1] - math.exp(promise) * a[1:]
+                    left = a[1:] - math.exp(implied) * a[:-1], a[:-1] - math.exp(implied) * a[1:]
                     assert np.max(left) <= (weak.delta if weak else 0.0) + 1e-14
                     assert b is not a
 
@@ -377,7 +377,7 @@ def test_refusals_say_what_was_expected_and_never_show_data():
     K, privacy, canary = gn.FiniteSet(CROSS), gn.zCDP(0.1), 0.123456789
     wrong = [
         (dict(domain=CROSS), "expected a domain"),
-        (dict(privacy=0.1), "expected a privacy definition"),
+        (dict(privacy=0.1), "expected a privacy guarantee"),
         (dict(p=1.9), "expected p >= 2"),
         (dict(p=math.nan), "expected p >= 2"),
         (dict(p="2"), "expected p >= 2"),

@@ -103,7 +103,7 @@ def test_bounds_for_data_hold_for_distributions_and_what_draws_vary_adds(privacy
     n = 5
     empirical = gn.lower_bound(domain, privacy, n, p)
     free = gn.lower_bound(domain, privacy, n, p, unbiased="distributional")
-    assert free.promise == privacy
+    assert free.guarantee == privacy
     assert "whatever the distribution" in free.where
     assert "degree n" in free.explain()
     assert free.error <= empirical.error

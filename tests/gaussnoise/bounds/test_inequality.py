@@ -455,7 +455,7 @@ def test_distributional_bounds_are_below_empirical_ones_and_below_mechanisms():
     weak = gn.lower_bound(K, gn.ApproxDP(1.0, 1e-6), 10, unbiased="distributional")
     assert "δ' = δ" in weak.explain()
     assert "ε' = n ln" in weak.explain()
-    assert weak.promise.delta > 1e-6
+    assert weak.guarantee.delta > 1e-6
     assert (
         gn.lower_bound(K, gn.TV(0.1), 10, unbiased="distributional").error
         == gn.lower_bound(K, gn.TV(0.1), 10).error

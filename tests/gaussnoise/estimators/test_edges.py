@@ -140,7 +140,7 @@ DATA = {
     "text": ["a"] * 400,
 }
 # ρ of a table that carries no information, of tables in use, and beyond all of them.
-PROMISES = [
+GUARANTEES = [
     *(gn.zCDP(rho) for rho in (TINY, 1e-12, 1.0, 1e25, 1e100, 1e300)),
     *(gn.PureDP(epsilon) for epsilon in (TINY, 1e-12, 2.0)),
     gn.ApproxDP(1, 1e-6),
@@ -232,7 +232,7 @@ def tried(monkeypatch):
 def test_nothing_fails_by_value_and_nothing_late(name, tried):
     """Every pair of data, guarantee, size and place occurs; warnings are errors here."""
     usual = [("ordinary", privacy, 1.0, 0.0) for privacy in (gn.PureDP(2), gn.ApproxDP(9, 1e-6))]
-    given = [*usual, *pairwise(list(DATA), PROMISES, SIZES, CENTERS)]
+    given = [*usual, *pairwise(list(DATA), GUARANTEES, SIZES, CENTERS)]
     said = []
     for data, privacy, size, center in given:
         try:
@@ -431,7 +431,7 @@ def test_stored_answers_with_a_wrong_value_are_refused_or_can_be_printed(tmp_pat
 
 
 def test_a_reader_that_takes_any_guarantee_is_caught(tmp_path, monkeypatch):
-    monkeypatch.setattr(columns, "promise_record", lambda value: value)
+    monkeypatch.setattr(columns, "guarantee_record", lambda value: value)
     monkeypatch.setattr(columns, "text", stored.text)
     answer, path = next(whole_answers()), tmp_path / "answer.json"
     record = json.loads(answer.to_json())

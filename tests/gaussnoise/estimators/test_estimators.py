@@ -39,7 +39,7 @@ ESTIMATORS = {
         (np.asarray(x) + 7) / 20, privacy, lipschitz=9, **more
     ),
 }
-PROMISES = [gn.PureDP(2), gn.zCDP(0.5), gn.ApproxDP(2, 1e-6), gn.GDP(1), gn.KL(0.5), gn.TV(0.4)]
+GUARANTEES = [gn.PureDP(2), gn.zCDP(0.5), gn.ApproxDP(2, 1e-6), gn.GDP(1), gn.KL(0.5), gn.TV(0.4)]
 each_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 
 
@@ -58,7 +58,7 @@ def test_the_list_of_estimators_is_whole():
 
 
 @each_estimator
-@pytest.mark.parametrize("privacy", PROMISES, ids=repr)
+@pytest.mark.parametrize("privacy", GUARANTEES, ids=repr)
 def test_every_guarantee_is_kept_by_steps_that_add_up(name, privacy):
     found = ESTIMATORS[name](normal(3000), privacy)
     spent = [float(part.split(" = ")[1]) for part in found.split.values()]
@@ -81,7 +81,7 @@ def test_a_weak_guarantee_is_warned_of_once_where_the_estimator_is_called(name):
     assert [warning.filename for warning in caught] == [__file__]
 
 
-@pytest.mark.parametrize("privacy", PROMISES, ids=repr)
+@pytest.mark.parametrize("privacy", GUARANTEES, ids=repr)
 def test_shares_of_a_budget_never_exceed_it(privacy):
     budget = Budget.of("test", privacy, {"a": 0.1, "b": 1 / 3, "c": 0.7}, 10)
     assert sum(Fraction(budget.of_step(step)) for step in "abc") <= Fraction(budget.whole)

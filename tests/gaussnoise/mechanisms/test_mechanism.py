@@ -1,4 +1,4 @@
-"""Privacy definitions, exact integer sensitivities, and releases whose noise is tested with
+"""Privacy guarantees, exact integer sensitivities, and releases whose noise is tested with
 power.
 """
 
@@ -23,7 +23,7 @@ from gaussnoise import FiniteSet, Marginals
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.privacy.sampler import MAX_SCALE, IntegerQuery
 
-# Privacy definitions
+# Privacy guarantees
 
 
 @pytest.mark.parametrize("rho", [0, -1, math.nan, math.inf])
@@ -154,8 +154,8 @@ def truth(mechanism, counts):
         ((NOISES["simplex, replace"], gn.zCDP(1), 0), "expected integer n >= 1"),
         ((NOISES["simplex, replace"], gn.zCDP(1), -5), "expected integer n >= 1"),
         ((NOISES["simplex, replace"], gn.zCDP(1), 10.0), "expected integer n >= 1"),
-        ((NOISES["simplex, replace"], 0.5, 10), "expected a privacy definition"),
-        ((NOISES["simplex, replace"], None, 10), "expected a privacy definition"),
+        ((NOISES["simplex, replace"], 0.5, 10), "expected a privacy guarantee"),
+        ((NOISES["simplex, replace"], None, 10), "expected a privacy guarantee"),
         ((SIMPLEX, gn.zCDP(1), 10), "expected noise"),
         ((gn.gamma(Marginals((2, 2), [(0, 1)])), gn.zCDP(1), 10), "plan"),
         (
@@ -430,7 +430,7 @@ def test_simulations_take_a_generator(rng):
 
 
 @pytest.mark.parametrize(
-    ("privacy", "promised"),
+    ("privacy", "stated"),
     [
         (gn.zCDP(0.1), "zCDP, rho = 0.1"),
         (gn.ApproxDP(1, 1e-6), "approximate DP, epsilon = 1.0, delta = 1e-06"),
@@ -438,15 +438,15 @@ def test_simulations_take_a_generator(rng):
         (gn.TV(0.1), "total variation privacy, alpha = 0.1"),
     ],
 )
-def test_a_printed_release_shows_estimate_and_guarantee(privacy, promised):
+def test_a_printed_release_shows_estimate_and_guarantee(privacy, stated):
     mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(10))), privacy, n=4)
     release = mechanism.release(indices=[0, 1, 2, 3])
-    assert repr(release) == f"Release(10 coordinates, {promised})"
-    title, promise, *coordinates, more, total, certified = str(release).splitlines()
+    assert repr(release) == f"Release(10 coordinates, {stated})"
+    title, guarantee, *coordinates, more, total, certified = str(release).splitlines()
     assert certified == mechanism.bound.sentence(mechanism.error)
     assert certified.startswith("certified within a factor")
     assert title == "Release: 10 coordinates"
-    assert promise == f"privacy  {promised}, under replace"
+    assert guarantee == f"privacy  {stated}, under replace"
     shown = np.array([[float(number) for number in line.split(" ± ")] for line in coordinates])
     np.testing.assert_allclose(shown[:, 0], release.estimate[:8], rtol=1e-7)
     np.testing.assert_allclose(shown[:, 1], release.standard_deviation[:8], rtol=1e-3)
@@ -818,7 +818,7 @@ def test_a_saved_release_says_everything_once(tmp_path):
     assert record["private"] is True
     assert record["estimate"] == release.estimate.tolist()
     assert record["standard_deviation"] == release.standard_deviation.tolist()
-    promised = {
+    stated = {
         "definition",
         "epsilon",
         "delta",
@@ -828,7 +828,7 @@ def test_a_saved_release_says_everything_once(tmp_path):
         "integer_sensitivity_squared",
         "scale",
     }
-    assert promised <= record["privacy"].keys()
+    assert stated <= record["privacy"].keys()
     before = (tmp_path / "release.json").read_bytes()
     with pytest.raises(gn.OutputError, match="exists already"):
         release.save(tmp_path / "release.json")

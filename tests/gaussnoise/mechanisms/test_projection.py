@@ -158,14 +158,14 @@ def test_a_printed_answer_is_called_biased_and_keeps_the_guarantee():
     data, rng = np.zeros((5, 9)), np.random.default_rng(1)
     for release in (mechanism.release(data), mechanism.simulate(data, rng)):
         answer = release.projected(K)
-        title, promise, *coordinates, more = str(answer).splitlines()
+        title, guarantee, *coordinates, more = str(answer).splitlines()
         assert (
             title
             == "BiasedRelease, biased: nearest point of the records' convex hull: 9 coordinates"
         )
-        assert promise == str(release).splitlines()[1]
-        assert "approximate DP, epsilon = 1.0, delta = 1e-06, under replace" in promise
-        assert ("NOT PRIVATE, a simulation" in promise) is not release.private
+        assert guarantee == str(release).splitlines()[1]
+        assert "approximate DP, epsilon = 1.0, delta = 1e-06, under replace" in guarantee
+        assert ("NOT PRIVATE, a simulation" in guarantee) is not release.private
         assert [float(x) for x in coordinates] == pytest.approx(answer.estimate[:8], rel=1e-7)
         assert more == "… and 1 more"
         assert "±" not in str(answer)

@@ -168,7 +168,7 @@ def test_laplace_noise_spends_what_implies_it():
     assert mean.split == {"location": "epsilon = 0.25", "mean": "epsilon = 0.75"}
     assert "BoundedRange(eta=2.0), epsilon = 1.0" in str(mean)
     assert gn.compare(K, BoundedRange(2.0), 50).ways == gn.compare(K, gn.PureDP(1.0), 50).ways
-    with pytest.raises(gn.ParameterError, match="expected a privacy definition"):
+    with pytest.raises(gn.ParameterError, match="expected a privacy guarantee"):
         gn.plan(SCHEMA, 1, BoundedRange(2.0))
 
 

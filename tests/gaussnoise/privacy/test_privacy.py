@@ -1,4 +1,4 @@
-"""Privacy definitions are compared with arithmetic of many digits, the lattice with exact sums.
+"""Privacy guarantees are compared with arithmetic of many digits, the lattice with exact sums.
 
 Accounting is compared with dp-accounting.
 """
@@ -23,8 +23,8 @@ from gaussnoise.privacy import dp_event, gaussian_epsilon
 from gaussnoise.privacy.analytic_gaussian import largest_rho, log_delta
 from gaussnoise.privacy.lattice_bound import MIN_STEPS, lattice_distance
 
-DEFINITIONS = [gn.zCDP(0.3), gn.ApproxDP(1, 1e-6), gn.GDP(0.7), gn.KL(0.2), gn.TV(0.1)]
-every = pytest.mark.parametrize("privacy", DEFINITIONS, ids=lambda privacy: type(privacy).__name__)
+GUARANTEES = [gn.zCDP(0.3), gn.ApproxDP(1, 1e-6), gn.GDP(0.7), gn.KL(0.2), gn.TV(0.1)]
+every = pytest.mark.parametrize("privacy", GUARANTEES, ids=lambda privacy: type(privacy).__name__)
 FINE = 2.0**47
 SINGLE = [
     gn.zCDP,
@@ -65,7 +65,7 @@ deltas = log_uniform(1e-300, 0.5) | log_uniform(1e-15, 0.5)
 hundreds = settings(derandomize=True, deadline=None, database=None, max_examples=100)
 
 
-# Definitions
+# Guarantees
 
 
 @pytest.mark.parametrize(
@@ -380,10 +380,10 @@ def test_gaussian_dp_holds_for_integers_up_to_the_stated_distance(mu):
     )  # for the best tests, which reject ("shifted") from t on
     for alarm_rate, miss_rate in zip(alarms, misses, strict=True):
         if alarm_rate + eta < 1:
-            promised = (
+            stated = (
                 float(mp.ncdf(-mp.erfinv(2 * mp.mpf(alarm_rate + eta) - 1) * mp.sqrt(2) - mu)) - eta
             )
-            assert miss_rate >= promised - 1e-12
+            assert miss_rate >= stated - 1e-12
     middle = len(alarms) // 2
     assert misses[middle] < mp.ncdf(
         -mp.erfinv(2 * mp.mpf(alarms[middle]) - 1) * mp.sqrt(2) - mu / 2

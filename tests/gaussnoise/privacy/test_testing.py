@@ -67,8 +67,8 @@ def test_the_sum_of_both_errors_is_as_small_as_two_atoms_allow():
     """
     epsilon, delta = 0.0, 0.1
     assert 1 - total_variation(gn.ApproxDP(1e-12, delta)) == pytest.approx(1 - delta, abs=1e-9)
-    promised = (2 - delta) / (1 + math.exp(epsilon))
-    assert promised > 1 - delta
+    stated = (2 - delta) / (1 + math.exp(epsilon))
+    assert stated > 1 - delta
 
 
 @pytest.mark.parametrize(

@@ -296,16 +296,16 @@ def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
     # the negative control: three reports, and rows without a limit
     found = numbers(plan, [of_person("FFF")] * 3)
     assert int(np.square(found - without).sum()) > charged
-    promised = planned(Ticks(3, 2, 2), workload=[("sex",)], schema=PERSONS, rows_per_person=2)
-    change = numbers(promised, [of_person("FFF"), of_person(""), of_person("FFF")]) - without
+    trusted = planned(Ticks(3, 2, 2), workload=[("sex",)], schema=PERSONS, rows_per_person=2)
+    change = numbers(trusted, [of_person("FFF"), of_person(""), of_person("FFF")]) - without
     assert int(np.square(change).sum()) > charged
 
 
 def test_streams_of_persons_cost_what_the_guarantee_costs_and_say_what_is_counted(tmp_path):
     options = {"schema": PERSONS, "workload": [("sex",)], "rows_per_person": 2}
-    promised, bounded = planned(3, **options), planned(Ticks(3, 1), person="who", **options)
-    assert bounded.rho_charged == promised.rho_charged
-    assert bounded.request_sha256 != promised.request_sha256
+    trusted, bounded = planned(3, **options), planned(Ticks(3, 1), person="who", **options)
+    assert bounded.rho_charged == trusted.rho_charged
+    assert bounded.request_sha256 != trusted.request_sha256
     stream = bounded.start(tmp_path / "s", on_outside="drop")
     total = stream.tick(of_person("F" * 5000), number=1)
     assert np.abs(total["sex"].estimate - [3, 3]).max() < 9 * total["sex"].standard_deviation.max()

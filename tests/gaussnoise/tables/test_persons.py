@@ -560,13 +560,13 @@ def test_plans_and_releases_say_what_is_counted(tmp_path):
 
 
 def test_requests_differ_by_who_is_a_person():
-    promised, counted_ones, others = (
+    trusted, counted_ones, others = (
         plan(person=None),
         plan(),
         plan(person="household"),
     )
-    assert len({p.request_sha256 for p in (promised, counted_ones, others)}) == 3
-    assert "person" not in promised.request  # as in releases of earlier versions
+    assert len({p.request_sha256 for p in (trusted, counted_ones, others)}) == 3
+    assert "person" not in trusted.request  # as in releases of earlier versions
 
 
 def test_estimates_are_of_the_rows_that_are_counted():

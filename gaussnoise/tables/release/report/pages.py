@@ -10,7 +10,7 @@ import numpy as np
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
 from ...planning.text import counted_text, marginal_name, numbers_text, work_text
-from ..over_time import Promise
+from ..over_time import Guarantee
 from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
@@ -37,12 +37,12 @@ from .words import (
     errors_of_release,
     estimate_of,
     glossary_section,
+    guarantee_of,
     half_widths,
     implied_epsilon,
     optimality_section,
     person,
     privacy_section,
-    promise_of,
     typical_error,
     version_text,
 )
@@ -109,14 +109,14 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
     anchors = {entry.name: entry.anchor for entry in full}
     private = release.private
     rho = release.rho_charged if private else plan.rho
-    promise = promise_of(plan, release.over)
-    promised = privacy_section(plan, promise, rho, private=private, charged=True)
+    guarantee = guarantee_of(plan, release.over)
+    section = privacy_section(plan, guarantee, rho, private=private, charged=True)
     parts: list[tuple[str, str, Html]] = [
         ("asked", "What was asked", _asked(release, anchors)),
         ("extremes", "Largest and smallest groups", _extremes(entries)),
         ("tables", "The tables", _tables(full, len(entries))),
         ("noise", "What is noise and what is not", _noise(release)),
-        ("privacy", "Privacy", promised),
+        ("privacy", "Privacy", section),
         ("optimal", "How close to optimal", optimality_section(plan, release.over)),
         ("made", "How this was made", _made(release)),
         ("words", "Five words", glossary_section()),
@@ -125,12 +125,10 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
         parts.append(("all", "All tables", _all_tables(release, anchors, entries)))
     name = title or plan.asked.title or ("Released tables" if private else "Simulated tables")
     banner = "" if private else _alarm()
-    lead = tag("p", _lead(release, promise), class_="lead")
+    lead, facts = tag("p", _lead(release, guarantee), class_="lead"), _facts(release, guarantee)
     return page(
         name if private else f"NOT PRIVATE: {name}",
-        tag(
-            "header", "\n", joined([banner, tag("h1", name), lead, _facts(release, promise)]), "\n"
-        ),
+        tag("header", "\n", joined([banner, tag("h1", name), lead, facts]), "\n"),
         _contents(parts),
         tag("main", "\n", joined(part for _, _, part in parts), "\n"),
         _footer(private),
@@ -152,7 +150,9 @@ def plan_page(plan: "Plan", title: str | None = None) -> Html:
         (
             "privacy",
             "Privacy",
-            privacy_section(plan, promise_of(plan), plan.rho_charged, private=True, charged=False),
+            privacy_section(
+                plan, guarantee_of(plan), plan.rho_charged, private=True, charged=False
+            ),
         ),
         ("optimal", "How close to optimal", optimality_section(plan)),
         ("made", "How this was made", _made_plan(plan)),
@@ -196,7 +196,7 @@ def _named(names: Sequence[str]) -> str:
     return " and ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
 
 
-def _lead(release: "TableRelease", promise: Promise) -> str:
+def _lead(release: "TableRelease", guarantee: Guarantee) -> str:
     """Return three sentences that say what the page is."""
     plan = release.plan
     used = {name for names in release for name in names}
@@ -207,12 +207,12 @@ def _lead(release: "TableRelease", promise: Promise) -> str:
     public = f", but for those of {marginal_name(plan.public)} alone," if plan.public else ""
     return (
         f"{first} Every number{public} is an estimate: the exact one plus random noise, which "
-        f"hides what {person(promise)} adds to it. With each number comes the range in "
+        f"hides what {person(guarantee)} adds to it. With each number comes the range in "
         "which the exact one lies, in 95 of 100 cases."
     )
 
 
-def _facts(release: "TableRelease", promise: Promise) -> Html:
+def _facts(release: "TableRelease", guarantee: Guarantee) -> Html:
     """Return the most important facts of the page."""
     plan, total = release.plan, release[()]
     low, high = total.confidence_interval()
@@ -221,38 +221,40 @@ def _facts(release: "TableRelease", promise: Promise) -> Html:
     facts: list[tuple[object, object]] = [("Rows in the tables", rows)]
     if release.private:
         rho = release.rho_charged
-        epsilon = f"ε = {implied_epsilon(promise, rho):.3g} at δ = {1e-6:g}"
+        epsilon = f"ε = {implied_epsilon(guarantee, rho):.3g} at δ = {1e-6:g}"
         facts.append(("Privacy spent", joined([f"ρ = {rho:.4g}", tag("small", epsilon)], " ")))
     else:
         facts.append(("Privacy", tag("span", "NONE: a simulation")))
     gap = plan.gap if release.over is None else release.over.gap
-    shared = _shared_facts(plan, promise, errors_of_release(release), gap)
+    shared = _shared_facts(plan, guarantee, errors_of_release(release), gap)
     return listing([*facts, *shared], class_="facts")
 
 
 def _plan_facts(plan: "Plan") -> Html:
-    rho, promise = plan.rho_charged, promise_of(plan)
-    epsilon = f"ε = {implied_epsilon(promise, rho):.3g} at δ = {1e-6:g}"
+    rho, guarantee = plan.rho_charged, guarantee_of(plan)
+    epsilon = f"ε = {implied_epsilon(guarantee, rho):.3g} at δ = {1e-6:g}"
     tables = (
         counted(len(plan.marginals), "table"),
         tag("small", f"{plan.tables.dim:,} cells"),
     )
     cost = ("Privacy to be spent", joined([f"ρ = {rho:.4g}", tag("small", epsilon)], " "))
-    shared = _shared_facts(plan, promise, errors_of_plan(plan), plan.gap)
+    shared = _shared_facts(plan, guarantee, errors_of_plan(plan), plan.gap)
     return listing([("To be released", joined(tables, " ")), cost, *shared], class_="facts")
 
 
 def _shared_facts(
-    plan: "Plan", promise: Promise, errors: list[Errors], gap: float
+    plan: "Plan", guarantee: Guarantee, errors: list[Errors], gap: float
 ) -> list[tuple[object, object]]:
     summed = any("" not in entry for entry in errors)
     error = joined([typical_error(errors), tag("small", f"in {level_text(LEVEL)} of cases")], " ")
-    what = f"of all Gaussian noise{' for the stream' if promise.whole == 'stream' else ''}: proven"
+    what = (
+        f"of all Gaussian noise{' for the stream' if guarantee.whole == 'stream' else ''}: proven"
+    )
     best = "optimal" if gap < _CLOSED else f"within {100 * gap:.2g} % of optimal"
     source = plan.asked.source
     return [
         *([] if source is None else [("Source", label(source))]),
-        ("Protected", person(promise)),
+        ("Protected", person(guarantee)),
         ("Error of a count" if summed else "Error of a number", error),
         (
             "Accuracy",

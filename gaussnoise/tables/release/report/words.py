@@ -15,7 +15,7 @@ from ....privacy.testing import total_variation
 from ....text import SHOWN_DELTA, versions
 from ...planning.text import public_text, relation_text, verdict
 from ...schema.numbers import interval_text
-from ..over_time import OverTime, Promise
+from ..over_time import Guarantee, OverTime
 from ..tidy import LEVEL, level_text
 from .markup import (
     Html,
@@ -54,10 +54,10 @@ SAMPLE_NOTE = (
 )
 
 
-def promise_of(plan: "Plan", over: OverTime | None = None) -> Promise:
+def guarantee_of(plan: "Plan", over: OverTime | None = None) -> Guarantee:
     """Return the privacy guarantee of a plan, or of the stream that its tables are of."""
     if over is not None:
-        return over.promise
+        return over.guarantee
     query = plan.query.query
     if query is None:
         why = "all tables are public" if plan.public else "no row can change these tables"
@@ -68,7 +68,7 @@ def promise_of(plan: "Plan", over: OverTime | None = None) -> Promise:
             f"σ = {query.scale:.10g}, on an integer query whose squared sensitivity is "
             f"{query.sensitivity_squared}"
         )
-    return Promise(
+    return Guarantee(
         whole="release",
         unit=plan.privacy_unit,
         neighbors=relation_text(plan),
@@ -78,9 +78,9 @@ def promise_of(plan: "Plan", over: OverTime | None = None) -> Promise:
     )
 
 
-def person(promise: Promise) -> str:
+def person(guarantee: Guarantee) -> str:
     """Return whom the budget protects, in two words."""
-    return "one row" if promise.unit == "one row" else "one person"
+    return "one row" if guarantee.unit == "one row" else "one person"
 
 
 def errors_of_release(release: "TableRelease") -> list[Errors]:
@@ -141,9 +141,9 @@ def typical_error(errors: list[Errors]) -> str:
     return short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}"
 
 
-def implied_epsilon(promise: Promise, rho: float, delta: float = SHOWN_DELTA) -> float:
+def implied_epsilon(guarantee: Guarantee, rho: float, delta: float = SHOWN_DELTA) -> float:
     """Return the ε of this noise, as it is drawn."""
-    return gaussian_epsilon(rho, delta, promise.integers, TABLE_STEPS)
+    return gaussian_epsilon(rho, delta, guarantee.integers, TABLE_STEPS)
 
 
 def attributes_table(plan: "Plan") -> Html:
@@ -175,10 +175,10 @@ def attributes_table(plan: "Plan") -> Html:
 
 
 def privacy_section(
-    plan: "Plan", promise: Promise, rho: float, *, private: bool, charged: bool
+    plan: "Plan", guarantee: Guarantee, rho: float, *, private: bool, charged: bool
 ) -> Html:
     """Return the privacy guarantee, in plain words and in full; ``charged`` if it was spent."""
-    whom = person(promise)
+    whom = person(guarantee)
     guess = 50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0
     exchanged = plan.neighbors == "replace"
     same = f" of the same {' × '.join(plan.public)}" if plan.public else ""
@@ -199,14 +199,14 @@ def privacy_section(
         plain = joined([plain, paragraphs(*public_text(plan))])
     elif plan.has_public_rows:
         plain = joined([plain, paragraphs("The number of rows is public, and comes out exactly.")])
-    full = listing(_privacy_in_full(plan, promise, rho))
+    full = listing(_privacy_in_full(plan, guarantee, rho))
     epsilons = grid(
         "The same privacy guarantee as (ε, δ)-differential privacy",
         ("δ", "ε for this noise", "ε for any mechanism of this ρ"),
         [
             (
                 f"{delta:g}",
-                f"{implied_epsilon(promise, rho, delta):.4g}",
+                f"{implied_epsilon(guarantee, rho, delta):.4g}",
                 f"{zCDP(rho).epsilon(delta) if rho > 0 else 0.0:.4g}",
             )
             for delta in _DELTAS
@@ -214,9 +214,10 @@ def privacy_section(
     )
     verb = "was charged" if charged else "will be charged"
     charge = paragraphs(
-        f"ρ = {rho:.10g} {verb} for the whole {promise.whole}, of at most {plan.rho:.10g} planned: "
-        "what OpenDP’s privacy map says of all the noise together. Looking at tables, adding them "
-        "up, and questions asked of the release later cost nothing more.",
+        f"ρ = {rho:.10g} {verb} for the whole {guarantee.whole}, of at most "
+        f"{plan.rho:.10g} planned: what OpenDP’s privacy map says of all the noise together. "
+        "Looking at tables, adding them up, and questions asked of the release later cost nothing "
+        "more.",
         "A ledger, where one is kept for the data, carries this charge; the sum of all its charges "
         "is what the data have been spent on.",
     )
@@ -238,18 +239,18 @@ def privacy_section(
     )
 
 
-def _privacy_in_full(plan: "Plan", promise: Promise, rho: float) -> list[tuple[object, object]]:
+def _privacy_in_full(plan: "Plan", guarantee: Guarantee, rho: float) -> list[tuple[object, object]]:
     """Return everything that an auditor asks for."""
-    privacy, unit = promise.privacy, promise.unit
+    privacy, unit = guarantee.privacy, guarantee.unit
     stated = ", ".join(f"{key} = {value}" for key, value in privacy.items() if key != "definition")
     if unit != "one row" and plan.person is None:
         unit += " (stated by the publisher, not checked)"
     return [
         ("Definition", f"{privacy.get('definition', plan.privacy)}: {stated}"),
         ("ρ of zero-concentrated differential privacy", f"{rho:.10g}"),
-        ("Neighbouring data sets", promise.neighbors),
+        ("Neighbouring data sets", guarantee.neighbors),
         ("Who is protected", unit),
-        ("Noise", promise.noise),
+        ("Noise", guarantee.noise),
         ("Drawn by", "OpenDP, on exact integers, with the operating system’s randomness"),
         (
             "Not covered",
