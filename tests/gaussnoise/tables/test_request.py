@@ -66,7 +66,7 @@ def test_a_release_keeps_its_title_and_source_and_shows_them(tmp_path):
         document.report(tmp_path / f"{k}.html")
         page = (tmp_path / f"{k}.html").read_text("utf-8")
         assert f"<h1>{ABOUT['title']}</h1>" in page
-        assert f"<dt>Source</dt><dd><bdi>{ABOUT['source']}</bdi></dd>" in page
+        assert f"<p>Source: <bdi>{ABOUT['source']}</bdi></p>" in page
         document.report(tmp_path / f"named-{k}.html", title="Another")
         assert "<h1>Another</h1>" in (tmp_path / f"named-{k}.html").read_text("utf-8")
     with pytest.raises(gn.OutputError, match="another plan"):

@@ -128,7 +128,7 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
     lead, facts = tag("p", _lead(release, guarantee), class_="lead"), _facts(release, guarantee)
     return page(
         name if private else f"NOT PRIVATE: {name}",
-        tag("header", "\n", joined([banner, tag("h1", name), lead, facts]), "\n"),
+        tag("header", "\n", joined([banner, tag("h1", name), lead, _source(plan), facts]), "\n"),
         _contents(parts),
         tag("main", "\n", joined(part for _, _, part in parts), "\n"),
         _footer(private),
@@ -160,7 +160,12 @@ def plan_page(plan: "Plan", title: str | None = None) -> Html:
     ]
     return page(
         name,
-        tag("header", "\n", joined([tag("h1", name), lead, _plan_facts(plan)]), "\n"),
+        tag(
+            "header",
+            "\n",
+            joined([tag("h1", name), lead, _source(plan), _plan_facts(plan)]),
+            "\n",
+        ),
         _contents(parts),
         tag("main", "\n", joined(part for _, _, part in parts), "\n"),
         _footer(True),
@@ -242,6 +247,12 @@ def _plan_facts(plan: "Plan") -> Html:
     return listing([("To be released", joined(tables, " ")), cost, *shared], class_="facts")
 
 
+def _source(plan: "Plan") -> Html:
+    """Return where the rows come from, if the plan says so."""
+    source = plan.asked.source
+    return joined([]) if source is None else tag("p", "Source: ", label(source))
+
+
 def _shared_facts(
     plan: "Plan", guarantee: Guarantee, errors: list[Errors], gap: float
 ) -> list[tuple[object, object]]:
@@ -251,9 +262,7 @@ def _shared_facts(
         f"of all Gaussian noise{' for the stream' if guarantee.whole == 'stream' else ''}: proven"
     )
     best = "optimal" if gap < _CLOSED else f"within {100 * gap:.2g} % of optimal"
-    source = plan.asked.source
     return [
-        *([] if source is None else [("Source", label(source))]),
         ("Protected", person(guarantee)),
         ("Error of a count" if summed else "Error of a number", error),
         (
