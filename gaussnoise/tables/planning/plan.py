@@ -47,6 +47,13 @@ class Plan(Accuracy):
         person: the column that says which person a row belongs to, if at most ``rows_per_person``
             rows of each person are counted; None if rows are not limited, and their number per
             person is an assumption.
+
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> plan = gn.plan(schema, 2, gn.zCDP(0.1))
+    >>> print(f"{plan.standard_deviation('sex', 'age'):.2f} {plan.gap:.1e}")
+    2.24 5.5e-12
     """
 
     @cached_property
