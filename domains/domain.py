@@ -35,6 +35,10 @@ class QuadraticMax:
         maximizer: point of K, shape (dim,), at which ``value`` is attained.
         value: lower end of the bracket.
         upper_bound: proven upper end; equal to ``value`` when the oracle is exact (up to rounding).
+
+    >>> found = gn.LpBall(2, 2).max_quadratic(np.diag([4.0, 1.0]), np.zeros(2))
+    >>> print(found.value, found.upper_bound >= found.value)
+    4.0 True
     """
 
     maximizer: Array
@@ -426,7 +430,12 @@ def _point_of(domain: AbstractDomain, method: str, point: ArrayLike) -> Array:
 
 
 class AbstractPolytope(AbstractDomain):
-    """The convex hull of listed points."""
+    """The convex hull of listed points.
+
+    >>> square = gn.Polytope([[0, 0], [1, 0], [0, 1], [1, 1]])
+    >>> print(isinstance(square, gn.AbstractPolytope), square.vertices.shape)
+    True (4, 2)
+    """
 
     @property
     @abc.abstractmethod
@@ -440,7 +449,12 @@ class AbstractPolytope(AbstractDomain):
 
 
 class AbstractFiniteDomain(AbstractDomain):
-    """A domain with finitely many members, which can be listed when they are few."""
+    """A domain with finitely many members, which can be listed when they are few.
+
+    >>> cells = gn.Marginals.all_kway([2, 3], 2)
+    >>> print(isinstance(cells, gn.AbstractFiniteDomain), cells.cardinality)
+    True 6
+    """
 
     @property
     @abc.abstractmethod

@@ -2,11 +2,25 @@
 
 
 class DomainError(Exception):
-    """Base class of every error raised by this package."""
+    """Base class of every error raised by this package.
+
+    >>> try:
+    ...     gn.FiniteSet([])
+    ... except gn.DomainError as error:
+    ...     print(str(error).split("; hint")[0])
+    FiniteSet: expected points of shape (N, d) with N, d >= 1, got (0,)
+    """
 
 
 class InvalidDomainError(DomainError, ValueError):
-    """The numbers given do not define a nonempty bounded set."""
+    """The numbers given do not define a nonempty bounded set.
+
+    >>> try:
+    ...     gn.LpBall(2, 2, radius=-1)
+    ... except gn.InvalidDomainError as error:
+    ...     print(error)
+    LpBall: expected a finite radius > 0, got -1
+    """
 
 
 class UnknownClassError(InvalidDomainError):
@@ -14,8 +28,22 @@ class UnknownClassError(InvalidDomainError):
 
 
 class DimensionError(DomainError, ValueError):
-    """An argument does not live in the space of the domain."""
+    """An argument does not live in the space of the domain.
+
+    >>> try:
+    ...     gn.LpBall(2, 2).contains([1, 2, 3])
+    ... except gn.DimensionError as error:
+    ...     print(error)
+    contains: expected x of shape (2,), got integers with 1 dimensions and another length
+    """
 
 
 class DomainTooLargeError(DomainError, ValueError):
-    """An exact answer would need too much memory or time; the message says how much."""
+    """An exact answer would need too much memory or time; the message says how much.
+
+    >>> try:
+    ...     gn.Marginals.all_kway([10] * 9, 2).to_finite_set()
+    ... except gn.DomainTooLargeError as error:
+    ...     print(str(error).split("; hint")[0])
+    to_finite_set: 1e+09 records × 3.6e+03 coordinates are more than 134217728 numbers
+    """

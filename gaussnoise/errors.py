@@ -5,71 +5,216 @@ class GaussNoiseError(Exception):
     """The base class of all errors of this package.
 
     Invalid sets and tables raise errors of :mod:`domains`, whose base class is ``gn.DomainError``.
+
+    >>> try:
+    ...     gn.zCDP(-1)
+    ... except gn.GaussNoiseError as error:
+    ...     print(error)
+    zCDP: expected finite rho > 0, got -1.0; hint: 0.1 is a common choice
     """
 
 
 class ParameterError(GaussNoiseError, ValueError):
-    """An argument that is invalid for every data set."""
+    """An argument that is invalid for every data set.
+
+    >>> try:
+    ...     gn.zCDP(-1)
+    ... except gn.ParameterError as error:
+    ...     print(error)
+    zCDP: expected finite rho > 0, got -1.0; hint: 0.1 is a common choice
+    """
 
 
 class NotAvailableError(GaussNoiseError, NotImplementedError):
-    """A feature that does not exist or is not installed; the message says what to use instead."""
+    """A feature that does not exist or is not installed; the message says what to use instead.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> workloads = [("age",)], [{"age": "ranges"}]
+    >>> one, two = (
+    ...     gn.plan(schema, workload, gn.zCDP(0.1)).release(people) for workload in workloads
+    ... )
+    >>> try:
+    ...     gn.combine([one, two])
+    ... except gn.NotAvailableError as error:
+    ...     print(str(error).split(" in all")[0])
+    combine: expected 'age' to be measured by the same contrasts
+    """
 
 
 class CovarianceError(GaussNoiseError, ValueError):
-    """A covariance that leaves some direction of the sensitivity set without noise."""
+    """A covariance that leaves some direction of the sensitivity set without noise.
+
+    >>> try:
+    ...     mechanism = gn.GaussianMechanism(gn.gamma(gn.LpBall(2, 2)), gn.zCDP(1.0), n=100)
+    ... except gn.CovarianceError:
+    ...     print("some direction has no noise")
+    """
 
 
 class CertificateError(GaussNoiseError, ValueError):
-    """A stored answer whose claims are not confirmed when they are computed again."""
+    """A stored answer whose claims are not confirmed when they are computed again.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gn.gamma(gn.LpBall(2, 2)).save(f"{folder}/disc.npz")
+    ...     try:
+    ...         noise = gn.OptimalNoise.load(f"{folder}/disc.npz")
+    ...     except gn.CertificateError:
+    ...         print("its proof does not hold")
+    """
 
 
 class SchemaError(GaussNoiseError, ValueError):
-    """A schema file or object that does not describe a table; the message points at the line."""
+    r"""A schema file or object that does not describe a table; the message points at the line.
+
+    >>> try:
+    ...     gn.Schema.loads("[attributes.sex]\ncategories = 3")
+    ... except gn.SchemaError as error:
+    ...     print(str(error).split("; hint")[0])
+    schema:2: attributes.sex.categories: expected a list of strings, integers or booleans
+    """
 
 
 class DataError(GaussNoiseError, ValueError):
-    """Data that break a stated rule. The message names column and rule, no value and no count."""
+    """Data that break a stated rule. The message names column and rule, no value and no count.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400})
+    >>> survey = gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1))
+    >>> try:
+    ...     survey.release(pa.table({"sex": ["F", "m"]}))
+    ... except gn.DataError as error:
+    ...     print(str(error).split("; hint")[0])
+    column 'sex': expected only its declared categories, got a null or another value
+    """
 
 
 class OutputError(GaussNoiseError, OSError):
-    """The place to write to is taken or cannot be written, or a file cannot be read."""
+    """The place to write to is taken or cannot be written, or a file cannot be read.
+
+    >>> try:
+    ...     gn.OptimalNoise.load("missing.npz")
+    ... except gn.OutputError as error:
+    ...     print(error)
+    load: cannot read missing.npz (FileNotFoundError)
+    """
 
 
 class LedgerError(GaussNoiseError, RuntimeError):
-    """A ledger, or a result under it, that is missing, damaged, busy, or another kind of file."""
+    """A ledger, or a result under it, that is missing, damaged, busy, or another kind of file.
+
+    >>> try:
+    ...     gn.Ledger.open("/missing")
+    ... except gn.LedgerError as error:
+    ...     print(str(error).split("; hint")[0])
+    ledger: no ledger at /missing
+    """
 
 
 class BudgetError(GaussNoiseError, ValueError):
-    """A release that would cost more than is left of a ledger's budget; nothing was drawn."""
+    """A release that would cost more than is left of a ledger's budget; nothing was drawn.
+
+    >>> import tempfile
+    >>> mechanism = gn.GaussianMechanism(
+    ...     gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.25), n=10
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = gn.Ledger.create(f"{folder}/survey.ledger", gn.zCDP(0.1))
+    ...     try:
+    ...         mechanism.release(counts=[6, 4], ledger=ledger, id="first")
+    ...     except gn.BudgetError as error:
+    ...         print(error)
+    ledger: expected a cost of at most rho = 0.1, what is left of 0.1, got 0.25
+    """
 
 
 class StreamError(GaussNoiseError, RuntimeError):
-    """A stream's folder that is incomplete, changed, an older copy, or at another tick."""
+    """A stream's folder that is incomplete, changed, an older copy, or at another tick.
+
+    >>> import pyarrow as pa, tempfile
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(52))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     stream = plan.start(f"{folder}/weekly")
+    ...     try:
+    ...         stream.tick(pa.table({"sex": ["F"]}), number=3)
+    ...     except gn.StreamError as error:
+    ...         print(str(error).split("; hint")[0])
+    tick: expected tick 1 next, got 3
+    """
 
 
 class ConvergenceWarning(UserWarning):
-    """The certified gap is wider than asked for; the noise is still feasible, hence private."""
+    """The certified gap is wider than asked for; the noise is still feasible, hence private.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", gn.ConvergenceWarning)  # an error from now on
+    ...     noise = gn.optimal_noise(gn.LpBall(2, 2), tol=1e-6)
+    """
 
 
 class LedgerWarning(UserWarning):
-    """A ledger on a disk that machines share, where locks may not reach other machines."""
+    """A ledger on a disk that machines share, where locks may not reach other machines.
+
+    >>> import tempfile
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", gn.LedgerWarning)  # an error from now on
+    ...     with tempfile.TemporaryDirectory() as folder:
+    ...         ledger = gn.Ledger.create(f"{folder}/survey.ledger", gn.zCDP(1.0))
+    """
 
 
 class PolicyWarning(UserWarning):
-    """A policy graph that leaves some differences between records without any protection."""
+    """A policy graph that leaves some differences between records without any protection.
+
+    >>> import networkx
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", gn.PolicyWarning)  # an error from now on
+    ...     noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors=networkx.path_graph(3))
+    """
 
 
 class PrivacyWarning(UserWarning):
-    """A privacy guarantee whose numbers give hardly any protection."""
+    """A privacy guarantee whose numbers give hardly any protection.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", gn.PrivacyWarning)  # an error from now on
+    ...     guarantee = gn.ApproxDP(1.0, 1e-6)
+    """
 
 
 class SchemaWarning(UserWarning):
-    """Columns of a table that a drafted schema leaves out."""
+    """Columns of a table that a drafted schema leaves out.
+
+    >>> import pyarrow as pa
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", gn.SchemaWarning)  # an error from now on
+    ...     schema = gn.Schema.draft(pa.table({"sex": ["F", "M", "F"] * 400}))
+    """
 
 
 class StreamWarning(UserWarning):
-    """A file comes in again that an earlier tick of a stream has counted."""
+    """A file comes in again that an earlier tick of a stream has counted.
+
+    >>> import pyarrow as pa, tempfile
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(52))
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", gn.StreamWarning)  # an error from now on
+    ...     with tempfile.TemporaryDirectory() as folder:
+    ...         stream = plan.start(f"{folder}/weekly")
+    ...         tables = stream.tick(pa.table({"sex": ["F", "M", "F"] * 400}))
+    """
 
 
 def not_a_generator(got: object) -> ParameterError:

@@ -1,4 +1,4 @@
-"""Every example in a docstring runs and prints what it says."""
+"""Every public name has an example, and every example in a docstring prints what it says."""
 
 import doctest
 import importlib
@@ -9,6 +9,8 @@ import pytest
 
 import domains
 import gaussnoise
+import gaussnoise.plots
+import gaussnoise.privacy
 from gaussnoise.noise.covariance import FactorCovariance
 
 NAMES = {name: getattr(gaussnoise, name) for name in gaussnoise.__all__}
@@ -19,10 +21,24 @@ MODULES = [
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 
+SPACES = ("streams", "estimators", "privacy", "plots")
+
 
 @pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
 def test_examples(name):
     assert doctest.testmod(importlib.import_module(name), extraglobs=NAMES).failed == 0
+
+
+def test_every_public_name_has_an_example():
+    modules = (gaussnoise, *(getattr(gaussnoise, name) for name in SPACES))
+    public = {
+        f"{module.__name__}.{name}": getattr(module, name)
+        for module in modules
+        for name in module.__all__
+        if name not in SPACES
+    }
+    assert len(public) > 150
+    assert not [name for name, value in public.items() if ">>>" not in (value.__doc__ or "")]
 
 
 def test_examples_are_found():

@@ -33,6 +33,11 @@ class AbstractBase(Storable, abc.ABC):
         is_ordered: whether queries take categories in their order, so that a catch-all for all
             other values has no place among them. A class that does not set it is refused where
             there is a catch-all.
+
+    >>> isinstance(gn.Prefix(4), gn.AbstractBase)
+    True
+    >>> gn.Prefix(3).toarray().tolist()
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
     """
 
     size: int

@@ -56,6 +56,12 @@ class ColumnMean:
         sampling: half-width due to sampling; the two add up as squares.
         bias: bound on the bias of clipping, and on all rounding.
         clipped: the range to which numbers were clipped.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
+    >>> [mean] = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0)).means
+    >>> print(mean.column, mean.low < mean.mean < mean.high)
+    age True
     """
 
     column: str
@@ -80,6 +86,12 @@ class ColumnMeans(AbstractLoaded):
         level: confidence level of the intervals.
         split: the budget of every step for each column.
         privacy: a record of the privacy guarantee.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": np.linspace(20, 60, 5000), "sex": ["F", "M"] * 2500})
+    >>> found = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0), by={"sex": ["F", "M"]})
+    >>> [mean.group for mean in found.means]
+    [{'sex': 'F'}, {'sex': 'M'}]
     """
 
     means: tuple[ColumnMean, ...]

@@ -41,6 +41,12 @@ class Estimate(AbstractLoaded):
         privacy: a record of the privacy guarantee.
         assumed: the assumptions, in words.
         private: False for simulations.
+
+    >>> found = gn.estimators.gaussian_mean(
+    ...     np.linspace(-1.0, 1.0, 4000), gn.zCDP(1.0), sigma=1, radius=10
+    ... )
+    >>> print(found.private, 0 < found.noise_deviation < 0.1)
+    True True
     """
 
     estimate: Array

@@ -18,6 +18,10 @@ class Rate(NamedTuple):
         lower: the rate that no mechanism beats.
         upper: the rate that some mechanism reaches.
         source: author, year and statement.
+
+    >>> found = gn.estimators.rates("bounded", n=10_000, d=10, eps=1)["pure"]
+    >>> print(found.lower <= found.upper)
+    True
     """
 
     lower: float

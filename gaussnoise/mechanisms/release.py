@@ -31,6 +31,11 @@ class Release(AbstractSaved):
             data.
         privacy: a record of the privacy guarantee and of the budget charged.
         private: False for simulations, whose numbers must not be published.
+
+    >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)))
+    >>> release = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=1000).release(counts=[500, 300, 200])
+    >>> print(release.private, release.standard_deviation.round(6).tolist())
+    True [0.001155, 0.001155, 0.001155]
     """
 
     estimate: Array

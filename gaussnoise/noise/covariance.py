@@ -19,7 +19,12 @@ Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a header for JSON, an
 
 
 class Covariance(abc.ABC):
-    """A positive semidefinite matrix M of shape (dim, dim); it is dense only when asked."""
+    """A positive semidefinite matrix M of shape (dim, dim); it is dense only when asked.
+
+    >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove")
+    >>> noise.covariance.toarray().round(6).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
 
     __array_ufunc__ = None
 

@@ -137,6 +137,10 @@ class DualNorm:
         query_weights: w, shape (queries,), as in :class:`Witness`; zero for zero rows.
         cell_weights: λ, shape (cells,), a probability vector; zero for zero columns.
         solver: the solver that proposed them.
+
+    >>> norm = gn.dual_norm(np.eye(3))
+    >>> print(f"{norm.value:.4f} {norm.upper:.4f}")
+    3.0000 3.0000
     """
 
     p: float

@@ -124,6 +124,10 @@ class Witness:
             of the error.
         cell_weights: λ, diagonal of Λ, shape (cells,), a probability vector. Cells with large
             weights are hard to hide.
+
+    >>> witness = gn.factorize(np.eye(3)).witness
+    >>> print(witness.cell_weights.round(6).tolist(), f"{witness.lower_bound(np.eye(3)):.4f}")
+    [0.333333, 0.333333, 0.333333] 1.0000
     """
 
     query_weights: Array
@@ -228,6 +232,11 @@ class Factorization(PickledByArguments):
         p: the norm of the error.
         tol: the requested relative gap.
         parts: one factorization for each Kronecker factor, given or found.
+
+    >>> totals = np.tril(np.ones((4, 4)))
+    >>> found = gn.factorize(totals)
+    >>> print(f"{found.lower:.4f} {found.value:.4f}", np.allclose(found.left @ found.right, totals))
+    1.3261 1.3261 True
     """
 
     matrices: tuple[Array | StreamWorkload, ...]

@@ -24,7 +24,11 @@ Array = NDArray[np.float64]
 
 
 class Status(enum.Enum):
-    """How a solve ended; the value says what to try next."""
+    """How a solve ended; the value says what to try next.
+
+    >>> print(gn.optimal_noise(gn.LpBall(2, 2)).status)
+    Status.SOLVED
+    """
 
     SOLVED = "The certified gap is within the tolerance."
     ROUNDING = (
@@ -96,6 +100,10 @@ class OptimalNoise:
         steps: iterations spent, 0 for closed forms.
         trace: the bracket after every step; empty for closed forms, and for answers read from a
             file.
+
+    >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove")
+    >>> print(f"{noise.gamma_lower:.4f} {noise.gamma:.4f}", noise.covariance.shape)
+    1.7321 1.7321 (3, 3)
     """
 
     domain: AbstractDomain

@@ -27,6 +27,12 @@ class PolicyGraph:
         components: shape (N,), the label of every point's connected component.
 
     Source: He, Machanavajjhala & Ding (2014), "Blowfish Privacy".
+
+    >>> import networkx
+    >>> edges = networkx.path_graph(3)  # 0 - 1 - 2: rows of the points
+    >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors=edges)
+    >>> noise.neighbors.edges.tolist()
+    [[0, 1], [1, 2]]
     """
 
     edges: Integers

@@ -16,7 +16,18 @@ Array = NDArray[np.float64]
 
 
 class ConfidenceInterval(NamedTuple):
-    """The ends of intervals, as arrays shaped like the estimate."""
+    """The ends of intervals, as arrays shaped like the estimate.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> interval = release["sex",].confidence_interval(0.95)
+    >>> (interval.high - interval.low).round(1).tolist()
+    [15.2, 15.2]
+    """
 
     low: Array
     high: Array
@@ -81,7 +92,18 @@ def ratio_interval(
 
 
 class Contrast(NamedTuple):
-    """A released linear combination with its exact standard deviation."""
+    """A released linear combination with its exact standard deviation.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> more = release.contrast({("sex",): [1, -1]})  # women less men
+    >>> print(f"{more.standard_deviation:.2f}")
+    5.48
+    """
 
     estimate: float
     standard_deviation: float

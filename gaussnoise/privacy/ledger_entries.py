@@ -41,6 +41,17 @@ class LedgerEntry:
         draws: the most discrete Gaussians that it adds; None if only rho is known about the
             noise.
         delta: the δ charged as well, for thresholds, rounded up.
+
+    >>> import tempfile
+    >>> mechanism = gn.GaussianMechanism(
+    ...     gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.25), n=10
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = gn.Ledger.create(f"{folder}/survey.ledger", gn.zCDP(1.0))
+    ...     release = mechanism.release(counts=[6, 4], ledger=ledger, id="first")
+    ...     [entry] = ledger.entries()
+    >>> print(entry.id, entry.rho, entry.state)
+    first 0.25 sealed
     """
 
     attempt: int

@@ -23,6 +23,11 @@ class Progress:
         steps: iterations spent.
         lower: lower end of the bracket on γ.
         upper: upper end, for the noise that would be returned if the solve stopped now.
+
+    >>> brackets = []
+    >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), progress=brackets.append)
+    >>> all(progress.lower <= progress.upper for progress in brackets)
+    True
     """
 
     steps: int

@@ -45,6 +45,11 @@ class NoiseGenerator:
 
     Source: noise by Nikolov & Tang (2023); nodes of the inverse square root in the spirit of Hale,
     Higham & Trefethen (2008); correlated noise for training by Denisov et al. (2022).
+
+    >>> generator = gn.streams.noise(gn.streams.prefix_sums(8))
+    >>> first = generator.next(3)
+    >>> print(generator.ticks, first.shape)
+    8 (3,)
     """
 
     def __init__(

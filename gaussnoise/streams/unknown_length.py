@@ -39,6 +39,10 @@ class UnknownLength:
             standard deviation is more than this multiple of its target, and no noise of sensitivity
             1 has a multiple below ``noise.gamma_lower``.
         standard_deviation: of every answer at sensitivity 1, shape (n,).
+
+    >>> found = gn.streams.unknown_length(16)
+    >>> print(found.lengths[-1], f"{found.price:.3f}")
+    16 1.182
     """
 
     lengths: NDArray[np.intp]

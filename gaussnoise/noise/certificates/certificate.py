@@ -25,6 +25,10 @@ class Verification:
         sensitivity_squared: upper bound on s' M⁺ s over the sensitivity set.
         rounding: the share of ``gamma_lower`` that was subtracted for the worst case of rounding,
             and for the tolerance of membership in a body, 1e-9 of its size.
+
+    >>> checked = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove").verify()
+    >>> print(f"{checked.gamma_lower:.4f} {checked.gamma:.4f} {checked.sensitivity_squared:.4f}")
+    1.7321 1.7321 1.0000
     """
 
     gamma: float
@@ -38,6 +42,10 @@ class Certificate(abc.ABC):
     """A probability measure on the set, and coordinate weights, whose fidelity bounds γ from below.
 
     Source: Nikolov & Tang (2023), Theorem 26.
+
+    >>> noise = gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove")
+    >>> print(noise.certificate.lower_bound() <= noise.gamma)
+    True
     """
 
     @abc.abstractmethod

@@ -69,6 +69,13 @@ class Budgets:
         delta: the δ of every (ε, δ), and the probability with which a belief may be exceeded.
         least: the ρ at which every answer is within one row at 95 %. Within w rows, it takes
             ``least / w²``. It is 0 if no noise is needed.
+
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> found = gn.budgets(schema, 2)
+    >>> print(f"{found.rho_within(10):.4f}")  # ten rows, at 95 %
+    0.0192
     """
 
     plan: Plan

@@ -67,6 +67,13 @@ class Plan(PickledByArguments):
         asked: what was asked for.
         noise: the certified optimal covariance at unit sensitivity. If persons are exchanged, it is
             for their rows; :attr:`bracket` is about all noise.
+
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> plan = gn.plan(schema, 2, gn.zCDP(0.1))
+    >>> print(f"{plan.standard_deviation('sex', 'age'):.2f}", plan.gap < 1e-6)
+    2.24 True
     """
 
     asked: Request

@@ -33,6 +33,16 @@ class Answer:
         level: of the intervals.
         note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> answer = release.ask("share of sex=F")
+    >>> print(answer.meaning, answer.low < answer.estimate < answer.high)
+    share of sex=F True
     """
 
     question: str

@@ -44,6 +44,12 @@ class Categories(AbstractLoaded):
         rho: the part of the budget spent on noise.
         delta: the δ spent on the threshold.
         privacy: a record of the privacy guarantee.
+
+    >>> import pyarrow as pa
+    >>> jobs = pa.table({"job": ["nurse"] * 500 + ["teacher"] * 400 + ["juggler"]})
+    >>> found = gn.discover_categories(jobs, "job", gn.ApproxDP(1.0, 1e-6))
+    >>> list(found.categories)
+    ['nurse', 'teacher']
     """
 
     column: str

@@ -46,6 +46,16 @@ class CellList:
     Attributes:
         table: the table that the cells are from.
         places: the positions of the cells in the table, in C order.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> largest = release["sex",].sorted()
+    >>> largest.labels
+    (('F',), ('M',))
     """
 
     table: "AbstractEstimates"

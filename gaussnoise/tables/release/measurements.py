@@ -27,6 +27,15 @@ class Measurement(NamedTuple):
         standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where
             attributes are planned for counts, ``E_i = I − 11'/n_i``: the noise is σ² times the
             projection onto such arrays.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> [measurement.attributes for measurement in release.measurements()]
+    [(), ('sex',), ('age',), ('sex', 'age')]
     """
 
     attributes: tuple[str, ...]

@@ -54,6 +54,13 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400})
+    >>> survey = gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1))
+    >>> figure = plot_release(survey.simulate(people, np.random.default_rng(0)))
+    >>> len(figure.axes)
+    2
     """
     chosen = _first_table(release) if marginal is None else marginal
     if chosen is None:

@@ -51,6 +51,16 @@ class QuantileTable:
         differences: ``(rows below x) - p (all rows)`` at the inner ends x of bins, shape (groups…,
             ends, probabilities).
         deviations: their standard deviations, same shape.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> quartiles = release.quantiles("age", [0.25, 0.5, 0.75])
+    >>> print(quartiles.labels[-1], (quartiles.low <= quartiles.high).all())
+    ('0.25', '0.5', '0.75') True
     """
 
     attributes: tuple[str, ...]

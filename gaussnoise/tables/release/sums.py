@@ -40,6 +40,14 @@ class SumTable(AbstractEstimates):
         name: the number that is summed.
         clip: the interval that values are clipped to.
         weighted: the column that rows are weighted by, or None.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", clip=[0, 100])])
+    >>> release = gn.plan(schema, [("sex",), ("sex", "age")], gn.zCDP(0.1)).release(people)
+    >>> sums = release.sums("age", given="sex")
+    >>> print(sums.labels, sums.estimate.shape)
+    (('F', 'M'),) (2,)
     """
 
     name: str
@@ -77,6 +85,14 @@ class MeanTable(AbstractEstimates):
         variance: of ``above``.
         count_variance: of ``counts``.
         covariance: of ``above`` and ``counts``.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", clip=[0, 100])])
+    >>> release = gn.plan(schema, [("sex",), ("sex", "age")], gn.zCDP(0.1)).release(people)
+    >>> means = release.means("age", given="sex")
+    >>> print(means.labels, means.clip)
+    (('F', 'M'),) (0.0, 100.0)
     """
 
     name: str

@@ -171,6 +171,16 @@ class MarginalTable(AbstractEstimates, AbstractTable):
         estimate: unbiased counts, shape (sizes…).
         standard_deviation: of every cell, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> table = release["sex", "age"]
+    >>> print(table.attributes, table.estimate.shape, table.labels[0])
+    ('sex', 'age') (2, 3) ('F', 'M')
     """
 
     def __repr__(self) -> str:
@@ -190,6 +200,15 @@ class QueryTable(AbstractEstimates):
         estimate: unbiased answers, shape (queries…).
         standard_deviation: of every answer, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> release = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.1)).release(people)
+    >>> release.answers({"age": "prefix"}).labels
+    (('below 18', 'below 40', 'up to 65'),)
     """
 
     def __repr__(self) -> str:
@@ -219,6 +238,17 @@ class ProportionTable(AbstractEstimates):
             group's noise that a cell has.
         steps: for cumulative shares, where along the last attribute each of them is reached:
             numbers or dates, or positions if it has neither. None for other shares.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> shares = release.proportions(("sex", "age"), given="sex")
+    >>> interval = shares.confidence_interval(0.95)
+    >>> print(shares.labels[0], (interval.low <= shares.estimate).all())
+    ('F', 'M') True
     """
 
     given: tuple[str, ...]
