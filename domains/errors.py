@@ -1,8 +1,19 @@
 """Errors about domains. Messages say what was expected and got, with a hint, but no record."""
 
 
-class DomainError(Exception):
-    """Base class of every error raised by this package.
+class GaussNoiseError(Exception):
+    """The base class of all errors of both packages.
+
+    >>> try:
+    ...     gn.zCDP(-1)
+    ... except gn.GaussNoiseError as error:
+    ...     print(error)
+    zCDP: expected finite rho > 0, got -1.0; hint: 0.1 is a common choice
+    """
+
+
+class DomainError(GaussNoiseError):
+    """The base class of errors about sets and tables.
 
     >>> try:
     ...     gn.FiniteSet([])

@@ -1,17 +1,6 @@
 """The errors and warnings. Messages say expected, got, hint, and never show a value of the data."""
 
-
-class GaussNoiseError(Exception):
-    """The base class of all errors of this package.
-
-    Invalid sets and tables raise errors of :mod:`domains`, whose base class is ``gn.DomainError``.
-
-    >>> try:
-    ...     gn.zCDP(-1)
-    ... except gn.GaussNoiseError as error:
-    ...     print(error)
-    zCDP: expected finite rho > 0, got -1.0; hint: 0.1 is a common choice
-    """
+from domains.errors import GaussNoiseError
 
 
 class ParameterError(GaussNoiseError, ValueError):

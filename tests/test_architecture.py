@@ -246,6 +246,12 @@ def test_public_names_exist_and_are_sorted(package):
     assert sorted(package.__all__) == package.__all__
 
 
+def test_one_base_class_catches_every_error():
+    named = [getattr(gaussnoise, name) for name in gaussnoise.__all__ if name.endswith("Error")]
+    assert len(named) > 10
+    assert all(issubclass(error, gaussnoise.GaussNoiseError) for error in named)
+
+
 def test_gaussnoise_passes_every_domain_name_on():
     names = [name for name in domains.__all__ if name != "__version__"]
     assert len(names) > 20

@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainError
+from domains import AbstractDomain, AbstractFiniteDomain
 
 from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterError
 from ..noise.policy import PolicyGraph
@@ -160,7 +160,7 @@ def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: flo
     """Return γ° of moves from private records; no error message shows their sizes."""
     try:
         return proof_of(domain, reach, p, tol)
-    except (DomainError, GaussNoiseError, ArithmeticError) as error:
+    except (GaussNoiseError, ArithmeticError) as error:
         kind = type(error).__name__
     raise DataError(
         f"lower_bound: these records are too far from ordinary sizes to be compared ({kind})"

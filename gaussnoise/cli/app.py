@@ -5,8 +5,6 @@ import signal
 
 import typer
 
-from domains import DomainError
-
 from ..errors import GaussNoiseError
 from .ask import ask
 from .categories import show_categories
@@ -80,7 +78,7 @@ def run(arguments: list[str]) -> int:
         if finished.code == _INTERRUPTED:
             ERR.print("interrupted")
         return finished.code if isinstance(finished.code, int) else int(finished.code is not None)
-    except (GaussNoiseError, DomainError) as error:
+    except GaussNoiseError as error:
         if debug:
             raise
         ERR.print(f"[red]error:[/red] {type(error).__name__}: ", end="")

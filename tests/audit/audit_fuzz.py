@@ -390,7 +390,7 @@ def _ask(call, secret_free, folder=None):
     with kit.listening() as heard:
         try:
             valid = call()
-        except (gn.GaussNoiseError, gn.DomainError) as error:
+        except gn.GaussNoiseError as error:
             answer = type(error).__name__
             texts.append(kit.said(error))
         except BaseException as error:  # panics of Rust libraries are no Exception
