@@ -44,7 +44,8 @@ def hard_words(source):
     with tokenize.open(source) as file:
         for token in tokenize.generate_tokens(file.readline):
             if token.type in (tokenize.STRING, tokenize.COMMENT, *FSTRING):
-                if is_hard(token.string):
+                # of f-strings from Python 3.12 on, the whole line: a token ends at each brace
+                if is_hard(token.line if token.type in FSTRING else token.string):
                     yield token.start[0]
 
 
@@ -54,9 +55,7 @@ def is_hard(text):
     return HARD.search(text) is not None
 
 
-FSTRING = tuple(
-    getattr(tokenize, name) for name in ("FSTRING_MIDDLE",) if hasattr(tokenize, name)
-)  # from Python 3.12 on
+FSTRING = tuple(getattr(tokenize, name) for name in ("FSTRING_MIDDLE",) if hasattr(tokenize, name))
 
 
 def test_no_comment_or_text_has_a_word_that_is_read_twice():

@@ -76,7 +76,7 @@ def _sparse(path: Path, file: BinaryIO) -> Any:
     expected = f"optimize: expected one matrix of real numbers in {path}"
     try:
         if path.suffix == ".mtx":
-            return io.mmread(file)
+            return io.mmread(file, spmatrix=False)
         with np.load(file, allow_pickle=False) as archive:
             names = archive.files
             if len(names) == 1:

@@ -202,7 +202,7 @@ class GaussianMechanism(PickledByArguments):
         >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
         >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
         >>> print(f"{mechanism.bound.factor(mechanism.error):.4f}")  # √((e^2ρ − 1) / 2ρ)
-        1.0522
+        1.0521
         """
         if isinstance(self.noise.neighbors, PolicyGraph):
             return None

@@ -421,7 +421,7 @@ class Plan(PickledByArguments):
         >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
         >>> # √((e^2ρ − 1) / 2ρ)
         >>> print(f"{survey.bound.error:.4f} {survey.bound.factor(survey.error):.4f}")
-        5.2058 1.0522
+        5.2058 1.0521
         """
         noise = self.noise
         # a person without any row may be exchanged too

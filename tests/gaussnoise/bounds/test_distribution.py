@@ -33,7 +33,10 @@ def best_variance(n, epsilon, chance):
     ones, size = lists.sum(axis=1), len(answers)
     masses = chance**ones * (1 - chance) ** (n - ones)
     cost = np.outer(masses, (answers - (2 * chance - 1)) ** 2).ravel()
-    equal, right = [sparse.kron(np.eye(len(lists)), np.ones(size))], [np.ones(len(lists))]
+    equal, right = (
+        [sparse.kron(sparse.eye_array(len(lists)), np.ones((1, size)))],
+        [np.ones(len(lists))],
+    )
     for k in range(n + 1):
         equal.append(sparse.csr_array(np.kron(ones == k, answers)[None, :]))
         right.append([math.comb(n, k) * (2 * k / n - 1)])
@@ -42,7 +45,7 @@ def best_variance(n, epsilon, chance):
         if np.abs(lists[i] - lists[j]).sum() == 1:
             row = np.zeros(len(lists))
             row[i], row[j] = 1, -math.exp(epsilon)
-            below.append(sparse.kron(row, sparse.eye(size)))
+            below.append(sparse.kron(row, sparse.eye_array(size)))
     found = linprog(
         cost,
         sparse.vstack(below),

@@ -185,7 +185,7 @@ def test_numbers_that_are_not_finite_are_refused_or_clipped(name, bad):
         np.zeros((2, 2, 2)),
         [],
         None,
-        sparse.eye(3),
+        sparse.eye_array(3),
         np.ma.masked_array([1.0, CANARY], mask=[True, False]),
     ],
     ids=["text", "ragged", "complex", "three dimensions", "nothing", "None", "sparse", "masked"],
