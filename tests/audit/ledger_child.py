@@ -15,9 +15,9 @@ import time
 import types
 
 kind, package, folder, first, last, stride, kill_at = sys.argv[1:]
-for name in ("", ".privacy"):
-    bare = sys.modules["gaussnoise" + name] = types.ModuleType("gaussnoise" + name)
-    bare.__path__ = [package + name.replace(".", "/")]
+for name in ("gaussnoise", "gaussnoise.privacy", "domains"):  # two packages, side by side
+    bare = sys.modules[name] = types.ModuleType(name)
+    bare.__path__ = [os.path.join(os.path.dirname(package), *name.split("."))]
 from gaussnoise.errors import BudgetError, GaussNoiseError  # noqa: E402
 from gaussnoise.files import disk as _disk  # noqa: E402
 from gaussnoise.privacy import ledger as _ledger  # noqa: E402
