@@ -173,7 +173,7 @@ def test_estimates_that_do_not_clip_are_caught(monkeypatch):
 def test_people_who_count_record_by_record_are_caught(monkeypatch):
     """Noise for one record, where one person has ten."""
     monkeypatch.setattr(
-        "gaussnoise.estimators.person.by_person", lambda name, data, person, rule: data
+        "gaussnoise.estimators.person.by_person", lambda name, data, person, on_nonfinite: data
     )
     assert whole("person-level mean") > kit.gaussian_epsilon(WHOLE, kit.DELTA)
 
