@@ -139,7 +139,7 @@ class Executors(AbstractMaker[GroupsCommit]):
             work = Work(folder)
             if work.begun and not folder.suffix:  # with a suffix, it was being removed
                 records = self._records(work)
-                if work.is_of(records.fingerprint):
+                if work.is_of(records):
                     return work, records
                 records.close()
             remove_at_once(folder)

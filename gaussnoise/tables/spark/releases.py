@@ -81,7 +81,7 @@ def released(
         request: what a ledger compares.
         protects: whom the release protects, in words that a ledger compares.
     """
-    new = _Run(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
+    new = _Unfinished(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
     document = rehearsed(blank, "parquet", new.layout.most)
     Work.clear(new.out)
     if ledger is None or id is None:
@@ -120,7 +120,7 @@ def released(
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Run:
+class _Unfinished:
     """One release, begun or not.
 
     Attributes:
@@ -314,7 +314,8 @@ class _Run:
             commits.folder.mkdir(exist_ok=True)
         columns = pieces.column_heads(matrix, noisy)
         if None in columns.values():
-            total = self.run.total(self.work, self.records)
+            self.work.check_rows(self.records)
+            total = self.records.total
             rows = pieces.row_heads(matrix, exact)
             if None in rows.values():
                 answer = partial(pieces.answer_rows, self.layout, T, total, exact)

@@ -63,16 +63,6 @@ class Run:
             excluded(plan.schema, plan.asked.used),
         )
 
-    def total(self, work: Work, records: SparkRecords) -> int:
-        """Return the total of every table, from the rows that the work was begun with.
-
-        Raises:
-            DataError: the table has other rows now.
-        """
-        if not work.is_of(records.fingerprint):
-            raise DataError(CHANGED)
-        return records.total
-
     def counted(
         self,
         work: Work,
@@ -100,7 +90,7 @@ class Run:
         }
         if not missing:
             return complete(found)
-        self.total(work, records)
+        work.check_rows(records)
         rows = in_spark(TASK, lambda: records.counted(missing, measure).collect())
         return complete({**found, **{row["name"]: row["digest"] for row in rows}})
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from ...errors import OutputError
+from ...errors import DataError, OutputError
 from ...files.commits import Commits
 from ...files.disk import exclusive_lock, read_json, remove, remove_at_once, sync
+from ..counting.count import CHANGED
 from ..counting.persons import PersonLimit
+from .records import SparkRecords
 
 _MOST_BYTES = 2**27
 _CHARGED = "charged-"
@@ -145,9 +147,18 @@ class Work:
         """Whether the rows to be measured are stored."""
         return self._records.exists()
 
-    def is_of(self, fingerprint: str) -> bool:
+    def is_of(self, records: SparkRecords) -> bool:
         """Return whether the work was begun with these rows."""
-        return self._records.read_text(encoding="utf-8") == fingerprint
+        return self._records.read_text(encoding="utf-8") == records.fingerprint
+
+    def check_rows(self, records: SparkRecords) -> None:
+        """Refuse rows that the work was not begun with.
+
+        Raises:
+            DataError: the table has other rows now.
+        """
+        if not self.is_of(records):
+            raise DataError(CHANGED)
 
     def digests(self, what: str) -> Mapping[str, str] | None:
         """Return the digests that :meth:`keep_digests` stored; None before."""
