@@ -65,7 +65,7 @@ class Options:
     @property
     def has_budget(self) -> bool:
         """Whether a budget is given."""
-        return not self.rho is self.epsilon is self.delta is None
+        return any(given is not None for given in (self.rho, self.epsilon, self.delta))
 
     def plan(self, asked: "Asked") -> Plan:
         """Return the plan that all options together ask for."""

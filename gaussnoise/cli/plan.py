@@ -32,10 +32,9 @@ def show_plan(
     if options.rho is None and options.epsilon is None and asked.targets is None:
         if report is not None:
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
-        if options.weight is not None:
-            raise ParameterError("plan: --weight needs a budget or a target; hint: --rho 0.1")
-        if options.public is not None:
-            raise ParameterError("plan: --public needs a budget or a target; hint: --rho 0.1")
+        for name in ("weight", "public", "title", "source"):
+            if getattr(options, name) is not None:
+                raise ParameterError(f"plan: --{name} needs a budget or a target; hint: --rho 0.1")
         choices = budgets_of(asked, options, plot)
         if as_json:
             return show(budgets_document(choices))
@@ -71,14 +70,14 @@ def show_bound(
 ) -> None:
     """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
     options = Options(
-        schema,
-        marginals,
-        rho,
-        epsilon,
-        delta,
-        neighbors,
-        public,
-        p,
+        schema=schema,
+        marginals=marginals,
+        rho=rho,
+        epsilon=epsilon,
+        delta=delta,
+        neighbors=neighbors,
+        public=public,
+        p=p,
         rows_per_person=rows_per_person,
     )
     planned = options.plan(asked_for(options))

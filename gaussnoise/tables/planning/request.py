@@ -33,7 +33,7 @@ _LONGEST_LINE = 1000  # characters of a title, far fewer than a record may have
 class Request(PickledByArguments):
     """What was asked of :func:`plan`, in the terms of its arguments.
 
-    A new option is a field here, with its check, and an entry in :data:`_FORMS`.
+    A new option is a field here, with its check, and an entry in :data:`_OPTIONS`.
 
     Attributes:
         schema: the public attributes.
@@ -169,9 +169,9 @@ class Request(PickledByArguments):
     def record(self) -> dict[str, object]:
         """Return the arguments of :func:`plan` as plain data, which :func:`arguments_in` reads."""
         return {
-            form.name: form.written(self)
-            for form in _FORMS
-            if not form.late or form.null or form.is_given(self)
+            option.name: option.written(self)
+            for option in _OPTIONS
+            if not option.late or option.null or option.is_given(self)
         }
 
     def identity(self, rho: float) -> dict[str, object]:
@@ -181,9 +181,10 @@ class Request(PickledByArguments):
         """
         # later options come before the others, and the first of them is the weight
         late = sorted(
-            [form for form in _FORMS if form.late], key=lambda form: form.name != "weight"
+            [option for option in _OPTIONS if option.late],
+            key=lambda option: option.name != "weight",
         )
-        given = {form.name: form.known(self) for form in late if form.is_given(self)}
+        given = {option.name: option.known(self) for option in late if option.is_given(self)}
         return {
             **self._bases(),
             **given,
@@ -215,8 +216,13 @@ def arguments_in(record: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LookupError, TypeError, ValueError: not a record that :meth:`Request.record` returned.
     """
-    stored = {form: record.get(form.name) if form.late else record[form.name] for form in _FORMS}
-    asked = {form.name: form.read(value) for form, value in stored.items() if value is not None}
+    stored = {
+        option: record.get(option.name) if option.late else record[option.name]
+        for option in _OPTIONS
+    }
+    asked = {
+        option.name: option.read(value) for option, value in stored.items() if value is not None
+    }
     if "targets" in asked:
         del asked["p"]  # targets replace it
     return asked
@@ -237,7 +243,7 @@ def _unchanged(value: Any) -> Any:
 
 @final
 @dataclass(frozen=True)
-class Form:
+class Option:
     """The form of one option in files.
 
     Attributes:
@@ -278,28 +284,28 @@ def _text(value: Any) -> str:
 
 
 # in the order of records, which is kept, so that equal requests have equal files
-_FORMS = (
-    Form("schema", Schema.to_toml, _text),
-    Form("workload"),
-    Form("privacy", lambda privacy: privacy.stated(), AbstractPrivacy.read),
-    Form("neighbors"),
-    Form("p", str, float),  # JSON has no infinity
-    Form("weights"),
-    Form(
+_OPTIONS = (
+    Option("schema", Schema.to_toml, _text),
+    Option("workload"),
+    Option("privacy", lambda privacy: privacy.stated(), AbstractPrivacy.read),
+    Option("neighbors"),
+    Option("p", str, float),  # JSON has no infinity
+    Option("weights"),
+    Option(
         "targets",
         lambda targets: [t if t is None else dataclasses.asdict(t) for t in targets],
         lambda targets: [t if t is None else Target(**t) for t in targets],
     ),
-    Form("rows_per_person"),
-    Form("person", late=True, null=True),
-    Form("public", list, late=True),
-    Form(
+    Option("rows_per_person"),
+    Option("person", late=True, null=True),
+    Option("public", list, late=True),
+    Option(
         "weight",
         dataclasses.asdict,
         lambda weight: Weight(**weight),
         lambda weight: [weight.column, f"{weight.most:.9g}"],
         late=True,
     ),
-    Form("title", late=True),
-    Form("source", late=True),
+    Option("title", late=True),
+    Option("source", late=True),
 )

@@ -98,6 +98,14 @@ def test_the_shell_passes_title_and_source(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["title", "source"])
+def test_without_a_budget_the_shell_refuses_what_no_plan_would_show(name, tmp_path, capsys):
+    (tmp_path / "s.toml").write_text(SCHEMA.to_toml(), "utf-8")
+    words = ["plan", "-s", str(tmp_path / "s.toml"), "-m", "1", f"--{name}", ABOUT[name]]
+    assert run(words) == 1
+    assert f"plan: --{name} needs a budget or a target" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["title", "source"])
 @pytest.mark.parametrize(
     "said", ["", "  ", "two\nlines", "end\n", "a\u2028b", "\x1b[1m", "\ud800", "x" * 1001, 3, np.e]
 )
