@@ -19,7 +19,7 @@ from ..privacy.guarantee import AbstractPrivacy
 from ..records import map_into
 from .estimate import Estimate
 from .knowledge import check_box, digest, number, positive, vector
-from .sample import Found, Sample
+from .publishing import Found, Sample
 from .samples import OnNonfinite
 from .steps import (
     NoisyMean,

@@ -18,7 +18,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import LARGEST, SMALLEST, chance, positive, shown, vector
-from .sample import Found, Sample
+from .publishing import Found, Sample
 from .samples import OnNonfinite
 from .steps import NoisyMean, ball_mean, check_ball_mean
 from .tails import SquaredLength

@@ -19,7 +19,7 @@ from ..privacy.guarantee import AbstractPrivacy
 from .coinpress import planned_steps
 from .estimate import Estimate
 from .knowledge import chance, positive
-from .sample import Found, Sample
+from .publishing import Found, Sample
 from .samples import OnNonfinite, clipped, clipping_error, samples
 from .second_moment import MomentLattice
 

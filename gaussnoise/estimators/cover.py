@@ -19,7 +19,7 @@ from .estimate import Estimate
 from .knowledge import chance, positive
 from .location import Search
 from .person import Moments, moments
-from .sample import Found, Sample
+from .publishing import Found, Sample
 from .samples import OnNonfinite, by_person
 
 Array = NDArray[np.float64]

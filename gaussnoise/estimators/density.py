@@ -13,7 +13,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import positive
-from .sample import Found, Sample
+from .publishing import Found, Sample
 from .samples import OnNonfinite
 from .steps import count_deviation, laplace_counts, noisy_counts
 

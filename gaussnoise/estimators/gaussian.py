@@ -13,7 +13,7 @@ from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import chance, positive
 from .location import Search
-from .sample import Found, Sample
+from .publishing import Found, Sample
 from .samples import OnNonfinite, samples
 from .steps import ball_mean, check_ball_mean
 

@@ -17,7 +17,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy, check_privacy
 from .estimate import Estimate
 from .knowledge import chance, positive, vector
-from .sample import Found, Sample
+from .publishing import Found, Sample
 from .samples import OnNonfinite
 from .steps import (
     fullest,

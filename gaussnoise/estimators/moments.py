@@ -12,7 +12,7 @@ from ..privacy.guarantee import AbstractPrivacy
 from .estimate import Estimate
 from .knowledge import chance, moment_order, positive
 from .location import Search
-from .sample import Found, Sample
+from .publishing import Found, Sample
 from .samples import OnNonfinite, samples
 from .steps import ball_mean, check_ball_mean, laplace_deviation
 

@@ -14,7 +14,7 @@ from .averages import Averages
 from .estimate import Estimate
 from .knowledge import chance, moment_order, number, positive, shown
 from .location import Search
-from .sample import Found, Sample
+from .publishing import Found, Sample
 from .samples import OnNonfinite, by_person
 from .steps import NoisyMean, ball_mean, check_ball_mean
 

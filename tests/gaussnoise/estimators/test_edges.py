@@ -16,7 +16,7 @@ import pytest
 from cases import one_test_of, pairwise
 
 import gaussnoise as gn
-from gaussnoise.estimators import columns, numbers, sample, stored
+from gaussnoise.estimators import columns, numbers, publishing, stored
 
 E = gn.estimators
 
@@ -201,7 +201,7 @@ class LateError(AssertionError):
 def tried(monkeypatch):
     """Run a call; its refusals are typed, and those not about data come before data are read."""
     begun = []
-    whole = sample.check_finite, numbers.read_numbers
+    whole = publishing.check_finite, numbers.read_numbers
 
     def watched(number):
         def called(*arguments):
@@ -210,7 +210,7 @@ def tried(monkeypatch):
 
         return called
 
-    monkeypatch.setattr(sample, "check_finite", watched(0))
+    monkeypatch.setattr(publishing, "check_finite", watched(0))
     monkeypatch.setattr(numbers, "read_numbers", watched(1))
 
     def call(estimator, *arguments):
