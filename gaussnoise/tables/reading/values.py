@@ -17,8 +17,8 @@ rows:
   integers into floats, and one word turns numbers into text. This also holds for extension types
   that readers or ``convert_dtypes`` chose. There 1, 1.0, "1", "01", True and "true" are the same
   value, and so are a timestamp and its ISO text. A number is a double: numbers from 2**53 on, where
-  doubles cannot hold every integer, are no category and no person. Nor are words like "NA", which
-  readers take for nulls, unless other rows of the column keep them from it.
+  doubles cannot hold every integer, are no category and no person. Nor are words like "NA":
+  other rows of a column decide whether readers take them for nulls or keep them as text.
 """
 
 import bisect
