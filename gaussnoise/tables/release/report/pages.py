@@ -110,13 +110,13 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
     private = release.private
     rho = release.rho_charged if private else plan.rho
     guarantee = guarantee_of(plan, release.over)
-    section = privacy_section(plan, guarantee, rho, private=private, charged=True)
+    privacy = privacy_section(plan, guarantee, rho, private=private, charged=True)
     parts: list[tuple[str, str, Html]] = [
         ("asked", "What was asked", _asked(release, anchors)),
         ("extremes", "Largest and smallest groups", _extremes(entries)),
         ("tables", "The tables", _tables(full, len(entries))),
         ("noise", "What is noise and what is not", _noise(release)),
-        ("privacy", "Privacy", section),
+        ("privacy", "Privacy", privacy),
         ("optimal", "How close to optimal", optimality_section(plan, release.over)),
         ("made", "How this was made", _made(release)),
         ("words", "Five words", glossary_section()),
