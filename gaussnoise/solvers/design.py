@@ -46,14 +46,14 @@ class Design:
     def closed(
         cls, weights: Array, w: Array, factor: Array, note: str, center: Array | None = None
     ) -> Self:
-        """Return a closed form, about the origin by default: no gap, and no steps."""
+        """Return a design in closed form, with no gap and no steps; its center is 0 by default."""
         center = np.zeros(len(factor)) if center is None else center
         return cls(weights, w, factor, center, 0.0, 0, note)
 
     def on_all(self, live: NDArray[np.bool_], p: float) -> Self:
-        """Return the same design on all coordinates; it was solved on the ``live`` ones only."""
+        """Return the same design on all coordinates, after it was solved on the ``live`` ones."""
         w = np.ones(len(live))
-        if p > 2:  # it is a certificate only inside the dual ball
+        if p > 2:  # only weights inside the dual ball prove a bound
             w = placed(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)
         return replace(
             self,

@@ -45,7 +45,7 @@ Watcher = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Watch:
-    """A record of all reports, which are also passed on."""
+    """A record of all reports, which passes each on to ``show``."""
 
     show: Watcher | None
     trace: list[Progress] = field(default_factory=list)
@@ -67,7 +67,7 @@ def check_progress(progress: object) -> None:
         raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
 
 
-_AFTER = 2.0  # seconds until a bar is drawn that the caller did not ask for
+_AFTER = 2.0  # seconds after which a bar is drawn although the caller did not ask for one
 _told = ContextVar("told", default=False)
 
 
@@ -94,7 +94,7 @@ def drawn_late(bar: "Bar") -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        timer.join()  # so that it cannot start afterwards
+        timer.join()  # so that the bar cannot start after it was stopped
         bar.stop()
 
 
@@ -106,7 +106,7 @@ def _drawn(bar: "Bar", asked: bool) -> Iterator[None]:
 
 
 def _is_silent(progress: object) -> bool:
-    """Return whether to report nothing: on request, in another report, or without a terminal."""
+    """Return whether to report nothing: on request, within a report, or without a terminal."""
     if progress is not None:
         return progress is False
     return _told.get() or sys.stderr is None or not sys.stderr.isatty()
@@ -114,10 +114,10 @@ def _is_silent(progress: object) -> bool:
 
 @contextmanager
 def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
-    """Yield the object to report to.
+    """Yield the object that takes a solver's reports.
 
-    It reports to the caller's own callback, to nothing for False, to a progress bar for True, and
-    for None to one that is drawn after two seconds, if standard error is a terminal.
+    It passes them to the caller's own callback; with True, to a progress bar; with None, to a bar
+    that is drawn after two seconds if standard error is a terminal; with False, to nothing.
     """
     check_progress(progress)
     if _is_silent(progress):

@@ -31,12 +31,12 @@ class AxesDesign:
     """The numbers of a covariance and of a measure that treat all axes alike.
 
     Attributes:
-        own: diagonal of the factor in the d coordinates of powers of axes.
-        other: its entries beside the diagonal.
-        mixed: standard deviation of all other coordinates.
+        own: diagonal entry of the factor in the d coordinates of powers of axes.
+        other: off-diagonal entry of the factor in these coordinates.
+        mixed: standard deviation of every other coordinate.
         center: the center's d coordinates, all equal; 0 for ``replace``.
-        share: the measure's weight of 0 for ``gamma``; for ``replace``, of the powers of axes
-            themselves, not their differences. Both are uniform.
+        share: the measure's weight of 0 for ``gamma``; its weight of the powers of axes, instead
+            of their differences, for ``replace``. It is uniform on the points of each kind.
     """
 
     own: float
@@ -47,7 +47,7 @@ class AxesDesign:
 
 
 def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesDesign | None:
-    """Return the optimum of an even order at p = ∞, or None where its proof does not hold.
+    """Return the optimum for an even order at p = ∞, or None where its proof does not hold.
 
     >>> design = axes_design(TensorPower(3, 2), "replace")
     >>> round(design.own**2 + 2 * design.other**2, 12)  # of every power of an axis: 2d/(d + 1)
@@ -77,7 +77,7 @@ def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float
 
 
 def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tuple[float, float]:
-    """Return its eigenvalues: that of multiplicity d − 1, and that of the all-ones vector.
+    """Return two eigenvalues of C: of multiplicity d − 1, and of the all-ones vector.
 
     C is ``((1−θ)/d)(1 − (1−θ) 11'/d)`` around the mean of the unit vectors and 0; for differences
     of two unit vectors each, the mean of ``(e_i − e_j)(e_i − e_j)'`` is ``2/(d − 1) (1 − 11'/d)``.
@@ -92,7 +92,7 @@ def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tu
 def axes_factor(domain: TensorPower, own: float, other: float, mixed: float) -> Array:
     """Return L, shape (d^k, N): a column for every axis, then one for every mixed coordinate.
 
-    Nothing is computed: every entry is one of these numbers, or 0.
+    Every entry is one of these numbers, or 0, so that nothing is rounded.
     """
     d, k = domain.base, domain.order
     coordinates = symmetric_coordinates(d, k)
@@ -185,7 +185,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
             excess += Fraction(math.factorial(h), math.prod(map(math.factorial, left)))
         (room if excess > 0 else owed).append((powers, abs(excess) * _permutations(powers, d)))
     for powers, debt in owed:
-        for n in range(len(room) - 1, -1, -1):  # most spread first: the others can cover more
+        for n in range(len(room) - 1, -1, -1):  # the most spread first: they cover fewest
             above, free = room[n]
             paid = min(debt, free) if majorises(above, powers) else Fraction(0)
             room[n] = above, free - paid

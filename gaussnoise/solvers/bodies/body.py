@@ -24,16 +24,16 @@ from ..design import Protected
 
 Array = NDArray[np.float64]
 
-_MOST_ENTRIES = 2**24  # of a covariance factor, and again in support points along the axes
+_MOST_ENTRIES = 2**24  # in a covariance factor, or in support points along the axes
 # Oracles round their bounds to about 1e-10. Iterative ones stop at different steps on different
 # machines, with results that differ by up to 1e-6 where the bracket is wide.
 _EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
-_REPEATABLE = 1e-4  # of the bracket
+_REPEATABLE = 1e-4  # another machine's bound may differ by this share of the bracket
 _CLOSED = 1e-9  # narrower brackets are treated as this wide
-_MOST_ROUNDING = 1e-3  # of the length of the covered set: beyond, the factor is too nearly singular
-# of that length, where numbers cancel in the body's own computation: such a body gets more noise
+_MOST_ROUNDING = 1e-3  # share of the set's length: beyond, the factor is too nearly singular
+# The same share where numbers cancel in the body's own computation: the noise grows by that much.
 _MOST_CANCELLED = 0.1
-# Multiple of the body's size. Nearer points are rounded by less than the margins allow.
+# Multiple of the body's size: at a smaller distance, points are rounded by less than the margins.
 _FAR = 2.0**10
 _ASCENTS = 50
 _DIRECTIONS = 4  # number of directions tried per dimension, besides the axes
@@ -83,7 +83,7 @@ class Body:
 
     @cached_property
     def sizes(self) -> Array:
-        """The largest magnitude of every coordinate, shape (d,)."""
+        """The largest absolute value of every coordinate, shape (d,)."""
         return np.abs(self._along_axes).max(axis=0)
 
     def rounded(self, p: float) -> float:
@@ -95,7 +95,7 @@ class Body:
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
-        """Return the same bound for points that pass as members.
+        """Return the same bound for points that pass as members although they lie slightly outside.
 
         Membership tolerates ``SLACK`` of every width, or of the largest one.
 
@@ -113,7 +113,7 @@ class Body:
 
     @cached_property
     def _numbers(self) -> Array:
-        """Bounds on the numbers that coordinates are computed from, shape (d,): they may cancel."""
+        """Bounds on the numbers that coordinates are sums of, shape (d,); these may cancel."""
         return np.maximum(self.sizes, magnitudes(self.domain))
 
     @cached_property
@@ -131,7 +131,7 @@ class Body:
         )
 
     def start(self) -> Array:
-        """Return support points along axes, and in even directions, that span the body: (k, d)."""
+        """Return support points (k, d) along axes and in even directions; they span the body."""
         points = np.vstack(
             [
                 self._along_axes,
@@ -145,7 +145,7 @@ class Body:
             points = np.vstack([points, missing])
 
     def _beyond(self, directions: Array) -> Array:
-        """Return support points outside the directions' orthogonal space by more than rounding."""
+        """Return support points with a part along ``directions`` that is larger than rounding."""
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
@@ -204,8 +204,8 @@ class Body:
         proven = (farthest.value * (1 + _CLOSED) if exact else farthest.upper) * (
             1 + slack * margin
         )
-        # images are measured after W has been applied; other bodies use the form W'W, with the
-        # square of the rounding
+        # for images, W x is measured itself; for other bodies the form W'W, whose rounding enters
+        # the square of the length
         share = 8 * slack * (max(self.dim, widest(self.domain)) + 16) * eps
         plain, cancelled = (
             share * float(np.linalg.norm(np.abs(whitening) @ s))
@@ -243,10 +243,11 @@ def blur(center: Array, size: float) -> float:
 
 
 def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDomain, Array]:
-    """Return a domain whose points do not lose digits to the position of K, and the shift to K.
+    """Return the domain moved to where its points keep their digits, and the shift back to K.
 
-    Differences do not depend on a shift. A body that is covered up to a shift stays in place unless
-    it is far away, and one together with its mirror image always does.
+    Differences do not depend on a shift, so their body is moved always. A body that is covered up
+    to a shift is moved only if it is far away, and K ∪ −K never, since its size depends on the
+    shift.
     """
     if protected != "add-remove":
         still, shift = domain._apart()
@@ -275,7 +276,7 @@ def check_dim(function: str, dim: int) -> None:
 
 
 def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
-    """Return the domain about ``origin``, divided by a power of two near its size; the power."""
+    """Return the domain about ``origin`` divided by a power of two near its size, and the power."""
     moved = Body(domain - origin if origin.any() else domain)
     largest = float(moved.sizes.max())
     if not math.isfinite(largest):
@@ -287,7 +288,7 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
 
 
 def left_inverse(factor: Array) -> Array:
-    """Return W with ``W L = 1``, shape (r, d), zero on the complement of range(L); by QR."""
+    """Return W with ``W L = 1``, shape (r, d), that is zero on the complement of range(L)."""
     live = (factor != 0).any(axis=1)  # a constant coordinate must not even add rounding
     weights = row_weights(factor)[live]
     Q, R = np.linalg.qr(factor[live] * weights[:, None])

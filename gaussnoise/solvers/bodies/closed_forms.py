@@ -20,13 +20,13 @@ Array = NDArray[np.float64]
 _MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
 _FEW = 2**8  # number of points whose lengths are computed together
 _CHUNK = 2**13  # number of points whose second moments are summed together
-_EXACT = 1e-10  # relative: rounding, and far below any tolerance
+_EXACT = 1e-10  # relative: above rounding, and far below any tolerance
 _ALIKE = 1e-6  # relative, of squared distances: far above rounding
-_THIN = 1e-9  # of the largest eigenvalue: smaller ones may be rounding and are left to the solver
+_THIN = 1e-9  # share of the largest eigenvalue: smaller ones may be rounding, so a solver decides
 
 
 def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
-    """Return the optimal design of a body about its center, and its points; None if unknown."""
+    """Return the optimal design of a body about its center and the measure's points, or None."""
     domain = body.domain
     if isinstance(domain, LpBall | SchattenBall):
         points = _ball_points(domain)
@@ -53,10 +53,10 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
 
 
 def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
-    """Return the design at p = ∞: e_1 ⊗ … ⊗ e_1 alone needs as much as all symmetric tensors.
+    """Return the design at p = ∞: one point, e_1 ⊗ … ⊗ e_1, needs as much noise as all of K.
 
-    The ball of symmetric tensors covers the set. No coordinate of an orthogonal projection of the
-    ball is longer than one, and the first coordinate of this power has length one.
+    The unit ball of symmetric tensors covers K. It is a projection of the unit ball, so that none
+    of its coordinates exceeds one; and the first coordinate of e_1 ⊗ … ⊗ e_1 is one already.
     """
     factor = symmetric_coordinates(domain.base, domain.order).basis().toarray()
     first = np.eye(1, domain.dim)
@@ -97,7 +97,7 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
 
 
 def _are_alike(points: Array, center: Array) -> bool:
-    """Return whether all points are equally far from the center: else no rotation permutes them."""
+    """Return whether all points are equally far from the center, as a symmetry requires."""
     first = np.square(points[0] - center).sum()
     for start in range(0, len(points), _FEW):  # usually the first few points decide
         squares = np.square(points[start : start + _FEW] - center).sum(axis=1)
@@ -166,7 +166,7 @@ def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
     factor = left[:, kept] * singular[kept]
     variances = np.square(factor).sum(axis=1)
     w = np.ones(dim)
-    if p > 2:  # at p = ∞ all weight is on the largest
+    if p > 2:  # at p = ∞ all weight is on the largest variance
         w = (
             (variances == variances.max()).astype(float)
             if p == np.inf

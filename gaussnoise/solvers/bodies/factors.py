@@ -24,7 +24,7 @@ _NEGLIGIBLE_WEIGHT = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """The solution for one factor, which ``design.factor`` covers, up to the solver's precision.
+    """The solution for one factor; ``design.factor`` covers it up to the solver's precision.
 
     Attributes:
         design: the optimal design.
@@ -42,7 +42,7 @@ class Factor:
 def factored(
     domain: AbstractDomain, p: float, solve: Callable[[AbstractDomain], Factor]
 ) -> tuple[Design, Array] | None:
-    """Return the optimal design of a product of symmetric bodies from its factors'; else None."""
+    """Return the optimal design of a product of symmetric bodies; None for other domains."""
     if isinstance(domain, Scaled):
         inner = factored(domain.body, p, solve)
         return None if inner is None else (inner[0], domain.factor * inner[1])
@@ -94,7 +94,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
     errors = np.array([factor.error(p) for factor in factors])
     shares = (errors / (errors.max() or 1.0)) ** alpha
     shares = np.maximum(shares / (shares.sum() or 1.0), 1e-30)
-    # the weights of the coordinates that make the same inequality tight
+    # coordinate weights that make the inequality between the factors' errors and γ tight
     lifts = np.ones(len(factors)) if p == 2 else shares ** dual_power(p)
     weights, points = _coupled(factors)
     scaled = [

@@ -31,7 +31,7 @@ _EXCHANGES = 60
 _CLOSED = 1e-11  # gap at which no more columns are added
 _BARRIER = 1e-9  # last weight of the barrier, relative to the optimum
 _POLISH = 12  # Newton steps at the last weight
-_UNUSED = 1e-8  # atoms of less weight are dropped: they exist only for the barrier method
+_UNUSED = 1e-8  # atoms of less weight are dropped: only the barrier keeps them above zero
 _HALVINGS = 60
 _MOST_INTERVALS = 4096
 
@@ -128,7 +128,7 @@ def traces_below(
 ) -> dict[int, Fraction]:
     """Return ``√(D_j π_j κ_j)`` of every degree j, in rationals, rounded down.
 
-    The result is empty where atoms or weights are not a measure.
+    The result is empty if the atoms and weights are not a probability measure on the set.
 
     Args:
         domain: the tensor power, of base d and order k.
@@ -353,7 +353,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
         if decrement < 1e-18 * weight or (weight <= target and polished == _POLISH):
             break
         polished += weight <= target
-        # stay inside, then halve the step until the barrier function decreases
+        # shorten the step to stay inside, then halve it until the barrier function decreases
         with np.errstate(divide="ignore"):
             limits = np.concatenate(
                 [-x[move < 0] / move[move < 0], (slack / (rows @ move))[rows @ move > 0]]

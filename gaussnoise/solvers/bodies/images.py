@@ -12,9 +12,9 @@ _MOST_STEPS = 5000
 
 
 def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
-    """Return the best ellipsoid's factor (d, rank) of a relaxation of A L: within √(π/2) of γ.
+    """Return a factor (d, rank) of the relaxation's best ellipsoid for A L: within √(π/2) of γ.
 
-    It is None where the body is no such image, or one of several translates. For every PSD Q,
+    It returns None where the body is not such an image, or has several translates. For every PSD Q,
     ``sup_L x'Qx <= min {h_T(y) : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998). Eliminating M
     by a Schur complement leaves ``min_y ‖(Σ_j a_ij²/y_j)_i‖_s`` subject to h_T(y) <= 1, and M = A
     diag(1/y) A'. Its value is ``max h_L((‖W^{1/2} a_j‖)_j)`` over ``‖w‖_{s*} <= 1``, which is

@@ -18,15 +18,15 @@ Array = NDArray[np.float64]
 
 _ROUNDS = 200
 _FIRST_TOL = 1e-2
-# of the measure, for new points: enough to have an effect, little enough to keep the rest
+# Share of the measure for new points: enough to have an effect, and little enough to keep the rest.
 _SHARE_OF_NEW = 0.1
 _NEGLIGIBLE_WEIGHT = 1e-6
-_MOST_ASCENTS = 1000  # points per round that are moved to local maxima
-# More points cannot close the bracket of an inexact oracle: the search ends when they change it by
-# less than this share.
+_MOST_ASCENTS = 1000  # number of points per round that climb to local maxima
+# The bracket of an inexact oracle stays open, however many points are added: the search ends when
+# new points change it by less than this share.
 _WORTHWHILE = 0.03
 _COLUMNS = "column generation on the quadratic oracle"
-_FRESH = 8  # directions per round, for every dimension
+_FRESH = 8  # number of new directions per round and dimension
 
 
 def oracle_design(
@@ -59,7 +59,7 @@ def oracle_design(
         report: called with (steps, lower, upper).
     """
     ends = Ends(report)
-    # where few points carry all weight, points without weight must still span
+    # points that span are kept, even where a few points carry all weight
     spanning = points[affine_basis(points if basis is None else points @ basis)]
     best = None if first is None else _relaxed(body, first, p)
     proof: tuple[Design, Array] | None = None
@@ -137,7 +137,7 @@ def _relaxed(body: Body, factor: Array, p: float) -> Design:
 def _new_points(
     body: Body, whitening: Array, design: Design, points: Array, top: Array, beyond: float, k: int
 ) -> Array:
-    """Return local maxima longer than √beyond: ``top``, and from heavy points and directions."""
+    """Return local maxima longer than √beyond: ``top``, and those climbed to from heavy points."""
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
     fresh = even_directions(_FRESH * len(whitening), len(whitening), k)

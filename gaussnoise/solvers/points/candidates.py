@@ -15,14 +15,14 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _CHUNK = 2**12  # number of points whose coordinates are computed together: they stay in the cache
-_FIRST = 10  # number of points to begin with, for every dimension
+_FIRST = 10  # number of points per dimension to begin with
 _MOST = 1000  # members added per round
 # With few points per dimension, as in prefix sums, most pairs may carry weight: all distances are
-# computed, and more of them are added. One partner per row took 38 rounds there instead of 7.
+# computed, and many pairs are added. With only one partner per point it took 38 rounds, not 7.
 _FEW, _MOST_DISTANCES = 4, 2**22  # points per dimension; distances: 32 MB
-_PAIRS = 20  # per dimension
-# With more points than this, pairs are searched among the outer points and those known first:
-# searching all of 10⁵ points takes 20 s, and these a tenth of a second.
+_PAIRS = 20  # number of pairs added per dimension in that case
+# With more points than this, pairs are first searched among the outer points and those with weight:
+# a search of 10⁵ points takes 20 s, a search of these a tenth of a second.
 _MANY, _OUTER = 2**14, 2**11
 _CLEARLY = 1e-6  # smallest eigenvalue of a second moment, as a fraction of the largest
 
@@ -43,7 +43,7 @@ class Candidates(Protocol):
 
     @property
     def note(self) -> str:
-        """The words for the rows, and for how they are found."""
+        """A phrase that says how many rows there are, and how they are found."""
         ...
 
     def members(self, rows: Rows) -> Array:
@@ -55,9 +55,10 @@ class Candidates(Protocol):
         ...
 
     def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
-        """Return members whose squared length about a center, in a factor's coordinates, is larger.
+        """Return members whose squared length in a factor's coordinates about a center is > beyond.
 
-        Where rows are known already, all members may be searched only once none is found near them.
+        With ``known`` rows, a quick search near them may come first; all members are then searched
+        only if it finds none.
         """
         ...
 
@@ -75,7 +76,7 @@ class Points:
         return self.points[rows[:, 0]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return the longest points by an even covariance, and the pivots of an elimination."""
+        """Return the longest points and pivots of an elimination, and those pivots alone."""
         count, dim = self.points.shape
         fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
         even = fidelity.at(np.full(count, 1 / count), np.full(dim, 1 / dim))
@@ -86,7 +87,7 @@ class Points:
         return np.union1d(longest, corners)[:, None], corners[:, None]
 
     def _span(self, even: Evaluation, rows: Rows) -> bool:
-        """Return whether these span all, by a clear margin, once the covariance is even."""
+        """Return whether these rows span all, with a clear margin, once the covariance is even."""
         some = even.coordinates[rows] / np.sqrt(even.roots)
         some = some - some.mean(axis=0) if self.centered else some
         squares = np.linalg.eigvalsh(some.T @ some)
@@ -115,7 +116,7 @@ class Differences:
         return self.points[rows[:, 0]] - self.points[rows[:, 1]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return pairs far apart once the covariance is even, and a few that span all."""
+        """Return pairs that are far apart once the covariance is even, and a few that span all."""
         whitened, even = self._whitened
         outer = self._outer
         longest = outer[self._far(even[outer], 0.0, 200, 4).rows]
@@ -137,7 +138,7 @@ class Differences:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """The coordinates of unit second moment, and those in which the covariance is even."""
+        """Coordinates whose second moment is 1, and those in which the covariance is even."""
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)
@@ -145,14 +146,14 @@ class Differences:
 
     @cached_property
     def _outer(self) -> Rows:
-        """The points farthest out, in order: all, or ``_OUTER`` of very many."""
+        """The indices of the points farthest out, sorted: all, or ``_OUTER`` of very many."""
         lengths = np.square(self._whitened[1]).sum(axis=1)
         if len(lengths) <= _MANY:
             return np.arange(len(lengths))
         return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
 
     def _far(self, points: Array, beyond: float, most: int, each: int) -> Far:
-        """Return ``most`` far pairs at most, or ``each`` per dimension; of many points one each."""
+        """Return at most ``most`` far pairs, or ``each`` per dimension; one a point if many."""
         count, rank = points.shape
         if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
             pairs, each = all_far_pairs(points, beyond), _PAIRS

@@ -71,8 +71,8 @@ def generated_design(
                 break
             missing = float(np.sqrt(far.largest / value)) - 1
             inner_tol = max(tol / 4, min(inner_tol / 2, missing / 4))
-            # drop members only while this makes progress: otherwise the same ones would be dropped
-            # and added again
+            # drop members only in rounds with progress: otherwise the same members would be dropped
+            # and added again and again
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
             rows, weights = _merged(rows[kept], design.weights[kept], far.rows, spanning)
             start = weights, shares
@@ -87,7 +87,7 @@ def generated_design(
 
 
 class Ends:
-    """Both ends over all candidates: a round's lower ends hold for all, its upper ends do not."""
+    """The bracket over all candidates: lower ends of a round hold for all, its upper ends not."""
 
     def __init__(self, report: Report | None) -> None:
         self.steps, self.lower, self.gap = 0, 0.0, np.inf

@@ -17,11 +17,11 @@ from ...numerics.norms import dual_power, error_of
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-# An eigendecomposition of the squared matrix loses everything below the root of machine precision.
-# On heavy-tailed points this noise stopped iterations at gaps of 1e-4, so wider spectra are
+# An eigendecomposition of the squared matrix loses all roots below √(machine precision). On
+# heavy-tailed points these errors stopped iterations at gaps of 1e-4: wider spectra are therefore
 # computed without squaring.
 _SQUARED_RANGE = 1e-11
-_STRIP = 128  # columns of a symmetric matrix: narrower strips slow products down
+_STRIP = 128  # number of columns computed together: narrower strips slow products down
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +147,14 @@ class Fidelity:
         return weighted.T @ weighted
 
     def _weighted(self, weights: Array, scaled: Array) -> Array:
-        """Return a matrix whose Gram matrix is the second moment."""
+        """Return a matrix whose Gram matrix is the second moment, one row per point."""
         return np.sqrt(weights)[:, None] * scaled
 
     def _lengths(self, coordinates: Array) -> Array:
         return np.einsum("ij,ij->i", coordinates, coordinates)
 
     def gap(self, lengths: Array, variances: Array, value: float) -> float:
-        """Return the gap from scaling N until it covers every point."""
+        """Return the gap once N is scaled to cover every point."""
         return max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> Hessian:
@@ -243,7 +243,7 @@ def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
     for start in range(0, rows.shape[1], _STRIP):
         part = slice(start, start + _STRIP)
         strip = np.array(inner(part))
-        strip[_STRIP:] *= 2  # each entry also stands for the one above the diagonal
+        strip[_STRIP:] *= 2  # each entry below the diagonal also stands for the one above
         values += np.einsum("ij,ij->i", rows[:, start:] @ strip, rows[:, part])
     return values
 

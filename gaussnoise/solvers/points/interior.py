@@ -17,20 +17,20 @@ Array = NDArray[np.float64]
 # power 1 each step increases F, and power 2 solves orthogonal points at once; this value between
 # them saved most Newton steps.
 _PLAIN_STEPS, _PLAIN_POWER = 2, 1.5
-_PLAIN_FLOOR = 1e-3  # of the uniform measure, mixed in by each step
-# Target of the complementarity of a Newton step, as a fraction of the present one: much smaller
-# after a step of almost full length, slightly smaller after a short one. This took 8 to 30 steps in
-# all on prefix sums, Gaussian and heavy-tailed points, for every p.
+_PLAIN_FLOOR = 1e-3  # share of the uniform measure that each step mixes in
+# The complementarity that a Newton step aims at, as a fraction of the present one: much smaller
+# after a step of almost full length, slightly smaller after a short one. On prefix sums, Gaussian
+# and heavy-tailed points this took 8 to 30 steps in all, for every p.
 _SHARP, _GENTLE, _ALMOST_FULL = 0.03, 0.5, 0.8
 _TO_THE_BOUNDARY = 0.99
 _BACKTRACKS = 12
-# Newton systems are solved to a relative residual of n μ/F, between these limits; looser systems
-# waste steps on random points, tighter ones products on all. An error as large as the target
-# complementarity is never worth reducing.
+# Newton systems are solved to a relative residual of n μ/F, between these limits. Looser systems
+# cost steps on random points, tighter ones cost products on all points. An error as small as the
+# target complementarity need not be reduced.
 _LOOSEST, _TIGHTEST = 0.03, 1e-3
 _MAX_PRODUCTS = 300
 _ROUNDED = 1e-12  # smaller deviations of sums of weights are rounding
-_PATIENCE = 60  # steps without progress after which rounding is blamed
+_PATIENCE = 60  # steps without progress after which the search ends: the cause is rounding
 
 
 def optimal_design(
@@ -54,7 +54,8 @@ def optimal_design(
         fidelity: the objective.
         tol: gap to reach.
         max_steps: evaluations allowed.
-        start: weights and shares to begin from, instead of multiplicative steps from the uniform.
+        start: weights and shares to begin from; by default, the result of multiplicative steps
+            from uniform ones.
         report: called with (steps, lower, upper).
     """
     optimum = maximum(fidelity, tol=tol, max_steps=max_steps, start=start, report=report)
@@ -193,8 +194,8 @@ class _Search:
         )
         length = 1.0
         while not self.finished:
-            # past ``enough`` the bracket closes by centering, not by a smaller μ; far from the
-            # path, center first
+            # Once μ is ``enough``, the bracket closes by coming nearer to the central path, not by
+            # a smaller μ. Far from the path, a step keeps μ and only comes nearer.
             enough = self.tol * now.value / (2 * len(x))
             before = _residual(x, slope, slack, groups, multipliers)
             ease = (
@@ -272,7 +273,7 @@ def _conjugate_gradients(
         return residual - constraints @ y, y
 
     delta = np.zeros(len(right))
-    if np.abs(missing).max() > _ROUNDED:  # else it is not worth a product
+    if np.abs(missing).max() > _ROUNDED:  # a smaller error does not justify a product
         delta = eased @ np.linalg.solve(middle, missing)
         right = right - curvature @ delta - extra * delta
     residual, y = project(right)

@@ -44,7 +44,7 @@ class PairFidelity(Fidelity):
 
     @cached_property
     def _inside(self) -> Array:
-        """The coordinates about their middle, where differences of products are rounded least."""
+        """The coordinates about their middle, which makes the rounding of differences smallest."""
         inside = self.points if self.basis is None else self.points @ self.basis
         return inside - (inside.max(axis=0) + inside.min(axis=0)) / 2
 

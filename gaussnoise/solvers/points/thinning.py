@@ -11,7 +11,7 @@ _ACCURACY = 1e-10
 
 
 def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Array]:
-    """Return at most as many rows of ``points`` (N, d) as moments, and weights with equal moments.
+    """Return rows of ``points`` (N, d), no more than moments, and weights with the same moments.
 
     It returns the rows of all points where thinning saves little, takes long, or is inaccurate.
     """
@@ -40,7 +40,7 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
 
 
 def _reduced(moments: Array, weights: Array) -> Array:
-    """Return weights with the same ``weights @ moments``, at most as many positive as moments."""
+    """Return weights with the same ``weights @ moments``, no more of them positive than moments."""
     orthogonal, triangle = np.linalg.qr(moments, mode="complete")
     free = orthogonal[:, triangle.shape[1] :].copy()  # directions that do not change the moments
     weights = weights.copy()
@@ -53,8 +53,8 @@ def _reduced(moments: Array, weights: Array) -> Array:
         place = int(ratios.argmin())
         weights -= ratios[place] * step
         weights[place] = 0.0
-        # a reflection leaves one direction that moves the emptied point; the others stay
-        # orthonormal
+        # A reflection turns the directions so that only one still changes the emptied point's
+        # weight. It is dropped; the others stay orthonormal.
         mirror = free[place].copy()
         mirror[-1] += np.copysign(np.linalg.norm(mirror), mirror[-1])
         mirror /= np.linalg.norm(mirror)

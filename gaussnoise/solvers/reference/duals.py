@@ -1,4 +1,4 @@
-"""The common part of reference routes: coordinates of the span, dual weights, the certified gap."""
+"""The part that reference solvers share: coordinates of the span, dual weights, certified gap."""
 
 import math
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from ..design import Design
 
 Array = NDArray[np.float64]
 
-# An inactive point costs the lower bound its whole slack, an unbalanced equation only the square of
-# its imbalance. With this weight the ellipsoid method stops a third sooner than with equal weights;
-# a factor of ten in either direction changes little.
+# Weight on an inactive point lowers the bound by the point's whole slack, an error in an equation
+# only by its square. With this weight of the slacks the ellipsoid method needs a third fewer steps
+# than with equal weights; a factor of ten in either direction changes little.
 _SLACK_WEIGHT = 30.0
 
 
@@ -77,14 +77,14 @@ def dual_weights(
             np.hstack([y.T * centered, np.zeros((y.shape[1], k))]),
             _SLACK_WEIGHT * np.hstack([1 - reach / reach.max(), np.zeros(k)]),
             _SLACK_WEIGHT * np.hstack([np.zeros(N), slack]),
-            np.hstack([np.ones(N), np.zeros(k)]),  # a total of one
+            np.hstack([np.ones(N), np.zeros(k)]),  # the weights sum to one
         ]
     )
     try:
         solution, _ = scipy.optimize.nnls(
             A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=100 * A.shape[1]
         )
-    except RuntimeError:  # out of iterations: all weights are a witness, even if a poor one
+    except RuntimeError:  # no iterations left: any weights prove a bound, these a weak one
         solution = np.ones(N + k)
     weights, w = solution[:N], choices @ solution[N:]
     return weights / weights.sum(), w / dual_norm(w, p)

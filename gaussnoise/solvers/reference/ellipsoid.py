@@ -1,4 +1,4 @@
-"""The optimal covariance of finitely many points by the ellipsoid method, without a solver."""
+"""The optimal covariance of finitely many points by the ellipsoid method, in numpy alone."""
 
 import dataclasses
 import math
@@ -15,8 +15,8 @@ from .duals import best_design, coordinates, dual_weights, norm, norm_gradient
 
 Array = NDArray[np.float64]
 
-# n unknowns take about 13 n² steps to a gap of 1e-6: half a minute for 150, and beyond that the
-# time grows as n⁴.
+# n unknowns take about 13 n² steps of cost n² to a gap of 1e-6, and so a time that grows as n⁴:
+# half a minute for 150.
 _MOST_UNKNOWNS = 150
 
 
@@ -87,7 +87,7 @@ def ellipsoid(
                 level, best = worth, (Q, v)
             ray = np.concatenate([np.tensordot(E, G), h[: r * centered]]) @ shape
             length = float(np.linalg.norm(ray))
-            # at one, no candidates are left, up to rounding
+            # with tau = 1, no candidates are left, up to rounding
             tau = depth / length if length else 1.0
             if step % (n * (n + 1)) == 0 or step == max_steps or not tau < 1:
                 current = design(step)
@@ -142,7 +142,7 @@ def cut(
     squares, axes = np.linalg.eigh(Q)
     shortest = Y @ axes[:, 0]
     width = np.ptp(shortest) / 2 if centered else np.abs(shortest).max()
-    if squares[0] < width**2:  # not positive definite, or narrower than the points
+    if squares[0] < width**2:  # Q is not positive definite, or too narrow for the points
         return -np.outer(axes[:, 0], axes[:, 0]), np.zeros(len(Q)), width**2 - squares[0], math.inf
     root = axes / np.sqrt(squares)
     lengths = np.square((Y - v) @ root).sum(axis=1)

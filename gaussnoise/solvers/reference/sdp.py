@@ -16,13 +16,13 @@ from .duals import best_design, coordinates, dual_norm, dual_weights
 Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
 
-# Measured: Clarabel takes 110 bytes per entry of its system of equations, and half a minute to a
-# minute for 1.5 GB. SCS decomposes a matrix of order N + r in every iteration, which takes a minute
-# in all at order 400.
+# As measured: Clarabel takes 110 bytes per entry of its system of equations, and half a minute to a
+# minute for a system of 1.5 GB. SCS decomposes a matrix of order N + r in every iteration; a whole
+# solve of order 400 takes a minute.
 _BYTES = 110
 _MOST_GIGABYTES = 2
 _LARGEST_ORDER = 600
-_BLOCK = 1200  # entries that take as much memory as cvxpy needs to build one block
+_BLOCK = 1200  # number of entries with the memory that cvxpy needs to build one block
 _SCS_WORK = 1e12  # iterations times order cubed: a few minutes
 
 
@@ -66,7 +66,7 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
 def _fits(solver: Solver, N: int, r: int) -> bool:
     """Return whether to split the programme into a block per point; refuse too large ones."""
     side = (r + 1) * (r + 2) // 2
-    blocks = solver == "clarabel" and N >= side  # with fewer, eliminating Q makes all dense
+    blocks = solver == "clarabel" and N >= side  # with fewer points, eliminating Q fills the system
     entries = N * max(side**2 / 2, _BLOCK) if blocks else (N + r) ** 4 / 8
     if solver == "clarabel":
         need, most, unit, hint = (
@@ -138,7 +138,7 @@ def _solve(
         with warnings.catch_warnings():
             warnings.filterwarnings(
                 "ignore", message="Solution may be inaccurate"
-            )  # it is certified afterwards
+            )  # an inaccurate solution is enough: the result is certified afterwards
             problem.solve(solver=solver.upper(), **settings)
     except cp.SolverError as error:
         raise _failure(solver, "an error") from error

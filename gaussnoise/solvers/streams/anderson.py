@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-MEMORY = 8  # number of points
+MEMORY = 8  # number of past points that are combined
 LONGEST = 3.0  # largest step, in the logarithm of a weight
 
 
 def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
-    """Return Anderson's next point, from moves weighted by ``size``."""
+    """Return Anderson's next point from past points and their moves, weighted by ``size``."""
     point, step = trail[-1]
     if len(trail) > 1:
         pairs = list(itertools.pairwise(trail))

@@ -1,6 +1,6 @@
 """Diagonals of resolvents of G Gᵀ and Gᵀ G for a banded lower-triangular G, in linear time.
 
-Each comes with a bound on its error that is computed during the recursion.
+The recursion also computes a bound on the error of each diagonal.
 """
 
 import math
@@ -17,11 +17,11 @@ from ...errors import CovarianceError
 
 Array = NDArray[np.float64]
 
-_NUMBERS_AT_ONCE = 2**25  # numbers that are kept: 256 MB
+_NUMBERS_AT_ONCE = 2**25  # number of numbers that are kept: 256 MB
 _TICKS_AT_ONCE = 512
-_WIDEST = 400.0  # powers of two between weights, bands and shifts
-_LEAST = 2.0**-900  # floor for the rest of a row after rotations: no number vanishes below it
-_ROTATION = 16 * UNIT  # of a column's length: the most that one rotation adds
+_WIDEST = 400.0  # weights, bands and shifts differ by at most this power of two
+_LEAST = 2.0**-900  # floor for the rest of a row after rotations, so that no number underflows
+_ROTATION = 16 * UNIT  # one rotation adds at most this share of a column's length as error
 
 
 def diagonals(
@@ -29,17 +29,20 @@ def diagonals(
 ) -> Iterator[tuple[int, Array, Array, float]]:
     """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for ``G = R^-½ B C^-½``.
 
-    They come node by node, with a bound on the relative error of all of their numbers.
+    They are yielded for one shift s after the other, with a bound on the relative error of all
+    their numbers.
 
-    The second is C times the diagonal of ``(Bᵀ R⁻¹ B + s C)⁻¹``: variances in a least-squares
-    problem, where row t of B measures b + 1 consecutive unknowns with variance R_t. All rows up to
-    t give a quadratic form ``Uᵀ D U`` in the last b unknowns, U unit upper triangular. A tick adds
-    an unknown and two rows, by rotations without square roots, and drops the oldest unknown;
-    nothing is ever subtracted from D. The same is done from the other end, and b rows join both.
-    The first diagonal is that of the transpose, in reverse.
+    The second diagonal is C times that of ``(Bᵀ R⁻¹ B + s C)⁻¹``, which has the variances of a
+    least-squares problem where row t of B measures b + 1 consecutive unknowns with variance R_t.
+    All rows up to t give a quadratic form ``Uᵀ D U`` in the last b unknowns, U unit upper
+    triangular. A tick adds an unknown and two rows, by rotations without square roots, and drops
+    the oldest unknown; nothing is ever subtracted from D. The same is done from the other end, and
+    b rows join both. The first diagonal is computed as the second one of the transpose, in reverse
+    order.
 
-    The unknowns are the oldest one and differences of neighbours, whose coefficients are sums of
-    bands that are rounded once: for answers that change slowly, almost only these are known.
+    The unknowns are written as the oldest one and differences of neighbours, since answers that
+    change slowly determine almost only differences. Their coefficients are sums of bands, each
+    rounded once.
 
     The bound rests on two facts. First, if F̂ is between ``e^-ε F`` and ``e^ε F`` in the Loewner
     order, this stays true when rows are added and unknowns are dropped, since Schur complements are
@@ -96,13 +99,13 @@ def _check_sizes(*numbers: Array) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """The measurements that ticks add.
+    """The measurements that each tick adds to the least-squares problem.
 
     Attributes:
-        sums: of a row's coefficients from the k-th oldest unknown on: coefficients of the oldest
-            one and of b differences, shape (n, b + 1, …).
+        sums: sums of a row's coefficients from the k-th oldest unknown on, which are coefficients
+            of the oldest unknown and of b differences, shape (n, b + 1, …).
         oldest: a row's coefficients of the oldest unknown, shape (n, …).
-        weights: of rows, shape (n, …).
+        weights: weights of the rows, shape (n, …).
         priors: weights of the new unknowns themselves, shape (n, …).
     """
 
@@ -126,8 +129,8 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """A least-squares problem in both directions: from the first tick on, a row belongs to the
-    newest unknown that it measures, and from the last, to the oldest.
+    """A least-squares problem in both directions of time. From the first tick on, a row is added
+    with the newest unknown that it measures; from the last tick on, with the oldest.
     """
 
     forwards: _Measured
@@ -154,10 +157,10 @@ def _partial_sums(coefficients: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """A quadratic form ``Uᵀ D U``, for arrays of forms at once.
+    """A quadratic form ``Uᵀ D U``, or an array of such forms.
 
     Attributes:
-        pivots: the diagonal of D, each of one shape.
+        pivots: the diagonal entries of D, arrays of one shape.
         rows: the entries of U to the right of the diagonal.
     """
 
@@ -202,7 +205,7 @@ class _Form:
             for m in range(first, k):
                 step = self.rows[m][k - m - 1]
                 entry = entry - solved[m] * step
-                most = most + largest[m] * np.abs(step)  # with all signs in the worst case
+                most = most + largest[m] * np.abs(step)  # the worst case: all errors of one sign
             solved[k], largest[k] = entry, most
             total = total + entry**2 / self.pivots[k]
             bound = bound + (np.abs(entry) + loose * most) ** 2 / self.pivots[k]
@@ -223,11 +226,11 @@ class _Steps:
     Attributes:
         pivots: shape (ticks + 1, b, *lanes).
         rows: entries of U, of shapes (ticks + 1, b − 1 − j, *lanes).
-        left: of rows' weights at their last unknown, shape (ticks, *lanes).
+        left: remaining weights of the rows at their last unknown, shape (ticks, *lanes).
     """
 
     def __init__(self, ticks: int, b: int, known: Array) -> None:
-        """Begin with unknowns before the first tick with the pivots ``known``, shape (*lanes,)."""
+        """Give the unknowns before the first tick the pivots ``known``, shape (*lanes,)."""
         lanes = known.shape
         self.pivots = np.zeros((ticks + 1, b, *lanes))
         self.rows = [np.zeros((ticks + 1, b - 1 - j, *lanes)) for j in range(b)]
@@ -240,9 +243,9 @@ class _Steps:
             array[0] = array[place]
 
     def advance(self, measured: _Measured) -> None:
-        """Compute all ticks, from place 0.
+        """Compute the forms of all ticks, from place 0 on.
 
-        The operations write into given arrays, since most of the time is spent on calls.
+        The operations write into given arrays: small arrays cost more to create than to compute.
         """
         b, lanes = self.pivots.shape[1], self.pivots.shape[2:]
         multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
@@ -268,13 +271,13 @@ class _Steps:
                 multiply(dropped[0], others, dropped[1:])
                 add(dropped[1:], multiply(kept, second, spare[1:]), dropped[1:])
                 subtract(others, multiply(slope, second, first_row), first_row)
-            # and from the measurement
+            # and eliminate it from the measurement
             multiply(row_weight, first, weight)
             add(total, multiply(weight, first, kept), kept)
             multiply(row_weight, divide(total, kept, kept), weight)
             row[0], row[1:] = data[0], data[2:]
             add(row[:-1], multiply(first, dropped, spare), row[:-1])
-            # the new unknown itself is the sum of all
+            # the new unknown itself is the oldest one plus all differences
             ones[...] = 1.0
             np.copyto(prior, prior_weight)
             _add_row(
@@ -303,7 +306,7 @@ class _Steps:
         )
         deviations = [np.sqrt(form.variance(r, r)[1]) for r in range(b)]
         lengths = sum(np.sqrt(a) * d for a, d in zip(form.squares(), deviations, strict=True))
-        # for both rows that lose the dropped difference, entry by entry
+        # entry by entry, for both rows from which the dropped difference is eliminated
         pivots, rows = self.pivots[:size], [row[:size] for row in self.rows]
         slope = rows[0][:, 0] - 1
         total = pivots[:, 1] + pivots[:, 0] * slope**2
@@ -338,7 +341,7 @@ def _add_row(
     rows: list[Array],
     work: tuple[Array, ...],
 ) -> None:
-    """Add a row to pivots and rows; if the last unknown is new, the own rows are shorter."""
+    """Add a measured row to pivots and rows; ``own_rows`` is shorter for a new last unknown."""
     multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
     weighed, total, kept, taken, spare = work
     last = len(row) - 1
@@ -364,7 +367,7 @@ class _End:
     """The form of the b unknowns next to a window's middle, from the rows on one side of it.
 
     Attributes:
-        form: of arrays of shape (K, q).
+        form: its entries are arrays of shape (K, q).
         errors: bounds on the logarithms of these forms, shape (K, q).
     """
 
@@ -381,17 +384,17 @@ class _End:
 
 
 def _middles(n: int, b: int) -> NDArray[np.intp]:
-    """Return the last ticks of the first halves of windows of 2b ticks that cover all of n."""
+    """Return the last tick of the first half of each window; windows of 2b ticks cover all n."""
     return np.minimum(np.arange(b - 1, n + b - 1, 2 * b), n - 1 - b)
 
 
 def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
-    """Run all directions at once, forwards and backwards by turns."""
+    """Run all directions at once; problems alternate between forwards and backwards."""
     measured = _Measured.stacked(directions, s)
     n, b = len(measured.weights), measured.sums.shape[1] - 1
     middles = _middles(n, b)
     wanted = [n - 2 - middles[::-1] if i % 2 else middles for i in range(len(directions))]
-    # before the first tick, unknowns are practically known
+    # pivots this large make the unknowns before the first tick practically known
     largest = measured.weights * np.abs(measured.sums).sum(axis=1) ** 2
     known = largest.max(axis=0) + measured.priors.max(axis=0)
     steps = _Steps(min(n, _TICKS_AT_ONCE), b, known)
@@ -418,8 +421,8 @@ def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
 def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]:
     """Return the diagonal of the inverse, shape (n, q), and bounds on relative errors, (q,).
 
-    It combines both ends of windows of 2b unknowns and the rows between them, for the oldest
-    unknown of each window and differences.
+    For each window of 2b unknowns, written as the oldest one and differences, it combines the forms
+    of both ends and the rows that join them.
     """
     n, b = len(problem.forwards.weights), problem.forwards.sums.shape[1] - 1
     middles = _middles(n, b)
@@ -430,8 +433,8 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         [[*row, *[zero] * b] for row in before.form.rows]
         + [[zero] * (b - 1 - j) for j in range(b)],
     )
-    # the other end's unknowns are the newest, which is the oldest plus all differences, and the
-    # differences backwards
+    # the form of the other end has other unknowns: the newest one, which is the oldest plus all
+    # differences, and the differences in reverse order
     for j, (pivot, row) in enumerate(zip(after.form.pivots, after.form.rows, strict=True)):
         if j == 0:
             newest = [one] * (b + 1) + [1 - entry for entry in row[::-1]]
@@ -452,11 +455,11 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         variance, above = form.variance(0, r)
         joined[middles - b + 1 + r] = variance
         worst = np.maximum(worst, above / variance - 1)
-    with np.errstate(over="ignore"):  # infinity then says that nothing is known
+    with np.errstate(over="ignore"):  # an infinite bound says that nothing is known
         return joined, np.expm1((errors + 2 * worst + 8 * (b + 4) * UNIT).max(axis=0))
 
 
 def _logarithm(share: Array) -> Array:
-    """Return how far a form's logarithm moves if its root moves by at most this share."""
+    """Return the most that a form's logarithm moves when its root moves by at most this share."""
     with np.errstate(divide="ignore"):
         return -2 * np.log1p(-np.minimum(share, 1.0))

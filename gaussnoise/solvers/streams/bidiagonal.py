@@ -16,11 +16,11 @@ from ...errors import CovarianceError
 Array = NDArray[np.float64]
 
 _NUMBERS_AT_ONCE = 2**22  # numbers in one array
-_WIDEST = 400.0  # powers of two between the numbers of a recursion
+_WIDEST = 400.0  # the numbers of a recursion differ by at most this power of two
 
 
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹``, node by node.
+    """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹``, one shift after the other.
 
     Pivots of the elimination from either end are ``s`` plus positive parts that follow ``x ← s + a
     x/(c + x)``; where the eliminations meet, at tick t, the inverse is one over ``s`` plus both
@@ -28,7 +28,7 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
     condition of G: see :func:`relative_error`.
 
     Args:
-        diagonal: of G, shape (n,).
+        diagonal: the diagonal of G, shape (n,).
         below: the first subdiagonal, ``G[t, t − 1]`` at t, shape (n,); zero at 0.
         shifts: s, shape (q,), nonnegative.
 
@@ -70,7 +70,7 @@ def relative_error(n: int) -> float:
 
 def _steps_between(*numbers: Array) -> int:
     """Return how many matrices with such entries can be multiplied without over- or underflow."""
-    sizes = np.concatenate([np.ones(1), *numbers])  # a matrix has an entry one
+    sizes = np.concatenate([np.ones(1), *numbers])  # each matrix has an entry one
     sizes = np.log2(sizes[sizes > 0])
     width = float(sizes.max() - sizes.min())
     if not width <= _WIDEST:
@@ -98,7 +98,7 @@ def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
     upper, lower = (
         np.stack([one, zero]),
         np.stack([zero, one]),
-    )  # rows of the matrix, column by column
+    )  # the upper and the lower row of each block's matrix
     for step, (gain, divisor) in enumerate(zip(gains, divisors, strict=True)):
         upper, lower = (s + gain) * upper + (s * divisor) * lower, upper + divisor * lower
         if step % rescaled == rescaled - 1:
@@ -114,7 +114,7 @@ def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
         if step == 0:
             divisor = np.concatenate(
                 [np.zeros((1, 1)), divisor[1:]]
-            )  # at the start y = a, for any x
+            )  # at the first tick c = 0, so that y = a for any x
         y[step] = gain * (x / (divisor + x))
         x = s + y[step]
     return y.transpose(1, 0, 2).reshape(-1, q)[:n]

@@ -4,8 +4,8 @@ These are patterns π with correlations Z_π of the vectors added at their ticks
 
 Maximise ``F = tr((W^½ A Λ A' W^½)^½)``, Λ = Σ λ_a Z_a, over the weights λ of the atoms found so far
 and over w; then find the missing atoms by the patterns' semidefinite programmes at X = A'N⁻¹A of
-that maximum; repeat. Atoms are matrices, so that all dimensions of the added vectors are covered. F
-is always a lower end, and N scaled an upper one.
+that maximum; repeat. Atoms are matrices, so that added vectors of any dimension are covered. F
+is always a lower end; N, scaled to cover all patterns, gives an upper end.
 """
 
 import math
@@ -31,10 +31,10 @@ Indices = NDArray[np.intp]
 _ROUNDS = 40
 _INNER_STEPS = 60
 _FIRST_TOL = 3e-3
-_NEW_PER_TICK = 4  # atoms per round
-_SHARE_OF_NEW = 0.1  # of the measure
-_NEGLIGIBLE = 1e-7  # of the largest weight
-_MOST_SOLVED = 2**14  # semidefinite programmes per round
+_NEW_PER_TICK = 4  # number of atoms added per tick and round
+_SHARE_OF_NEW = 0.1  # share of the measure for new atoms
+_NEGLIGIBLE = 1e-7  # atoms with less than this share of the largest weight are dropped
+_MOST_SOLVED = 2**14  # number of semidefinite programmes per round
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class _Atoms:
 
 @dataclass(frozen=True, eq=False)
 class _Curvature:
-    """Minus the Hessian in relative changes of weights and shares."""
+    """Minus the Hessian of F in relative changes of weights and shares, known by its products."""
 
     atoms: _Atoms
     now: _Evaluation
@@ -249,7 +249,8 @@ def _missing(
     if who.lists_few:
         sets = who.maximal()
         sums = set_sums(magnitudes, sets)
-        # Z_ij <= 1: sets with sums below a value that is certain cannot be the hardest
+        # Z_ij <= 1: a set whose sum is below ``certain``, which some set reaches, is not the
+        # hardest
         certain = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
         promising = np.flatnonzero(sums >= max(beyond, certain) * (1 - 1e-12))
         rest = promising[np.argsort(-sums[promising])]
@@ -275,5 +276,5 @@ def _missing(
 
 
 def _first(n: int, i: int) -> Array:
-    """Return values for which tick i is in the best set."""
+    """Return values of ticks that put tick i into the best set."""
     return np.where(np.arange(n) == i, 1e9, 0.0)

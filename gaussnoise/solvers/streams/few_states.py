@@ -12,15 +12,15 @@ from .filters import Filter, filter_of, resolvent_traces
 
 Array = NDArray[np.float64]
 
-_SAMPLES, _GRID = 48, 400  # of the trace of a resolvent; of the spectrum fitted to them
+_SAMPLES, _GRID = 48, 400  # shifts at which the trace is sampled; points of the fitted spectrum
 _MOST_ROUNDS = 20
-_BEYOND = 5.0  # logarithm
-_LEVEL = 1e-5  # of the largest leverage above the mean
+_BEYOND = 5.0  # nodes may lie outside the spectrum by this much in the logarithm
+_LEVEL = 1e-5  # excess of the largest leverage over the mean at which the search ends
 
 
 @dataclass(frozen=True, eq=False)
 class FewStates:
-    """A filter, its largest column, and the error ``‖sd‖_p`` at that column's length."""
+    """A filter, the squared length of its strategy's longest column, and its error at that."""
 
     filter: Filter
     squared_sensitivity: float
@@ -77,7 +77,7 @@ def _distribution(logarithms: Array) -> Array:
 
 
 def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[Array, Array]:
-    """Return points and multiplicities of a spectrum that reproduces the traces of resolvents of
+    """Return points and multiplicities of a spectrum with nearly the same traces of resolvents as
     ``T' = W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``.
     """
     largest = float(
@@ -103,7 +103,7 @@ def _best_nodes(spectrum: Array, counts: Array, nodes: int, start: Array | None)
         r = poles @ sizes
         variance, leverage = counts * r, counts / (spectrum * r)
         a, b = variance.sum(), leverage.sum()
-        slope = counts / a - leverage / (r * b)  # by r
+        slope = counts / a - leverage / (r * b)  # the derivative by r
         return float(np.log(a) + np.log(b)), np.concatenate(
             [sizes * (slope @ poles), -shifts * sizes * (slope @ poles**2)]
         )
@@ -111,7 +111,8 @@ def _best_nodes(spectrum: Array, counts: Array, nodes: int, start: Array | None)
     if start is None:
         shifts = np.geomspace(spectrum[0], spectrum[-1], nodes + 2)[1:-1]
         start = np.log(np.concatenate([np.sqrt(shifts), shifts]))
-    # beyond the spectrum nodes act like those at its ends; the overall size of c does not matter
+    # Far beyond the spectrum, all nodes act alike, so that shifts are bounded. The overall size of
+    # c does not matter: it is normalised.
     ends = np.log(spectrum[0]) - _BEYOND, np.log(spectrum[-1]) + _BEYOND
     bounds = [(None, None)] * nodes + [ends] * nodes
     start = np.concatenate([start[:nodes] - start[:nodes].mean(), np.clip(start[nodes:], *ends)])

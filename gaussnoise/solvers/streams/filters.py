@@ -1,6 +1,6 @@
 """Noise of few states: sums of Markov chains in time.
 
-The module also has the recursion with one fresh draw per tick that makes them.
+The module also has the recursion that generates them from one fresh draw per tick.
 """
 
 from dataclasses import dataclass, replace
@@ -49,11 +49,11 @@ class Filter:
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """The arrays of all its numbers."""
+        """The arrays with all numbers of the filter."""
         return self.bands, self.steps, self.gains, self.scales
 
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:
-        """Return the noise of tick t's contribution, and the values kept for the next tick.
+        """Return the noise of the contribution at tick t, and the values to keep for the next tick.
 
         The kept values are the states, then the last b answers.
         """
@@ -136,7 +136,7 @@ class Filter:
             shown /= self.scales[t]
             F = _transition(self.steps[t + 1]) if t + 1 < n else np.zeros((size, size))
             k = F @ self.gains[t].ravel()
-            # includes the rounding of k, before anything cancels
+            # bounds k and its rounding: absolute values do not cancel
             grown = np.abs(F) @ np.abs(self.gains[t]).ravel()
             move[:size] = np.outer(k, shown)
             move[:size, :size] += F
@@ -180,7 +180,7 @@ def filter_of(
     seen = _seen(q, b)
     newest = np.arange(0, q * b, b)
     gains, scales = np.zeros((n, q * b)), np.zeros(n)
-    spread = np.zeros((q * b, q * b))  # of the states, given the past (Kalman)
+    spread = np.zeros((q * b, q * b))  # covariance of the states, given past draws (Kalman)
     for t in range(n):
         if t:
             F = _transition(steps[t])
@@ -217,7 +217,7 @@ def _chains(
     steps, fresh = np.zeros((n, len(shifts), b)), np.zeros((n, len(shifts)))
     owed = np.zeros(
         (b + 1, b + 1, len(shifts))
-    )  # [i, m] is what later ticks subtract from entry (t − i, t − i − m)
+    )  # later ticks subtract its [i, m] from entry (t − i, t − i − m)
     for t in reversed(range(n)):
         pivot = precision[0, t] + shifts * coordinate_weights[t] - owed[0, 0]
         below = [

@@ -11,10 +11,10 @@ from domains.floats import UNIT
 
 Array = NDArray[np.float64]
 
-_STEP = 1e-3  # of the grid in log x on which the error is bounded
-_PER_DECADE = 2.2  # nodes per factor of ten of the interval for twelve digits, with some to spare
+_STEP = 1e-3  # distance in log x between the points at which the error is computed
+_PER_DECADE = 2.2  # nodes for twelve digits per factor of ten of the interval, with a reserve
 _BATCH = 2**13
-_TERMS = 8  # terms of theta functions whose nome is at most e^-π
+_TERMS = 8  # number of terms of theta functions; enough where the nome is at most e^-π
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class InverseRoot:
 def inverse_root(low: float, high: float) -> InverseRoot:
     """Return nodes for an interval of positive numbers.
 
-    Their error is bounded for the numbers as they are stored.
+    The error is bounded for the stored, rounded numbers.
 
     Source: Hale, Higham & Trefethen (2008), method 3, by Jacobi's imaginary transformation.
     """
@@ -44,7 +44,7 @@ def inverse_root(low: float, high: float) -> InverseRoot:
     q = 2 * math.ceil(4 - _PER_DECADE / 2 * math.log10(ratio))
     u = (
         np.arange(q // 2) + 0.5
-    ) / q  # of the quarter period; the other half of the nodes is the mirror image
+    ) / q  # in units of the quarter period; the other half of the nodes follows by reflection
     tangent, weight = _elliptic(u, ratio)
     # since sc(K' − u) = 1/(k sc(u)), and cn dn there is 1/(k sc(u)²) times that at u
     shifts = low * np.concatenate([tangent**2, 1 / (ratio * tangent[::-1] ** 2)])
@@ -56,8 +56,8 @@ def inverse_root(low: float, high: float) -> InverseRoot:
 def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
     """Return ``sc(u K')`` and ``dc(u K') nc(u K')`` for the modulus ``(1 − ratio)^½``, u < 1/2.
 
-    It uses theta functions of imaginary argument and the nome of ``ratio``, which converge at once;
-    library functions take ``1 − ratio``, which rounds small ratios away.
+    It uses theta functions of imaginary argument and the nome of ``ratio``, which converge in a few
+    terms. Library functions take ``1 − ratio``, in which small ratios are lost to rounding.
     """
     periods = float(scipy.special.ellipkm1(ratio)) / float(scipy.special.ellipk(ratio))
     nome, v = math.exp(-math.pi * periods), math.pi / 2 * periods * u
@@ -91,8 +91,8 @@ def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
         terms = sizes * shares / np.sqrt(x)
         slope = np.abs((terms * (0.5 - shares)).sum(axis=1))
         bend = np.abs((terms * (0.25 - 2 * shares * (1 - shares))).sum(axis=1))
-        # a whole step is used where half of one is enough: rounding may move the grid's ends off
-        # those of the interval
+        # The nearest point is at most half a step away. A whole step is used, since rounding may
+        # move the ends of the grid away from those of the interval.
         off = np.abs(1 - terms.sum(axis=1)) + slope * _STEP + bend * _STEP**2 / 2
         worst = max(worst, float(off.max()))
     rounding = 64 * (len(sizes) + 64) * UNIT

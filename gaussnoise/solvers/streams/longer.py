@@ -1,6 +1,6 @@
 """Weights for a longer stream, from the optimal ones of a shorter stream.
 
-Both have the same coefficients at every tick.
+The coefficients of A⁻¹ must be the same at every tick, in both streams.
 """
 
 import numpy as np
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_NEAR = 0.65  # power of the shorter length: how far the ends reach
-_STEEP = 4.0  # how fast the effect of an end fades
+_NEAR = 0.65  # the ends reach over this power of the shorter length
+_STEEP = 4.0  # power by which the effect of an end fades
 
 
 def is_same_everywhere(bands: Array) -> bool:
@@ -31,7 +31,7 @@ def stretched(weights: Array, n: int) -> Array:
     logarithms, m = np.log(weights), len(weights)
     middle = np.interp((np.arange(n) + 0.5) * m / n - 0.5, np.arange(m), logarithms)
     ticks = np.arange(1.0, m // 2 + 1)
-    share = 1 / (1 + (m**_NEAR / ticks) ** _STEEP)  # of the middle
+    share = 1 / (1 + (m**_NEAR / ticks) ** _STEEP)  # share of the rule for the middle
     between = share * (1 - share) / ticks
     curve = middle.copy()
     for turn in (slice(None), slice(None, None, -1)):

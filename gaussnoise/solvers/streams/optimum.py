@@ -24,23 +24,24 @@ from .longer import is_same_everywhere, stretched
 Array = NDArray[np.float64]
 Report = Callable[[int, float, float], None]
 
-_SLACK = 1e-3  # of the ends of the spectrum
-_GUESSED = 0.25  # of the reciprocal of the inverse's squared norm: below the least eigenvalue
+_SLACK = 1e-3  # share by which the ends of the spectrum are moved outwards
+_GUESSED = 0.25  # the least eigenvalue is guessed as this share of 1/(squared norm of G⁻¹)
 _GUESSES = 8
 _SIGNS = 8  # number of vectors that estimate the norm
-_BARRIER = 0.3  # of the tolerance: by how much the barrier may widen the bracket
-_DECREASE = 1e-3  # of the lower end: after a larger decrease a step is taken back
-_SHORTER = 4  # ratio of lengths to the shorter stream that gives the first weights
+_BARRIER = 0.3  # the barrier may widen the bracket by this share of the tolerance
+_DECREASE = 1e-3  # a step that lowers the lower end by a larger share is taken back
+_SHORTER = 4  # the first weights come from a stream this many times shorter
 _SHORTEST = 250  # least number of ticks of such a stream
-_STEPS_OF_SHORTER = 100  # at most
+_STEPS_OF_SHORTER = 100  # largest number of steps on that stream
 _PATIENCE = 300  # steps without a narrower bracket
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The value of λ and w.
+    """Bounds on leverages and variances for given λ and w.
 
-    N is the inverse root that belongs to them; all bounds include rounding and the rational error.
+    N is the covariance for these λ and w, through an inverse root. All bounds include rounding and
+    the error of the rational approximation.
 
     Attributes:
         leverages: upper bounds on ``a_i' N⁻¹ a_i``, shape (n,).
@@ -70,11 +71,12 @@ def evaluate(
         bands: of A⁻¹, shape (b + 1, n), b at least 1 and at most half of n.
         weights: λ, shape (n,), positive.
         coordinate_weights: w, shape (n,), positive.
-        widened: factor by which the interval of the rational function is longer at either end,
-            which gives other nodes.
+        widened: factor by which the rational function's interval is extended at either end, which
+            gives other nodes.
 
     Raises:
-        CovarianceError: sizes of weights differ too much, or rounding hides the spectrum.
+        CovarianceError: sizes of weights differ too much, or rounding is larger than the least
+            eigenvalue.
     """
     G = np.zeros_like(bands)
     for m, band in enumerate(bands):
@@ -102,9 +104,9 @@ class _Sums:
     """Sums over resolvents: upper bounds on their diagonals, and a lower bound on the trace.
 
     Attributes:
-        rows: diagonal for G Gᵀ, shape (n,).
-        columns: diagonal for Gᵀ G, shape (n,).
-        trace: trace of either.
+        rows: the diagonal of the sum for G Gᵀ, shape (n,).
+        columns: the diagonal of the sum for Gᵀ G, shape (n,).
+        trace: the trace, which is the same for both.
         least: lower bound on the eigenvalues of G Gᵀ, from the resolvents' traces.
     """
 
@@ -138,7 +140,7 @@ def _largest(G: Array) -> float:
 
 
 def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
-    """Return the sums for one subdiagonal, with relative rounding errors for any condition."""
+    """Return the sums for one subdiagonal; relative errors are small for any condition."""
     diagonal, below = G
     error = bidiagonal.relative_error(len(diagonal))
     _, trace, _ = next(bidiagonal.diagonals(diagonal, below, np.zeros(1)))
@@ -151,7 +153,7 @@ def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
 def _by_rotations(
     bands: Array, row_weights: Array, column_weights: Array, G: Array, widened: float
 ) -> tuple[InverseRoot, _Sums]:
-    """Return the sums for several subdiagonals: the least eigenvalue is guessed, then proven."""
+    """Return the sums for several subdiagonals; the least eigenvalue is guessed, then proven."""
     high = _largest(G)
     low = min(_GUESSED / _squared_norm(bands, row_weights, column_weights), high)
     for _ in range(_GUESSES):
@@ -209,11 +211,11 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
 
     It is accelerated by Anderson's method.
 
-    A barrier, which adds ``τ/n`` to every share ``λ_i z_i`` of a total of one, keeps weights from
-    vanishing: at its fixed point ``z_i = 1 + τ − τ/(n λ_i)``, so that the bracket is at most a
-    factor ``1 + τ`` wide. The best bracket is kept. Where A⁻¹ has the same coefficients at every
-    tick, the first weights are the stretched optimal ones of a quarter of the ticks; otherwise they
-    are even.
+    The shares ``λ_i z_i`` sum to one. A barrier adds ``τ/n`` to each, which keeps weights from
+    vanishing: at the fixed point ``z_i = 1 + τ − τ/(n λ_i)``, so that the ends of the bracket
+    differ by at most a factor ``1 + τ``. The best bracket is kept. Where A⁻¹ has the same
+    coefficients at every tick, the first weights are the stretched optimal ones of a quarter of the
+    ticks; otherwise they are even.
 
     Source: the fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
     acceleration in logarithms. The barrier is our own.
@@ -269,7 +271,7 @@ def _improved(
             if best.gap <= tol:
                 break
             if now.lower < highest * (1 - _DECREASE) and len(trail) > 1:
-                # the step was too long: take the plain step from where it began
+                # the accelerated step was too long: from its start, take the plain step instead
                 trail = trail[-1:]
                 point = trail[0][0] + trail[0][1]
                 continue
@@ -283,7 +285,7 @@ def _improved(
             ]
             trail = [*trail[1 - MEMORY :], (np.log(np.concatenate(shares)), np.concatenate(moves))]
             point = accelerated(trail, np.sqrt(np.concatenate(shares)))
-            # not so low that a weight could not grow again
+            # a lower weight could not grow back in one step
             least = math.log(_BARRIER * tol / n) - LONGEST
             point = np.concatenate(
                 [np.maximum(part - part.max(), least) for part in point.reshape(-1, n)]
@@ -304,6 +306,6 @@ def _probability(logarithms: Array) -> Array:
 
 
 def _move(shares: Array, loads: Array, barrier: float) -> Array:
-    """Return the move of shares' logarithms by the fixed point's map."""
+    """Return how the fixed point's map moves the logarithms of shares."""
     loads = loads / (shares @ loads)
     return np.log((loads + barrier / (len(shares) * shares)) / (1 + barrier))

@@ -3,13 +3,14 @@
 It is a barrier method on X = A'M⁻¹A, with all sets listed.
 
 Minimise ``‖diag(A X⁻¹ A')‖_{p/2}`` over X ≻ 0 with, for every set π, y_π >= 0, Σ y_π = 1 and X_ππ ⪯
-diag(y_π). On the path of ``τ · error − Σ log det S_π``, S_π = diag(y_π) − X_ππ, the inverses S_π⁻¹
-have constant diagonals ν_π, and are ν_π Z_π with Z_π the dual correlation matrices and ν_π/Σν their
-weights. The norm is smoothed by a barrier of its own: ``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j``, a =
-1 − 2/p, Σ ω = 1.
+diag(y_π). The central path minimises ``τ · error − Σ log det S_π``, S_π = diag(y_π) − X_ππ. On it,
+each inverse S_π⁻¹ has one number ν_π all along its diagonal, since Σ y_π is fixed. So S_π⁻¹ = ν_π
+Z_π, where Z_π is a correlation matrix, and the Z_π with weights ν_π/Σν solve the dual problem. The
+norm is smoothed by a barrier of its own: ``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j``, a = 1 − 2/p, Σ ω
+= 1.
 
-It uses Newton's method with the y_π eliminated set by set (Boyd & Vandenberghe 2004, Sections 10.4
-and 11.3).
+Steps are Newton's, with the y_π eliminated set by set (Boyd & Vandenberghe 2004, Sections 10.4 and
+11.3).
 """
 
 from dataclasses import dataclass, replace
@@ -26,9 +27,9 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 MOST_TICKS = 48  # n (n + 1)/2 unknowns
-MOST_ENTRIES = 2**23  # of all sets' Hessians together
+MOST_ENTRIES = 2**23  # in the Hessians of all sets together
 _SHARPER = 8.0
-_CENTERED, _NEAR = 0.25, 1e-8  # squared Newton decrement
+_CENTERED, _NEAR = 0.25, 1e-8  # squared Newton decrements of a centered and of a final point
 _SHARPEST = 1e3
 _BACKTRACKS = 40
 _MERIT_ROUNDING = 1e-13
@@ -42,11 +43,11 @@ class Overlapping:
     Attributes:
         factor: L, shape (n, n), not yet scaled to unit sensitivity.
         correlations: Z, shape (P, k, k).
-        weights: shape (P,), of the sets.
+        weights: weights of the sets, shape (P,).
         coordinate_weights: w, shape (n,), inside the dual ball.
         gap: upper/lower − 1 by the solver's arithmetic.
         steps: Newton steps.
-        interrupted: whether Ctrl-C ended it.
+        interrupted: whether Ctrl-C ended the search.
     """
 
     factor: Array
@@ -59,7 +60,7 @@ class Overlapping:
 
 
 def affordable(n: int, count: int, k: int) -> bool:
-    """Return whether this many sets of k ticks are solved in seconds."""
+    """Return whether a problem with this many sets of k ticks takes only seconds."""
     return n <= MOST_TICKS and count * (k * (k + 1) // 2) ** 2 <= MOST_ENTRIES
 
 
@@ -99,7 +100,7 @@ class _Point:
     variances: Array
     blocks: Array  # S⁻¹, (P, k, k)
     shares: Array
-    error: float  # smoothed
+    error: float  # of the smoothed norm
     logdet: float
 
     def merit(self, tau: float) -> float:
@@ -113,11 +114,11 @@ class _Path:
         self.outer, self.own = _Pairs(self.n), _Pairs(k)
         padded = np.full((self.n + 1, self.n + 1), len(self.outer.i), dtype=np.intp)
         padded[: self.n, : self.n] = self.outer.place
-        # the places of each set's pairs among all pairs; padded places are behind the last
+        # the places of each set's pairs among all pairs; padded ticks have the place after the last
         self.places = padded[sets[:, self.own.i], sets[:, self.own.j]]
 
     def at(self, X: Array, y: Array, tau: float, shares: Array) -> _Point | None:
-        """Return the point, or None outside of the barrier's domain."""
+        """Return the point, or None outside the barrier's domain."""
         k = self.sets.shape[1]
         padded = np.zeros((self.n + 1, self.n + 1))
         padded[: self.n, : self.n] = X
@@ -179,7 +180,7 @@ class _Path:
         solved = np.linalg.solve(squared, np.concatenate([G, np.ones((P, k, 1))], axis=2))
         by_pair, by_one = solved[:, :, :-1], solved[:, :, -1]
         total = by_one.sum(axis=1)
-        # without the part that would change Σ y
+        # the part that keeps Σ y = 1
         kept = by_pair - by_one[:, :, None] * (by_pair.sum(axis=1) / total[:, None])[:, None, :]
         local = own.product(B, B) - G.transpose(0, 2, 1) @ kept
         flat = self.places[:, :, None] * (m + 1) + self.places[:, None, :]
@@ -201,8 +202,8 @@ class _Path:
         return self.outer.matrix(x), dy, rising
 
     def _solved(self, H: Array, right: Array, now: _Point, tau: float, R: Array, w: Array) -> Array:
-        """Return the step in X; the shares stay in the system, since eliminating them would spoil
-        its condition.
+        """Return the step in X. The shares are not eliminated from the system, since that would
+        make it ill-conditioned.
         """
         if self.p == 2:
             return scipy.linalg.cho_solve(
@@ -217,7 +218,7 @@ class _Path:
         slope = self.a * now.variances * w
         wide[np.arange(m, m + n), np.arange(m, m + n)] = -tau * (1 - self.a) * slope - 1
         wide[-1, m:-1] = wide[m:-1, -1] = -tau * now.shares
-        # the diagonal evens out the rows
+        # scaling by the diagonal makes the rows equally large
         sizes = np.append(1 / np.sqrt(np.abs(wide.diagonal()[:-1])), 1 / tau)
         wide *= sizes[:, None] * sizes
         padded = np.concatenate([right, np.zeros(n + 1)])
@@ -242,7 +243,7 @@ def overlapping_optimum(
             try:
                 dX, dy, rising = path.newton(now, tau)
             except np.linalg.LinAlgError:
-                break  # rounding ends the path
+                break  # rounding allows no further step
             steps += 1
             length, tried = 1.0, None
             before = now.merit(tau)
@@ -265,7 +266,7 @@ def overlapping_optimum(
                 report(steps, lower, lower * (1 + best.gap))
             if best.gap <= tol or tau * now.error > _SHARPEST * (P * k + n) / tol:
                 break
-            # sharp enough: the rest of the gap is the point's distance from the path
+            # τ is large enough: the rest of the gap comes from the distance to the path
             if tau * now.error > (P * k + n) / tol and rising > _NEAR:
                 continue
             tau *= _SHARPER
@@ -280,10 +281,10 @@ def overlapping_optimum(
 
 
 def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[Overlapping, float]:
-    """Return the bracket at a centered point, and its lower end."""
+    """Return the result at a centered point, with its gap, and the lower end of the bracket."""
     k = sets.shape[1]
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
-    # padded ticks have no conditions
+    # nothing is required of padded ticks
     real = sets < len(A)
     masses = (diagonal * real).sum(axis=1) / real.sum(axis=1)
     weights = masses / masses.sum()

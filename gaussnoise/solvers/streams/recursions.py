@@ -1,6 +1,6 @@
-"""Strategies of few states, in which every coefficient may change from tick to tick.
+"""Strategies of few states, whose coefficients may all change from tick to tick.
 
-They have a diagonal, and a sum of fading products below it.
+The matrix has a diagonal and, below it, a sum of products that fade with the distance in time.
 """
 
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class Recursion:
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """The arrays of all its numbers."""
+        """The arrays with all numbers of the recursion."""
         return self.workload.bands, self.diagonal, self.shown, self.kept, self.fading
 
     def scaled(self, factor: float) -> "Recursion":
@@ -72,7 +72,7 @@ class Recursion:
         return np.square(self.workload.apply(mixing)).sum(axis=1)
 
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:
-        """Return the noise of tick t's contribution, and the states of the next tick."""
+        """Return the noise of the contribution at tick t, and the states of the next tick."""
         noise = float(1 / self.diagonal[t]) * normal
         for share, state in zip((self.shown[t] / self.diagonal[t]).tolist(), states, strict=True):
             noise = noise - share * state

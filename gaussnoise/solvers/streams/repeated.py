@@ -12,19 +12,19 @@ from .recursions import Recursion
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# powers that replace maxima, and the smoothing of |x| at zero; quasi-Newton steps
+# stages: the power that replaces maxima, and the smoothing of |x| at zero; then the steps of each
 _STAGES = ((8, 1e-3), (32, 3e-4), (128, 1e-4), (512, 3e-5), (2048, 3e-6))
 _STEPS, _MEMORY = 300, 40
-_TOO_FAR = 1e3  # instead of a logarithm that overflowed
-_LEAST = 1e-3  # of a coefficient to start from
+_TOO_FAR = 1e3  # replaces a logarithm that overflowed
+_LEAST = 1e-3  # least coefficient at the start
 
 
 def repeated_recursion(workload: StreamWorkload, sets: Indices, p: float, states: int) -> Recursion:
-    """Minimise ``‖sd‖_p² · max_π Σ_{i,j∈π} |X_ij|``, X = CᵀC, over C of few states.
+    """Minimise ``‖sd‖_p² · max_π Σ_{i,j∈π} |X_ij|``, X = CᵀC, over strategies C of few states.
 
-    The second factor is at least the move of people who add vectors no longer than one. Maxima are
-    replaced by power means of growing powers. Quasi-Newton steps change all 2qn + n + q
-    coefficients, starting from the square root of running totals, with fading.
+    The second factor bounds the squared move of a person who adds vectors no longer than one.
+    Maxima are replaced by power means of growing powers. Quasi-Newton steps change all 2qn + n + q
+    coefficients, starting from the square root of the running-total matrix, with fading.
 
     Args:
         workload: A.
@@ -37,13 +37,13 @@ def repeated_recursion(workload: StreamWorkload, sets: Indices, p: float, states
     A = A / np.abs(A).max()
     options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": _MEMORY}
     best, least = x, np.inf
-    with np.errstate(all="ignore"):  # steps that go too far are taken back
+    with np.errstate(all="ignore"):  # the line search takes back steps that are too long
         for power, blur in _STAGES:
             given = A, sets, p, states, power, blur
             x = scipy.optimize.minimize(
                 _value, x, args=given, jac=True, method="L-BFGS-B", options=options
             ).x
-            # each stage is compared at the sharpest stage's smoothing
+            # results of all stages are compared by the objective of the last, sharpest stage
             value = _value(x, A, sets, p, states, *_STAGES[-1])[0]
             if value < least:
                 best, least = x, value

@@ -1,11 +1,11 @@
-"""The best noise among those under which a person's ticks do not meet.
+"""The best noise under which the effects of one person's ticks are orthogonal.
 
-That is, X = A'M⁻¹A is zero between any two of them.
+That is, X = A'M⁻¹A is zero between any two ticks of one person.
 
 For disjoint patterns this restriction loses nothing. If X_ππ ⪯ diag(y_π) for every π, then ``X' = X
 + ⊕(diag(y_π) − X_ππ) ⪰ X`` has the same sensitivity bound, and M' = A X'⁻¹ A' ⪯ M has no larger
-variance in any coordinate, hence no larger ‖sd(M)‖_p for any p. Where patterns overlap it is a
-restriction, whose optimum is an upper end.
+variance in any coordinate, hence no larger ‖sd(M)‖_p for any p. Where patterns overlap,
+the optimum under this restriction is only an upper end.
 
 The dual problem: maximise ``F = tr((W^½ A Λ A' W^½)^½)`` over w and over Λ ⪰ 0 with ``diag Λ = Σ
 p_π 1_π``, zero between ticks that never meet, free where two meet. The derivative of F is infinite
@@ -31,7 +31,7 @@ Indices = NDArray[np.intp]
 
 # an eigendecomposition of the squared matrix loses everything below the root of machine precision
 _SQUARED_RANGE = 1e-11
-_SETTLED = 1e-10  # of the barrier: below this, there is no more progress
+_SETTLED = 1e-10  # the search ends once a step gains less than this share of the barrier
 _FORCING = 0.05
 _MOST_PRODUCTS = 300
 _BACKTRACKS = 30
@@ -53,7 +53,7 @@ class Separated:
         lower: F, a lower end of γ where patterns are disjoint.
         gap: the gap of the restricted problem.
         steps: Newton steps.
-        interrupted: whether Ctrl-C ended it.
+        interrupted: whether Ctrl-C ended the search.
     """
 
     factor: Array
@@ -94,8 +94,8 @@ class _Search:
         self.pairs = np.nonzero(np.triu(who.meet(), 1))
 
     def start(self) -> _Point:
-        """Return a start with equal weights; ticks that meet are uncorrelated, or correlated as the
-        columns of A, which is exact for a single set.
+        """Return a start with equal weights. Ticks of one person are uncorrelated there, or
+        correlated as the columns of A, which is the exact solution for a single set.
         """
         n, P = len(self.A), len(self.sets)
         lengths = np.linalg.norm(self.A, axis=0)
@@ -164,7 +164,7 @@ class _Search:
         return sizes[self.pairs[0]] * sizes[self.pairs[1]]
 
     def newton(self, now: _Point, mu: float, enough: float) -> tuple[Array, Array, Array]:
-        """Return a Newton step in those units, by conjugate gradients."""
+        """Return a Newton step in the units of :meth:`slopes`, by conjugate gradients."""
         P, m = len(now.weights), len(now.inner)
         n, scales, rows, roots = len(self.A), self._scales(now), now.rows, now.roots
         kernel = 1 / (2 * (roots[:, None] + roots))
@@ -267,7 +267,7 @@ def separated_optimum(
     barrier = p > 2 or not who.are_disjoint
     mu = 0.01 * now.value / (n + P) if barrier else 0.0
     floor = 0.01 * tol * now.value / (n + P)
-    # the least upper end, and the best lower one
+    # the points with the least upper end and with the best lower end
     best, proof, upper = now, now, now.value * (1 + search.gap(now))
     steps, interrupted = 0, False
     try:
@@ -323,9 +323,10 @@ def separated_optimum(
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
-    """Return sets that decide the restricted problem.
+    """Return sets that determine the restricted problem's optimum.
 
-    These are all sets if they are few, otherwise those that are not covered, round by round.
+    These are all sets if they are few. Otherwise each round adds the sets that the last optimum
+    does not cover.
     """
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()

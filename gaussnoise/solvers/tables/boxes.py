@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-Box = tuple[slice, ...]  # codes of every attribute of a table
+Box = tuple[slice, ...]  # a range of codes for every attribute of a table
 
 
 def boxes(sizes: Sequence[int], most: int) -> list[Box]:
-    """Return a table in pieces of at most ``most`` cells, each following the last in C order.
+    """Return boxes of at most ``most`` cells that follow each other in C order and fill the table.
 
     Args:
         sizes: sizes of the table's axes, at least one.
@@ -31,7 +31,7 @@ def boxes(sizes: Sequence[int], most: int) -> list[Box]:
 
 
 def evenly(count: int, most: int) -> list[slice]:
-    """Return ``range(count)`` in parts of at most ``most``; the first may be longer by one.
+    """Return slices of ``range(count)``, none longer than ``most``; lengths differ by at most 1.
 
     >>> evenly(7, 3)
     [slice(0, 3, None), slice(3, 5, None), slice(5, 7, None)]
@@ -55,7 +55,7 @@ def overlap(box: Box, other: Box) -> Box | None:
 
 
 def within(box: Box, outer: Box) -> Box:
-    """Return a box as it lies in an array of the cells of another box that contains it."""
+    """Return the slices of a box in the array of cells of another box that contains it."""
     return tuple(
         [slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, outer, strict=True)]
     )

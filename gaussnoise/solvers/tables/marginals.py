@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Patterns = NDArray[np.intp]
 
 _NEW_PATTERNS = 50
-# Where there are too many patterns: how many to search from, and how many to add.
+# Where there are too many patterns: from how many a search starts, and how many are added.
 _STARTS, _MOST_NEW = 20, 500
 _FRESH_SHARE = 0.1
 _NEGLIGIBLE = 1e-12
@@ -33,10 +33,10 @@ class TableNoise:
 
     Attributes:
         noise: variance of every type's measurement, for contrasts with unit columns.
-        shares: dual weights, on all tables of a type together.
+        shares: dual weights of the types, each for all tables of the type together.
         patterns: shape (k, classes), the number of attributes of each class that differ; one row of
             zeros where patterns do not matter.
-        pattern_weights: shape (k,), a probability.
+        pattern_weights: shape (k,), the patterns' probabilities.
         steps: iterations spent.
         unproven: whether there were too many patterns to check all, and the search for the worst
             one ended before it proved the tolerance.
@@ -109,9 +109,9 @@ def table_noise(
 def _worst(
     workload: Workload, shares: Array, known: Patterns, most: float
 ) -> tuple[Patterns, Array, float]:
-    """Return patterns that move measurements much, their moves, and a bound on all moves.
+    """Return patterns that move measurements much, their moves, and a bound on the moves of all.
 
-    Where there are too many, patterns that move more than ``most`` are enough.
+    Where there are too many patterns to check, any that move more than ``most`` are enough.
     """
     if is_enumerable(workload.moving):
         moved = workload.patterns_moved(shares)
@@ -127,7 +127,7 @@ def _worst(
 
 
 def _first_patterns(workload: Workload) -> Patterns:
-    """Return the patterns where one attribute differs, or all, or all but one."""
+    """Return the patterns in which exactly one attribute differs, all differ, or all but one."""
     most = np.array(pattern_shape(workload.moving), dtype=np.intp) - 1
     most[[k for k in workload.public if k < len(most)]] = 0
     single = np.eye(len(most), dtype=np.intp)[most > 0]

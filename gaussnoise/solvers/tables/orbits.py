@@ -10,8 +10,8 @@ from typing import final
 
 from .residuals import Subset, check_count
 
-# A subset up to exchange of equivalent attributes: sorted positions of its attributes' classes,
-# with repeats.
+# A subset up to exchange of equivalent attributes: the position of the class of each attribute,
+# sorted, with repeats.
 Type = tuple[int, ...]
 
 
@@ -30,7 +30,9 @@ def alike(
             having[i].append(mask)
 
     def exchangeable(i: int, j: int) -> bool:
-        """Return whether i and j may be exchanged; one direction suffices: equal numbers."""
+        """Return whether i and j may be exchanged. As many subsets have i as have j, so that it
+        suffices to check one direction.
+        """
         flip = 1 << i | 1 << j
         return all(
             masks.get(mask ^ flip, masks) == masks[mask] for mask in having[i] if not mask >> j & 1
@@ -80,7 +82,7 @@ class Orbits:
         )
 
     def inside(self, kind: Type) -> dict[Type, int]:
-        """Return the types of the subsets of one subset of this type, with their numbers."""
+        """Return the types of the subsets of one such subset, and how many have each type."""
         counts = Counter(kind)
         parts: dict[Type, int] = {}
         for chosen in itertools.product(*(range(count + 1) for count in counts.values())):

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_OVERLAP = 0.999  # κ below; at one, the common part of pairs would be free, and X singular
+_OVERLAP = 0.999  # κ; at κ = 1 the part common to all cells would cost nothing, and X be singular
 _STEPS = 300
 _THIN = 1e-12
 
@@ -24,8 +24,8 @@ def pair_gram(
         gram: G of the queries and the total, shape (n, n).
         single: w, the importance of the length of a column relative to that of differences.
         tol: relative gap to stop at.
-        start: dual weights of an earlier call, shape (n, n): those of pairs off the diagonal, of
-            cells on it.
+        start: dual weights of an earlier call, shape (n, n): of pairs off the diagonal, of cells
+            on it.
     """
     n = len(gram)
     values, axes = np.linalg.eigh(gram)

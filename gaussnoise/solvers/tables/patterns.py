@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from .orbits import Orbits, Type
 
-# beyond this number of patterns, up to exchange of equivalent attributes, the largest is bounded
-# instead of computed
+# Beyond this number of patterns, up to exchange of equivalent attributes, the largest change is
+# bounded instead of computed.
 MOST_PATTERNS = 2**24
 
 
@@ -50,7 +50,9 @@ def pattern_sums(
 def products(
     count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64
 ) -> NDArray[Any]:
-    """Return entries (j, t): summed products of factors of t of ``count`` attributes, j unequal."""
+    """Return entries (j, t): with j of ``count`` attributes unequal, the sum over all t of these of
+    the product of their factors.
+    """
     matrix = np.zeros((count + 1, most + 1), dtype=dtype)
     for j in range(count + 1):
         for t in range(most + 1):

@@ -34,30 +34,29 @@ from .workload import Workload
 
 Array = NDArray[np.float64]
 
-_TOLERANCE = 1e-7  # of a one-attribute problem: far below the loss of the product form itself
-_LOOSE = 1e-3  # of the tables' weights while the attributes still change
+_TOLERANCE = 1e-7  # gap of a one-attribute problem: far below the loss of the product form itself
+_LOOSE = 1e-3  # gap of the tables' weights while the attributes still change
 _STILL = 1e-4  # relative change of every μ
 _MOST_ROUNDS = 25
-_MOST_SOLVED = 1200  # number of categories: half a minute
+_MOST_SOLVED = 1200  # number of categories that take half a minute
 # Limits of Gram matrices, so that products and differences keep digits.
 _APART, _SMALLEST, _LARGEST = 1e-8, 1e-90, 1e90
-_MOST_PENALTY = 1e4  # of the Gram matrix's mean: where totals are free
-# Directions that a workload does not see are measured all the same, so that every cell can be
-# released. They get this share of the budget, or more where contrasts of few bits would round it
-# away.
+_MOST_PENALTY = 1e4  # multiple of the Gram matrix's mean: the largest μ, where totals are free
+# Directions on which no query depends are measured too, so that every cell can be released. They
+# get this share of the budget, or more where contrasts of few bits would round the share to zero.
 _UNSEEN, _ROUNDED = 2.0**-16, 2.0**6
 _SINGULAR = 1e-10
 # Products of contrasts over one table, and of sizes of identities, stay below 2**33, so that noise
 # fits into 64 bits.
 _MOST_BITS, _PRODUCT_BITS, _LEAST_BITS = 20, 33, 8
-_PART_BITS = 20  # of these bits, for the parts of a record whose numbers are clipped
-# For the search for strategies with short differences: largest number of cells of an attribute,
-# trials, the gap of each, and the gain of one class that is needed to search the next; logarithms
-# of the penalty on totals (over the Gram matrix's mean), and of the weight of columns relative to
-# differences.
+_PART_BITS = 20  # number of these bits reserved for the parts of a record with clipped numbers
+# For the search for strategies with short differences: the largest number of cells of an attribute,
+# the number of trials, the gap of each, and the gain of one class below which the search ends;
+# then the first trials and their limits, as logarithms of the penalty on totals (in units of the
+# Gram matrix's mean) and of the weight of columns relative to differences.
 _MOST_PAIRED, _TRIALS, _CLOSE, _EARNED = 128, 30, 1e-2, 1e-3
 _SIMPLEX, _PLACES = [[-1.0, 0.0], [2.0, 0.0], [-1.0, 2.0]], (-6.0, 8.0)
-# For rounding a column to integers of the right length: attempts, and entries tried at once.
+# For rounding a column to integers of the right length: attempts, and entries computed at once.
 _TRIES, _ENTRIES = 129, 20_000
 
 
@@ -104,7 +103,7 @@ def product_noise(
     penalties: dict[int, float] = {}
     slopes: dict[int, tuple[Array, float]] = {}
     rounds, moved = 0, math.inf if solved else 0.0
-    with interrupts_pass():  # an attribute that is not solved completely would mislead all others
+    with interrupts_pass():  # an incomplete solution of one attribute would spoil all others
         while moved > _STILL and rounds < _MOST_ROUNDS:
             noise = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
             slopes = _slopes(workload, p, noise, replaced=replaced)
@@ -137,7 +136,8 @@ def product_noise(
 def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
     """Return the result with short differences, where that is better for replaced records.
 
-    Long columns cost nothing by themselves then; the gain depends on the tables of an attribute.
+    A replaced record changes measurements by a difference of columns, so that columns may be long.
+    How much this gains depends on the tables of an attribute.
     """
     with interrupts_pass():
         workload, best = single.workload, _replaced_error(single.workload, p)
@@ -178,7 +178,7 @@ def _searched(
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    """Return the error at unit sensitivity; for too many patterns, that of the patterns found."""
+    """Return the error at unit sensitivity; with too many patterns, only those found count."""
     design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
     if not is_enumerable(workload.moving):
@@ -192,7 +192,7 @@ def _replaced_error(workload: Workload, p: float) -> float:
 def _slopes(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """Return, by class, derivatives along the gains of its bases, and the importance of totals."""
+    """Return for every class the derivatives by its bases' gains, and the importance of totals."""
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()
@@ -244,14 +244,14 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
     """Return integer contrasts with about the Gram matrix X, and columns of one length."""
     n = len(X)
     X = X / np.diag(X).max()
-    X[np.diag_indices(n)] = 1.0  # shorter columns have no advantage
+    X[np.diag_indices(n)] = 1.0  # the longest column alone sets the sensitivity
     least, share = float(np.linalg.eigvalsh(X)[0]), max(_UNSEEN, _ROUNDED / 4**bits)
     while True:
         mixed = X if least >= share else (1 - share) * X + share * np.eye(n)
         C = _integers(_contrasts(mixed), bits)
         smallest = np.linalg.svd(np.vstack([np.ones(n), C / 2.0**bits]), compute_uv=False)[-1]
         if share >= 1 / 2 or smallest**2 >= share / 4:
-            # two categories have one contrast, up to its size
+            # two categories have a single contrast, which may be (1, −1)
             return SolvedStrategy(C if n > 2 else np.sign(C))
         share *= 4
 
@@ -264,14 +264,14 @@ def _contrasts(X: Array) -> Array:
 
 
 def _integers(B: Array, bits: int) -> NDArray[np.int64]:
-    """Return B times a power of two, in integers; columns are nearly as long as that power.
+    """Return B times a power of two in integers, with columns of nearly that length and no longer.
 
-    Rounding changes a column's length. Among many slightly longer or shorter columns, some round to
-    a length just below.
+    Rounding changes a column's length. Of many slightly longer or shorter versions of a column,
+    some are rounded to a length just below the power.
     """
     most = 4**bits
     unit = B / np.linalg.norm(B, axis=0) * 2.0**bits
-    best = np.trunc(unit)  # never longer
+    best = np.trunc(unit)  # never longer than the unrounded column
     lengths = np.square(best).sum(axis=0)
     stretches = 1 + np.linspace(-2, 2, _TRIES) * 2.0**-bits
     at_once, columns = max(_ENTRIES // unit.size, 1), np.arange(unit.shape[1])
@@ -287,7 +287,7 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
 
 
 def _bits(workload: Workload, solved: Sequence[int]) -> int:
-    """Return the bits of contrasts whose products over a table stay within what noise supports."""
+    """Return the bits of contrasts that keep their products over a table in the noise's range."""
     bits, solved = _MOST_BITS, [k for k in solved if workload.strategies[k].size > 2]
     clipped = any(isinstance(base, Clipped) for bases in workload.bases for base in bases)
     most = _PRODUCT_BITS - (_PART_BITS if clipped else 0)

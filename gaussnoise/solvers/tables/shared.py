@@ -51,7 +51,7 @@ class SharedFidelity:
         return (shares / self.queries)[self.tables]
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Evaluate F as for the coordinates, except for ``variances``, shape (k,), and the gap."""
+        """Evaluate F; all but ``variances``, shape (k,), and the gap is as for the coordinates."""
         now = self.inner.at(weights, self.per_coordinate(shares))
         variances = np.bincount(self.tables, now.variances) * self.queries**-self.power
         return replace(
@@ -72,11 +72,11 @@ class SharedFidelity:
 
 @dataclass(frozen=True, eq=False)
 class SharedCurvature:
-    """The curvature of the coordinates, where those of one table change together.
+    """The curvature where the weights of one table's coordinates change together.
 
     Attributes:
-        inner: the curvature of the coordinates.
-        places: the place of each point's and coordinate's change.
+        inner: the curvature where every coordinate changes by itself.
+        places: for each point and coordinate, which of the changes applies to it.
         size: the number of changes.
     """
 
@@ -85,7 +85,7 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Return the diagonal without terms between coordinates of a table; it preconditions."""
+        """Return the diagonal without terms between coordinates of a table, a preconditioner."""
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 
     def __matmul__(self, v: Array) -> Array:

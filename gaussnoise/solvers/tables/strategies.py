@@ -48,12 +48,12 @@ class AbstractStrategy(abc.ABC):
     @property
     @abc.abstractmethod
     def stretch(self) -> int:
-        """The number a for which unit noise on C gives the counts a covariance of E/a."""
+        """The number a such that unit noise on C gives the counts a covariance of E/a."""
 
     @property
     @abc.abstractmethod
     def unit(self) -> float:
-        """The number a for which unit noise on B gives the counts a covariance of aE."""
+        """The number a such that unit noise on B gives the counts a covariance of aE."""
 
     @property
     @abc.abstractmethod
@@ -90,10 +90,10 @@ class AbstractStrategy(abc.ABC):
 
     @abc.abstractmethod
     def pull(self, weights: Array, axis: int) -> Array:
-        """Return coordinates of weights on cells, along an axis, with the inner products of E."""
+        """Return coordinates of weights on cells, along an axis; inner products are as under E."""
 
     def residual(self, counts: Array, axis: int) -> Array:
-        """Apply ``I − v 1'`` along an axis: what remains of counts once their total is spread."""
+        """Apply ``I − v 1'`` along an axis: subtract from counts their total as v spreads it."""
         shape = [-1 if k == axis else 1 for k in range(counts.ndim)]
         return counts - counts.sum(axis=axis, keepdims=True) * self.profile.reshape(shape)
 
@@ -101,7 +101,7 @@ class AbstractStrategy(abc.ABC):
         """Return the total variance of all answers to ``base`` from unit noise on all rows of B."""
         if (
             base.queries <= 4 * base.size
-        ):  # the part that all queries share with the total cancels before rounding
+        ):  # subtracts the part that all queries share with the total, before it causes rounding
             W = base.toarray()
             return self.unit * float(np.square((W - W[:, :1]) @ self.root).sum())
         return self.unit * float((base.gram() * (self.root @ self.root.T)).sum())
@@ -189,9 +189,9 @@ class IdentityStrategy(AbstractStrategy):
 @final
 @dataclass(frozen=True, eq=False)
 class SolvedStrategy(AbstractStrategy, PickledByArguments):
-    """The integer contrasts that a one-dimensional problem gives; all else follows from them.
+    """The integer contrasts that solve a one-dimensional problem; all else follows from them.
 
-    Rounding to integers comes first: measurements are decoded by the inverse of the rounded matrix.
+    They are rounded before their inverse is taken, so that decoding is exact for the rounded ones.
 
     Attributes:
         contrasts: C, shape (n − 1, n); [1; C] is invertible.
@@ -281,7 +281,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
 
 def is_exchangeable(gram: Array) -> bool:
-    """Return whether a Gram matrix treats all categories alike; then identities measure them."""
+    """Return whether a Gram matrix treats all categories alike, so that identities suffice."""
     n = len(gram)
     return n == 1 or bool(
         (np.diag(gram) == gram[0, 0]).all() and (gram[~np.eye(n, dtype=bool)] == gram[0, 1]).all()

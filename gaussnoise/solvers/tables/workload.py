@@ -1,4 +1,4 @@
-"""A workload of tables over bases, one row per type of table and of residual measurement."""
+"""A workload of tables over bases: a row for each type of table, and of residual measurement."""
 
 import math
 from collections import Counter, defaultdict
@@ -40,14 +40,13 @@ class Workload:
     """Tables answered from ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to exchange of equivalent attributes.
 
     Attributes:
-        strategies: one per class of attributes: B.
-        bases: the bases asked of each class; several where an attribute has several, which is then
-            alone in its class.
+        strategies: the strategy of each class of attributes, with its matrix B.
+        bases: the bases asked of each class. An attribute with several bases is alone in its class.
         orbits: the classes; those of more than one category come first.
         tables: types of the tables.
         weights: error priority of each type's tables, divided by the largest.
         residuals: types of the measurements T.
-        public: classes of attributes on which exchanged records agree.
+        public: classes of attributes that are the same in exchanged records.
     """
 
     strategies: tuple[AbstractStrategy, ...]
@@ -65,7 +64,7 @@ class Workload:
         Args:
             domain: its tables.
             total: whether the empty T is measured.
-            public: attributes on which exchanged records agree: of these alone, nothing is
+            public: attributes that are the same in exchanged records; T of these alone are not
                 measured.
         """
         known = _known.setdefault(domain, {})
@@ -143,7 +142,7 @@ class Workload:
 
     @cached_property
     def residual_counts(self) -> Array:
-        """The number of measurements of each type."""
+        """The number of residuals T of each type."""
         return np.array([float(self.orbits.size(T)) for T in self.residuals])
 
     @cached_property
@@ -155,14 +154,14 @@ class Workload:
 
     @cached_property
     def ranks(self) -> Array:
-        """The dimension of the space that a measurement of each type sees."""
+        """The dimension of the space on which a measurement of each type depends."""
         return np.array(
             [float(math.prod(self.strategies[k].size - 1 for k in T)) for T in self.residuals]
         )
 
     @cached_property
     def units(self) -> Array:
-        """The factor of E_T in the cells' covariance, when measurements have unit noise."""
+        """For each type, the factor of E_T in the covariance of cells under unit noise on T."""
         return np.array([math.prod(self.strategies[k].unit for k in T) for T in self.residuals])
 
     @cached_property
@@ -191,10 +190,10 @@ class Workload:
 
     @cached_property
     def traces(self) -> dict[tuple[int, int], tuple[float, float]]:
-        """The total variance of each class's answers from unit noise on contrasts, and on totals.
+        """The total variance of each base's answers from unit noise on contrasts, and on totals.
 
-        Totals that no answer needs are counted with a small weight all the same: then they are
-        measured, and cells can be released.
+        Totals that no answer needs still get a small weight. So they are measured, and cells can be
+        released.
         """
         traces = {}
         for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):
@@ -204,7 +203,7 @@ class Workload:
         return traces
 
     def dual_loss(self, p: float) -> "csr_array":
-        """Return A with ``L = A @ shares^{1−2/p}``: the cost of unit noise on one T, by shares.
+        """Return A with ``L = A @ shares^{1−2/p}``, where L is the cost of unit noise on one T.
 
         Coordinates have the weights ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
         """
@@ -214,7 +213,7 @@ class Workload:
 
     def error(self, noise: Array, p: float) -> float:
         """Return ``‖sd‖_p`` over all weighted queries, by tables' root mean squares."""
-        variances = (self.loss.T @ noise) / self.queries  # of a query of each type
+        variances = (self.loss.T @ noise) / self.queries  # variance of a query, by type of table
         return group_norm(np.sqrt(variances), self.table_counts * self.queries, p)
 
     def correlation(self, k: int) -> float:
@@ -229,10 +228,10 @@ class Workload:
         return 2 * (float(shares @ self.residual_counts) - sums)
 
     def largest_move(self, shares: Array, *, replaced: bool, claimed: float | None = None) -> float:
-        """Return the largest squared change of all measurements; ``shares`` are one over noise.
+        """Return the largest squared change of all measurements; ``shares`` are 1/variance.
 
-        With more patterns than can be checked, it is a bound that a search proves; with
-        ``claimed``, the search stops once it proves that.
+        With more patterns than can be checked, it returns a bound that a search proves. With
+        ``claimed``, the search stops once it has proven that bound.
         """
         if not replaced or not len(shares):
             return float(self.residual_counts @ shares)
@@ -243,9 +242,9 @@ class Workload:
     def search(
         self, shares: Array, starts: NDArray[np.intp], most: float, effort: float = 1.0
     ) -> tuple[NDArray[np.intp], Array, float]:
-        """Return patterns that move all measurements much, their moves, and a bound on all moves.
+        """Return patterns that move measurements much, their moves, and a bound on any move.
 
-        The search from ``starts`` ends when one moves more than ``most``, or none can.
+        The search from ``starts`` ends when a pattern moves more than ``most``, or none can.
         """
         total = float(shares @ self.residual_counts)
         enough = total - most / 2

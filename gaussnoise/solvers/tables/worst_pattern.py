@@ -18,18 +18,18 @@ from .patterns import products
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_MOST_PARTS = 2**22  # of all terms of the sum up to exchange; beyond, each is bounded by itself
+_MOST_PARTS = 2**22  # monomials in all terms of the sum; beyond, terms are bounded one by one
 _MOST_WORK = 5e7  # numbers that a search reads: a few seconds
-_MOST_FACTORS = 6  # of a term for which boxes are made
+_MOST_FACTORS = 6  # number of factors of a term up to which boxes are searched
 _MOST_SPLIT = 2.5e8  # numbers that one box may read
-_MOST_ENTRIES = 2**22  # of second derivatives
-_CLOSE = 1e-7  # of the sum of all shares: the search ends at this gap
+_MOST_ENTRIES = 2**22  # number of entries of second derivatives
+_CLOSE = 1e-7  # gap at which the search ends, relative to the sum of all shares
 _ROUNDING = 1e-11  # rounding errors, relative to the sum of all absolute terms
 _CURVATURE = 1e-12  # rounding errors of eigenvalues, relative to the largest entry
-_MOST_PAIRED = 24  # classes for which pairs are moved together
-_AGAIN = 1e-8  # bounds are enlarged by this share, so that other machines prove them as well
-_MORE = 8.0  # times the work, to prove a bound that was proven before
-_ROUNDS = 20  # of the fit of one product to a matrix
+_MOST_PAIRED = 24  # number of classes up to which two are changed together
+_AGAIN = 1e-8  # bounds are enlarged by this share, so that other machines can prove them
+_MORE = 8.0  # factor on the work allowed to prove again a bound that was proven before
+_ROUNDS = 20  # number of rounds that fit a product aa' to a matrix
 
 
 @final
@@ -63,12 +63,12 @@ def least_sum(
     Args:
         orbits: the classes.
         shares: nonnegative, per subset, by type.
-        unequal: a factor in [−1, 1] of each class; one where attributes never differ.
+        unequal: a factor in [−1, 1] of each class; 1 for attributes that never differ.
         starts: further patterns to descend from, shape (k, classes).
-        enough: the search ends once it has proven that no sum is below this, or found one that is;
-            by default, it ends close to the least sum.
-        effort: the allowed share of the work; with 0, patterns are only searched by descent, and
-            the lower end is a coarse one.
+        enough: the search ends once it has proven that no sum is below this number, or has found a
+            smaller sum; by default, it ends close to the least sum.
+        effort: the allowed work, as a multiple of the usual; with 0, patterns are found by descent
+            alone, and the lower end is coarse.
     """
     total = math.fsum(share * orbits.size(T) for T, share in shares.items())
     if not total > 0:
@@ -111,7 +111,7 @@ def searched_move(
         orbits: the classes.
         shares: nonnegative, per subset, by type.
         unequal: a factor in [−1, 1] of each class.
-        claimed: a bound that was found before, to be proven with more work; if None, the bound
+        claimed: a bound that was found before, to be proven with more work. By default, the bound
             found is slightly enlarged, so that machines with other rounding can prove it again.
     """
     total = math.fsum(share * orbits.size(T) for T, share in shares.items())
@@ -172,7 +172,7 @@ class _Sum:
         )
 
     def along(self, pattern: Indices, k: int, size: int) -> Array:
-        """Return the sums where 0, …, ``size`` attributes of class k differ, others as given."""
+        """Return the sums where 0, …, ``size`` attributes of class k differ, all else fixed."""
         at = self._values[np.arange(self.count), pattern]
         rest = np.zeros(self.degree + 1)
         for classes, counts, shares in self.groups:
@@ -260,7 +260,7 @@ class _Monomials:
 
     @cached_property
     def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
-        """The entries of second derivatives: monomial, row, column, and index of the rest."""
+        """The second derivatives' entries: monomial, row, column, index of the monomial left."""
         parts = []
         for a, b in itertools.permutations(range(self.degree), 2):
             rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
@@ -274,7 +274,7 @@ class _Monomials:
 
     @cached_property
     def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
-        """The monomials of one factor less: the monomial and class of each, and its share."""
+        """The monomials with one factor less; for each, the original, the class, the share."""
         parts = []
         sizes = (self.table < self.count).sum(axis=1)
         for a in range(self.degree):
@@ -285,14 +285,14 @@ class _Monomials:
         return _Monomials(left, self.count), rows, taken, places, 1 / sizes[rows]
 
     def work(self, free: int) -> float:
-        """Return how many numbers one convex bound reads; infinite where memory is too small."""
+        """Return how many numbers one convex bound reads; infinity where memory is too small."""
         if len(self.table) * self.degree * (self.degree - 1) > _MOST_ENTRIES:
             return math.inf
         matrices = self._second[-1] if self.degree > 1 else 0
         return matrices * free**3 + 100.0 * self.table.size
 
     def split_work(self, free: int) -> float:
-        """Return how many numbers the bounds of lower degrees read in all, after all splits."""
+        """Return how many numbers the bounds of all lower degrees read together."""
         if self.degree < 3:
             return 0.0
         lower = self._lower[0]
@@ -305,10 +305,10 @@ class _Monomials:
 
         Args:
             coefficients: coefficients of the monomials.
-            low: zero, or one over the width of a class.
+            low: the least y of each class: zero, or one over the class's width.
             free: classes that vary.
-            widths: widths of all classes: y is a multiple of one over it.
-            enough: more than this need not be proven.
+            widths: widths of all classes: y is a multiple of 1/width.
+            enough: a bound of this size is enough.
 
         Returns:
             The bound, the point where a convex minorant is least, scores of classes to split by,
@@ -318,7 +318,8 @@ class _Monomials:
         work = self.work(len(free))
         if value >= enough or not 0 < self.split_work(len(free)) <= _MOST_SPLIT:
             return value, y, doubts, work
-        # q(0) + Σ y_k R_k(y), R_k of one degree less, where y_k is zero or at least 1/width_k
+        # q(y) = q(0) + Σ y_k R_k(y) with R_k of one degree less. Since y_k is zero or at least
+        # 1/width_k, a term is zero or at least y_k times the bound of R_k from there.
         lower, rows, taken, places, shares = self._lower
         splits = [float(coefficients[(self.table == self.count).all(axis=1)].sum())]
         slopes = np.zeros(self.count)
@@ -394,7 +395,7 @@ def _diagonals(matrices: Array) -> Array:
     """Return for each matrix M a d >= 0 with ``M + diag(d) ⪰ 0``, small if M is nearly aa'."""
     count = matrices.shape[1]
     own = np.einsum("nii->ni", matrices)
-    squares = np.maximum(own, 0.0)  # of a, fitted to the rows of M without its diagonal
+    squares = np.maximum(own, 0.0)  # the squares of a, fitted to row sums of M without its diagonal
     sums = matrices.sum(axis=2) - own
     for _ in range(_ROUNDS):
         rows = np.maximum(sums + squares, 0.0)
@@ -425,7 +426,7 @@ class _Search:
 
     @property
     def work(self) -> float:
-        """The work of the bound of the first box, which has all patterns."""
+        """The work of one bound on the first box, which has all patterns."""
         return self._terms.monomials.work(len(self._moving))
 
     @property
@@ -441,7 +442,7 @@ class _Search:
         return -math.inf if self.best < self._enough else self._enough
 
     def descend(self, starts: Indices | None) -> None:
-        """Search for patterns from where all attributes differ, none, and from ``starts``."""
+        """Descend from patterns where all attributes differ, none differs, and ``starts``."""
         first = np.vstack([self._sizes, np.zeros_like(self._sizes)])
         for start in first if starts is None else np.vstack([first, starts]):
             self._down(np.minimum(start, self._sizes))
@@ -475,14 +476,14 @@ class _Search:
         return pattern, value
 
     def _steps(self, pattern: Indices) -> list[Indices]:
-        """Return patterns with one differing attribute of a class more or less, others adjusted."""
+        """Return patterns with one more or less attribute of a class, and another adjusted."""
         steps = []
         for k in self._moving:
             for moved in (pattern[k] - 1, pattern[k] + 1):
                 if 0 <= moved <= self._sizes[k]:
                     other = pattern.copy()
                     other[k] = moved
-                    # the best choice of another class
+                    # the class, and its value, that then make the sum least
                     values = [
                         (self._terms.along(other, m, int(self._sizes[m])), m)
                         for m in self._moving
@@ -495,7 +496,7 @@ class _Search:
         return steps
 
     def bound(self, most: float) -> float:
-        """Return a lower end, as close to the best known sum as this much work brings it."""
+        """Return a proven lower end, as close to the best known sum as ``most`` work allows."""
         boxes: list[tuple[float, int, Indices, Indices, Array, Array]] = []
         spent, made = 0.0, 0
 
