@@ -1,4 +1,4 @@
-"""Replacement that keeps some attributes: their joint table is published exactly."""
+"""Replacement of a record that keeps some attributes, whose joint table is published exactly."""
 
 from dataclasses import dataclass
 from typing import final
@@ -13,21 +13,21 @@ from ..errors import ParameterError
 class ReplaceWithin:
     """The relation of data sets that differ in one record, which keeps its public attributes.
 
-    The number of records with each combination of these attributes is published exactly, and the
-    combination of a record gets no protection at all.
+    The number of records with each combination of public attributes is published exactly, and the
+    combination of a single record is not protected at all.
 
     This is the policy graph that joins records with equal public attributes. For marginals the
     optimum has a closed form; for products of other bases the same residuals are used. Two records
     x, y that agree on the public attributes differ in their measurements by ``Σ_T a_T q_T(x, y)``,
     where q_T >= 0 depends on the other attributes of T and a_T is at most the longest columns of
-    the public ones. So patterns of differing attributes omit the public ones, and residuals of
-    public attributes alone, which no exchange changes, are published exactly.
+    the public ones. So patterns of differing attributes have no public ones. Residuals of public
+    attributes alone, which no exchange changes, are published exactly.
 
     Attributes:
-        public: sorted positions of the attributes.
+        public: sorted positions of the public attributes.
 
-    Source: He, Machanavajjhala & Ding (2014), "Blowfish Privacy"; Dharangutte, Gao, Gong & Yu
-    (2023), "Integer Subspace Differential Privacy", on invariants.
+    Source: He, Machanavajjhala & Ding (2014), "Blowfish Privacy"; on invariants, Dharangutte, Gao,
+    Gong & Yu (2023), "Integer Subspace Differential Privacy".
     """
 
     public: tuple[int, ...]
@@ -44,7 +44,7 @@ class ReplaceWithin:
             )
 
     def check(self, function: str, domain: object) -> None:
-        """Raise ParameterError unless the domain is of tables that have these attributes."""
+        """Raise ParameterError unless the domain has tables with these attributes."""
         if not isinstance(domain, AbstractTables) or self.public[-1] >= len(domain.sizes):
             raise ParameterError(
                 f"{function}: expected tables with the public attributes, got "

@@ -58,20 +58,20 @@ def answer(
 
 
 def upper_end(covariance: FactorCovariance, p: float, outside: float) -> float:
-    """Return the error, where members leave the range by a box whose sides sum to ``outside``."""
+    """Return the error of noise that also covers a box with sides of sum ``outside``."""
     # covering a box costs at most the sum of its sides (Minkowski sum)
     return float((covariance.error(p) + outside) * (1 + ROUNDING_MARGIN))
 
 
 def steps_seen(trace: Sequence[Progress], steps: int, lower: float, upper: float) -> list[Progress]:
-    """Return the bracket after every step that had one; the last is that of the checks."""
+    """Return the bracket after each step that had one; the last one is from the final checks."""
     if not steps:
         return []
     return [*(now for now in trace if now.lower > 0), Progress(steps, lower, upper)]
 
 
 def how_it_ended(design: Design, most: int = MAX_STEPS) -> Status:
-    """Return why a solve of at most that many steps missed the tolerance, if it did."""
+    """Return the status of a solve of at most ``most`` steps that missed the tolerance."""
     if design.interrupted:
         return Status.INTERRUPTED
     if design.inexact:

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 # Points that together carry less than this share of the tolerance are left out of the certificate.
 _SPARED = 1e-2
-_SHARE = 0.7  # of the tolerance is for the solver; the rest is for what checking adds
+_SHARE = 0.7  # share of the tolerance for the solver; the checks may widen the gap by the rest
 
 
 def body_noise(
@@ -58,7 +58,7 @@ def body_noise(
     covered = still - still if protected == "replace" else still
     center = still._center() if shifted else np.zeros(domain.dim)
     symmetric = center is not None
-    # without a known center, measure from a member: there coordinates are rounded least
+    # without a known center, a member is the origin, which keeps the rounding of coordinates small
     origin = covered.support_point(np.zeros(domain.dim)) if center is None else center
     body, size = unit_body(covered, origin)
     design, points, rank = _design(body, p, tol, method, watch.scaled(size), centered=not symmetric)
@@ -75,7 +75,7 @@ def body_noise(
     points, members, weights = points[kept], members[kept], design.weights[kept]
     rows, weights = thinned(points, weights, centered=not symmetric)
     members = members[rows]
-    if shifted and symmetric:  # the measure and its mirror image about the center
+    if shifted and symmetric:  # take the measure together with its mirror image about the center
         members = np.vstack([members, origin - size * points[rows]])
         weights = np.tile(weights, 2) / 2
     moved = shift if shifted and shift.any() else None
@@ -90,7 +90,7 @@ def body_noise(
             enclosed = both.enclosure(factor, left_inverse(factor), slack=2)
             sensitivity = min(4.0, (enclosed.longest / longest) ** 2)
     upper = upper_end(covariance, p, size * float(outside.sum()))
-    # the certificate's points were rounded, so they may lie outside the set by that much
+    # the certificate's points were rounded, so they may lie outside the set: subtract the effect
     lower = max(certificate.lower_bound() - Body(covered).rounded(p), 0.0)
     return answer(
         problem,
@@ -109,7 +109,7 @@ def body_noise(
 
 
 def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
-    """Return which points to keep: all but the lightest, of total weight below ``spared``."""
+    """Return which points to keep: the lightest, of total weight below ``spared``, are left out."""
     order = np.argsort(weights)
     light = np.cumsum(weights[order]) < spared * weights.sum()
     kept = np.ones(len(weights), dtype=bool)
@@ -118,7 +118,7 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """Return a factor whose ellipsoid, scaled, covers the body up to ``outside``, a rounding."""
+    """Return a factor, the length to scale it by, and the rounding error outside its range."""
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
     stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
@@ -172,7 +172,7 @@ def _design(
 def _factor(
     domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
 ) -> Factor:
-    """Return one factor of a product, solved after ``spent`` steps; it has no bracket by itself."""
+    """Return the solution for one factor of a product; steps are reported on top of ``spent``."""
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

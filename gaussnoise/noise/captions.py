@@ -21,7 +21,7 @@ _MOST_WEIGHT = 0.999
 
 
 def problem_text(noise: "OptimalNoise") -> str:
-    """Return the words for the problem: the relation and the norm."""
+    """Return the problem in words: the relation and the norm."""
     relation = {"replace": "one record replaced", "add-remove": "one record added or removed"}
     asked = relation[noise.neighbors] if isinstance(noise.neighbors, str) else str(noise.neighbors)
     return f"{'least ellipsoid around K' if noise.shifted else asked}, p = {_order(noise.p)}"
@@ -44,7 +44,7 @@ def bracket_text(noise: "OptimalNoise") -> str:
 
 
 def set_name(noise: "OptimalNoise") -> str:
-    """Return the words for the set that is covered."""
+    """Return the covered set in words."""
     if noise.shifted:
         name = "K"
     elif isinstance(noise.neighbors, PolicyGraph):
@@ -56,7 +56,7 @@ def set_name(noise: "OptimalNoise") -> str:
 
 
 def ball_name(noise: "OptimalNoise", radii: tuple[float, float] | None) -> str:
-    """Return the words for the least ball, and for its cost relative to the optimum."""
+    """Return the least ball in words, with its cost relative to the optimum."""
     if radii is None:
         return "plain spherical noise: no bound at this size"
     name = f"plain spherical noise: ball of radius {radii[1]:.3g}"
@@ -75,7 +75,7 @@ def _times(ratio: float) -> str:
 
 
 def certificate_name(certificate: Certificate) -> str:
-    """Return the words for the certificate, and why no points are drawn if it lists none."""
+    """Return the certificate in words; they say why no points are drawn if it lists none."""
     if isinstance(certificate, PointCertificate):
         shares = np.cumsum(np.sort(certificate.weights)[::-1]) / certificate.weights.sum()
         count = 1 + int(np.count_nonzero(shares < _MOST_WEIGHT))

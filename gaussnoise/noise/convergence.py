@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _MOST_MARKERS = 60
-_HIGHEST = 2.5  # times the answer; the first steps of a solver would flatten the rest
+_HIGHEST = 2.5  # top of the frame, in units of the answer: first steps may be far higher
 
 
 def plot_convergence(noise: "OptimalNoise") -> "Figure":
@@ -49,7 +49,7 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
             "hint: solve again by an iterative method"
         )
     steps = np.array([now.steps for now in noise.trace])
-    # what was proved at a step stays proved
+    # a bound that was proven at a step holds at all later ones
     lower = np.maximum.accumulate([now.lower for now in noise.trace])
     upper = np.minimum.accumulate([now.upper for now in noise.trace])
     figure = Figure(figsize=(10, 5.2), layout="constrained")
@@ -70,7 +70,7 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
 
 
 def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: Array) -> None:
-    """Draw both ends relative to the answer; steps that are far off leave the frame."""
+    """Draw both ends relative to the answer; the first steps may lie outside the frame."""
     known = np.isfinite(upper)
     axes.fill_between(
         steps[known], lower[known], upper[known], step="post", color=OURS, alpha=0.12, lw=0
@@ -87,7 +87,7 @@ def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: A
 def _draw_gaps(
     axes: "Axes", noise: "OptimalNoise", steps: NDArray[np.int64], lower: Array, upper: Array
 ) -> None:
-    """Draw the relative gap, and the part of it due to each end, on a logarithmic axis."""
+    """Draw the relative gap, and the part that is due to each end, on a logarithmic axis."""
     with np.errstate(divide="ignore"):
         gaps = {
             "gap": (upper / lower - 1, "0.6", "-", 4),
@@ -109,11 +109,11 @@ def _draw_gaps(
         axes.axhline(noise.gap, color="0.5", lw=0.8, ls=":", label=f"final gap {noise.gap:.1e}")
         shown.append(noise.gap)
     axes.set_yscale("log")
-    if shown:  # rounding inside matplotlib gives equal numbers limits of no height
+    if shown:  # for equal numbers, matplotlib's own limits would coincide after rounding
         axes.set_ylim(min(shown) / 2, max(shown) * 2)
     axes.set_ylabel("relative gap")
 
 
 def _steps(count: int) -> dict[str, Any]:
-    """Return the style of a line that is constant between steps, with marks if these are few."""
+    """Return the style of a line that is constant between steps, with markers if steps are few."""
     return {"drawstyle": "steps-post", "marker": "o" if count <= _MOST_MARKERS else "", "ms": 3}

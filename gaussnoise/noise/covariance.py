@@ -19,7 +19,7 @@ Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a header for JSON, an
 
 
 class Covariance(abc.ABC):
-    """A positive semidefinite matrix M of shape (dim, dim); it is dense only when asked.
+    """A positive semidefinite matrix M of shape (dim, dim), which is written out only on request.
 
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove")
     >>> noise.covariance.toarray().round(6).tolist()
@@ -92,7 +92,7 @@ class Covariance(abc.ABC):
     def decode(
         cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> Self:
-        """Return the covariance that :meth:`encode` wrote: not trusted, not checked yet."""
+        """Return the covariance that :meth:`encode` wrote, which still must be checked."""
         raise CovarianceError(f"load: expected a covariance that can be stored, got {cls.__name__}")
 
     def _check_dense(self, entries: int) -> None:
@@ -108,7 +108,7 @@ class Covariance(abc.ABC):
 class FactorCovariance(Covariance, PickledByArguments):
     """A covariance ``M = scale² · L @ L.T``, where the entries of L are near one.
 
-    The separate scale lets sizes of 1e±150 neither under- nor overflow.
+    The separate scale avoids under- and overflow for sizes of 1e±150.
 
     >>> FactorCovariance(np.array([[3.0], [4.0]]), 2.0).standard_deviation()
     array([6., 8.])

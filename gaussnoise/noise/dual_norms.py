@@ -21,8 +21,8 @@ from .factorize import asked_norm, check_matrix, warn_of_gap
 Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
 
-# Eigenvalues of the solver's Gram matrix below this fraction of the largest come from its
-# tolerance; they are not directions.
+# Eigenvalues of the solver's Gram matrix below this fraction of the largest come from the solver's
+# tolerance: their eigenvectors are dropped.
 _NEGLIGIBLE = 1e-12
 _CLARABEL_ORDER, _LARGEST_ORDER = 40, 600
 # SCS stops at 1e-4 on its own; 1e-9 leaves certified gaps of 1e-9 (40 x 30) at little cost.
@@ -96,7 +96,7 @@ def dual_norm(
     gram, proposed = _solve(unit, p, solver)
     U, V = _vectors(unit, gram, p)
     lower = float(np.sum(U * (unit @ V)) * (1 - ROUNDING_MARGIN))
-    # take the better of the solver's weights and those that stationarity gives for its vectors: the
+    # take the better of the solver's weights and those that stationarity gives for its vectors; the
     # latter are better where weights are tiny
     queries = np.linalg.norm(unit @ V, axis=1)
     stationary = (
@@ -179,7 +179,7 @@ class DualNorm:
 
 
 def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Array]]:
-    """Return a Gram matrix of the v_j and weights (d_u, d_v) from the dual programme, unrepaired.
+    """Return a Gram matrix of the v_j and weights (d_u, d_v) from the dual programme, as solved.
 
     ``min (‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is positive
     semidefinite; the Gram matrix of all vectors is its multiplier. At p = 2, d_u is constant, and
@@ -200,7 +200,7 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
     conjugate: Any = dual_order(p)  # cvxpy's type stubs say int
     d_u, d_v = cp.Variable(1 if p == 2 else len(core)), cp.Variable(n)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an inaccurate solution is a proposal too
+        warnings.simplefilter("ignore")  # an inaccurate solution may be used too
         cost = cp.sum(d_u) if p in (2, math.inf) else cp.pnorm(d_u, conjugate)
         diagonal = cp.diag(d_u if p > 2 else d_u * np.ones(len(core)))
         constraint = cp.bmat([[diagonal, -core], [-core.T, cp.diag(d_v)]]) >> 0

@@ -16,12 +16,12 @@ _ROUGH = 1e-13
 
 
 def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
-    """Return a factor whose ellipsoid, scaled, covers the target, and its proven lengths."""
+    """Return a factor whose ellipsoid, once scaled, covers the target; and proven lengths."""
     sizes = np.maximum(target.points.max(axis=0), -target.points.min(axis=0))
     whitened = whiten(factor, target.points)
     if (whitened.outside > _ROUGH * sizes).any():
-        # small rows that depend on large ones lost digits to them: solve each anew from the points'
-        # coordinates
+        # small rows that depend on large ones have lost digits: solve each row again from the
+        # coordinates of the points
         factor = np.asarray(
             np.linalg.lstsq(whitened.coordinates, target.points, rcond=None)[0].T, dtype=np.float64
         )
@@ -35,14 +35,15 @@ def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
 
 
 def pair_sensitivity(whitened: Whitened, longest: float) -> float:
-    """Return the squared sensitivity of replacement, once the longest point has length one."""
+    """Return the squared sensitivity of replacement for noise scaled to the longest point."""
     return min(largest_pair(whitened) / longest**2, 4.0) if longest > 0 else 0.0
 
 
 def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
     """Return a factor that also covers the small box outside its range, on coordinates ``stuck``.
 
-    For t > 0, E(M) + E(D) lies in E((1+t) M + (1+1/t) D); D is an ellipsoid around the box.
+    For t > 0, E(M) + E(D) lies in E((1+t) M + (1+1/t) D), where E(D) is an ellipsoid around the
+    box.
     """
     t = 1e-8
     box = np.diag(np.where(stuck, outside, 0.0) * math.sqrt(stuck.sum() * (1 + 1 / t)))[:, stuck]

@@ -29,13 +29,13 @@ from .structure import Piece, pieces, runs, table
 
 Array = NDArray[np.float64]
 
-# Uniform weights are called optimal when their certificate closes to this gap, which is what
-# rounding margins leave at order 4096 (1e-11 at 1024). A Hadamard matrix of order 1024 with one
-# changed sign has a gap of 2e-7.
+# Uniform weights are called optimal when their certificate's gap is at most this number. Rounding
+# margins alone cause such a gap at order 4096 (1e-11 at 1024), while a Hadamard matrix of order
+# 1024 with one changed sign has a gap of 2e-7.
 _CLOSED = 1e-10
 # Beyond these sizes, factors and products of norms would over- or underflow.
 _LARGEST, _SMALLEST = 1e300, 1e-300
-_COLUMNS = 512  # columns of an extended-precision product that are computed at a time
+_COLUMNS = 512  # number of columns of an extended-precision product computed at a time
 
 
 def factorize(
@@ -407,7 +407,7 @@ def check_matrix(function: str, A: object) -> Array:
 
 
 def _factor(M: object) -> Array | StreamWorkload:
-    """Return a Kronecker factor as a matrix, or as a long workload over time, not written out."""
+    """Return a Kronecker factor as a matrix; a long workload over time stays as it is."""
     return M if isinstance(M, StreamWorkload) and not is_written_out(M) else _written_out(M)
 
 
@@ -425,7 +425,7 @@ def _listed(A: object) -> Sequence[object]:
             and len(A) > 0
             and all(isinstance(M, StreamWorkload) or np.ndim(M) == 2 for M in A)
         )
-    except ValueError:  # a ragged row: not a matrix in either case
+    except ValueError:  # rows of different lengths are no matrix in either case
         listed = False
     return A if listed and isinstance(A, list | tuple) else [A]
 
@@ -443,7 +443,9 @@ def _multiplied(bounds: list[float], side: int) -> float:
 
 
 def _kronecker(factors: Sequence[Array]) -> Array:
-    """Return the Kronecker product, at most a gigabyte; scales apart, as for 1e200 ⊗ 1e−200."""
+    """Return the Kronecker product, at most a gigabyte. Scales are multiplied apart from the
+    entries: 1e200 ⊗ 1e−200 does not overflow.
+    """
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)
@@ -508,7 +510,7 @@ def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part 
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
         noise = optimal_noise(workload, p, neighbors="add-remove", tol=tol)
     certificate = noise.certificate
-    if not isinstance(certificate, StreamCertificate):  # too many bands for the linear-time route
+    if not isinstance(certificate, StreamCertificate):  # the linear-time route takes few bands only
         return _part(Piece(_written_out(workload)), p, tol)
     witness = Witness(certificate.coordinate_weights, certificate.weights)
     return _LongPart(workload, noise, witness)
@@ -542,7 +544,7 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """Return the polar factors ``U S^½``, ``S^½ V'`` of A, optimal if rows and columns are even."""
+    """Return the polar factors ``U S^½``, ``S^½ V'``; optimal if all their lengths are equal."""
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()
@@ -550,7 +552,7 @@ def _at_uniform_weights(A: Array, p: float) -> _Part:
     scale = math.sqrt(rows.sum() ** -dual_power(p) / columns.sum())
     rounding = 8 * len(singular) * EPS * singular[0]
     lower = float(scale * max(singular.sum() - rounding, 0.0) * (1 - ROUNDING_MARGIN))
-    # a singular value below this is only rounding of the others
+    # smaller singular values may be rounding errors of the others
     kept = singular > 4 * EPS * singular[0] * math.sqrt(max(A.shape))
     roots = np.sqrt(singular[kept])
     left, right = _bounded(U[:, kept] * roots, roots[:, None] * Vt[kept])
@@ -560,7 +562,7 @@ def _at_uniform_weights(A: Array, p: float) -> _Part:
 
 
 def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
-    """Return the same product with columns of the stored ``right`` of length at most one."""
+    """Return the product with columns of the stored ``right`` that are no longer than one."""
     longest = np.linalg.norm(right, axis=0).max() * (1 + ROUNDING_MARGIN / 2)
     return left * longest, right / longest
 
@@ -570,7 +572,8 @@ def _attained(
 ) -> tuple[float, float]:
     """Return an upper bound on γ_(p)(A) from stored factors, and the largest relative residual.
 
-    The residual E, with a bound on its rounding, counts as factorized E·I: its row norms are added.
+    The residual E is factorized as E·I, so that its row norms, with a bound on their rounding, are
+    added.
     """
     n = A.shape[1]
     wide = left.astype(precision)

@@ -62,7 +62,7 @@ def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
     arrays: Arrays = {"center": noise.center}
     if not (
         any(noise.center.strides) or noise.center[:1].any()
-    ):  # one zero stands for all of them, in memory as well
+    ):  # a single zero stands for all of them, as in memory
         header["center"], arrays = "zeros", {}
     if isinstance(noise.neighbors, PolicyGraph):
         header["neighbors"] = "policy graph"
@@ -98,14 +98,14 @@ def read(path: str | os.PathLike[str]) -> "OptimalNoise":
 
 
 def verified(noise: "OptimalNoise") -> "OptimalNoise":
-    """Return the answer once it is verified; numbers that overflow on the way are refused there."""
+    """Return the answer once it is verified; numbers that overflow fail verification."""
     with np.errstate(all="ignore"):
         noise.verify()
     return noise
 
 
 def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
-    """Return the answer that :func:`described` wrote, not verified yet; it may come from anyone."""
+    """Return the answer that :func:`described` wrote, still unverified; it may be forged."""
     from .optimal_noise import OptimalNoise, Status
 
     _check_types(header)

@@ -1,4 +1,4 @@
-"""Covariances that are Kronecker products, never formed."""
+"""Covariances that are Kronecker products, which are never written out."""
 
 import math
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ class KroneckerCovariance(Covariance):
         return kronecker(factors)
 
     def written_out(self) -> FactorCovariance | None:
-        """Return the same covariance with a dense factor, or None unless all parts have one."""
+        """Return the same covariance with a dense factor, or None if some part has none."""
         known = [part for part in self.parts if isinstance(part, FactorCovariance)]
         if len(known) < len(self.parts):
             return None
@@ -99,7 +99,7 @@ def kronecker(arrays: Iterable[Array]) -> Array:
 
 
 def joined(name: str, stored: list[Stored]) -> Stored:
-    """Return the parts' headers in a list, and their arrays under names that include the part."""
+    """Return the parts' headers in a list, and their arrays under names with the part's number."""
     arrays = {
         f"{key}@{k}": array
         for k, (_, numbers) in enumerate(stored)
@@ -109,6 +109,6 @@ def joined(name: str, stored: list[Stored]) -> Stored:
 
 
 def arrays_of_part(arrays: dict[str, NDArray[Any]], k: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of one part, under its own names."""
+    """Return the arrays of one part, without the part's number in their names."""
     end = f"@{k}"
     return {name.removesuffix(end): array for name, array in arrays.items() if name.endswith(end)}

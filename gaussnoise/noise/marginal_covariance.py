@@ -96,7 +96,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _sums(self) -> dict[Type, float]:
-        """The share of each type T in the variance of a table over S, times N_S²."""
+        """For each type, the part of one T in the variance of a cell over S, times N_S²."""
         sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
         return {
             kind: variance * float(math.prod((sizes[k] - 1) * sizes[k] for k in kind))
@@ -105,9 +105,9 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
-        """One table for each pair of variance and size, and the index of each table's kind."""
+        """One table of each kind, with the same variance and size, and the kind of each table."""
         subsets = self.domain.subsets
-        classes = -2 - np.arange(len(self.domain.sizes))  # no two attributes outside are alike
+        classes = -2 - np.arange(len(self.domain.sizes))  # attributes in no class are not alike
         for k, members in enumerate(self.by_type.orbits.classes):
             classes[list(members)] = k
         flat = np.fromiter(itertools.chain.from_iterable(subsets), dtype=np.intp)

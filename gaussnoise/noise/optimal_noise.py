@@ -85,7 +85,7 @@ class OptimalNoise:
     Attributes:
         domain: the set K.
         p: the norm of the error ``‖sd‖_p``.
-        neighbors: relation the mechanism will protect: "replace", "add-remove" or a policy graph.
+        neighbors: relation that the mechanism protects: "replace", "add-remove" or a policy graph.
         shifted: whether M encloses K − center (``gamma``) instead of the sensitivity set
             (``optimal_noise``).
         gamma: upper end of the bracket: ``‖sd(M)‖_p`` of the stored covariance.
@@ -154,12 +154,12 @@ class OptimalNoise:
     def verify(self) -> Verification:
         """Recompute both bounds from the domain and stored numbers, in another way than the solver.
 
-        Finite sets: rational arithmetic for both ends at small sizes; else coordinates by QR with
-        residuals in extended precision, and the dual by an inner product with a matrix of proven
-        norm. Marginals: rational arithmetic, and the finite check as well when the full table has
-        at most 512 cells. Closed forms of tensor powers: the shape of the stored factor, and what
-        is proven of all factors of that shape. Other domains: their oracle's upper bound in
-        coordinates by a singular value decomposition, and membership of every point of the
+        Finite sets: rational arithmetic for both ends at small sizes; otherwise coordinates by QR
+        with residuals in extended precision, and the dual by an inner product with a matrix whose
+        norm is proven. Marginals: rational arithmetic, and the finite check as well when the full
+        table has at most 512 cells. Closed forms of tensor powers: the form of the stored factor,
+        and a bound that is proven for all factors of that form. Other domains: their oracle's upper
+        bound in coordinates by a singular value decomposition, and membership of every point of the
         certificate.
 
         Returns:

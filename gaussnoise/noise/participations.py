@@ -27,9 +27,9 @@ from .problem import Problem
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_SHARE = 0.8  # of the tolerance is for the solver; the rest is for what checking adds
+_SHARE = 0.8  # share of the tolerance for the solver; the checks may widen the gap by the rest
 _ROUGH = 1e-3  # tolerance of the solution that column generation starts from
-_NEGLIGIBLE_WEIGHT = 1e-14  # of the largest
+_NEGLIGIBLE_WEIGHT = 1e-14  # share of the largest weight
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
 
 
@@ -41,11 +41,11 @@ def participation_noise(
     method: str,
     watch: Watch,
 ) -> OptimalNoise:
-    """Return the covariance M of each coordinate; coordinates have independent noise M.
+    """Return the covariance M for one coordinate; all coordinates have independent noise M.
 
-    Where patterns are disjoint, it is found by Newton's method on the dual. Where they are not, or
-    where that method stalls, it is found by a barrier method on few patterns of few ticks, or else
-    by column generation from the result of Newton's method.
+    Where patterns are disjoint, M is found by Newton's method on the dual. Where they overlap, or
+    that method makes no more progress, M is found by a barrier method if patterns and ticks are
+    few, and otherwise by column generation from the result of Newton's method.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
@@ -90,7 +90,7 @@ def _found(
         if not who.are_disjoint and who.lists_few:
             sets = covering_sets(A, who, p)
         enough = tol if who.are_disjoint else max(_ROUGH, tol)
-        proven = report if who.are_disjoint else None  # a restricted dual is no lower bound
+        proven = report if who.are_disjoint else None  # else a restricted dual, no lower bound
         optimum = separated_optimum(
             A, who, sets, p, tol=enough, max_steps=_MOST_SLOW_STEPS, report=proven
         )

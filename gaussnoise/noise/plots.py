@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_LARGEST_AREA = 180.0  # of the certificate's heaviest point, in square points
+_LARGEST_AREA = 180.0  # area of the disc of the certificate's heaviest point, in square points
 _SET = "0.86"
 
 
@@ -100,7 +100,7 @@ def _draw_plane(axes: "Axes", scene: Scene) -> None:
 
 
 def _draw_line(axes: "Axes", scene: Scene) -> None:
-    """Draw one coordinate: an interval for each item, one below the other."""
+    """Draw one coordinate: intervals, one below the other."""
     spans = {
         "set": (scene.outline, "0.6", 7),
         "noise": (scene.ellipse, OURS, 3),

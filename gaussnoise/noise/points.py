@@ -33,7 +33,7 @@ from .structure import halves
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_SHARE = 0.9  # of the tolerance is for the solver; the rest is for what checking adds
+_SHARE = 0.9  # share of the tolerance for the solver; the checks may widen the gap by the rest
 _MOST_CUTS = 400_000  # steps of the ellipsoid method: about a minute at the largest size it accepts
 # A point whose weight is below this fraction of the largest only makes the certificate longer.
 _NEGLIGIBLE_WEIGHT = 1e-14
@@ -41,19 +41,20 @@ _NEGLIGIBLE_WEIGHT = 1e-14
 # them. That takes a tenth of the time where few points have weight, and up to ten times as much
 # where all do.
 _MANY = 100
-# With few points per dimension, as in prefix sums, most pairs have weight: one problem of all pairs
-# takes a tenth of the time of many problems of some. With more points, few pairs have weight.
+# With few points per dimension, as in prefix sums, most pairs have weight: one problem with all
+# pairs takes a tenth of the time of many problems with some pairs. With more points, few have
+# weight.
 _AT_ONCE = 2
-_LIGHT = 0.01  # of the tolerance: the share of the measure that is left out of the certificate
+_LIGHT = 0.01  # share of the measure left out of the certificate, as a multiple of the tolerance
 _MOST_AT_ONCE = 2**26  # numbers in the certificate: 512 MB, the differences of 512 prefix sums
 _LARGEST, _SMALLEST = 5e300, 1e-300
-_LARGEST_SIMPLEX = 2**26  # numbers in twice its differences
+_LARGEST_SIMPLEX = 2**26  # numbers in twice the differences of a simplex
 
 
 def point_noise(
     problem: Problem, listed: FiniteSet, tol: float, method: str, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for the points whose hull the problem's domain is."""
+    """Return the best noise for the points whose hull is the problem's domain."""
     p, shifted = problem.p, problem.shifted
     _check_size(_largest(listed.points))
     target = covered(listed, problem, listed=method != "auto")
@@ -182,7 +183,7 @@ def _are_few(points: Array, rank: int) -> bool:
 def _of_all_pairs(
     problem: Problem, points: Array, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Return the design of all differences at once, without those of almost no weight."""
+    """Return the design of all differences at once, without differences of almost no weight."""
     fidelity = PairFidelity(points, problem.p, False, basis)
     design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     order = np.argsort(design.weights)
@@ -194,7 +195,7 @@ def _of_all_pairs(
 def _generated(
     problem: Problem, candidates: Candidates, basis: Array | None, tol: float, report: Report
 ) -> tuple[Design, Rows]:
-    """Return the design from few members at a time, for problems too large to solve at once."""
+    """Return the design by column generation, for problems too large to solve at once."""
     return generated_design(
         candidates,
         problem.p,

@@ -46,7 +46,7 @@ class PolicyGraph:
 
     @classmethod
     def from_networkx(cls, graph: Any, points: Array, function: str) -> "PolicyGraph":
-        """Return the policy of a graph on points' row indices; refuse undeclared components."""
+        """Return the policy of a graph on the points' rows; refuse components not declared."""
         count = len(points)
         if graph.is_directed():
             raise ParameterError(
@@ -73,7 +73,7 @@ class PolicyGraph:
 
     @classmethod
     def from_edges(cls, edges: ArrayLike, points: Array) -> "PolicyGraph":
-        """Return the policy of pairs of row indices; equal points are one value."""
+        """Return the policy with these pairs of row indices as edges; equal points are merged."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -100,7 +100,7 @@ class PolicyGraph:
 
     @property
     def unprotected(self) -> str:
-        """The words for what a policy of several parts does not protect."""
+        """A sentence on what a policy of several parts does not protect."""
         return (
             f"the policy graph has {self.parts} components on {len(self.components)} points "
             "(points without edges are "

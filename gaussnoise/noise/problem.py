@@ -1,4 +1,4 @@
-"""The problem to solve: the noise that is sought, and the set it must cover."""
+"""The problem to solve: the norm of the error, and the set that the noise must cover."""
 
 from dataclasses import dataclass
 from typing import Literal, final
@@ -32,7 +32,7 @@ class Problem:
 
     @property
     def protected(self) -> Protected | None:
-        """The covered set in one word; None for the differences along a policy graph."""
+        """The kind of covered set; None for the differences along a policy graph."""
         if self.shifted:
             return "gamma"
         if isinstance(self.neighbors, ReplaceWithin):

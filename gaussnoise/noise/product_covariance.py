@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCovariance(TableCovariance, PickledByArguments):
-    """A sum over attribute subsets of products over attributes, for all kinds of strategies.
+    """A covariance that sums, over attribute subsets, products over attributes; for any strategies.
 
     Attributes:
         domain: the tables whose coordinates are the queries.
@@ -159,8 +159,8 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         """Return what a coordinate of η along attribute i, or a total, adds to each query."""
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
-        # a query that is constant over categories is no contrast: set exact zeros where rounding
-        # leaves a rest
+        # a query that is constant over categories does not depend on contrasts: set exact zeros in
+        # place of rounding errors
         return np.where(np.isnan(constants(base))[:, None], lifted, 0.0) if measured else lifted
 
     @cached_property
@@ -197,7 +197,7 @@ def _attributes(term: Term) -> Subset:
 
 
 def constants(base: AbstractBase) -> Array:
-    """Return the constant that a query multiplies all categories by, shape (queries,), or NaN."""
+    """Return for each query the number by which it multiplies all categories, or NaN."""
     if base.is_identity:  # without a matrix: there may be many categories
         return np.full(base.size, 1.0 if base.size == 1 else np.nan)
     if isinstance(base, AbstractRuns):

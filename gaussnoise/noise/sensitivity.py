@@ -29,7 +29,7 @@ from .problem import Problem, Relation
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-# Beyond this many numbers in all differences together, differences are generated when needed.
+# If all differences together have more numbers, they are not listed but generated when needed.
 _LISTED_ENTRIES = 2**14
 _LARGEST_LIST = 2**25  # numbers in a list of differences: 256 MB
 
@@ -73,9 +73,9 @@ class Covered:
 
     Attributes:
         points: shape (k, d).
-        rows: shape (k, 1) or (k, 2), the domain's rows that each listed point is made of; None when
-            ``points`` are the domain's own, less a common origin, and all their differences must be
-            covered.
+        rows: shape (k, 1) or (k, 2), for each point the domain's rows of that point, or of the two
+            whose difference it is. None if ``points`` are all of the domain's, up to a shift, and
+            all their differences must be covered.
     """
 
     points: Array
@@ -93,7 +93,7 @@ class Covered:
 
 
 def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Covered:
-    """Return K itself, moved to a member, for the paper's γ; else the relation's sensitivity set.
+    """Return K, with a member as the origin, for the paper's γ; otherwise the sensitivity set.
 
     Differences of many points are left implicit unless they must be ``listed``; then
     DomainTooLargeError is raised if they do not fit in memory.
@@ -119,7 +119,7 @@ def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Cov
 
 
 def _distinct(points: Array, rows: Rows) -> Covered:
-    """Return one of each ± pair without zeros, or a single zero when nothing is left."""
+    """Return one of each ± pair, without zeros; a single zero if nothing else is left."""
     values = members(points, rows) + 0.0
     # choose the sign that makes the first nonzero coordinate positive
     leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
@@ -138,7 +138,7 @@ def _distinct(points: Array, rows: Rows) -> Covered:
 
 
 def largest_pair(whitened: Whitened) -> float:
-    """Return a proven bound on ``max_{i,j} ‖b_i − b_j‖²``, a crude one when pairs are too many."""
+    """Return a proven bound on ``max_{i,j} ‖b_i − b_j‖²``; crude where there are many pairs."""
     b, lengths = whitened.coordinates, whitened.lengths
     cap = 4 * float(lengths.max()) ** 2
     if b.shape[1] == 0:
@@ -175,7 +175,7 @@ def marginal_sensitivity(
     total = math.fsum(shares.values())
     kinds = [(n, i in public) for i, n in enumerate(domain.sizes)]
     orbits = Orbits(tuple(c for c in alike(shares, kinds) if any(c[0] in T for T in shares)))
-    # the value of an attribute in the two records agrees (factor 1) or differs (factor −1/(n−1))
+    # the correlation of two records along an attribute: 1 if they agree, −1/(n−1) if they differ
     unequal = [
         1.0 if members[0] in public else -1 / (domain.sizes[members[0]] - 1)
         for members in orbits.classes

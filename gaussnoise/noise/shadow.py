@@ -1,4 +1,4 @@
-"""The contents of pictures of an answer: everything projected on one or two coordinates."""
+"""The contents of an answer's picture: all sets and points, projected on one or two coordinates."""
 
 import math
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# even, so that −θ is also a direction; chords of one degree are 4e-5 of the radius off a circle
+# an even number, so that −θ is also a direction; one degree is accurate to 4e-5 of a radius
 _DIRECTIONS = 360
 _MOST_MEMBERS = 500
-_MOST_DIMENSIONS = 2048  # of a quadratic form that is given to an oracle: it takes seconds
-_FARTHEST_BALL = 5.0  # times the rest of the picture; a larger one would make the rest too small
+_MOST_DIMENSIONS = 2048  # dimension of a quadratic form that an oracle maximises within seconds
+_FARTHEST_BALL = 5.0  # in sizes of the rest of the picture; a larger ball is not drawn in full
 _CHUNK_ENTRIES = 2**22
-_PLAIN_EXPONENT = 100  # exponent of sizes that matplotlib's own arithmetic can square
-_VISIBLE = 1e-4  # of the heaviest point: smaller ones would only make vector files large
+_PLAIN_EXPONENT = 100  # exponent up to which matplotlib's own arithmetic can square sizes
+_VISIBLE = 1e-4  # share of the heaviest point: lighter ones would only make vector files large
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +46,11 @@ class Scene:
         ellipse: shape (m, k), boundary points of center + E(M).
         ball: shape (m, k), boundary points of the least ball found; empty where there is none.
         witnesses: shape (q, k), the points of the certificate's measure; empty if it names none.
-        masses: shape (q,), of the measure at these points, without those too small to see.
+        masses: shape (q,), the measure at these points; points too light to see are left out.
         center: shape (k,).
         reach: the distance from the center within which something is drawn.
         names: the names of the k coordinates.
-        labels: the words for the parts: set, members, noise, ball, certificate.
+        labels: the legend's words for the set, members, noise, ball and certificate.
     """
 
     outline: Array
@@ -110,7 +110,7 @@ def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
 
 
 def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
-    """Return the coordinates to show; only one in one dimension."""
+    """Return the two coordinates to show, or the only one in one dimension."""
     dim = noise.domain.dim
     try:
         pair = list(axes)
@@ -189,7 +189,7 @@ def marginal_points(domain: Marginals, shown: list[int]) -> Array:
     every = domain.cells(set().union(*codes))
     counts = [
         every // domain.cells(S) for S, _ in cells
-    ]  # the number of records, of the attributes concerned, in each cell
+    ]  # number of combinations of the attributes concerned in each cell
     if len(cells) == 1:
         present = {(1,): counts[0], (0,): every - counts[0]}
     else:
@@ -209,7 +209,7 @@ def _lift(theta: Array, shown: list[int], dim: int) -> Array:
 
 
 def _support_points(points: Array, circle: Array) -> Array:
-    """Return the farthest of the listed points in every direction."""
+    """Return for every direction the listed point that is farthest."""
     return np.array([points[np.argmax(points @ theta)] for theta in circle])
 
 
@@ -267,20 +267,20 @@ def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
 
 
 def _longest(rows: Array) -> float:
-    """Return the largest norm, of rows of any size."""
+    """Return the largest norm of the rows, without over- or underflow."""
     size = float(np.abs(rows).max(initial=0.0))
     return size * float(np.linalg.norm(rows / size, axis=1).max()) if size > 0 else 0.0
 
 
 def _diameter(points: Array) -> float:
-    """Return the largest distance between two of the points, of any size."""
+    """Return the largest distance between two of the points, without over- or underflow."""
     moved = points - points[0]
     size = float(np.abs(moved).max())
     return size * math.sqrt(far_pairs(moved / size).largest) if size > 0 else 0.0
 
 
 def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
-    """Return the largest norm for closed forms, where a record has one cell in each table."""
+    """Return bounds on the largest norm in closed form: a record has one cell in each table."""
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
     if noise.shifted:
@@ -293,7 +293,7 @@ def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
 
 
 def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
-    """Return the certificate's measure, projected: equal shadows are one point, signs are even."""
+    """Return the certificate's measure, projected; points with equal projections are merged."""
     if not isinstance(certificate, PointCertificate):
         return np.empty((0, len(shown))), np.empty(0)
     points, weights = certificate.points[:, shown], certificate.weights / certificate.weights.sum()
@@ -302,7 +302,7 @@ def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
     if not certificate.centered:
         points, weights = np.concatenate([points, -points]), np.concatenate([weights, weights]) / 2
     size = float(np.abs(points).max()) or 1.0
-    # differences with equal shadows agree only up to rounding
+    # differences with equal projections agree only up to rounding
     _, first, same = np.unique(
         np.round(points / size, 9) + 0.0, axis=0, return_index=True, return_inverse=True
     )

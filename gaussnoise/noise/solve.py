@@ -54,14 +54,16 @@ def optimal_noise(
             table (with its own under a policy graph, by another method, and in :func:`gamma`).
         neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an
             undirected networkx graph on the row indices of the points (n is public, means): values
-            that it joins must be indistinguishable, values at distance k are protected at k²ρ. A
-            disconnected graph is refused unless ``graph.graph["components"]`` is ``"public"``. For
-            :class:`Marginals` also a ``ReplaceWithin``, which :func:`plan` builds from ``public``.
+            joined by an edge must be indistinguishable, values at distance k are protected at k²ρ.
+            A disconnected graph is refused unless ``graph.graph["components"]`` is ``"public"``.
+            For :class:`Marginals` also a ``ReplaceWithin``, which :func:`plan` builds from
+            ``public``.
         tol: certified relative gap to reach, in (0, 1).
         method: "auto" chooses and says so in ``.method``: a closed form, listed points, a
-            relaxation without its matrix, or column generation on the quadratic oracle, which
-            "oracle" asks for. Independent, slower routes for small sets: "sdp-clarabel" and
-            "sdp-scs" ("sdp" takes Clarabel where it fits), and "ellipsoid", the central-cut method.
+            relaxation without its matrix, or column generation on the quadratic oracle. "oracle"
+            asks for the last of these. Independent, slower routes for small sets: "sdp-clarabel"
+            and "sdp-scs" ("sdp" takes Clarabel where it fits), and "ellipsoid", the central-cut
+            method.
         progress: True draws a progress bar; a callable receives a :class:`Progress` at every step;
             False is silent. By default a bar is drawn after two seconds, on a terminal.
 
@@ -200,7 +202,7 @@ def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, m
 
 
 def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | None:
-    """Return the points whose hull the domain is, or None for the route through oracles."""
+    """Return the points whose hull is the domain, or None for the route through oracles."""
     if method == "oracle":
         return None
     listed = domain._listed()

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class StreamCovariance(Covariance):
-    """The covariance ``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``: never formed, defined exactly.
+    """The covariance ``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``, defined by its weights alone.
 
     Attributes:
         workload: A.
@@ -41,14 +41,14 @@ class StreamCovariance(Covariance):
 
     @cached_property
     def evaluation(self) -> Evaluation:
-        """Proven bounds on leverages and variances at scale 1."""
+        """Proven bounds on leverages and variances, for scale 1."""
         return evaluate(self.workload.bands, self.weights, self.coordinate_weights)
 
     def standard_deviation(self) -> Array:
         """Return upper bounds on the standard deviations.
 
-        For a million ticks they are at most a relative 1e-9 above the exact ones where A⁻¹ has one
-        subdiagonal; where it has several, they are above by a proven bound on the rounding.
+        Where A⁻¹ has one subdiagonal, they exceed the exact ones by at most a relative 1e-9 for a
+        million ticks; where it has several, by a proven bound on the rounding.
         """
         return self.scale * np.sqrt(self.evaluation.variances)
 

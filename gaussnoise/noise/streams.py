@@ -21,11 +21,11 @@ from .stream_covariance import StreamCovariance
 
 Array = NDArray[np.float64]
 
-_SHARE = 0.9  # of the tolerance is for the solver
-_MOST_SUBDIAGONALS = 8  # of the inverse: the most for which the linear-time route is made
-_LEAST_TICKS = 257  # with one subdiagonal; below, Newton's method on dense matrices is as fast
+_SHARE = 0.9  # share of the tolerance for the solver
+_MOST_SUBDIAGONALS = 8  # subdiagonals of A⁻¹ up to which the linear-time route is used
+_LEAST_TICKS = 257  # for one subdiagonal; below, Newton's method on matrices is as fast
 _LEAST_TICKS_OF_SEVERAL = 1025
-_WRITTEN_OUT = 1024  # ticks up to which the covariance is stored as a matrix
+_WRITTEN_OUT = 1024  # number of ticks up to which the covariance is stored as a matrix
 
 
 def linear_workload(problem: Problem) -> StreamWorkload | None:

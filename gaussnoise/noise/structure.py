@@ -30,7 +30,7 @@ def pieces(A: Array) -> list[Piece]:
 
 
 def runs(orders: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return each order with the number of times it is repeated in a row."""
+    """Return each order with its number of consecutive repetitions."""
     return [(m, len(list(run))) for m, run in itertools.groupby(orders)]
 
 
@@ -44,10 +44,10 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 
 
 def _group(A: Array) -> Piece | None:
-    """Return A with orders n1, ..., nk and a sign, ``A[g, h] = f(g − sign·h)`` exactly, or None.
+    """Return A with orders and a sign for which ``A[g, h] = f(g − sign·h)`` exactly, or None.
 
-    Digits are found from the last to the first: the column of a digit's unit must be f, shifted in
-    that digit.
+    Orders are found from the last to the first: for each cyclic group, the column of its unit must
+    be f, shifted by one in that coordinate.
     """
     n, f = len(A), A[:, 0]
     if A.shape != (n, n) or n == 1 or not set(A[0]) <= set(f):
@@ -55,7 +55,7 @@ def _group(A: Array) -> Piece | None:
     if (f == f[0]).all():
         return (
             Piece(A, (n,)) if (A == f[0]).all() else None
-        )  # otherwise, every order of digits would be tried
+        )  # otherwise, all permutations of the orders would be tried
     for sign in (1, -1):
         for orders in _orders(A, sign, ()):
             if np.array_equal(A, f[table(orders, sign)]):
@@ -64,7 +64,7 @@ def _group(A: Array) -> Piece | None:
 
 
 def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield the orders that extend ``split`` and agree with the units' and last columns."""
+    """Yield the orders that extend ``split`` and agree with the units' and the last column."""
     n, stride = len(A), math.prod(split)
     if stride == n:
         f = A[:, 0].reshape(split)

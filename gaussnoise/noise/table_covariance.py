@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 class TableCovariance(Covariance):
-    """Covariance of the answers about tables, never built as one matrix.
+    """Covariance of answers from tables, never built as one matrix.
 
     Independent ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)`` on the cells over T contribute ``Σ_{T ⊆
     S} η_T ⊗_{i∈S∖T} v_i`` to the cells over S; see :class:`AbstractStrategy` for E and v.
@@ -38,7 +38,8 @@ class TableCovariance(Covariance):
 
     @abc.abstractmethod
     def table_variance(self, subset: Subset, box: Box | None = None) -> Array | float:
-        """Return the variance of every cell of a ``subset``'s (unweighted) table, or one for all.
+        """Return the variance of every cell of a ``subset``'s (unweighted) table, or one common
+        number.
 
         With a box, return those of its cells alone.
         """

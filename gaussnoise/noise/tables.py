@@ -25,17 +25,17 @@ from .sensitivity import largest_move, marginal_sensitivity
 
 Array = NDArray[np.float64]
 
-_SHARE = 0.9  # of the tolerance is for the solver; the rest is for what checking adds
+_SHARE = 0.9  # share of the tolerance for the solver; the checks may widen the gap by the rest
 _MOST_NAMED = 2**60  # numpy's indices have 63 bits
-# below this gap, a search for strategies with short differences gains too little for its seconds
+# below this gap, a search for strategies with short differences takes longer than its gain is worth
 _WORTH = 0.01
-_CLOSED = 1e-9  # the distance of both ends of a closed bracket that rounding may cause
+_CLOSED = 1e-9  # the ends of a closed bracket may differ by this much through rounding
 
 
 def marginal_optimum(
     problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for marginals, where only the residuals' variances are chosen."""
+    """Return the best noise for marginals, where only the variances of residuals are unknown."""
     p, replaced, shifted = problem.p, protected == "replace", problem.shifted
     if shifted and domain.dim > MOST_NUMBERS:
         raise DomainTooLargeError(
@@ -87,7 +87,7 @@ def marginal_optimum(
 def product_optimum(
     problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise with one strategy per attribute, and bounds for all noises."""
+    """Return the best noise with one strategy per attribute; its lower end holds for all noises."""
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced, public=problem.public)
     optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)

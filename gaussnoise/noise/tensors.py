@@ -14,8 +14,8 @@ from .covariance import FactorCovariance
 from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 
-_LOST = 1e-13  # of the size: the error of a center that is stored rounded
-_FAR = 1e-3  # of the size: farther away, the general route fits the stored center better
+_LOST = 1e-13  # error of a rounded center, relative to the size of the set
+_FAR = 1e-3  # error beyond which the general route fits the stored center better
 
 
 def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
@@ -27,7 +27,7 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
     designed = tensor_design(power, kind)
     center = scale * designed.center + shift if problem.shifted else np.zeros(domain.dim)
     lost = np.abs(center - shift - scale * designed.center).max() if problem.shifted else 0.0
-    if lost > _LOST * abs(scale):  # too far away: the center's rounding needs the general route
+    if lost > _LOST * abs(scale):  # K is too far from zero for a rounded center
         return None
     size = abs(scale) * math.sqrt(1 + ROUNDING_MARGIN) * (1 + 8 * ASTRAY)
     covariance = FactorCovariance(designed.factor, size)
@@ -51,7 +51,7 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
 def axes_noise(problem: Problem, tol: float) -> OptimalNoise | None:
     """Return the optimal noise at p = ∞ for c · T + v, T a power of even order; None for others.
 
-    It does not serve a record that is added or removed: there the ball of symmetric tensors is
+    It returns None for a record that is added or removed: there the ball of symmetric tensors is
     optimal.
     """
     power, scale, shift = stripped(problem.domain)

@@ -1,4 +1,4 @@
-"""Both bounds of an answer, recomputed from its domain and stored numbers in another way."""
+"""Both bounds of an answer, recomputed in another way from its domain and stored numbers."""
 
 from typing import TYPE_CHECKING
 
@@ -82,5 +82,5 @@ def verify(noise: "OptimalNoise") -> Verification:
 
 
 def _in_memory(array: Array) -> Array:
-    """Return the numbers that are really stored: one, where a single zero stands for all."""
+    """Return the numbers that are really stored: a single one, where a zero stands for all."""
     return array if any(array.strides) else array[:1]

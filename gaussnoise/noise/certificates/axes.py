@@ -28,13 +28,13 @@ _LEAST = 2.0**-200  # avoids a division by zero; any positive number is valid
 class AxesCertificate(Certificate):
     """A measure on 0 and the powers of axes, or on these powers and their differences.
 
-    It is uniform on each kind of point. Coordinate weights are 1/d on the d coordinates that powers
-    of axes have, and 0 elsewhere.
+    It is uniform on the points of each kind. Coordinate weights are 1/d on the d coordinates in
+    which powers of axes are not zero, and 0 elsewhere.
 
     Attributes:
         domain: the tensor power, of base d and even order.
         kind: ``gamma`` takes the covariance of the measure, ``replace`` its second moment.
-        share: of the measure on 0 (``gamma``), or on the powers themselves (``replace``).
+        share: weight of the measure on 0 (``gamma``), or on the powers themselves (``replace``).
         scale: factor by which the set is larger than the tensor power.
     """
 
@@ -44,7 +44,7 @@ class AxesCertificate(Certificate):
     scale: float = 1.0
 
     def lower_bound(self) -> float:
-        """Return the trace of :meth:`spectrum`, whose few roundings are far below the margin."""
+        """Return the trace of :meth:`spectrum`, minus a margin far above its rounding errors."""
         trace = axes_trace(self.domain.base, self.kind, self.share)
         return self.scale * trace * (1 - ROUNDING_MARGIN)
 
@@ -120,7 +120,7 @@ def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> 
     own, other, mixed = 0.0, 0.0, 1.0
     if L.shape == (power.dim, math.comb(d + k - 1, k)):
         own = float(L[0, 0])
-        if d > 1:  # the row of the entry (0, …, 0, 1) is the second
+        if d > 1:  # the second row belongs to the entry (0, …, 0, 1)
             other, mixed = float(L[0, 1]), float(L[1, d])
     if not (own and np.array_equal(L, axes_factor(power, own, other, mixed))):
         raise CertificateError("verify: the factor is not that of powers of axes")
@@ -138,7 +138,7 @@ def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> 
         beside = sum(((c - middle) ** 2 for c in centers), Fraction(0)) / least
     kind = "gamma" if problem.shifted else "replace"
     whole = longest(power, kind, a, b, Fraction(mixed), middle)
-    if beside:  # the center of a far set is rounded: |u + v|² <= (1 + t)|u|² + (1 + 1/t)|v|²
+    if beside:  # the center of a far set was rounded by v: |u + v|² <= (1 + t)|u|² + (1 + 1/t)|v|²
         t = Fraction(max(math.sqrt(beside / whole), _LEAST))
         whole = (1 + t) * whole + (1 + 1 / t) * beside
     return whole * size**2

@@ -21,10 +21,11 @@ class Verification:
     Attributes:
         gamma: upper end, from the row norms of the stored factor.
         gamma_lower: lower end, from the dual witness.
-        enclosure: largest z' M⁺ z over the set M encloses (the sensitivity set, or K − center).
+        enclosure: largest z' M⁺ z over the set that M must enclose (the sensitivity set, or K −
+            center).
         sensitivity_squared: upper bound on s' M⁺ s over the sensitivity set.
         rounding: the share of ``gamma_lower`` that was subtracted for the worst case of rounding,
-            and for the tolerance of membership in a body, 1e-9 of its size.
+            and for members that may lie outside a body by 1e-9 of its size.
 
     >>> checked = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove").verify()
     >>> print(f"{checked.gamma_lower:.4f} {checked.gamma:.4f} {checked.sensitivity_squared:.4f}")
@@ -58,18 +59,18 @@ class Certificate(abc.ABC):
 
     @property
     def is_of_alike_records(self) -> bool:
-        """Whether symmetry makes all records equivalent: then one measure serves all data sets."""
+        """Whether symmetry makes all records equivalent: one measure proves all data sets."""
         return False
 
     @property
     def caption(self) -> str:
-        """The words for the certificate in pictures, which draw points only."""
+        """The certificate in words, for pictures, which can draw only points."""
         return f"{type(self).__name__}, which lists no points"
 
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Recompute both ends in another way than the solver, from domain and stored numbers.
+        """Recompute both ends in another way than the solver, from the domain and stored numbers.
 
         Args:
             problem: the problem that the certificate and the covariance claim to solve.
@@ -79,8 +80,8 @@ class Certificate(abc.ABC):
                 check.
 
         Raises:
-            CertificateError: it is not a measure on the set that must be covered, or belongs to
-                another problem.
+            CertificateError: the certificate is not a measure on the set that must be covered, or
+                belongs to another problem.
             CovarianceError: some direction gets no noise.
         """
         raise CertificateError(
@@ -97,7 +98,7 @@ class Certificate(abc.ABC):
     def decode(
         cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> Self:
-        """Return the certificate that :meth:`encode` wrote: not trusted, not checked yet."""
+        """Return the certificate that :meth:`encode` wrote, which still must be checked."""
         raise CertificateError(
             f"load: expected a certificate that can be stored, got {cls.__name__}"
         )

@@ -82,7 +82,7 @@ class KroneckerCertificate(Certificate):
             _worst(part.check(Problem(K, problem.p, "add-remove"), M, np.zeros(K.dim), 1.0))
             for part, K, M in zip(self.parts, domains, covariance.parts, strict=True)
         ]
-        if not all(one.enclosure <= 1 for one in doubts):  # one part must not pay for another
+        if not all(one.enclosure <= 1 for one in doubts):  # each part by itself
             raise CertificateError("verify: too little noise for a part of a Kronecker product")
         return [
             Verification(

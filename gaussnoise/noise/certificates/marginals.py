@@ -1,4 +1,4 @@
-"""A symmetric measure on records, checked record by record, without the algebra that found it."""
+"""A symmetric measure on records, and its check without the algebra that found it."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ _EXPLICIT_RATIO = 1e9  # ratio of weights, beyond which columns look dependent i
 @final
 @dataclass(frozen=True, eq=False)
 class MarginalCertificate(TableCertificate):
-    """A symmetric measure on records, or pairs of records, of marginals, given by few numbers.
+    """A symmetric measure on the records of marginals, or on pairs of them, given by few numbers.
 
     The measure is uniform on all records (with a random sign when sums are protected), or on the
     pairs that differ in a pattern D of attributes, with weights π on patterns. By symmetry its
@@ -58,7 +58,7 @@ class MarginalCertificate(TableCertificate):
         return self.bound_over(self.workload())
 
     def bound_over(self, workload: Workload) -> float:
-        """Return :meth:`lower_bound` for a known :meth:`workload`, which takes long to compute."""
+        """Return :meth:`lower_bound`, given :meth:`workload`, which takes long to compute."""
         traces = self._traces(workload)
         return (
             max(self.domain.weights)
@@ -84,7 +84,7 @@ class MarginalCertificate(TableCertificate):
         losses = self.losses(workload)
         moved = np.ones(len(losses))
         if self.protected == "replace":
-            # subtract a margin, since 1 − Π loses digits where it is small
+            # subtract a margin, since 1 − Π loses digits where Π is near one
             moved = weights @ np.maximum(workload.moved(self.patterns) - CANCELLATION, 0.0)
         return np.sqrt(losses * moved)
 
@@ -115,7 +115,7 @@ def _policy(relation: ReplaceWithin, domain: AbstractTables, points: Array) -> P
 
 
 def _is_explicit(domain: AbstractTables) -> bool:
-    """Return whether listing the records is a useful check: few records, similar weights."""
+    """Return whether records are so few, and weights so similar, that all records are checked."""
     return (
         domain.cardinality <= _EXPLICIT_CELLS
         and domain.cardinality**2 * domain.dim <= LONG_OPERATIONS
@@ -166,7 +166,7 @@ def _by_subsets(
     if not signed:
         sensitivity = marginal_sensitivity(domain, covariance.variances, problem.neighbors, claimed)
         enclosure = enclosure if problem.shifted else sensitivity
-    # floats are integers over powers of two: over the largest such power, sums are of integers
+    # floats are integers over powers of two: with one common denominator, sums are of integers
     parts = {T: v.as_integer_ratio() for T, v in variances.items()}
     below = max((den for _, den in parts.values()), default=1)
     summands = {
@@ -188,7 +188,7 @@ def _by_subsets(
 
 
 def is_measure(witness: MarginalCertificate) -> bool:
-    """Return whether shares and pattern weights are distributions, and the patterns possible."""
+    """Return whether shares and pattern weights are distributions, and all patterns can occur."""
     workload = witness.workload()
     return not workload.residuals or witness.has_weights(workload)
 

@@ -1,4 +1,4 @@
-"""The dual witness of people who add vectors at their ticks: correlations of these, by pattern."""
+"""The dual witness where people add vectors at their ticks: correlations of these, by pattern."""
 
 import itertools
 import math
@@ -27,8 +27,8 @@ Indices = NDArray[np.intp]
 
 # dual norms and rows are normalised in double precision
 _UNIT = 1 + 2.0**-44
-# The semidefinite programmes of the patterns are solved to about 1e-10, and not to the same bits on
-# all machines.
+# The patterns' semidefinite programmes are solved to about 1e-10, and on other machines to other
+# bits.
 SOLVED_AGAIN = 2.0**-28
 
 
@@ -45,7 +45,7 @@ class ParticipationCertificate(Certificate):
     a lower bound for every strategy.
 
     Attributes:
-        domain: the workload, and the rule for who takes part when.
+        domain: the workload, and the rule that says at which ticks a person may take part.
         patterns: shape (P, k), ticks in order, padded with n.
         weights: p, shape (P,), positive, with sum one.
         vectors: V, shape (P, k, r), rows no longer than one: Z = V V'.
@@ -83,7 +83,7 @@ class ParticipationCertificate(Certificate):
         stacked = np.zeros((n + 1, count), dtype=precision)
         r = self.vectors.shape[2]
         for j, (ticks, block) in enumerate(zip(self.patterns, scaled, strict=True)):
-            # padded places are added to a last row, which multiplies a zero column
+            # padded places go to the last row, which is multiplied by a zero column
             np.add.at(stacked[:, j * r : (j + 1) * r], ticks, block)
         return size, np.sqrt(self.coordinate_weights.astype(precision))[:, None] * (
             padded @ stacked
@@ -174,13 +174,14 @@ def _allowed(row: list[int], n: int, allows: Any) -> bool:
 
 
 def longest_move(domain: VectorParticipations, factor: Array, size: float) -> tuple[float, Array]:
-    """Return a proven bound on a person's move in factor coordinates, and the part outside."""
+    """Return a proven bound on a person's move in factor coordinates, and its part outside."""
     points = domain.matrix.T / size
     whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0))
     b = whitened.coordinates
     most = domain.who.most
-    # |Σ b_i ⊗ u_i| is a norm of the b_i, so their rounding errors add up
+    # |Σ b_i ⊗ u_i| is a norm of (b_i): by the triangle inequality, rounding errors of all b_i add
+    # up
     rounded = float((whitened.lengths - np.linalg.norm(b, axis=1)).max()) * most
     products = 16 * most * len(b) * EPS
     longest = math.sqrt(vector_bound(domain.who, b @ b.T)) * (1 + products)

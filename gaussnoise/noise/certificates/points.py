@@ -43,11 +43,11 @@ class PointCertificate(Certificate):
             when ``centered``.
         weights: shape (k,), positive, summing to one.
         coordinate_weights: w, shape (d,), with ``‖w‖_{s*} <= 1``, s* = p/(p−2): ones at p = 2.
-        rows: shape (k, 1) or (k, 2), the domain's listed point that each one is, or the two that it
-            is the difference of; None where the domain is known through oracles.
+        rows: shape (k, 1) or (k, 2), for each point the index of that point in the domain's list,
+            or of the two points whose difference it is; None for a domain known through oracles.
         centered: whether C is the covariance (γ_p(K)) rather than the second moment (γ°_p).
-        origin: shape (d,), where points are members of K − origin, so that the distance of K from
-            zero causes no rounding; None where they are members of K.
+        origin: shape (d,); ``points`` are members of K − origin, so that the distance of K from
+            zero causes no rounding. None if they are members of K.
     """
 
     points: Array
@@ -68,7 +68,7 @@ class PointCertificate(Certificate):
         if size == 0:
             return np.zeros(1), np.ones(1)
         mass = self.weights / math.fsum(self.weights)
-        scaled = points / size  # in place from here on: all differences of 512 points take 512 MB
+        scaled = points / size  # then in place: all differences of 512 points take 512 MB
         if self.centered:
             scaled -= mass @ scaled
         scaled *= np.sqrt(mass)[:, None]
@@ -127,7 +127,7 @@ class PointCertificate(Certificate):
 
 
 def _listed(domain: AbstractDomain) -> FiniteSet:
-    """Return the points whose hull the domain is."""
+    """Return the points whose hull is the domain."""
     listed = domain._listed()
     if listed is None:
         raise CertificateError(
@@ -200,7 +200,7 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Return whether x is a member, or so near the hull that its rounding explains the distance."""
+    """Return whether x is a member, or as near the hull as a rounded member is."""
     return domain.contains(x) or is_near(domain, x)
 
 
@@ -211,9 +211,9 @@ def check_points(
     domain: FiniteSet,
     below: tuple[float, float],
 ) -> Verification:
-    """Return the bracket for listed points, by QR with precise residuals and rationals if small.
+    """Return the bracket for listed points, by QR with precise residuals, or rationals if small.
 
-    ``below`` is the lower end by the certificate, and the share of it that was subtracted for
+    ``below`` holds the certificate's lower end, and the share of it that was subtracted for
     rounding.
     """
     factor, scale = _stored(covariance)
@@ -260,7 +260,7 @@ def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
 
 
 def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) -> bool:
-    """Return whether the witness's points match its rows, and the relation allows these rows."""
+    """Return whether the points are those of the rows, and the relation allows these rows."""
     rows, relation = witness.rows, problem.neighbors
     if (
         rows is None
@@ -283,7 +283,8 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
 def _below(witness: PointCertificate) -> tuple[float, float]:
     """Return a lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``, and the share subtracted for rounding.
 
-    The bound is the inner product with a matrix Q, divided by a bound on ‖Q‖.
+    The nuclear norm is dual to the operator norm: ``<Q, A> <= ‖Q‖ ‖A‖_*`` for every Q. The bound
+    is the inner product with the polar factor Q, divided by a bound on ‖Q‖.
     """
     points = witness.points - witness.points[0] if witness.centered else witness.points
     size = float(np.abs(points).max(initial=0.0))

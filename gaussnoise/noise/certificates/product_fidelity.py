@@ -27,21 +27,22 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
 Places = NDArray[np.intp]
-Choice = tuple[tuple[int, int], ...]  # for each class, the base that is asked for
+Choice = tuple[tuple[int, int], ...]  # pairs: a class, and which of its bases is asked for
 
-_KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)  # directions per attribute that stay coupled
-_DENSE = 700  # coordinates of a block whose eigenvalues are found at once
-# coordinates that may be left for a dense solve once the largest tables are eliminated
+# Numbers of directions per attribute that stay coupled; they are tried in this order.
+_KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)
+_DENSE = 700  # number of coordinates of a matrix whose eigenvalues are computed
+# number of coordinates that may be left for dense algebra once the largest tables are eliminated
 _MOST_LEFT = 2500
-_MOST_CHOICES = 16  # choices of bases, where attributes with several are too large to keep together
-_MOST_CELLS = 2**24  # cells of a table that is eliminated
-_THIN = 1e-13  # of the largest eigenvalue
+_MOST_CHOICES = 16  # choices of bases tried one by one, where all together are too large
+_MOST_CELLS = 2**24  # number of cells of a table that is eliminated
+_THIN = 1e-13  # share of the largest eigenvalue: smaller ones may be rounding
 SLACK = 1e-9  # far more than rounding can add to the sums below
 
 # √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step is off by a factor
-# by a factor of at most 1 ± 4/(e^a − 1), a = 2π²/step (Poisson summation: the integrand's transform
-# is below π/cosh πω, which is 2π at 0 for the integrand itself). The part beyond the ends is
-# positive and omitted. So the rule divided by 1 + … is below √k.
+# of at most 1 ± 4/(e^a − 1), a = 2π²/step by Poisson summation: in units of √k, the transform of
+# the integrand is 2π at 0, and below π/cosh πω at the multiples ω of 2π/step. The part beyond the
+# ends is positive and omitted. So the rule, divided by 1 + 4/(e^a − 1), is below √k.
 _STEP = 1.25
 _EXCESS = 4 / math.expm1(2 * math.pi**2 / _STEP)
 _ENDS = (-42.0, 22.0)  # in s, relative to the logarithm of the trace
@@ -52,9 +53,9 @@ class _Side:
     """One base of one class under dual weights: ``Λ^{1/2} G Λ^{1/2}`` in a basis led by √λ.
 
     Attributes:
-        own: its (√λ, √λ) entry.
+        own: the (√λ, √λ) entry of this matrix.
         cross: the rest of its first column, shape (k,).
-        inner: the rest of it, shape (k, k).
+        inner: the matrix without its first row and column, shape (k, k).
         apart: the trace of the root of the part that was split off.
         is_scalar: whether the cross part is zero and the inner part a multiple of the identity,
             exactly; the inner part is then stored as a matrix of one entry.
@@ -68,7 +69,7 @@ class _Side:
 
     @cached_property
     def whole_root(self) -> float:
-        """Return a lower bound on ``tr (Λ^{1/2} G Λ^{1/2})^{1/2}``."""
+        """A lower bound on ``tr (Λ^{1/2} G Λ^{1/2})^{1/2}``."""
         if self.is_scalar:
             return math.sqrt(self.own) + len(self.cross) * math.sqrt(self.inner[0, 0])
         return _root_trace(
@@ -79,11 +80,11 @@ class _Side:
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The same with a diagonal inner part, the most coupled directions first."""
+        """The side in a basis that makes ``inner`` diagonal, the most coupled directions first."""
         values, axes = np.linalg.eigh(self.inner)
         live = (
             values > _THIN * values[-1]
-        )  # directions that may be rounding are dropped from the measure
+        )  # directions that may be rounding are set to zero, which only lowers the bound
         values, cross = np.where(live, values, 0.0), np.where(live, axes.T @ self.cross, 0.0)
         order = np.argsort(
             -np.divide(cross**2, values, out=np.zeros_like(cross), where=values > 0), kind="stable"
@@ -92,11 +93,15 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The same inner part without coupling, and the part of √λ that it does not explain."""
+        """The same inner part without coupling, and what it leaves of √λ (a Schur complement)."""
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
 
     def split(self, kept: int) -> "_Side":
-        """Return the first coordinates of a diagonal inner part, and the rest of √λ beside them."""
+        """Return the side with the first ``kept`` coordinates, and what the others leave of √λ.
+
+        With the matrix as Y Y', the block of Y that couples the others with √λ is dropped. This
+        pinching can only lower the nuclear norm of Y, and leaves a Schur complement in ``own``.
+        """
         values = np.diag(self.inner)
         rest, cross = values[kept:], self.cross[kept:]
         explained = float((cross**2 / np.where(rest > 0, rest, 1.0))[rest > 0].sum())
@@ -109,7 +114,7 @@ class _Side:
 
 
 class Blocks:
-    """The second moment by blocks, with weighted coordinates and a largest table weight of one."""
+    """The second moment as blocks, for weighted coordinates and a largest table weight of one."""
 
     def __init__(self, witness: "ProductCertificate", workload: Workload) -> None:
         self.workload = workload
@@ -142,8 +147,8 @@ class Blocks:
             math.fsum(witness.pattern_weights) * (1 + CANCELLATION)
         )
         classes = self.workload.moving.classes
-        # the factor r is as negative as non-negative probabilities of x = y allow: −1/(n−1) for
-        # uniform weights, and then x ≠ y always
+        # r is as negative as is possible without negative probabilities of x = y; for uniform
+        # weights it is −1/(n−1), so that x ≠ y always
         least = [float(cells.min()) / math.fsum(cells) for cells in witness.cell_weights]
         moved = {}
         for T in self.workload.residuals:
@@ -160,7 +165,7 @@ class Blocks:
         return moved
 
     def split(self, kept: int) -> Self:
-        """Return the blocks with that many coupled directions per attribute, or all or none."""
+        """Return blocks with ``kept`` coupled directions per attribute, or all or none."""
         other = copy.copy(self)
         other.sides = []
         for k, sides in enumerate(self.sides):
@@ -173,7 +178,7 @@ class Blocks:
         return other
 
     def restricted(self, choice: Mapping[int, int]) -> Self:
-        """Return the blocks of the tables that ask for one base of each class with several."""
+        """Return the blocks of those tables that ask for the chosen base of each class."""
         other = copy.copy(self)
         kept = [
             (table, w) for table, w in self.tables if all(choice.get(k, b) == b for k, b in table)
@@ -187,7 +192,7 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Return the weights of tables around a set of type R, by their choice of bases in R."""
+        """Return the total weight of tables around a set of type R, by their bases in R."""
         sums: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
@@ -203,7 +208,7 @@ class Blocks:
         return sums
 
     def groups(self) -> "Iterator[tuple[float, _Group]]":
-        """Yield the groups of blocks that are no longer coupled, and the copies of each."""
+        """Yield groups of blocks that no coupling joins, each with the number of its copies."""
         classes = self.workload.orbits.classes
         alone = {part for T in self.workload.residuals for part in self._apart(T)}
         for Q in sorted(alone):
@@ -217,7 +222,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _apart(self, T: Type) -> set[Type]:
-        """Return the parts of T that may be uncoupled: all never coupled, and some of the rest."""
+        """Return the possible uncoupled parts of T: what never couples, with any of the rest."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -235,11 +240,11 @@ class Blocks:
         choices = itertools.product(*(range(len(self.sides[k])) for k in several))
         for chosen in itertools.islice(
             choices, _MOST_CHOICES if several else 0
-        ):  # tables that ask each attribute in one way only
+        ):  # use only the tables that ask for the chosen bases
             bounds.append(
                 self.restricted(dict(zip(several, chosen, strict=True)))._split_trace()[0]
             )
-        if () in self.kappa:  # all tables apart: the second moment of each is a product
+        if () in self.kappa:  # take every table by itself: its second moment is a product
             roots = {
                 (k, b): side.whole_root
                 for k, sides in enumerate(self.sides)
@@ -256,7 +261,7 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Drop the fewest couplings that keep the run time in seconds; return the trace."""
+        """Drop the fewest couplings that keep the run time in seconds; return the root trace."""
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
@@ -266,7 +271,7 @@ class Blocks:
         return 0.0, False
 
     def uncoupled(self) -> Array:
-        """Return the trace that one T of each type adds when all its directions are split off."""
+        """Return the root trace of one T of each type when all its directions are split off."""
         blocks = self.split(0)
         traces = dict.fromkeys(self.workload.residuals, 0.0)
         counts = self.workload.residual_counts
@@ -317,12 +322,12 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Subset]:
-        """The sets that no other set contains."""
+        """The sets that are inside no other set."""
         return [T for T in self.sets if not any(set(T) < set(U) for U in self.sets)]
 
     @cached_property
     def left(self) -> list[Subset]:
-        """The sets that are not the largest."""
+        """The sets that are inside another set."""
         largest = set(self.largest)
         return [T for T in self.sets if T not in largest]
 
@@ -340,7 +345,7 @@ class _Group:
 
     @property
     def has_several(self) -> bool:
-        """Whether some attribute has several bases, which no basis makes diagonal together."""
+        """Whether some attribute has several bases, whose matrices have no common eigenvectors."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
@@ -364,7 +369,7 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """Return root traces of uncoupled blocks by type of T; a lower bound for several bases."""
+        """Return the root traces of uncoupled blocks by type of T, or lower bounds on them."""
         traces: dict[Type, float] = {}
         for T in self.sets:
             parts = (
@@ -390,7 +395,7 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Subset, U: Subset, bases: Mapping[int, int]) -> Array:
-        """Return ``⊗ inner`` over T∩U, with ``cross`` along what one set has; axes of T first."""
+        """Return the product of ``inner`` on T∩U and ``cross`` elsewhere; axes of T come first."""
         tensor, axes = np.ones(()), []
         for i in sorted({*T, *U}):
             side = self._side(i, bases)
@@ -409,7 +414,11 @@ class _Group:
         return np.diag(side.inner), side.cross
 
     def _by_determinants(self) -> float:
-        """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on ``tr K^{1/2}``."""
+        """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on ``tr K^{1/2}``.
+
+        Blocks of the largest tables are diagonal: the determinant is their product times that of
+        the Schur complement on the other blocks.
+        """
         K, left = self._dense(self.left), self.left
         values = {
             T: sum(self._coefficient(T, T).values()) * self._eigenvalues(T) for T in self.largest
@@ -440,7 +449,7 @@ class _Group:
         return reduce(np.multiply.outer, (self._diagonal(i)[0] for i in T), np.ones(()))
 
     def _summed(self, T: Subset, U: Subset, V: Subset, w: Array) -> Array:
-        """Return ``Σ w Π f_i`` over axes of T outside U ∪ V; f is p² in both, pq in one or q²."""
+        """Return ``Σ w Π f_i`` over axes of T outside U ∪ V; f is p² on U ∩ V, pq on one, or q²."""
         operands: list = [w, list(range(len(T)))]
         for axis, i in enumerate(T):
             p, q = self._diagonal(i)
@@ -465,7 +474,7 @@ class _Group:
 
 
 def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]:
-    """Return the sides of a class's bases; uniform categories have no coupling and no rounding."""
+    """Return the sides of a class's bases; exact and uncoupled ones for uniform categories."""
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
         grams = [None if base.is_identity else base.gram() for base in bases]
@@ -477,7 +486,7 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
             pairs = zip(own, apart, strict=True)
             return [_Side(a, np.zeros(n - 1), np.full((1, 1), b), is_scalar=True) for a, b in pairs]
     root = np.sqrt(weights)
-    mirror = root + np.eye(n)[0]  # reflects the first axis to √λ
+    mirror = root + np.eye(n)[0]  # the reflection that maps the first axis to √λ
     basis = np.outer(mirror, mirror) * (2 / float(mirror @ mirror)) - np.eye(n)
     sides = []
     for base in bases:
@@ -487,7 +496,7 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Return the log determinant of 1 + a positive semidefinite matrix, or zero, a lower bound."""
+    """Return the log determinant of a matrix that is at least 1, or the lower bound zero."""
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:
@@ -496,7 +505,7 @@ def _log_determinant(matrix: Array) -> float:
 
 
 def _root_trace(matrix: Array) -> float:
-    """Return ``tr matrix^{1/2}`` of a positive semidefinite matrix, minus its possible rounding."""
+    """Return ``tr matrix^{1/2}`` of a positive semidefinite matrix, minus a bound on rounding."""
     if not len(matrix):
         return 0.0
     values = np.linalg.eigvalsh(matrix)

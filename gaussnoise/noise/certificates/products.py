@@ -50,7 +50,7 @@ class ProductCertificate(TableCertificate):
 
     @property
     def is_tight(self) -> bool:
-        """Whether all blocks were small enough to keep their couplings."""
+        """Whether all blocks were small enough to keep all their couplings."""
         return self._found[1]
 
     @cached_property
@@ -60,7 +60,7 @@ class ProductCertificate(TableCertificate):
         return max(self.domain.weights) * total * (1 - SLACK), tight
 
     def spectrum(self) -> tuple[Array, Array]:
-        """Return the spectrum of uncoupled blocks, each flattened, as concave bounds may use it."""
+        """Return the spectrum of uncoupled blocks, made even in each, for concave bounds."""
         workload = self.workload()
         traces = Blocks(self, workload).uncoupled()
         counts = workload.residual_counts * workload.ranks

@@ -1,4 +1,4 @@
-"""The dual witness of a workload over time with more ticks than are written out."""
+"""The dual witness of a workload over time with too many ticks to write its matrices out."""
 
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -19,7 +19,7 @@ from .certificate import Certificate, Verification
 
 Array = NDArray[np.float64]
 
-_WIDENED = 4.0  # factor at either end
+_WIDENED = 4.0  # factor by which the interval is extended at either end
 _UNIT = 1 + 2.0**-40  # covers the rounding of sums of a million numbers in double precision
 
 
@@ -99,7 +99,7 @@ class StreamCertificate(Certificate):
 def twice_checked(
     certificate: StreamCertificate, covariance: StreamCovariance, p: float
 ) -> Verification:
-    """Return both ends by the nodes of an interval 16 times as wide: another rational function."""
+    """Return both ends by another rational function, whose interval is 16 times as wide."""
     bands, made_of = covariance.workload.bands, (covariance.weights, covariance.coordinate_weights)
     proven_by = certificate.weights, certificate.coordinate_weights
     noise = worth = evaluate(bands, *made_of, widened=_WIDENED)
@@ -111,5 +111,5 @@ def twice_checked(
 
 
 def below(worth: Evaluation) -> float:
-    """Return the lower end minus the margin that verification requires of all ends."""
+    """Return the lower end, minus the margin that verification requires."""
     return worth.lower * (1 - ROUNDING_MARGIN)

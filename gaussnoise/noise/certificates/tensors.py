@@ -21,8 +21,8 @@ from .certificate import Certificate, Stored, Verification
 
 Array = NDArray[np.float64]
 
-# harmonic tensors are computed, so columns of the factor may leave their degree by this much,
-# relative to their length
+# Harmonic tensors are computed with rounding, so that columns of the factor may have a part of this
+# relative length outside their degree.
 ASTRAY = 1e-11
 
 
@@ -36,8 +36,8 @@ class TensorCertificate(Certificate):
         atoms: shape (n, 3), rows (a, b, t), see
             :func:`~gaussnoise.solvers.bodies.harmonics.traces_below`.
         weights: shape (n,), their probabilities.
-        kind: ``gamma`` takes the covariance of the measure on K, without the sign; ``add-remove``
-            and ``replace`` the second moment of that on K ∪ −K and K − K.
+        kind: ``gamma`` takes the covariance of the measure on K, without signs; ``add-remove`` and
+            ``replace`` take the second moment of the measure on K ∪ −K and on K − K.
         scale: factor by which the set is larger than the tensor power.
     """
 

@@ -1,4 +1,4 @@
-"""The common part of certificates of marginals and products: weights of tables and patterns."""
+"""The part that certificates of marginals and products share: weights of tables and patterns."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -26,8 +26,8 @@ class TableCertificate(Certificate):
         domain: the tables.
         p: error norm.
         protected: "gamma" (K about its center), "add-remove" or "replace".
-        shares: dual weights on all tables of a type together, in the order of
-            :attr:`Workload.tables`.
+        shares: dual weights of the types of tables, each for all tables of the type together, in
+            the order of :attr:`Workload.tables`.
         patterns: shape (k, classes of more than one category), the number of attributes of each
             class that differ.
         pattern_weights: shape (k,).
@@ -48,7 +48,7 @@ class TableCertificate(Certificate):
         return Workload.of(self.domain, total=total, public=self.public)
 
     def proves(self, problem: Problem) -> bool:
-        """Return whether the certificate claims to be about this problem."""
+        """Return whether the certificate is about this problem."""
         return (
             self.domain is problem.domain
             and self.p == problem.p
