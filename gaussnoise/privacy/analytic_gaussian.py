@@ -13,11 +13,11 @@ import math
 
 import scipy
 
-# Relative margin by which ρ is kept below what the search finds: 100 times the largest effect on ρ
-# of rounding in δ(ε, Δ), measured against 400 digits.
+# The search's ρ is lowered by this relative margin. It is 100 times the largest change of ρ by
+# rounding in δ(ε, Δ), as measured against 400 digits.
 MARGIN = 1e-9
-_MOST_EPSILON = 700.0  # e^ε overflows soon after
-_MOST_DELTA = 0.99  # larger δ would need an accurate 1 − δ, and have no use
+_MOST_EPSILON = 700.0  # e^ε overflows for slightly larger ε
+_MOST_DELTA = 0.99  # larger δ are of no use, and would need an accurate 1 − δ
 _SMALL = 1e-4
 
 
@@ -26,7 +26,7 @@ def log_delta(epsilon: float, distance: float) -> float:
     a, b = epsilon / distance - distance / 2, epsilon / distance + distance / 2
     if a < -10:
         return 0.0
-    if a > 40:  # δ(ε, Δ) <= Φ(−a) is below the least float; this bounds its logarithm
+    if a > 40:  # δ(ε, Δ) <= Φ(−a) is below the least float; return a bound on log Φ(−a)
         return -a * a / 2
     if distance < _SMALL:
         # The difference is the integral of −R' = 1 − xR over [a, b]. It is convex, since 1 − xR = ∫
@@ -42,12 +42,12 @@ def _mills(x: float) -> float:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Return half the largest Δ² with (ε, δ)-private noise, less a margin; 0 if none is found."""
+    """Return ρ = Δ²/2 for the largest (ε, δ)-private Δ, minus a margin; 0 if none is found."""
     if not (delta > 0 and epsilon <= _MOST_EPSILON):
         return 0.0
     goal = math.log(min(delta, _MOST_DELTA))
-    # Two distances that are known to be private: Bun & Steinke (2016), Proposition 1.3, where a =
-    # √(−2 log δ); and the one for ε = 0.
+    # Two distances that are known to be private: by Bun & Steinke (2016), Proposition 1.3, where a
+    # = √(−2 log δ), and the one for ε = 0.
     low = max(
         math.sqrt(2) * epsilon / (math.sqrt(epsilon - goal) + math.sqrt(-goal)),
         math.sqrt(2 * math.pi) * math.exp(goal),
@@ -62,11 +62,11 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def least_epsilon(rho: float, delta: float, most: float) -> float:
-    """Return the least ε in [0, most] for which ``Δ = √(2ρ)``, with a margin, is (ε, δ)-private."""
+    """Return the least ε in [0, most] for which ``Δ = √(2ρ)`` plus a margin is (ε, δ)-private."""
     if not (0 < delta < 1 and most <= _MOST_EPSILON):
         return most
-    # The margin is smaller than that of largest_rho, so that the ρ which that function returns for
-    # (ε, δ) has an ε of at most the one asked for.
+    # The margin is smaller than that of largest_rho: the ρ that largest_rho returns for (ε, δ) then
+    # has at most this ε.
     goal, distance = math.log(min(delta, _MOST_DELTA)), math.sqrt(2 * rho) * (1 + MARGIN / 4)
     low, high = 0.0, most
     if log_delta(low, distance) <= goal:

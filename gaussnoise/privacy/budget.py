@@ -1,4 +1,4 @@
-"""The budget of an estimator's steps: how it is split, what it costs and how it is described."""
+"""The budget of an estimator's steps: its shares, its cost, and its description."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from .lattice_bound import MIN_STEPS
 class Budget:
     """A privacy guarantee, and the share of its budget that every step may spend.
 
-    Under pure privacy shares of ε add up. Otherwise every step adds discrete Gaussian noise and may
-    depend on earlier results, and shares of ρ add up: under zCDP by its composition theorem; under
-    the other guarantees since adaptive Gaussian steps are together no easier to tell apart than one
-    Gaussian of the whole ρ (Dong, Roth & Su 2022, Corollary 3.3).
+    Under pure privacy, shares of ε add up. Otherwise every step adds discrete Gaussian noise and
+    may depend on earlier results, and shares of ρ add up: under zCDP by its composition theorem,
+    under the other guarantees since the outputs of all steps on two neighbours are no easier to
+    tell apart than one Gaussian of the whole ρ (Dong, Roth & Su 2022, Corollary 3.3).
 
     Attributes:
         privacy: the privacy guarantee.
         shares: the positive share of every step. They need not add up to one.
-        draws: the most integer noises that all steps draw together.
+        draws: upper bound on the number of integer noises that all steps draw together.
         thresholded: the part of δ that is spent on a threshold instead of on noise.
     """
 
@@ -44,10 +44,10 @@ class Budget:
         gaussian: bool = True,
         thresholded: float = 0.0,
     ) -> "Budget":
-        """Return the budget of a guarantee that the estimator has noise for.
+        """Return the budget of a guarantee for which the estimator has noise.
 
         Raises:
-            ParameterError: another kind of guarantee.
+            ParameterError: the estimator has no noise for this kind of guarantee.
         """
         if isinstance(privacy, AbstractPrivacy) and privacy.noise == "laplace":
             if not pure:
@@ -65,7 +65,7 @@ class Budget:
 
     @property
     def pure(self) -> bool:
-        """Whether steps spend ε, and draw Laplace noise."""
+        """Whether steps spend ε and draw Laplace noise."""
         return self.privacy.noise == "laplace"
 
     @cached_property

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 _MOST_PURE = 700.0  # e^ε must be a finite float
-_LARGE_DELTA = 1e-2  # with it, a mechanism may publish one record in a hundred
-_LEAST_RESAMPLED = 1e-200  # so that no number that is computed from ε underflows
+_LARGE_DELTA = 1e-2  # a mechanism with this δ may publish one record in a hundred
+_LEAST_RESAMPLED = 1e-200  # numbers computed from a smaller ε could underflow
 _MARGIN = 1e-12  # relative bound on the rounding of a resampled guarantee
 _HCR = "Hammersley–Chapman–Robins"
-# if the lattice leaves less of δ than this, the conversion from zCDP is tried as well
+# if the lattice leaves a smaller share of δ, the conversion from zCDP is tried too
 _MOST_OF_DELTA = 0.99
 
 
@@ -69,7 +69,7 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
     def epsilon(self, delta: float) -> float:
         """Return the ε for which this implies (ε, δ)-differential privacy, by OpenDP's conversion.
 
-        It holds for every ρ-zCDP mechanism. For Gaussian noise,
+        It is valid for every ρ-zCDP mechanism. For Gaussian noise,
         :func:`~gaussnoise.privacy.gaussian_epsilon` returns a smaller ε.
 
         >>> round(gn.zCDP(0.1).epsilon(1e-6), 3)
@@ -129,8 +129,9 @@ class ApproxDP(AbstractPrivacy):
 
     Args:
         epsilon: finite, positive.
-        delta: in (0, 1), and well below 1 / records, or few persons are protected: :func:`plan` and
-            :class:`GaussianMechanism` warn from 0.01 on (:class:`PrivacyWarning`).
+        delta: in (0, 1), and well below 1 / records, since with a larger one a mechanism may
+            publish whole records. From 0.01 on, :func:`plan` and :class:`GaussianMechanism` warn
+            (:class:`PrivacyWarning`).
 
     Raises:
         ParameterError: out of range.
@@ -215,12 +216,12 @@ class ApproxDP(AbstractPrivacy):
         return of, f"{_rule(of.epsilon)}, δ' = δ (e^ε' − 1)/(e^ε − 1) = {of.delta:.3g}"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """Return the zCDP to spend, and whether it is from the analytic calibration."""
+        """Return the zCDP to spend, and whether the analytic calibration gave it."""
         left = _drawn_delta(self.delta, self.epsilon, draws, steps)
         analytic = largest_rho(self.epsilon, left)
         if (
             analytic > 0 and left > _MOST_OF_DELTA * self.delta
-        ):  # the analytic calibration is exact, so that no conversion can be better
+        ):  # the analytic calibration is exact: no conversion can be better
             return zCDP(analytic), True
         through_zcdp = rho_through_zcdp(self.epsilon, self.delta)
         rho = max(analytic, through_zcdp)
@@ -277,7 +278,8 @@ class GDP(AbstractPrivacy):
         )
         return {"definition": "Gaussian DP", "mu": self.mu} | method | {"rho": self.to_zcdp().rho}
 
-    # both error rates of the best test equal 1/(1 + e^ε), and Φ(−μ/2)
+    # Let both error rates of a test be equal: they are at least 1/(1 + e^ε) under ε-DP, and at
+    # least Φ(−μ/2) under μ-GDP.
     def to_epsilon(self) -> float:
         return float(scipy.special.log_ndtr(self.mu / 2) - scipy.special.log_ndtr(-self.mu / 2))
 
@@ -309,9 +311,10 @@ class GDP(AbstractPrivacy):
 class KL(AbstractPrivacy):
     """Kullback–Leibler privacy: outputs on neighbours have divergence at most α, in either order.
 
-    The calibration is ρ = α, for a Gaussian and for the noise that is drawn: with P the discrete
-    Gaussian around 0 and P' around an integer Δ, ``KL(P ‖ P') = E_P[(k − Δ)² − k²]/2s² = Δ²/2s²``,
-    since E_P k = 0. The sum over coordinates is half the squared whitened distance.
+    The calibration is ρ = α, for a continuous Gaussian and for the noise that is drawn. With P the
+    discrete Gaussian around 0 and P' the one around an integer Δ, ``KL(P ‖ P') = E_P[(k − Δ)² −
+    k²]/2s² = Δ²/2s²``, since E_P k = 0. The sum over coordinates is half the squared whitened
+    distance.
 
     Args:
         alpha: in nats; finite, positive.
@@ -359,8 +362,8 @@ class TV(AbstractPrivacy):
 
     Two Gaussians at whitened distance Δ = √(2ρ) have total variation distance 2Φ(Δ/2) − 1. The
     noise that is drawn is within η of each of them, so that the continuous noise is calibrated for
-    α − 2η. If nothing is left of α, or if it is larger, ρ = 2α² by Pinsker's inequality, which
-    holds on the lattice as :class:`KL` does.
+    α − 2η. If α − 2η is not positive, or 2α² is larger, ρ is 2α², by Pinsker's inequality, which
+    holds on the lattice, like the calibration of :class:`KL`.
 
     Args:
         alpha: in (0, 1).
@@ -418,7 +421,7 @@ class TV(AbstractPrivacy):
         return self, "the same guarantee"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """Return the zCDP to spend, and whether it is from the Gaussian's own total variation."""
+        """Return the zCDP to spend, and whether the Gaussian's total variation gave it."""
         left = math.nextafter(self.alpha - 2 * lattice_distance(draws, steps), 0.0)
         analytic = 4 * float(scipy.special.erfinv(left)) ** 2 * (1 - MARGIN) if left > 0 else 0.0
         pinsker = rounded_down(2 * Fraction(self.alpha) ** 2)
@@ -430,8 +433,8 @@ class TV(AbstractPrivacy):
 class PureDP(AbstractPrivacy):
     """ε-differential privacy (Dwork et al. 2006).
 
-    No Gaussian noise satisfies it. It is for :func:`~gaussnoise.lower_bound` and for estimators
-    with Laplace noise.
+    No Gaussian noise satisfies it. :func:`~gaussnoise.lower_bound` and estimators with Laplace
+    noise take it.
 
     Args:
         epsilon: in (0, 700]; no event's probability changes by more than a factor e^ε between
@@ -493,9 +496,9 @@ class PureDP(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class LocalDP(AbstractPrivacy):
-    """ε-local differential privacy: every person's own message is ε-private for all who read it.
+    """ε-local differential privacy: each person's message is ε-private for all who read it.
 
-    It is for :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound`, without
+    :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound` take it. There is no
     interaction: no message depends on another person's.
 
     Args:
@@ -534,10 +537,10 @@ class LocalDP(AbstractPrivacy):
 
 
 def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MIN_STEPS) -> float:
-    """Return the ε for which *Gaussian noise* that spends ρ is (ε, δ)-private, as drawn.
+    """Return the ε for which *Gaussian noise* that spends ρ is (ε, δ)-private as it is drawn.
 
     It is analytic (Balle & Wang 2018, Theorem 8), with the correction of :class:`ApproxDP` for the
-    lattice. It is never more than :meth:`zCDP.epsilon`, which holds for any ρ-zCDP mechanism.
+    lattice. It never exceeds :meth:`zCDP.epsilon`, which is valid for any ρ-zCDP mechanism.
 
     Args:
         rho: the ρ that is charged, at least 0.
@@ -559,16 +562,16 @@ def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MI
     if rho == 0:
         return 0.0
     most = zCDP(rho).epsilon(delta)
-    # the correction grows with ε, so that the one for the largest ε is enough for all
+    # the correction grows with ε: the one for the largest ε is enough for every ε
     return least_epsilon(rho, _drawn_delta(delta, most, draws, steps), most)
 
 
 def dp_event(rho: float) -> "DpEvent":
     """Return a ρ-zCDP event for dp-accounting, which is exact on the lattice.
 
-    Its RDP accountant takes the event, alone or with other events, and adds up ρ. Its PLD
-    accountant does not, since it knows Gaussians but not zCDP: ``GaussianDpEvent(1 / √(2ρ))`` would
-    describe the continuous Gaussian, not the noise that is drawn.
+    The RDP accountant of dp-accounting takes the event, alone or with other events, and adds up ρ.
+    Its PLD accountant takes Gaussian events but no zCDP events, and ``GaussianDpEvent(1 / √(2ρ))``
+    would describe the continuous Gaussian instead of the noise that is drawn.
 
     Args:
         rho: the ρ that is charged, at least 0 and finite.
@@ -599,7 +602,7 @@ def dp_event(rho: float) -> "DpEvent":
 def _number(function: str, name: str, value: float) -> float:
     """Return a number of any type as a plain float."""
     try:
-        # float() accepts text, and takes booleans, of numpy and torch too, for 0 and 1
+        # float() would accept text, and booleans (of numpy and torch too) as 0 and 1
         flag = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
         if not flag and not isinstance(value, str | bytes):
             return float(value)
@@ -637,7 +640,7 @@ def _check_delta(function: str, delta: float) -> None:
 
 def _resampled_epsilon(privacy: AbstractPrivacy, epsilon: float, n: int) -> float:
     """Return an upper bound on ``n ln(1 + (e^ε − 1)/n)``, the ε of n draws from n records."""
-    # with a larger ε, no guarantee is left
+    # the guarantee of a larger ε means nothing
     epsilon = min(max(epsilon, _LEAST_RESAMPLED), _MOST_PURE)
     amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)
     if amplified > _MOST_PURE:
@@ -656,7 +659,7 @@ def _rule(epsilon: float) -> str:
 
 
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:
-    """Return the δ that is left for the continuous Gaussian: the lattice takes (1 + e^ε) η."""
+    """Return the δ left for the continuous Gaussian, after (1 + e^ε) η for the lattice."""
     taken = (1 + math.exp(min(epsilon, 700.0))) * lattice_distance(draws, steps)
     return math.nextafter(delta - taken, -math.inf)
 

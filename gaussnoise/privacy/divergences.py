@@ -1,4 +1,4 @@
-"""Bounds on tests between two outputs that follow from a divergence or from a power function."""
+"""Bounds on tests between the outputs on two neighbours, from a divergence or a power function."""
 
 import math
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from ..numerics.rounding import SAFE_SIDE
 
 # orders of Rényi divergences; each gives a valid bound, and the least of them is used
 _ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 24), np.geomspace(2.1, 1e4, 48)])
-_LEAST = 1e-300  # the least level that is told from zero
-# rounds of a search for the largest lead of power, each eight times finer, and levels per round
+_LEAST = 1e-300  # the least level that is distinguished from zero
+# rounds of a search for the largest power − level, each on an eighth of the last; levels per round
 _LOOKS, _LEVELS = 14, 17
-_LOST = 2.0**-50  # bound on the rounding of a power less its level
+_LOST = 2.0**-50  # bound on the rounding of power − level
 
 
 def power_of_rho(rho: float, level: float) -> float:
@@ -27,10 +27,10 @@ def chi_squared_of_epsilon(epsilon: float) -> float:
 
 
 def growth_of_power(power: Callable[[float], float], chance: float) -> float:
-    """Return the most that log odds grow on an event of this probability, given a power function.
+    """Return the most that log odds can grow on an event of this probability.
 
-    If the power at some level is below ``chance``, no test of that level can be this event. So the
-    event's probability without the record is more than that level.
+    A test that rejects on the event has power ``chance``. If the largest power at some level is
+    below that, the event's probability without the record is above this level.
     """
     if power(_LEAST) >= chance:
         return math.inf
@@ -44,10 +44,10 @@ def growth_of_power(power: Callable[[float], float], chance: float) -> float:
 
 
 def variation_of_power(power: Callable[[float], float]) -> float:
-    """Return an upper bound on the largest difference of a concave power and its level.
+    """Return an upper bound on the largest ``power(level) − level``, for a concave power.
 
-    Take three levels at equal distances of which the middle one is the best. Between them a concave
-    function lies below the lines through the middle and the other end, which bounds it there.
+    Take three levels at equal distances, the middle one with the largest difference. On either side
+    of it, a concave function lies below the line through the middle and the opposite end.
     """
     low, high = 0.0, 1.0
     leads: list[float] = []
@@ -66,7 +66,7 @@ def power_of_approx(epsilon: float, delta: float, level: float) -> float:
 
 
 def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
-    """Return the most that log odds grow under (ε, δ) on an event of probability ``chance``."""
+    """Return the most that log odds can grow under (ε, δ) on an event of this probability."""
     without = max(
         (chance - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - chance)
     )
@@ -87,7 +87,7 @@ def power_of_kl(divergence: float, level: float) -> float:
 
 
 def growth_of_kl(divergence: float, chance: float) -> float:
-    """Return the most that log odds grow under KL on an event of probability ``chance``."""
+    """Return the most that log odds can grow under KL on an event of this probability."""
 
     def excess(growth: float) -> float:
         other = chance * math.exp(-growth)
@@ -108,7 +108,7 @@ def _power_of_renyi(rho: float, order: float, level: float) -> float:
 
 def _largest(divergence: Callable[[float], float], bound: float, level: float) -> float:
     """Return the largest q in [level, 1] at which an increasing function is within the bound."""
-    if level in (0.0, 1.0):  # an event of probability zero has probability zero for a neighbour too
+    if level in (0.0, 1.0):  # an event of probability 0, or 1, has the same one for a neighbour
         return level
     if divergence(1.0) <= bound:
         return 1.0

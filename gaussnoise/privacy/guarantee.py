@@ -1,4 +1,4 @@
-"""The base class of privacy guarantees, how one is read back, and the checks of arguments."""
+"""The base class of privacy guarantees, their records in files, and the checks of arguments."""
 
 import dataclasses
 import json
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 class AbstractPrivacy:
     """A privacy guarantee about neighbouring data sets.
 
-    All that depends on the kind of guarantee is in its class. One of your own is a frozen dataclass
-    whose fields JSON can hold. It overrides :meth:`to_zcdp`, which says how much Gaussian noise
-    satisfies it, and those of the other methods for which something is known; their defaults say
+    All that depends on the kind of guarantee is in its class. A guarantee of your own is a frozen
+    dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns how much
+    Gaussian noise satisfies it, and any other method whose result is known; by default, these say
     that nothing is known. Tests and lower bounds use what it :meth:`implies`, or its :meth:`power`.
 
-    What its methods return must hold for every mechanism that has the guarantee. The guarantee may
-    only depend on how easily a test tells the outputs on two neighbours apart, so that all that is
-    computed from an output has it too.
+    Results of its methods must be valid for every mechanism with the guarantee. A guarantee may
+    only depend on how easily a test distinguishes the outputs on two neighbours, so that all that
+    is computed from an output has the guarantee too.
 
     Attributes:
         noise: the kind of noise that satisfies it: "gaussian" noise of :meth:`to_zcdp`, "laplace"
             noise of :meth:`to_epsilon`, or "local" messages.
-        instead: what to use if Gaussian noise is asked for and does not satisfy it.
+        instead: a hint for users who ask for Gaussian noise, if this does not satisfy it.
 
     >>> from dataclasses import dataclass
     >>> from gaussnoise.privacy import AbstractPrivacy, implied
@@ -52,7 +52,7 @@ class AbstractPrivacy:
     # Which noise satisfies it
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """Return the ρ to spend: Gaussians Σ with ``Δ' Σ⁺ Δ <= 2ρ`` for all changes Δ satisfy it.
+        """Return the ρ to spend: Gaussians Σ satisfy it if all changes Δ have ``Δ' Σ⁺ Δ <= 2ρ``.
 
         Formal guarantees:
             * The guarantee holds for the release of ``draws`` integers plus independent discrete
@@ -63,8 +63,8 @@ class AbstractPrivacy:
               evaluation.
 
         Args:
-            draws: how many integer noises a release draws, at least.
-            steps: lattice steps per standard deviation of each, at most; in [1, 2⁶²].
+            draws: number of integer noises that a release draws, or a larger one.
+            steps: lattice steps per standard deviation of each, or fewer; in [1, 2⁶²].
 
         Raises:
             ParameterError: no such ρ is known, or arguments out of range.
@@ -75,7 +75,7 @@ class AbstractPrivacy:
         )
 
     def to_epsilon(self) -> float:
-        """Return an ε for which ε-differential privacy implies it, which Laplace noise may spend.
+        """Return an ε, for Laplace noise to spend, such that ε-differential privacy implies this.
 
         Raises:
             NotAvailableError: no such ε is known.
@@ -86,10 +86,10 @@ class AbstractPrivacy:
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """Split off a share of its δ for an event that may fail, and return the rest and that δ.
+        """Return the guarantee without a share of its δ, and that δ, for an event that may fail.
 
-        A mechanism that has the guarantee that is left, except on an event of at most this
-        probability, has the whole guarantee. Return None if there is no δ to share.
+        A mechanism that has the returned guarantee except on an event of at most this probability
+        has the whole guarantee. Return None if the guarantee has no δ.
         """
         return None
 
@@ -101,18 +101,18 @@ class AbstractPrivacy:
         return repr(self)
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
-        """Return what Gaussian noise spends, in words; ``scope`` names several releases, if any."""
+        """Return in words what Gaussian noise spends; ``scope`` names several releases, if any."""
         return f"{self.words}{f', {scope}' if scope else ''}, by Gaussian noise of rho = {rho:.6g}"
 
     def concern(self) -> str:
-        """Return a warning if its numbers give hardly any protection, otherwise an empty text."""
+        """Return a warning if its numbers give hardly any protection; otherwise an empty text."""
         return ""
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of its class by name: all of its fields.
 
         Raises:
-            ParameterError: not a frozen dataclass.
+            ParameterError: the class is not a frozen dataclass.
         """
         if not dataclasses.is_dataclass(self) or not type(self).__dataclass_params__.frozen:  # pyright: ignore[reportAttributeAccessIssue]
             raise ParameterError(
@@ -122,10 +122,10 @@ class AbstractPrivacy:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        """Return its words, and what noise spends for it, for the records of releases.
+        """Return a record for releases: its name in words, and what noise spends for it.
 
-        All numbers right after "definition" are printed with a release. Arguments as of
-        :meth:`to_zcdp`.
+        All numbers that directly follow "definition" are printed with a release. The arguments are
+        those of :meth:`to_zcdp`.
         """
         spent: dict[str, object] = {}
         if self.noise == "gaussian":
@@ -138,7 +138,7 @@ class AbstractPrivacy:
         """Return the name of its class and its arguments, from which :meth:`read` makes it again.
 
         Raises:
-            ParameterError: it would not be read back as itself.
+            ParameterError: :meth:`read` would return another guarantee.
         """
         record = {"definition": type(self).__name__} | self.arguments()
         try:
@@ -181,14 +181,14 @@ class AbstractPrivacy:
             )
         return found[0](**{key: value for key, value in record.items() if key != "definition"})
 
-    # What it says about tests between neighbours
+    # Bounds on tests between neighbours
 
     def implies(self, delta: float) -> "list[AbstractPrivacy]":
-        """Return guarantees that every mechanism with this one has; (ε, δ) at this δ."""
+        """Return guarantees that every mechanism with this one has; an (ε, δ) has this δ."""
         return []
 
     def power(self, level: float) -> float | None:
-        """Return the largest power of a test of this level between neighbours, or None if unknown.
+        """Return the largest power of a test of this level between neighbours; None if unknown.
 
         This is the trade-off function of the guarantee. It is in [level, 1], concave and not
         decreasing in the level.
@@ -196,14 +196,14 @@ class AbstractPrivacy:
         return None
 
     def growth(self, chance: float) -> float | None:
-        """Return the most that log odds grow on an event of this probability; None if unknown."""
+        """Return the most that log odds can grow on an event of this probability, if known."""
         return None
 
     def variation(self) -> float | None:
         """Return the largest total variation between the outputs on neighbours; None if unknown."""
         return None
 
-    # Lower bounds on the error of any mechanism that has it
+    # Numbers behind lower bounds on the error of any mechanism that has it
 
     def chi_squared(self) -> tuple[float, str] | None:
         """Return the largest χ² between the outputs on two neighbours, and its source, in words.
@@ -217,7 +217,7 @@ class AbstractPrivacy:
         return None
 
     def resampled(self, n: int) -> "tuple[AbstractPrivacy, str] | None":
-        """Return the guarantee of n draws from n records, and the rule for it; None if unknown.
+        """Return the guarantee after n draws from n records, and the rule for it; None if unknown.
 
         Raises:
             ParameterError: no guarantee is left.
@@ -226,7 +226,7 @@ class AbstractPrivacy:
 
 
 def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
-    """Return the guarantee; refuse anything else."""
+    """Return the argument if it is a privacy guarantee; refuse anything else."""
     if isinstance(privacy, AbstractPrivacy):
         return privacy
     raise ParameterError(
@@ -236,7 +236,7 @@ def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
 
 
 def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> AbstractPrivacy:
-    """Return the guarantee if Gaussian noise keeps it; warn where it means little."""
+    """Return the guarantee if Gaussian noise satisfies it; warn if it protects hardly anyone."""
     if not (isinstance(privacy, AbstractPrivacy) and privacy.noise == "gaussian"):
         instead = privacy.instead if isinstance(privacy, AbstractPrivacy) else ""
         raise ParameterError(

@@ -10,7 +10,7 @@ from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
 from .sampler import MAX_SCALE, discrete_gaussian
 
-# factor by which a scale is raised until OpenDP charges no more than the budget
+# a scale is raised by this factor until OpenDP charges no more than the budget
 _STEP = 1 + 2.0**-50
 
 
@@ -28,19 +28,19 @@ class LaplaceQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The least scale of the discrete Laplace, up to rounding, that is within the budget."""
+        """The least scale of the discrete Laplace within the budget, up to rounding."""
         return _least_scale(
             self.sensitivity / self.budget, self.budget, lambda s: _laplace(s).map(self.sensitivity)
         )
 
     @cached_property
     def epsilon(self) -> float:
-        """The ε that OpenDP's privacy map charges for the scale that is really drawn."""
+        """The ε that OpenDP's privacy map charges for the scale that is drawn."""
         return float(_laplace(self.scale).map(self.sensitivity))
 
     @property
     def standard_deviation(self) -> float:
-        """The deviation of each noise: ``√(2q) / (1 − q)``, q = e^{−1/scale}, close to √2 scale."""
+        """The standard deviation of each noise: ``√(2q) / (1 − q)``, q = e^{−1/scale}."""
         q = math.exp(-1 / self.scale)
         return math.sqrt(2 * q) / -math.expm1(-1 / self.scale)
 
@@ -51,7 +51,7 @@ class LaplaceQuery(PickledByArguments):
 
 @dataclass(frozen=True)
 class NoisyMaximum(PickledByArguments):
-    """A query for the index of the largest of some integer scores, up to noise.
+    """A query for the index of the largest of some integer scores, which noise makes approximate.
 
     The mechanism is permute and flip (McKenna & Sheldon 2020).
 
@@ -78,7 +78,7 @@ class NoisyMaximum(PickledByArguments):
         return float(_maximum(self.scale).map(self.sensitivity))
 
     def shortfall(self, count: int, beta: float) -> float:
-        """Return how far the chosen score is below the largest of ``count``, at level ``1 − beta``.
+        """Return a bound, at level 1 − beta, on the largest of ``count`` scores less the chosen.
 
         For exponential noise this is ``scale · log(count / β)``. The shortfall of permute and flip
         is stochastically no larger.
@@ -86,7 +86,7 @@ class NoisyMaximum(PickledByArguments):
         return self.scale * math.log(max(count, 2) / beta)
 
     def choose(self, scores: list[int]) -> int:
-        """Return the index of the chosen score."""
+        """Return the index of a score, chosen at random with a preference for large ones."""
         return int(_maximum(self.scale)(scores))
 
 

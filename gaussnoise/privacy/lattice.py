@@ -1,4 +1,4 @@
-"""The common part of the lattices of points and of bodies: an integer query and a decoder."""
+"""The part that lattices of points and of bodies share: an integer query and a decoder."""
 
 import math
 
@@ -9,7 +9,7 @@ from .sampler import IntegerQuery
 
 
 class AbstractLattice:
-    """Integer answers of ``rank`` coordinates; a strategy's unit is 2^bits lattice steps."""
+    """Integer answers of ``rank`` coordinates; one unit of the strategy is 2^bits lattice steps."""
 
     bits: int
     query: IntegerQuery

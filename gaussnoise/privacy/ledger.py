@@ -1,4 +1,4 @@
-"""A ledger: a budget on disk that programs share; a charge precedes every draw."""
+"""A ledger: a budget on disk that programs share, charged before every draw."""
 
 import json
 import os
@@ -42,52 +42,53 @@ _LONGEST_ID = 200
 class Ledger:
     """A file that keeps all releases from one data set within one budget of ρ-zCDP.
 
-    It may also allow a δ, for steps that show what is frequent enough, like
-    :func:`~gaussnoise.discover_categories`: all releases together are then δ-approximate ρ-zCDP.
+    It may also allow a δ, for steps that show frequent keys, like
+    :func:`~gaussnoise.discover_categories`. All releases together are then δ-approximate ρ-zCDP.
 
     Formal guarantees:
         * Every draw is preceded by its own charge, which is on disk before any noise exists.
           Charges never add up to more than ``rho`` (1 + 10⁻¹²), with any number of programs, and at
-          any time when they are killed. Budgets that are chosen as results come in add up like
-          fixed ones (Feldman & Zrnic 2021; Whitehouse et al. 2023). The same holds for the δ that
-          thresholds spend: it adds up (Bun & Steinke 2016, section 8), never to more than ``delta``
-          (1 + 10⁻¹²), and is charged together with ρ, in one step.
+          any time when they are killed. Budgets that depend on earlier results add up like fixed
+          ones (Feldman & Zrnic 2021; Whitehouse et al. 2023). The δ that thresholds spend adds up
+          too (Bun & Steinke 2016, section 8), never to more than ``delta`` (1 + 10⁻¹²), and is
+          charged together with ρ, in one step.
         * One id has one result. Once it is written, the same request under the same id reads it
           again; nothing is drawn or charged. Another request under that id is refused. The
           data are not compared: an id names one release of one table.
         * A program that dies between charge and result (kill -9, SIGTERM, a power cut) loses the
-          charge, never privacy. What it drew was never published, but may have been seen. So it
-          stays charged, and the next run under that id draws again and is charged again, if the
-          budget allows it. The same holds if a run was interrupted, or could not write.
-        * What a dead program left unpublished next to its target is removed by the next program
-          that opens this ledger, or releases under it. A result that was complete stays, and the
+          charge, never privacy. Its draws were not published, but may have been seen. So they stay
+          charged, and the next run under that id draws again and is charged again, if the budget
+          allows it. The same holds if a run was interrupted, or could not write.
+        * Unpublished files that a dead program left next to its target are removed by the next
+          program that opens this ledger, or releases under it. A complete result is kept, and the
           next run under its id publishes it.
-        * A release that fails once it can look at the data is recorded, for any class of the error.
-          If this package raised it before anything was written, it is recorded as a refusal, which
-          costs nothing; otherwise it stays charged. For a refusal of the data (:class:`DataError`),
-          the error and the entry say that the data were refused, and nothing else about them.
-          Whether data are refused depends on them, and no budget bounds what refusals tell: count
-          them.
-        * A ledger has one name. Hard links, files that are mounted, and copies of a ledger that
-          still exists are refused: charges to one of them would not be seen in the other, or would
-          be lost in a crash. A ledger may be moved, together with its journal if a crash left one;
-          a ledger that was moved without it is refused.
+        * A release that fails after it has access to the data is recorded, for every error. If this
+          package raised the error before anything was written, the record is a refusal, which costs
+          nothing; otherwise the release stays charged. For a refusal of the data
+          (:class:`DataError`), the error and the entry say that the data were refused, and nothing
+          else about them. Whether data are refused depends on the data, and no budget bounds what
+          refusals reveal: count them.
+        * A ledger has one name. Hard links, mounted files, and copies of a ledger that still exists
+          are refused: charges to one of them would not be seen in the other, or would be lost in a
+          crash. A ledger may be moved. If a crash left a journal, this must be moved along, or the
+          ledger is refused.
 
     All releases must protect the same unit: charges under different relations or privacy units do
     not add up.
 
     The file is an SQLite database with a rollback journal, ``<path>-journal``, which exists
     during a charge, or after a crash in one. Locks are the operating system's and end with the
-    program that holds them, so that none can be stale. They need a local disk: a ledger is not
-    created on a disk that Linux says is shared by machines, and opening one there warns. If an
-    older copy is put back in the same place, its charges are forgotten, and nothing here can
-    notice it.
+    program that holds them, so that no lock outlives its program. They need a local disk: a ledger
+    is not created on a disk that, by Linux, several machines share; opening one there warns. If an
+    older copy is put back in the same place, its charges are forgotten, and nothing here can notice
+    it.
 
     Attributes:
         path: the path of the ledger; ``<path>.releases`` is the folder for results that have no
             place of their own.
         rho: the budget, fixed when the ledger was created.
-        delta: the most δ that thresholds may spend together, fixed as well; 0 refuses them.
+        delta: the most δ that thresholds may spend together, fixed at the same time; with 0,
+            thresholds are refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -107,16 +108,15 @@ class Ledger:
         Args:
             path: a new file.
             budget: the budget of everything that will ever be released under it. Other guarantees,
-                such as (ε, δ), do not add up. Here they cost the ρ of their noise, and
-                ``budget.epsilon(delta)`` is what all releases together imply; :meth:`epsilon` is
-                what the releases so far imply.
+                such as (ε, δ), do not add up; here they cost the ρ of their noise. All releases
+                together imply an ε of ``budget.epsilon(delta)``, those so far :meth:`epsilon`.
             delta: the δ of all thresholds together, in [0, 1): a key that only one person has may
                 be shown with this probability. It should be well below 1 / records.
 
         Raises:
-            ParameterError: not zCDP, not a path, or delta out of range.
+            ParameterError: the budget is not zCDP, path is no path, or delta is out of range.
             OutputError: the file exists, or cannot be written.
-            LedgerError: not on a local disk.
+            LedgerError: the path is not on a local disk.
         """
         from .definitions import zCDP
 
@@ -158,11 +158,12 @@ class Ledger:
         """Open an existing ledger and return it.
 
         Raises:
-            LedgerError: missing, unreadable, damaged, of another format, or with a second name.
-            ParameterError: not a path.
+            LedgerError: the ledger is missing, unreadable, damaged, of another format, or has a
+                second name.
+            ParameterError: path is no path.
 
         Warns:
-            LedgerWarning: it is on a disk that machines share.
+            LedgerWarning: it is on a disk that several machines share.
         """
         target = _absolute("Ledger.open", path)
         with transaction(target) as database:
@@ -207,13 +208,13 @@ class Ledger:
 
     @property
     def charges(self) -> int:
-        """The number of charges, those of lost draws included."""
+        """The number of charges, including those of lost draws."""
         with transaction(self.path) as database:
             return numbers_in(database)[0]
 
     @property
     def refusals(self) -> int:
-        """The number of refusals; what these tell about the data is in no budget."""
+        """The number of refusals; no budget covers what they reveal about the data."""
         with transaction(self.path) as database:
             return numbers_in(database)[1]
 
@@ -236,20 +237,20 @@ class Ledger:
             return spent_delta(database)
 
     def epsilon(self, delta: float) -> float:
-        """Return the ε for which all that was charged so far, even if lost, is (ε, δ)-private.
+        """Return the ε for which all charges so far, lost ones too, are (ε, δ)-private together.
 
         Formal guarantees:
-            * What was asked, and in how many releases, may depend on earlier results, as long as
-              all that was charged and drawn is no more than was fixed beforehand. If
-              results decided whether to spend more, only the budget was fixed: then
+            * The questions, and the number of releases, may depend on earlier results, as long as
+              bounds on all charges and draws together were fixed beforehand. If results decided
+              whether to spend more, only the budget was fixed beforehand. Then
               ``gn.zCDP(ledger.rho).epsilon(delta - ledger.delta)`` holds (Whitehouse et al. 2023).
-            * If all noise is Gaussian and the ledger knows how much was drawn, ρ is that of one
-              Gaussian. Proof: suppose that release i shifts continuous, rounded noise by a whitened
-              length μ_i <= √(2ρ_i) which the past determines. It can be made from an increment over
-              a time μ_i² of a Brownian motion, with drift 0 or 1, and independent noise. So all
-              releases are post-processing of a path over ``[0, 2ρ]``, whose likelihood ratio is
-              that of its end (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023). The
-              divergences of the discrete noise from it, which
+            * If all noise is Gaussian and the ledger knows the number of draws, ε is that of one
+              Gaussian with the total ρ. Proof: suppose that release i shifts continuous, rounded
+              noise by a whitened length μ_i <= √(2ρ_i) which the past determines. This release can
+              be made from an increment over a time μ_i² of a Brownian motion, with drift 0 or 1,
+              and independent noise. So all releases are post-processing of a path over ``[0, 2ρ]``,
+              whose likelihood ratio is that of its end (Smith & Thakurta 2022; Koskela, Tobaben &
+              Honkela 2023). The divergences of the discrete noise from the continuous one, which
               :func:`~gaussnoise.privacy.lattice_bound.lattice_distance` bounds, add up by the chain
               rule.
             * Otherwise ε is computed through zCDP, which adds up for any noise. The δ that
@@ -305,7 +306,7 @@ class Ledger:
     ) -> T:
         """Return the one result of ``id``: drawn under its own charge, or read again.
 
-        Waits while another program works on the same id.
+        It waits while another program works on the same id.
 
         Args:
             id: 1 to 200 printable characters without slashes.
@@ -314,13 +315,14 @@ class Ledger:
                 data.
             protects: neighbouring relation and privacy unit.
             target: the place of the result; None for a file in the ledger's own folder.
-            write: a function that draws noise and writes the result to a path where nothing is yet:
-                a file, or a directory whose ``release.json`` lists the sha256 of all other files
-                under "files".
+            write: a function that draws noise and writes the result to a path that does not exist
+                yet: a file, or a directory whose ``release.json`` lists the sha256 of all other
+                files under "files".
             read: a function that returns the result from its file or directory.
-            draws: the most integers that are drawn, if all noise is discrete Gaussian, of at least
-                ``MIN_STEPS`` lattice steps. None for any other noise that is ``cost``-zCDP.
-            delta: the δ that ``write`` spends as well: it is then δ-approximate ``cost``-zCDP.
+            draws: an upper bound on the number of drawn integers, if all noise is discrete Gaussian
+                of at least ``MIN_STEPS`` lattice steps. None for any other noise that is
+                ``cost``-zCDP.
+            delta: the δ that ``write`` spends as well, which makes it δ-approximate ``cost``-zCDP.
 
         Raises:
             ParameterError: a bad id, cost, request, text, delta, number of draws or target.
@@ -356,7 +358,7 @@ class Ledger:
 
 
 def _absolute(who: str, path: object) -> Path:
-    """Return an absolute path that the ledger can keep as text; raise ParameterError otherwise."""
+    """Return an absolute path that the ledger can store as text, or raise ParameterError."""
     try:
         absolute = os.path.abspath(os.fsdecode(path))  # pyright: ignore[reportArgumentType] (or TypeError)
         absolute.encode()
@@ -388,7 +390,7 @@ def ledger_and_id(function: str, ledger: object, id: str | None) -> tuple[Ledger
     """Return the ledger that a release is charged to, and its id there; None if neither is given.
 
     Raises:
-        ParameterError: one without the other, or neither a ledger nor a path.
+        ParameterError: only one of both is given, or ``ledger`` is neither a ledger nor a path.
     """
     if ledger is None and id is None:
         return None

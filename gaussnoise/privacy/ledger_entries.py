@@ -1,4 +1,4 @@
-"""The entries of a ledger: its budget, its charges and refusals, and what is spent."""
+"""The entries of a ledger: its budget, charges, refusals, and the sums of these."""
 
 import json
 import math
@@ -12,9 +12,9 @@ from ..errors import LedgerError
 from ..numerics.rounding import rounded_up
 from .ledger_file import DAMAGED, knows_delta, knows_draws
 
-# Costs are integers: shares of the budget, rounded up to 2⁻⁶², so that 64 bits are enough for any
-# budget. The cap is a part in 10¹² above the budget, so that ten releases at 0.1 fit into 1,
-# although ten times the float 0.1 is more than 1.
+# Costs are integers: shares of the budget, rounded up to multiples of 2⁻⁶², so that 64 bits are
+# enough for any budget. The cap exceeds the budget by a part in 10¹², so that ten releases at 0.1
+# fit into 1, although ten times the float 0.1 is more than 1.
 BUDGET_UNITS = 2**62
 CAP = BUDGET_UNITS + 2**22
 
@@ -22,25 +22,25 @@ CAP = BUDGET_UNITS + 2**22
 @final
 @dataclass(frozen=True, eq=False)
 class LedgerEntry:
-    """A charge, or a refusal of the data, which says nothing else about the data. It is public.
+    """A public record of a charge, or of a refusal, which says nothing else about the data.
 
     Attributes:
-        attempt: its number in the ledger. It gives the order of entries, which clocks may not.
+        attempt: its number in the ledger. It gives the order of entries even if clocks were wrong.
         id: the name of the release.
         rho: the ρ charged, rounded up; 0 for a refusal.
-        state: "reserved": being drawn, or its program died meanwhile; "written": drawn, and the
-            next run puts it into place; "sealed": published; "lost": its program died before the
-            result was written. All these are charged. "refused": nothing was drawn, since the data
-            broke the declared schema or domain, or the release failed otherwise once it could look
-            at them.
+        state: "reserved": the result is being drawn, or the program died meanwhile; "written": it
+            is drawn, and the next run puts it into place; "sealed": it is published; "lost": the
+            program died before the result was written. All these are charged. "refused": nothing
+            was drawn, since the data broke the declared schema or domain, or the release failed
+            otherwise once it could look at them.
         sha256: digest of the result: the file, or the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
-        request: a digest of every part of what was asked for.
+        request: a digest of every part of the request.
         target: the place of the result.
         begun: time of the charge or refusal by this machine's clock, UTC.
-        draws: the most discrete Gaussians that it adds; None if only rho is known about the
-            noise.
-        delta: the δ charged as well, for thresholds, rounded up.
+        draws: upper bound on the number of discrete Gaussians it adds; None if only rho is known
+            about the noise.
+        delta: the δ charged for thresholds, rounded up.
 
     >>> import tempfile
     >>> mechanism = gn.GaussianMechanism(
@@ -135,7 +135,7 @@ def numbers_in(database: sqlite3.Connection) -> tuple[int, int]:
 
 
 def draws_in(database: sqlite3.Connection) -> int | None:
-    """Return how many discrete Gaussians all charges add; None if other noise may be drawn."""
+    """Return how many discrete Gaussians all charges add; None if there may be other noise."""
     if not knows_draws(database):
         return None if numbers_in(database)[0] else 0
     draws = [count for (count,) in database.execute("SELECT draws FROM entries")]
@@ -145,12 +145,12 @@ def draws_in(database: sqlite3.Connection) -> int | None:
 
 
 def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
-    """Return charges without a complete result: being drawn, or their program died."""
+    """Return charges without a complete result: it is being drawn, or its program died."""
     return list(entries_in(database, "state IN ('reserved', 'lost')"))
 
 
 def _knows_refusals(database: sqlite3.Connection) -> bool:
-    """Return whether refusals are kept, which the first ledgers had no table for."""
+    """Return whether the ledger has a table of refusals, which the oldest ones lack."""
     query = "SELECT 1 FROM sqlite_master WHERE name = 'refusals'"
     return database.execute(query).fetchone() is not None
 
@@ -169,7 +169,7 @@ def _parsed(request: str) -> dict[str, str]:
 
 
 def spent_units(database: sqlite3.Connection) -> int:
-    """Return how many shares of the budget are charged."""
+    """Return how many units of the budget are charged."""
     return sum(units for (units,) in database.execute("SELECT units FROM entries"))
 
 
@@ -186,7 +186,7 @@ def left_rho(database: sqlite3.Connection) -> Fraction:
 
 
 def spent_delta_units(database: sqlite3.Connection) -> int:
-    """Return how many shares of the budget's δ are charged."""
+    """Return how many units of the budget's δ are charged."""
     if not knows_delta(database):
         return 0
     return sum(units for (units,) in database.execute("SELECT delta_units FROM entries"))
@@ -199,7 +199,7 @@ def spent_delta(database: sqlite3.Connection) -> float:
 
 
 def delta_of(database: sqlite3.Connection) -> float:
-    """Return the most δ of all thresholds together, as fixed on creation; 0 if none is allowed."""
+    """Return the most δ that all thresholds may spend together, fixed on creation; 0 if none."""
     if not knows_delta(database):
         return 0.0
     try:
@@ -225,7 +225,7 @@ def budget_of(database: sqlite3.Connection) -> float:
 
 
 def units_of(cost: float, budget: float) -> int:
-    """Return the shares of the budget that a cost takes, rounded up."""
+    """Return how many units of the budget a cost takes, rounded up."""
     return math.ceil(Fraction(cost) / Fraction(budget) * BUDGET_UNITS)
 
 
@@ -244,5 +244,5 @@ def result_of(
 
 
 def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Return the names of parts that differ."""
+    """Return the names of the parts in which two requests differ."""
     return [name for name in {**first, **second} if first.get(name) != second.get(name)]

@@ -1,4 +1,4 @@
-"""The file of a ledger: an SQLite database of one name, on disk once a transaction ends."""
+"""The file of a ledger: an SQLite database of one name, written to disk with each transaction."""
 
 import glob
 import os
@@ -33,7 +33,7 @@ CREATE TABLE entries (
 );
 CREATE UNIQUE INDEX one_result ON entries (id) WHERE state <> 'lost';
 """
-# Added to the oldest ledgers when they are written to; programs of that time ignore them.
+# Tables added to the oldest ledgers when they are written to; old programs ignore them.
 _LATER_TABLES = """
 CREATE TABLE IF NOT EXISTS refusals (
     attempt INTEGER PRIMARY KEY,
@@ -50,7 +50,7 @@ ALTER TABLE budget ADD COLUMN delta TEXT;
 ALTER TABLE entries ADD COLUMN delta_units INTEGER NOT NULL DEFAULT 0
     CHECK (typeof(delta_units) = 'integer' AND delta_units >= 0);
 """
-_BUSY_SECONDS = 30.0  # for a transaction, which takes milliseconds
+_BUSY_SECONDS = 30.0  # time to wait for another transaction, which takes milliseconds
 
 
 def new_tables(scratch: Path, target: Path, rho: float, delta: float) -> None:
@@ -70,15 +70,15 @@ def new_tables(scratch: Path, target: Path, rho: float, delta: float) -> None:
 
 @contextmanager
 def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """Yield a checked ledger in a transaction: undone on errors, otherwise on disk when it ends."""
+    """Yield a checked ledger in a transaction, which is undone on errors, and otherwise on disk."""
     _check_one_name(path)
     with sqlite_errors(path):
         uri = f"{path.as_uri()}?mode=rw"  # "rw" opens, and never creates, a ledger
         with closing(
             sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
         ) as database:
-            # EXTRA also syncs the folder: a journal that came back after a power cut would undo a
-            # charge
+            # EXTRA also syncs the folder: otherwise a deleted journal could reappear after a power
+            # cut, and undo a charge
             database.execute("PRAGMA synchronous = EXTRA")
             if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
                 raise LedgerError(f"ledger: {path} is a database of something else")
@@ -105,7 +105,7 @@ def _check_one_name(path: Path) -> None:
         status = os.stat(path)
         if (
             status.st_nlink > 1
-        ):  # maybe the name under which it was created, by a program that died then
+        ):  # the other name may be that of a program that died while it created the ledger
             for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
                 for file in (left, left / RESULT):
                     if os.path.lexists(file) and os.path.samestat(os.lstat(file), status):
@@ -136,10 +136,10 @@ def _check_one_name(path: Path) -> None:
 
 
 def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
-    """Turn off the write-ahead log of the first ledgers.
+    """Turn off the write-ahead log, which the first ledgers had.
 
-    The log belongs to a name, not to the file, so that two names had two logs. Turning it off
-    needs a moment without other programs. A transaction that only reads goes on without it.
+    Such a log belongs to a name, not to the file, so that two names have two logs. Turning it off
+    needs a moment without other programs. A transaction that only reads continues all the same.
     """
     end = time.monotonic() + _BUSY_SECONDS
     while database.execute("PRAGMA journal_mode").fetchone() != ("delete",):
@@ -165,15 +165,15 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _settle_home(database: sqlite3.Connection, here: Path) -> None:
-    """Give a ledger its identity, and record where it is."""
+    """Give a ledger its identity, and record its place."""
     database.execute("INSERT INTO home VALUES (?, ?)", [secrets.token_hex(16), os.fsencode(here)])
 
 
 def _check_home(database: sqlite3.Connection, path: Path) -> None:
     """Raise LedgerError for a copy of an existing ledger, or if its journal was left behind.
 
-    A ledger records where it was charged last. A journal that is still there would undo later
-    charges, or is missing here.
+    A ledger records its place at the last charge. A journal left there holds a transaction that
+    must be undone here.
     """
     here = Path(os.path.realpath(path))
     row = database.execute("SELECT identity, path FROM home").fetchone()
@@ -186,7 +186,7 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
     try:
         there = os.stat(home) if os.path.lexists(home) else None
         same = there is not None and os.path.samestat(there, os.stat(here))
-        # two names of one folder, as where containers mount it, have the same journal
+        # two names of one folder, as when containers mount it, share the journal
         if same and not os.path.samestat(os.stat(home.parent), os.stat(here.parent)):
             raise LedgerError(f"ledger: {path} is {home} as well; hint: use that name")
         if there is not None and not same and _identity(home) == identity:
@@ -200,13 +200,13 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
                 f"ledger: {path} was moved from {home} without its journal; "
                 f"hint: move {journal} to {here}-journal, or a crash cannot be undone"
             )
-    except OSError:  # its former place cannot be seen from here
+    except OSError:  # the former place is not accessible
         pass
     database.execute("UPDATE home SET path = ?", [os.fsencode(here)])
 
 
 def _journal(path: Path) -> Path:
-    """Return where SQLite keeps what a transaction would undo."""
+    """Return the path of SQLite's journal, from which a transaction is undone."""
     return path.with_name(path.name + "-journal")
 
 
@@ -261,7 +261,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         ValueError,
         ArithmeticError,
         RecursionError,
-    ):  # its tables hold other types, or SQLite's message about them does
+    ):  # values in its tables, or in SQLite's message about them, have other types
         raise LedgerError(f"ledger: {path} is damaged; {DAMAGED}") from None
 
 
@@ -271,7 +271,7 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def knows_draws(database: sqlite3.Connection) -> bool:
-    """Return whether charges record their number of draws, for which old ledgers have no column."""
+    """Return whether charges record their number of draws; old ledgers have no such column."""
     return any(column[1] == "draws" for column in database.execute("PRAGMA table_info(entries)"))
 
 
@@ -282,7 +282,7 @@ def knows_delta(database: sqlite3.Connection) -> bool:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Wait until no other program is in such a block with this file, and hold its lock.
+    """Hold a file's lock within the block; wait first until no other program holds it.
 
     The lock is a transaction on an empty file, which ends when this program dies.
     """

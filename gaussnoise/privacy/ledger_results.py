@@ -1,4 +1,4 @@
-"""The results of a ledger: charged before they are drawn, written aside, then put into place."""
+"""The results of a ledger: each is charged, drawn, written aside, and then put into place."""
 
 import contextlib
 import hashlib
@@ -114,10 +114,10 @@ class Results:
 
     @contextmanager
     def _alone(self, id: str) -> Iterator[None]:
-        """Wait until no other program works on this id, and hold its lock.
+        """Hold an id's lock within the block; wait first until no other program works on the id.
 
-        It keeps others from drawing in vain. Privacy does not depend on it, since every draw has
-        its own charge.
+        The lock saves needless draws. Privacy does not depend on it, since every draw has its own
+        charge.
         """
         path = self._lock_file(id)
         for folder in (self.folder, path.parent):
@@ -133,7 +133,7 @@ class Results:
             yield
 
     def tidy(self, unfinished: list[LedgerEntry]) -> None:
-        """Remove what dead programs left unfinished: the entries whose lock is free right now."""
+        """Remove unfinished files of dead programs, whose entries are those with a free lock."""
         for entry in unfinished:
             scratch, path = (
                 Path(entry.target).with_name(_scratch_name(entry)),
@@ -141,8 +141,8 @@ class Results:
             )
             if not os.path.lexists(scratch):
                 continue
-            with contextlib.suppress(sqlite3.Error, LedgerError):  # the next program tries again
-                # without its lock file, nothing shows whether its program is alive
+            with contextlib.suppress(sqlite3.Error, LedgerError):  # or the next program tries
+                # without a lock file, it is unknown whether the program is alive
                 uri = f"{path.as_uri()}?mode=rw"
                 with closing(
                     sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
@@ -188,13 +188,13 @@ class Results:
             delta_units = _delta_units(database, delta)
             if (
                 current is not None
-            ):  # this program holds the lock, so the one that reserved is dead, and may have drawn
+            ):  # this program holds the lock: the one that reserved is dead, and may have drawn
                 database.execute(
                     "UPDATE entries SET state = 'lost' WHERE attempt = ?", [current.attempt]
                 )
             begun = datetime.now(UTC).isoformat(timespec="seconds")
-            # every attempt has its own number; refusals are no longer among the charges but keep
-            # theirs
+            # every attempt has its own number; refusals leave the table of charges, but keep their
+            # number
             last = (f"(SELECT coalesce(max(attempt), 0) FROM {table})" for table in _HISTORY)
             attempt = f"1 + max({', '.join(last)})"
             database.execute(
@@ -216,20 +216,20 @@ class Results:
     def _draw(
         self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]
     ) -> LedgerEntry:
-        """Write the result aside, onto the disk, and record its digest in the ledger."""
+        """Write the result to a scratch folder; once on disk, record its digest in the ledger."""
         written = True
         try:
             with new_folder(scratch) as folder:
                 try:
                     digest = self._written(folder / RESULT, write)
-                # listed by the open folder, since its name may belong to another folder by now
+                # list the open folder itself, since its name may belong to another one by now
                 finally:
                     written = any(not path.is_dir() for path in folder.rglob("*"))
         except BaseException as error:
             remove(scratch)
-            # A refusal depends on the data only, for any class of error. A failure to write may
-            # depend on what was drawn, so it stays charged. So does all that was written, since it
-            # may have been seen.
+            # A refusal, of any class of error, depends on the data only. A failure to write may
+            # depend on the draws, so that it stays charged. Results that were written stay charged
+            # too, since they may have been seen.
             if isinstance(error, GaussNoiseError) and not (
                 written or isinstance(error, OutputError)
             ):
@@ -252,7 +252,7 @@ class Results:
         with (
             contextlib.suppress(LedgerError),
             transaction(self.path, "IMMEDIATE") as database,
-        ):  # if the ledger cannot be written, it stays charged
+        ):  # if the ledger cannot be written, the release stays charged
             database.execute(
                 f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}",
                 [entry.attempt],
@@ -260,7 +260,7 @@ class Results:
             database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
 
     def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
-        """Record that a result is complete; from now on it is published, not drawn again."""
+        """Record that a result is complete; from now on, it is published instead of drawn again."""
         with transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
                 "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = "
@@ -290,7 +290,7 @@ class Results:
         raise OutputError(f"ledger: could not write the result ({reason}); nothing was kept")
 
     def _settle(self, entry: LedgerEntry, scratch: Path, parent: Path, place: Path) -> LedgerEntry:
-        """Put a written result into place, even if another program drew it, and seal its entry."""
+        """Put a written result into place, also one of another program, and seal its entry."""
         if os.path.realpath(entry.target) != os.path.realpath(place):
             raise LedgerError(
                 f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there"
@@ -310,7 +310,7 @@ class Results:
 
 
 def _delta_units(database: sqlite3.Connection, delta: float) -> int:
-    """Return the shares of the budget's δ that a δ takes, rounded up; refuse more than is left."""
+    """Return how many units of the budget's δ a δ takes, rounded up; refuse more than are left."""
     most = delta_of(database)
     if delta == 0:
         return 0
@@ -332,7 +332,7 @@ def _delta_units(database: sqlite3.Connection, delta: float) -> int:
 
 @contextmanager
 def _held(parent: Path) -> Iterator[Path]:
-    """Yield the folder of a result, held open; raise OutputError if it cannot be."""
+    """Yield the folder of a result, held open; raise OutputError if it cannot be opened."""
     with contextlib.ExitStack() as stack:
         try:
             inside = stack.enter_context(held(parent))
@@ -345,12 +345,12 @@ def _held(parent: Path) -> Iterator[Path]:
 
 
 def _file_name(id: str) -> str:
-    """Return a file name for an id, distinct also where file names ignore case."""
+    """Return a file name for an id that is distinct even where file names ignore case."""
     return re.sub(r"[^a-z0-9]+", "-", id.lower())[:60] + "-" + _text_digest(id)[:20]
 
 
 def _scratch_name(entry: LedgerEntry) -> str:
-    """Return the folder where an attempt writes: next to its place, to be moved in one step."""
+    """Return the folder an attempt writes to, next to its place, so that one move publishes it."""
     return f".{_file_name(entry.id)}.{entry.attempt}.partial"
 
 

@@ -21,16 +21,16 @@ from ..numerics.integers import MOST_SUM, root_above
 
 Integers = NDArray[np.int64]
 
-# OpenDP saturates silently at 64 bits; at this scale that is 512 standard deviations away
+# OpenDP cuts noise off silently at 64 bits: at this scale, 512 standard deviations away
 MAX_SCALE = 2.0**54
 # integers of a lattice finer than 2⁻⁴⁰⁰ could not be converted to floats
 MAX_BITS = 400
 OLDEST_OPENDP = (0, 15)  # earlier discrete Gaussians were biased (opendp#2638)
 _CHARGES = ((1.0, 3.0), (math.sqrt(2.0), 2.0**40), (2.0**20 + 1, MAX_SCALE))  # distances and scales
-_CLOSE = Fraction(1, 2**50)  # relative tolerance of a charge: its last digits
+_CLOSE = Fraction(1, 2**50)  # relative tolerance of a charge, in its last digits
 _DRAWS = 16
-_CHUNK = 2**13  # integers drawn at once
-_CHUNKS_AHEAD = 128  # 8 MB of integers
+_CHUNK = 2**13  # number of integers drawn at once
+_CHUNKS_AHEAD = 128  # number of chunks drawn ahead: 8 MB of integers
 _MOST_THREADS = 8
 
 
@@ -54,7 +54,7 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The discrete Gaussian's deviation: the least, up to rounding, within the budget."""
+        """The scale of the discrete Gaussian: the least within the budget, up to rounding."""
         if not self.budget > 0:
             raise ParameterError(f"noise: expected a budget rho > 0, got {self.budget!r}")
         scale = self.distance / math.sqrt(2 * self.budget)
@@ -73,7 +73,7 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def rho(self) -> float:
-        """The ρ that OpenDP's privacy map charges for the scale that is really drawn."""
+        """The ρ that OpenDP's privacy map charges for the scale that is drawn."""
         return discrete_gaussian(self.scale).map(self.distance)
 
     def draw(self, count: int) -> list[int]:
@@ -187,7 +187,7 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """Raise NotAvailableError for wrong charges or draws; right ones fail with odds below 1e-13."""
+    """Raise NotAvailableError for wrong charges or draws; right ones fail once in 10¹³ times."""
     charged = all(
         abs(
             Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2

@@ -1,4 +1,4 @@
-"""The meaning of privacy guarantees for tests of one record, and the guarantees they imply."""
+"""Bounds on tests of one record under a privacy guarantee, and the guarantees it implies."""
 
 import scipy
 
@@ -12,7 +12,7 @@ _DELTA = 1e-6  # δ of an (ε, δ) from which other bounds are derived
 
 
 def most_power(privacy: AbstractPrivacy, level: float) -> float:
-    r"""Return the largest power of any test, of this level, of whether a record is this or another.
+    r"""Return the largest power of any test, at this level, of which of two records is in the data.
 
     A person who sees the output and knows all other records rejects wrongly with probability
     ``level``, and rightly with at most this power. For ``PureDP``, ``ApproxDP``, ``TV`` and ``GDP``
@@ -28,7 +28,7 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
     Raises:
         ParameterError: not a privacy guarantee, or level out of range.
-        NotAvailableError: a guarantee of your own that neither gives its power nor implies others.
+        NotAvailableError: a guarantee of your own gives no power and implies no other guarantee.
 
     Source: Wasserman & Zhou (2010), Theorem 2.4; Barber & Duchi (2014), Proposition 1; Dong, Roth &
     Su (2022).
@@ -48,17 +48,17 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
 
 def most_posterior(privacy: AbstractPrivacy, chance: float, prior: float = 0.5) -> float:
-    r"""Return the posterior belief in a record that is exceeded with at most this ``chance``.
+    r"""Return the posterior belief in a record exceeded with probability at most ``chance``.
 
     A person who believes that the record was there with probability ``prior``, and knows all other
     records, sees the output or any part of it. If the record is there, the posterior probability
     exceeds the returned one with probability at most ``chance``; if it is not, with less.
 
-    An event that has probability ``chance`` with the record has at least some probability q
-    without it, as no test is better than :func:`most_power`: odds grow ``chance / q`` times at
-    most. Larger events tell less, since power is concave. For ``PureDP``, ``ApproxDP``, ``TV`` and
-    ``GDP`` some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``; for ``zCDP``
-    the odds grow at most ``exp(ρ + 2 √(ρ log(1/chance)))`` times.
+    An event of probability ``chance`` with the record has at least some probability q without it,
+    since no test is better than :func:`most_power`. So odds grow by a factor of at most ``chance /
+    q``. More probable events tell less, since power is concave. For ``PureDP``, ``ApproxDP``,
+    ``TV`` and ``GDP`` some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``;
+    for ``zCDP`` the odds grow by a factor of at most ``exp(ρ + 2 √(ρ log(1/chance)))``.
 
     Args:
         privacy: any privacy guarantee about neighbouring data sets.
@@ -159,7 +159,7 @@ def _variation(function: str, privacy: object) -> float:
 
 
 def _growth(privacy: AbstractPrivacy, chance: float) -> float:
-    """Return the most that log odds grow on an event of this probability."""
+    """Return the most that log odds can grow on an event of this probability."""
     own = privacy.growth(chance)
     if own is not None:
         return own
@@ -169,7 +169,7 @@ def _growth(privacy: AbstractPrivacy, chance: float) -> float:
 
 
 def _implied(function: str, privacy: AbstractPrivacy) -> list[AbstractPrivacy]:
-    """Return what a guarantee implies that gives no power of its own; raise if it implies none."""
+    """Return the guarantees that one without a power function implies; raise if there are none."""
     found = privacy.implies(_DELTA)
     if not found:
         raise NotAvailableError(

@@ -14,7 +14,7 @@ from .lattice_bound import lattice_bits
 from .sampler import MAX_SCALE, discrete_gaussian
 
 _MOST_BITS = 40
-_WIDEST = 40  # standard deviations within which OpenDP's tail probabilities are positive
+_WIDEST = 40  # OpenDP's tail probabilities are positive within this many standard deviations
 _AT_ONCE = 2**16  # number of keys in one call of OpenDP
 
 
@@ -23,7 +23,7 @@ class Change:
     """The largest change of counts of keys between neighbouring data sets.
 
     Attributes:
-        keys: how many counts change, an integer >= 1.
+        keys: number of counts that change, an integer >= 1.
         length_squared: squared ℓ2 length of the change, in rows; an integer >= 1.
         most: the largest change of one count, in rows; an integer >= 1.
     """
@@ -36,18 +36,18 @@ class Change:
     def added(cls, rows: int) -> "Change":
         """Return the change by one person more or less, who has at most ``rows`` rows.
 
-        All counts move the same way, by integers that add up to at most k rows. So at most k of
-        them move, none by more than k, and the ℓ2 length is at most their sum; it is equal if all
-        rows have the same key.
+        All counts move in one direction, by integers that add up to at most k rows. So at most k
+        counts move, none by more than k, and the ℓ2 length is at most k, with equality if all rows
+        have the same key.
         """
         return cls(rows, rows**2, rows)
 
     @classmethod
     def replaced(cls, rows: int) -> "Change":
-        """Return the change by one person exchanged for another: their rows, with opposite signs.
+        """Return the change by one person exchanged for another: rows of both, with two signs.
 
-        Where both have a key, the difference is less. If they share no key, their squared lengths
-        of at most k² each add up.
+        For a key that both have, rows cancel. If they share no key, their squared lengths, of at
+        most k² each, add up.
         """
         return cls(2 * rows, 2 * rows**2, rows)
 
@@ -57,12 +57,12 @@ class ThresholdQuery(PickledByArguments):
     """Counts of unknown keys, and what may be spent to show the frequent ones.
 
     Formal guarantees:
-        * δ-approximate ρ-zCDP (Bun & Steinke 2016, section 8): except for events of probability δ,
-        no key is shown that only one of two neighbours has (Rogers 2023, on whose argument OpenDP's
-          threshold is based). Noises are independent and all keys have the same threshold, so the
+        * δ-approximate ρ-zCDP (Bun & Steinke 2016, section 8): except with probability δ, no key is
+          shown that only one of two neighbours has (Rogers 2023, the argument behind OpenDP's
+          threshold). Noises are independent and all keys have the same threshold, so the
           rest is a discrete Gaussian on the counts of common keys, of which those below the
           threshold are left out.
-        * With (ε, δ') in place of ρ-zCDP for these Gaussians, all is (ε, δ' + δ)-differentially
+        * If these Gaussians are (ε, δ')-private, the result is (ε, δ' + δ)-differentially
           private. Proof: let p be the probability that common keys alone give an outcome in S, and
           q that of the neighbour, ``p <= min(1, e^ε q + δ')``; let a and b, at most δ, be the
           probabilities that a data set's own key is shown. Then ``P(S) <= (1 − a) p + a`` and
@@ -73,7 +73,7 @@ class ThresholdQuery(PickledByArguments):
     Attributes:
         change: the largest change of the counts between neighbours.
         rho: the most ρ that it may spend.
-        delta: the probability that any key is shown that only one of two neighbours has.
+        delta: bound on the probability of showing a key that only one of two neighbours has.
     """
 
     change: Change
@@ -110,7 +110,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _threshold(self) -> int:
-        """The least threshold within the budget, by OpenDP's charge, up to 2⁻²⁰ deviations."""
+        """The least threshold within the budget by OpenDP's charge, up to 2⁻²⁰ deviations."""
         low = self._distances[2]
         high = low + math.ceil(_WIDEST * self._scale)
         if not self._allows(high):
@@ -131,15 +131,16 @@ class ThresholdQuery(PickledByArguments):
         """Return OpenDP's ρ and δ for a threshold that is one step lower.
 
         OpenDP's δ is the tail of a continuous Gaussian (opendp#2922). The tail of the discrete one
-        that is drawn is larger, up to three times on a coarse lattice. It is no larger than the
-        continuous tail from one step lower on (Canonne, Kamath & Steinke 2020, Proposition 25).
+        that is drawn is larger, by up to a factor of three on a coarse lattice. But it is no larger
+        than the continuous tail that begins one step lower (Canonne, Kamath & Steinke 2020,
+        Proposition 25).
         """
         rho, delta = _measurement(self._scale, threshold - 1).map(self._distances)
         return float(rho), float(delta)
 
     @cached_property
     def spent(self) -> tuple[float, float]:
-        """The ρ and δ that OpenDP's privacy map charges for what is really drawn."""
+        """The ρ and δ that OpenDP's privacy map charges for the noise that is drawn."""
         return self._charge(self._threshold)
 
     @property
@@ -156,11 +157,12 @@ class ThresholdQuery(PickledByArguments):
         """Return the noisy counts, in rows, of the keys for which they reach the threshold.
 
         Args:
-            counts: the counts of the keys that occur, each at least 1. Keys are numbers by which
-                the caller knows them; they do not affect what is drawn.
+            counts: the counts of the keys that occur, each at least 1. The caller numbers the keys;
+                numbers do not affect the draws.
         """
         measurement = _measurement(self._scale, self._threshold)
-        # enough for any table; capping counts does not increase the change between neighbours
+        # large enough for any table; a cap on counts does not increase the change between
+        # neighbours
         most = (MOST_SUM - 1) >> self._bits
         found: dict[int, float] = {}
         left = iter(counts.items())

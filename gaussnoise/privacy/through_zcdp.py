@@ -22,7 +22,7 @@ def rho_through_zcdp(epsilon: float, delta: float) -> float:
     return low
 
 
-@lru_cache(1024)  # each call takes milliseconds, and every release of a mechanism asks for the same
+@lru_cache(1024)  # a call takes milliseconds, and all releases of a mechanism need the same one
 def epsilon_of_zcdp(rho: float, delta: float) -> float:
     """Return the ε of OpenDP's conversion of ρ-zCDP to (ε, δ)."""
     unit = discrete_gaussian(1.0)  # checks OpenDP, once per process
