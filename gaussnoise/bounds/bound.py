@@ -33,27 +33,27 @@ class Bound:
     on every data set.
 
     Attributes:
-        error: no unbiased mechanism has ``‖sd‖_p`` below this, at the data sets that ``explain()``
+        error: no unbiased mechanism has a smaller ``‖sd‖_p`` at the data sets that ``explain()``
             names; in units of the mean (of the sum under add-remove). Every query of
             :class:`Products` counts with the root mean square of its table, as in
             :func:`optimal_noise`.
         gamma_lower: certified lower end of γ° of ``reachable``, the set of moves to neighbours that
             the proof uses.
-        reachable: the formula of that set.
+        reachable: the formula of this set of moves, as text.
         spectrum: the eigenvalues that sum to ``gamma_lower``, and the multiplicity of each.
         privacy: the privacy guarantee of the mechanisms.
-        guarantee: what the proof uses: another budget where it resamples data for
-            "distributional".
+        guarantee: the guarantee that the proof uses. It differs from ``privacy`` where the proof
+            resamples data for "distributional".
         n: number of records; None for sums.
         p: error norm.
         gap: relative bound on how far ``gamma_lower`` is below γ°; NaN where no upper end was
             computed.
         unbiased: "empirical", for the mean of the data; "distributional", for the mean of the
-            distribution they were drawn from.
-        private: whether it was computed from data; then it must not be published.
-        least: smallest number of records that it is proven for: as many as one person exchanges.
-        deviation: standard deviation of the draws' own mean, ``√(tr(W cov P)/n)``, where a
-            distribution P was given; its square is part of that of ``error``.
+            distribution from which they were drawn.
+        private: whether the bound was computed from data, and must not be published.
+        least: smallest number of records for which it is proven: the records of one person.
+        deviation: standard deviation of the draws' own mean, ``√(tr(W cov P)/n)``, if a
+            distribution P was given; ``error²`` includes its square.
 
     >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.zCDP(0.1), n=100)
     >>> print(bound)
@@ -75,7 +75,7 @@ class Bound:
 
     @property
     def at_neighbor(self) -> bool:
-        """Whether ``error`` holds for the data or a neighbour, not for every data set itself."""
+        """Whether ``error`` holds only for the worse of a data set and its neighbours."""
         return known_chi_squared(self.privacy) is None
 
     @cached_property
@@ -91,10 +91,10 @@ class Bound:
     def neighbor_error(self, error: float) -> float:
         """Return the least error at the worst neighbour, given the error of this data set.
 
-        Use it for guarantees under which a single data set has no bound of its own.
+        It is for guarantees under which a single data set has no bound.
 
-        A mechanism may answer one data set without noise, but then it must have a large error at a
-        neighbour (Nikolov & Tang 2023, Theorem 53).
+        A mechanism may answer one data set without noise, but then its error at a neighbour is
+        large (Nikolov & Tang 2023, Theorem 53).
 
         Args:
             error: ``‖sd‖_p`` at a data set, at least 0.
@@ -103,7 +103,7 @@ class Bound:
             A lower bound on the largest ``‖sd‖_p`` at its neighbours.
 
         Raises:
-            ParameterError: the guarantee gives every data set its own bound, or the error is
+            ParameterError: every single data set has a bound under the guarantee, or the error is
                 negative.
 
         >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.ApproxDP(1.0, 1e-6), n=100)
@@ -165,7 +165,7 @@ class Bound:
 
     @property
     def where(self) -> str:
-        """The data sets for which the bound holds, in words."""
+        """The data sets for which the bound holds, as text."""
         data = "the distribution" if self.unbiased == "distributional" else "the data"
         where = f"at {data} given" if self.private else f"whatever {data}"
         where += f", of at least {self.least} records" if self.least > 1 else ""
@@ -182,7 +182,7 @@ class Bound:
         )
 
     def explain(self) -> str:
-        """Return the bound, the data sets it holds for, and the theorems behind it, in words."""
+        """Return the bound, the data sets for which it holds, and its theorems, as text."""
         lines = [
             f"‖sd‖_{self.p:g} >= {self.error:.6g} for every mechanism that is unbiased and keeps "
             f"{self.privacy}"
@@ -238,14 +238,14 @@ class Bound:
 
     @property
     def _shuffled(self) -> bool:
-        """Whether the proof for a distribution's mean shuffles data rather than resampling them."""
+        """Whether the proof for a distribution's mean shuffles data, and does not resample them."""
         return not self.at_neighbor and self.guarantee == self.privacy
 
 
 def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> AbstractPrivacy:
-    r"""Return the guarantee of the mechanism that is unbiased for the mean of the data.
+    r"""Return the guarantee of a mechanism that is unbiased for the mean of the data.
 
-    For "distributional" that is another mechanism than the one given. Let M take n records and be
+    For "distributional" it is another mechanism than the given one. Let M take n records and be
     unbiased for the mean μ(P) of every distribution P on K from n independent draws. Let M̃ shuffle
     the records first, uniformly over the n! orders, and then apply M.
 
@@ -254,23 +254,23 @@ def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> Abstr
     over the orders.
 
     M̃ is unbiased for the mean of the data. Fix records a_1, …, a_k of K, k <= n, and let m be the
-    difference between the mean of M̃ and that of the data. For data made of these records it
-    depends only on the vector c of how often each occurs. For P = Σ p_j δ_{a_j} the mean of M̃ over
-    n draws is that of M, since the draws are exchangeable. So it is μ(P), and so is the mean of the
-    data's mean. Hence ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum one and, as the left
-    side is homogeneous of degree n, for every p >= 0. A polynomial that vanishes there has zero
-    coefficients, so all m(c) are zero. Every data set of n records is made of at most n different
-    ones, for all K.
+    difference between the mean of M̃ and that of the data. For data that consist of these records,
+    m depends only on the vector c of how often each occurs. For P = Σ p_j δ_{a_j} the mean of M̃
+    over n draws is that of M, since the draws are exchangeable. So it is μ(P), and so is the mean
+    of the data's mean. Hence ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum one and, as
+    the left side is homogeneous of degree n, for every p >= 0. A polynomial that vanishes there has
+    zero coefficients, so all m(c) are zero. For all K, a data set of n records has at most n
+    different ones, so that this covers every data set.
 
-    So M̃ has covariances Σ_X at data X that obey all bounds for empirically unbiased mechanisms,
-    with the same constants. M has the covariance of M̃ at every P, and by the law of total variance
+    So the covariances Σ_X of M̃ at data X obey all bounds for empirically unbiased mechanisms, with
+    the same constants. M has the covariance of M̃ at every P, and by the law of total variance
     ``Σ_P = E Σ_X + cov(P)/n``. So for every W, ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n``.
     The weights W must be the same for all X.
 
-    That bounds the error over P by the error at data sets, so it serves guarantees under which
-    every data set has a bound. Under the others data are resampled: see :func:`resampled`.
+    This bounds the error at P by errors at data sets, so that every data set must have a bound
+    under the guarantee. For other guarantees, data are resampled: see :func:`resampled`.
 
-    Source: ours; it replaces Nikolov & Tang (2023), Theorems 58 and 59 with their larger ε.
+    Source: ours; it replaces Nikolov & Tang (2023), Theorems 58 and 59, which have a larger ε.
     """
     if unbiased == "empirical" or n is None or known_chi_squared(privacy) is not None:
         return privacy
@@ -280,13 +280,13 @@ def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> Abstr
 def resampled(privacy: AbstractPrivacy, n: int) -> AbstractPrivacy:
     r"""Return the guarantee of a mechanism that is applied to n draws from n records.
 
-    Exchange one draw after the other. Each draw is the changed record with probability 1/n, so by
-    subsampling each step is ``(ln(1 + (e^ε − 1)/n), δ/n)``-private (advanced joint convexity:
+    Exchange one draw after the other. Each draw is the changed record with probability 1/n, so that
+    by subsampling each step is ``(ln(1 + (e^ε − 1)/n), δ/n)``-private (advanced joint convexity:
     Balle, Barthe & Gaboardi 2018). By composition n steps give ``ε' = n ln(1 + (e^ε − 1)/n)``, ``δ'
     = δ (e^ε' − 1)/(e^ε − 1)``. Total variation stays unchanged.
 
     Raises:
-        ParameterError: no such guarantee is known, or it says nothing.
+        ParameterError: no such guarantee is known, or it is too weak for any bound.
     """
     return _resampled(privacy, n)[0]
 
@@ -310,10 +310,10 @@ def bound_of(
     unbiased: Unbiased = "empirical",
     rows: int = 1,
 ) -> Bound:
-    """Return the bound that holds for all data, from noise that is already known.
+    """Return the bound that holds for all data, from solved noise.
 
     Args:
-        noise: of the domain, under the relation.
+        noise: the optimal noise of the domain under the relation.
         privacy: the privacy guarantee of the mechanisms.
         n: number of records, for means; None for sums.
         unbiased: as in :func:`lower_bound`.
@@ -346,11 +346,11 @@ def bound_of(
             Proof.of(noise), noise.p, privacy, n, rows, "K ∪ −K: any record may be added", unbiased
         )
     proof = Proof.of(noise)
-    # two independent draws from the certificate of γ_p(K) differ by twice its covariance, so γ°(K −
-    # K) >= √2 γ_p(K)
+    # the difference of two independent draws from the certificate of γ_p(K) has twice its
+    # covariance, so that γ°(K − K) >= √2 γ_p(K)
     share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
-    # the weaker guarantees need one measure for all data; at p > 2, local privacy and mixtures of
-    # data need the same weights, which in tables all records have
+    # Guarantees without χ² need one measure for all data. At p > 2, local privacy and mixtures of
+    # data need the same coordinate weights for all data; in tables, all records have the same.
     common = noise.certificate.is_of_alike_records
     mixed = privacy.noise == "local" or (unbiased == "distributional" and not common)
     weaker = known_chi_squared(privacy) is None or (mixed and noise.p > 2)
@@ -360,7 +360,7 @@ def bound_of(
         return bound_from(one, noise.p, privacy, n, 1.0, least, unbiased)
     if (
         noise.shifted and noise.gamma > 0
-    ):  # γ°((K − K)/2) <= γ_p(K), which is √2 times the bound claimed for it
+    ):  # γ°((K − K)/2) <= γ_p(K), which is √2 times the claimed bound on it
         proof = proof._replace(gap=math.sqrt(2) * (1 + noise.gap) - 1)
     half = "(K − K)/2: wherever the data are, half the sum of two moves by one record"
     return bound_from(proof, noise.p, privacy, n, rows * share, half, unbiased, least=rows)
@@ -380,7 +380,7 @@ def bound_from(
     deviation: float = 0.0,
     guarantee: AbstractPrivacy | None = None,
 ) -> Bound:
-    """Return a bound from the certificate of a set, a ``share`` of which neighbours reach."""
+    """Return a bound from the certificate of a set, of which neighbours reach a ``share``."""
     values, counts = proof.spectrum
     guarantee = guarantee or proven(privacy, n, unbiased)
     return Bound(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_PAIRS = 4000  # points for which all differences are computed
+_MOST_PAIRS = 4000  # number of points up to which all differences are computed
 _OPTIMAL = "optimal Gaussian"
 
 
@@ -47,7 +47,7 @@ class Way(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Mechanisms under one privacy budget, the least error first.
+    """Mechanisms under one privacy budget, in order of their error.
 
     Attributes:
         ways: the rows of a table: name, error, note.
@@ -67,7 +67,7 @@ class Comparison:
     p: float
 
     def columns(self) -> dict[str, list]:
-        """Return name, error, error over the least, error over the bound, and note, as columns."""
+        """Return the columns name, error, error over the least, error over the bound, and note."""
         least = min(way.error for way in self.ways)
         return {
             "way": [way.name for way in self.ways],
@@ -136,14 +136,14 @@ def compare(
     """Compare the optimal Gaussian with spherical, independent and Laplace noise, and the bound.
 
     Laplace noise is added to the answers or, where the error is smaller, to the numbers of records
-    at the listed points; under (ε, δ) with a small δ it can be the least of all on workloads of few
-    cells.
+    at the listed points. Under (ε, δ) with a small δ, it can have the least error of all on
+    workloads of few cells.
 
     All protect the same neighbours. The Gaussians spend the same ρ. Laplace noise is ε-private with
-    an ε that implies the budget: ε itself of :class:`PureDP` and :class:`ApproxDP`, √(2ρ) of zCDP
-    (Bun & Steinke 2016, Proposition 3.3) and √(2α) of KL, and under GDP and TV the largest ε for
-    which randomised response is private, since no ε-private mechanism is easier to distinguish.
-    Without a known ε, under a guarantee of your own, Laplace noise is left out. Errors are those of
+    an ε that implies the budget: the ε of :class:`PureDP` and :class:`ApproxDP`, √(2ρ) for zCDP
+    (Bun & Steinke 2016, Proposition 3.3), √(2α) for KL, and for GDP and TV the largest ε for which
+    randomised response satisfies them, since no ε-private mechanism is easier to distinguish. If no
+    ε is known for a guarantee of your own, Laplace noise is left out. Errors are those of
     continuous noise.
 
     Args:
@@ -205,8 +205,8 @@ def compare(
                 Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)")
             )
     epsilon = _epsilon(privacy)
-    # equal noise in all coordinates, or the least ‖σ‖_p with Σ width/σ <= ε, or noise on the
-    # numbers of records at the points
+    # Laplace noise is equal in all coordinates, or has the least ‖σ‖_p with Σ width/σ <= ε, or is
+    # added to the numbers of records at the points.
     laplace = {
         "ℓ₁ sensitivity": manhattan * domain.dim ** (1 / p),
         "ε split over coordinates at its best": float(
@@ -240,8 +240,8 @@ def _epsilon(privacy: AbstractPrivacy) -> float | None:
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
     """Return ``‖sd‖_p`` of answers computed from the points' counts, with noise of variance one.
 
-    With a public number of records only the points' differences matter, so the points are measured
-    from their mean.
+    If the number of records is public, only differences of points matter, so that their mean is the
+    origin.
     """
     if not isinstance(domain, AbstractFiniteDomain) or isinstance(domain, Marginals):
         return None
@@ -253,7 +253,7 @@ def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return bounds on neighbours' moves in each coordinate, shape (d,), and in ℓ₂ and ℓ₁ norm."""
+    """Return bounds on neighbours' moves: by coordinate, shape (d,), in ℓ₂ norm, and in ℓ₁ norm."""
     if isinstance(domain, Marginals):
         return _of_tables(domain, neighbors)
     members = domain._listed()
@@ -285,7 +285,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
 
 
 def _of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return the moves of tables: two records that differ everywhere share only the total."""
+    """Return the same bounds for tables: records that differ everywhere share only the total."""
     cells = [domain.cells(S) for S in domain.subsets]
     counted = [neighbors == "add-remove" or n > 1 for n in cells]
     weights = np.where(counted, domain.weights, 0.0)

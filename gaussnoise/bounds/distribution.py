@@ -1,4 +1,4 @@
-"""The error at one distribution, for mechanisms that are unbiased from n draws of every one."""
+"""The error at one distribution of mechanisms that are unbiased for n draws from every one."""
 
 import math
 from contextlib import suppress
@@ -17,13 +17,13 @@ from .proof import Proof
 Array = NDArray[np.float64]
 
 _MARGIN = 1e-12
-_MOST_RECORDS, _MOST_ENTRIES = 48, 2**16  # of data whose own moves are computed: it takes seconds
+_MOST_RECORDS, _MOST_ENTRIES = 48, 2**16  # largest data whose own moves are computed: seconds
 
 
 def at_distribution(
     domain: AbstractDomain, rows: Array, counts: Array, proof: Proof, p: float, free: Bound
 ) -> Bound:
-    """Return the best bound proven at P, the distribution of the records in ``rows``.
+    """Return the best proven bound at P, the distribution of the records in ``rows``.
 
     With the shuffled mechanism of :func:`proven`, ``‖sd(Σ_P)‖_p² >= E γ_W(S_X)² / (nχ)² + tr(W cov
     P)/n`` for every ``‖w‖_{s*} <= 1``, where X is n draws from P. Let S be the moves of all the
@@ -37,9 +37,9 @@ def at_distribution(
         domain: K.
         rows: shape (k, d), distinct.
         counts: shape (k,), the number of records equal to each row.
-        proof: for S, or for the moves of some of the records.
+        proof: the proof for S, or for the moves of some of the records.
         p: error norm.
-        free: the bound that holds for all P, at p = 2 with the same weights.
+        free: the bound that holds for all P; at p = 2, it has the same weights.
     """
     privacy, n = free.privacy, free.n or 1
     shares = counts / counts.sum()
@@ -52,7 +52,7 @@ def at_distribution(
     ]
     if len(rows) <= min(_MOST_RECORDS, _MOST_ENTRIES // domain.dim**2):
         alone = "x − y, x the first draw, y in K; root mean square over x"
-        with suppress(DomainError):  # for sizes whose squares are not finite
+        with suppress(DomainError):  # squares of sizes may not be finite
             ways.append((local_proof(domain, rows, counts, p), 1.0, alone))
     even = np.ones(domain.dim) if p == 2 else None
     bounds = [replace(free, private=True, deviation=_deviation(rows, shares, even) / math.sqrt(n))]
@@ -63,7 +63,7 @@ def at_distribution(
         )
         bounds.append(bound)
     if n == counts.sum():
-        with suppress(ParameterError):  # there is none, or it says nothing for a large ε
+        with suppress(ParameterError):  # there may be none, or one too weak for any bound
             guarantee, at = resampled(privacy, n), "{±(x − y)}: x in the data, y in K"
             bounds.append(
                 bound_from(
@@ -83,7 +83,7 @@ def at_distribution(
 
 def _deviation(rows: Array, shares: Array, weights: Array | None) -> float:
     """Return ``√tr(W cov P)``, rounded down; zero where W is not known."""
-    moved = rows - rows[0]  # the records' common part cancels before anything is rounded
+    moved = rows - rows[0]  # the records' common part cancels before rounding
     size = float(np.abs(moved).max())
     if size == 0 or weights is None:
         return 0.0

@@ -23,8 +23,8 @@ from .tables import proof_of
 
 Array = NDArray[np.float64]
 
-_MOST_LOCAL_RECORDS = 500  # each with its own directions: a minute of work
-_MOST_LOCAL_ENTRIES = 2**19  # of the matrices of all records
+_MOST_LOCAL_RECORDS = 500  # number of records, each with its own directions: a minute
+_MOST_LOCAL_ENTRIES = 2**19  # number of entries in the matrices of all records
 _MOST_RECORDS = 2**63  # largest n
 
 
@@ -43,36 +43,37 @@ def lower_bound(
 
     Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` for all data, and ``γ°_p(S_X) / (nχ)`` at
     the data set X, where ``S_X = {±(x − y)}`` over its records x and all y in K. For few listed
-    points, and for tables of up to about eleven attributes, the first bound is improved to the
-    least of the second over data that are all one point. Under add-remove it is ``γ°_p(K ∪ −K) /
-    χ`` for sums, for all data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} −
-    1`` or ``e^{μ²} − 1``.
+    points, and for tables of up to about eleven attributes, the first bound is raised to the least
+    value of the second one over data with a single distinct point. Under add-remove it is ``γ°_p(K
+    ∪ −K) / χ`` for sums, for all data. χ² is the largest χ² divergence between outputs on
+    neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} − 1`` or ``e^{μ²} − 1``.
 
     Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and a larger
     one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, where W are the weights behind γ.
 
-    Under local privacy n is replaced by √n, and at X γ° by the root mean square over records of
-    ``γ°_p({±(x_i − y)})``, with the same coordinate weights for all records.
+    Under local privacy, √n takes the place of n. At X, the root mean square over records of
+    ``γ°_p({±(x_i − y)})``, with the same coordinate weights for all, takes the place of γ°.
 
-    Under (ε, δ), total variation and KL privacy some data sets can be answered without error; the
-    bound is on the worse of the data set and its neighbours, see :meth:`Bound.neighbor_error`.
+    Under (ε, δ), total variation and KL privacy, some data sets can be answered without error. The
+    bound is then on the larger error at the data set and its neighbours, see
+    :meth:`Bound.neighbor_error`.
 
     Args:
         domain: K.
         privacy: :class:`PureDP`, :class:`zCDP`, :class:`GDP`, :class:`ApproxDP`, :class:`TV`,
             :class:`KL`, :class:`LocalDP` (without interaction, means), or one of your own.
-        n: number of records, or of draws; required for means unless the data show it, forbidden for
-            sums.
+        n: number of records, or of draws; required for means unless ``data`` are given, forbidden
+            for sums.
         p: error norm in [2, ∞].
         neighbors: "replace", "add-remove" or a policy graph, as in :func:`optimal_noise`.
-        data: a data set, for its own bound: records as rows, or row indices of listed points. The
-            result depends on it without noise: NOT PRIVATE. Under add-remove all data sets have the
-            same bound, and none is accepted.
+        data: a data set, for a bound at this one: records as rows, or row indices of listed points.
+            The result depends on the data without noise: NOT PRIVATE. Under add-remove, all data
+            sets have the same bound, and ``data`` is refused.
         unbiased: "empirical", for the mean of the records; "distributional", for the mean of any
-            distribution on K that they are n independent draws from (not under :class:`KL`).
+            distribution on K from which they are n independent draws (not under :class:`KL`).
             ``data`` then give that distribution, as equally likely records, and the variance of its
             draws is part of the bound.
-        tol: relative gap of the certificate behind it.
+        tol: relative gap of the certificate that proves the bound.
 
     Returns:
         A :class:`Bound`; its ``error`` is a lower end.
@@ -157,7 +158,7 @@ def _at(
 
 
 def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return γ° of moves from private records; no error message shows their sizes."""
+    """Return γ° of moves from private records; error messages do not show their sizes."""
     try:
         return proof_of(domain, reach, p, tol)
     except (GaussNoiseError, ArithmeticError) as error:

@@ -1,4 +1,4 @@
-"""The mechanism that stores one data set: why (ε, δ) allows no bound at every data set."""
+"""The mechanism that stores one data set, which shows that (ε, δ) gives some data sets no bound."""
 
 from dataclasses import dataclass
 from typing import final
@@ -15,12 +15,12 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class HardCodedMechanism:
-    r"""An unbiased (0, δ)-private mean without error at one data set: a counterexample only.
+    r"""An unbiased (0, δ)-private mean without error at one data set, as a counterexample.
 
-    It answers μ(X₀), except with probability δ: then ``μ(X₀) + (μ(X) − μ(X₀))/δ``, which reveals
-    everything about the data. At X the covariance is ``(1 − δ)/δ (μ(X) − μ(X₀))(μ(X) − μ(X₀))'``:
-    zero at X₀, huge at its neighbours. Nothing is released here; :meth:`simulate` shows what would
-    be.
+    It answers μ(X₀) with probability 1 − δ, and otherwise ``μ(X₀) + (μ(X) − μ(X₀))/δ``, which
+    reveals everything about the data. At X the covariance is ``(1 − δ)/δ (μ(X) − μ(X₀))(μ(X) −
+    μ(X₀))'``: zero at X₀, huge at its neighbours. It releases nothing; :meth:`simulate` shows its
+    answers.
 
     Args:
         favourite: X₀, records as rows, shape (n, d).

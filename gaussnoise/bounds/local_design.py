@@ -1,4 +1,4 @@
-"""Local privacy at one data set: every record has its own neighbours, and all vary at once."""
+"""Lower bounds under local privacy at one data set, where every record has its own moves."""
 
 import math
 
@@ -16,12 +16,12 @@ from .tables import evened, tables_of
 Array = NDArray[np.float64]
 
 _ROUNDS = 40
-_STEPS = 20  # steps of the weights between calls of the oracle
-# A round with less relative gain than this is idle, and so many idle rounds end the search.
+_STEPS = 20  # number of steps of the weights between calls of the oracle
+# A round with less relative gain than _CLOSE is idle; _IDLE idle rounds end the search.
 _CLOSE, _IDLE = 1e-4, 3
 _CLIMBS = 3  # climbs start from this many axes of the form, in both directions
-_FLOOR = 1e-12  # relative, of eigenvalues: below it, points do not reach the direction
-_TRIED = 0.1  # of a record's weight: the share that its newest point starts with
+_FLOOR = 1e-12  # share of the largest eigenvalue: smaller ones count as directions without points
+_TRIED = 0.1  # share of a record's weight with which its newest point starts
 
 
 def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
@@ -29,17 +29,17 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
 
     Here f_i is record i's share, and ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``,
     where C is the second moment of a measure on S. An estimate f of independent messages has ``Σ_X
-    ⪰ Σ_i V_i``, where V_i is the covariance of E[f | message i]. That is, up to a constant, an
-    unbiased estimate of x_i/n from one private message. Hence ``tr(W V_i) >= γ_w(x_i − K)² /
-    (nχ)²``, and the largest ``Σ_j w_j Σ_jj`` is ``‖sd(Σ_X)‖_p²``. One measure for all records
+    ⪰ Σ_i V_i``, where V_i is the covariance of E[f | message i]. This conditional mean is, up to a
+    constant, an unbiased estimate of x_i/n from one private message. Hence ``tr(W V_i) >= γ_w(x_i −
+    K)² / (nχ)²``, and the largest ``Σ_j w_j Σ_jj`` is ``‖sd(Σ_X)‖_p²``. One measure for all records
     together would claim too much: records share the weights w, but not the direction in which a
     message varies.
 
     The bound is found by multiplicative steps on the measures and w, and on points of K far from
-    every record. Every intermediate result is a proof; the best is kept.
+    every record. Every intermediate result proves a bound; the best is kept.
 
-    Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection; their
-    Theorem 55 continues with half of the width of K, instead of the moves of each record.
+    Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection. Their
+    Theorem 55 then uses half of the width of K instead of the moves of each record.
     """
     shares = counts / counts.sum()
     axes = np.vstack([np.eye(domain.dim), -np.eye(domain.dim)])
@@ -79,7 +79,7 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
 
 
 def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
-    """Return a member of K where ``(y − x)' H (y − x)`` is large; for bodies, by climbing."""
+    """Return a member y of K with a large ``(y − x)' H (y − x)``; for bodies, by climbing."""
     if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
         return domain.max_quadratic(form, row).maximizer
     best, value = start, float((start - row) @ form @ (start - row))
@@ -94,7 +94,7 @@ def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array
 
 
 def _gradients(points: Array, weights: Array, w: Array) -> tuple[Array, Array]:
-    """Return every record's ``W^½ (W^½ C W^½)^{-½} W^½``, and the diagonal of the middle's root."""
+    """Return ``W^½ (W^½ C W^½)^{-½} W^½`` and the diagonal of ``(W^½ C W^½)^½`` for all records."""
     root = np.sqrt(w)
     scaled = np.sqrt(weights)[:, :, None] * points * root
     values, axes = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)

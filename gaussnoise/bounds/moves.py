@@ -1,4 +1,4 @@
-"""Moves of the mean to a data set's neighbours, or to some: each subset gives a lower bound."""
+"""Moves of the mean to a data set's neighbours, or a subset of them, which gives a bound too."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +14,11 @@ from ..records import counts_of, real_rows
 Array = NDArray[np.float64]
 
 _MOST_ENTRIES = 2**25
-_MOST_RECORDS = 64  # of a body's data: the far ends of the data
+_MOST_RECORDS = 64  # number of records that are used of data in a body, those far apart
 
 
 def records_of(domain: AbstractDomain, data: ArrayLike) -> tuple[Array, Array]:
-    """Return the distinct records as rows, and the number of each.
+    """Return the distinct records as rows, and how often each occurs.
 
     Raises:
         DataError: data are not members of the domain, not finite, of the wrong shape, or empty.

@@ -6,9 +6,9 @@ against αp + (1 − α)q,
 
     α Var_P f + (1 − α) Var_Q f  >=  1/T_α − α(1 − α),      T_α = ∫ (p − q)² / (αp + (1 − α)q),
 
-with equality for some f of the outcome. T_α is a divergence, so it is largest for the least private
-pair. At α = 1 it is χ²(Q ‖ P), and Var_P f >= 1/χ² alone: the inequality of Hammersley, Chapman and
-Robins.
+with equality for some function f of the outcome. T_α is a divergence, so that it is largest for the
+least private pair. At α = 1 it is χ²(Q ‖ P), and the inequality is that of Hammersley, Chapman and
+Robins, Var_P f >= 1/χ².
 """
 
 import math
@@ -24,16 +24,16 @@ from ..privacy.testing import total_variation
 
 Array = NDArray[np.float64]
 
-_DELTA = 1e-6  # δ of an (ε, δ) guarantee from which others are concluded
-_LEAST = 1e-200  # χ² and δ are at least this: no number that uses them may underflow
-_MARGIN = 1e-12  # relative margin of every constant, for the rounding of its evaluation
-_MOST_OWN = 1e100  # errors relative to the spectrum; beyond, no bound on neighbours is claimed
-_SHARES = np.geomspace(1e-30, 0.5, 600)  # the neighbours' shares of the variances, 1 − α
+_DELTA = 1e-6  # δ of the (ε, δ) guarantee from which other bounds are derived
+_LEAST = 1e-200  # χ² and δ are raised to this, so that no result underflows
+_MARGIN = 1e-12  # relative margin of every constant, for its rounding
+_MOST_OWN = 1e100  # error relative to the spectrum beyond which no bound on neighbours is claimed
+_SHARES = np.geomspace(1e-30, 0.5, 600)  # values of 1 − α, the neighbours' weight
 _CLIPS = np.geomspace(1.0, 1e9, 60)
 
 
 def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
-    """Return a guarantee's χ² and the reason, its own or the least that it implies."""
+    """Return the χ² of a guarantee, or the least that it implies, and the reason."""
     own = privacy.chi_squared()
     if own is not None:
         return own
@@ -58,7 +58,7 @@ def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
 
 
 def chi_squared(privacy: AbstractPrivacy) -> float:
-    """Return the largest χ² between neighbours' outputs; infinite where their supports differ.
+    """Return the largest χ² between neighbours' outputs, which is infinite if supports differ.
 
     Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1)
     against N(0, 1) (GDP).
@@ -74,8 +74,8 @@ def chi_squared(privacy: AbstractPrivacy) -> float:
 class TradeOff:
     r"""The trade-off of variances at two (ε, δ)-indistinguishable neighbours.
 
-    Their worst pair has four outcomes (Kairouz, Oh & Viswanath 2015). For it the inequality reads,
-    with χ² = 4 sinh²(ε/2),
+    The worst pair of outputs has four outcomes (Kairouz, Oh & Viswanath 2015). For this pair the
+    inequality reads, with χ² = 4 sinh²(ε/2),
 
         α Var_P + (1 − α) Var_Q  >=  κ(α) = (1 − δ) α(1 − α) / (δ + α(1 − α) χ²).
 
@@ -87,8 +87,8 @@ class TradeOff:
         α ‖sd(Σ_X)‖_p² + (1 − α) Σu² · max_j ‖sd(Σ_{X_j})‖_p²  >=  κ(α) (Σ u σ)²
 
     since tr(Σ_X T C T) <= tr(Σ_X W) <= ‖sd(Σ_X)‖_p² and θ'Σ_jθ <= ‖W^{-1/2} θ‖² tr(Σ_j W). With u =
-    1 the right side is κ(α) γ². It implies Nikolov & Tang (2023), Theorems 4, 51 and 52, where the
-    least σ stands for γ/√rank.
+    1 the right side is κ(α) γ². It implies Nikolov & Tang (2023), Theorems 4, 51 and 52, which have
+    the least σ in place of γ/√rank.
     """
 
     epsilon: float
@@ -115,7 +115,7 @@ class TradeOff:
         )
 
     def worst(self, spectrum: Array, counts: Array) -> float:
-        """Return a lower bound on the larger of ‖sd(Σ_X)‖_p and the largest of the neighbours."""
+        """Return a lower bound on the largest ‖sd‖_p at the data set and its neighbours."""
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         sums, squares = _clipped(spectrum, counts)
@@ -142,7 +142,11 @@ class TradeOff:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """Return ``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)``: small eigenvalues cost much."""
+    """Return ``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)`` and several c.
+
+    Directions of small eigenvalues add little to the first sum, but much to the second unless u is
+    small there.
+    """
     share = spectrum / spectrum.max()
     u = np.minimum(1.0, _CLIPS[:, None] * share)
     return u @ (counts * share), u**2 @ counts

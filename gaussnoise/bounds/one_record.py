@@ -1,8 +1,9 @@
-"""The moves of data that are all one point: other data move at least as far as the best of them.
+"""The moves of data with a single distinct record, for a bound that holds for all data.
 
-Nothing here depends on data: the record is the listed point whose moves need the least noise. In
-tables all records are equivalent, and with one record fixed symmetry leaves a small problem: the
-record's stabiliser permutes the other categories of every attribute.
+The moves of other data include those of some record. So the bound of the record whose moves
+need the least noise holds for all data, and depends on none. In tables all records are
+equivalent. Fix one: the symmetries that keep it permute the other categories of every
+attribute, which leaves a small problem.
 """
 
 import itertools
@@ -24,17 +25,17 @@ from .tables import proof_of
 
 Array = NDArray[np.float64]
 
-# Limits for sets whose every point is tried as the only record: under a second.
+# Limits for sets of which every point is tried as the only record, within a second.
 _MOST_CENTERS, _MOST_ENTRIES = 48, 2**14
 _TOLERANCE = 1e-5
-# Limits for tables: patterns, and patterns times squares of the blocks' sizes.
+# Limits for tables: number of patterns, and patterns times squared sizes of the blocks.
 _MOST_PATTERNS, _MOST_WORK = 2**12, 2**24
 _STEPS, _CLOSE = 100, 1e-5
 
 
 @lru_cache(maxsize=8)
 def one_record(noise: OptimalNoise) -> Proof | None:
-    """Return γ° of the least ``{±(x − y)}``, from noise for the set; None where it is too large."""
+    """Return the least γ° of ``{±(x − y)}`` over all x in the set; None if the set is too large."""
     if isinstance(noise.certificate, MarginalCertificate):
         return _of_tables(noise.certificate)
     domain = noise.domain
@@ -55,14 +56,15 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    r"""Return the best measure on patterns in which y differs from x, uniform within each.
+    r"""Return the proof by the best measure on the patterns D in which y differs from x.
 
-    A zero-sum coordinate of y equals that of x where they agree; elsewhere it is ``−z_x/(n − 1) +
-    t``, with t orthogonal to z_x, uniform, and of squared length 1 − 1/(n − 1)² times that of z_x.
-    So the part of T of ``a_x − a_y`` splits into sets Q ⊆ T ∩ D of attributes that contribute t.
-    Those of one Q have ``Π_{i∈Q} (n_i − 2)`` equal dimensions, on each of which the second moment
-    is a matrix over the T ⊇ Q: ``V V' / dim``, with columns D. Its root's trace is the nuclear norm
-    of V.
+    The measure is uniform on the y of one pattern. Where y agrees with x, the zero-sum vector of an
+    attribute is the z_x of x. Elsewhere it is ``−z_x/(n − 1) + t``, with t orthogonal to z_x,
+    uniform, and of squared length 1 − 1/(n − 1)² times that of z_x. So the residual T of ``a_x −
+    a_y`` is a sum over the sets Q ⊆ T ∩ D of attributes that contribute their t. For one Q there
+    are ``Π_{i∈Q} (n_i − 2)`` equivalent dimensions. On each, the second moment is a matrix over the
+    T ⊇ Q: ``V V' / dim``, with a column of V for every D. The trace of its root is the nuclear norm
+    of V, up to a factor.
     """
     energies = _energies(certificate)
     if energies is None:
@@ -80,7 +82,7 @@ def _of_tables(certificate: MarginalCertificate) -> Proof | None:
     differs = np.array([[i in D for i in range(len(sizes))] for D in patterns])
     turned = np.where(
         differs, [-1 / max(n - 1, 1) for n in sizes], 1.0
-    )  # factors of the part along z_x
+    )  # factor of z_x in the other record y
     matrices = []
     for Q, above in blocks.items():
         rest = [turned[:, [i for i in T if i not in Q]].prod(axis=1) for T in above]
@@ -115,7 +117,7 @@ def _tangential(sizes: tuple[int, ...], Q: Subset) -> float:
 
 
 def _energies(certificate: MarginalCertificate) -> dict[Subset, float] | None:
-    """Return the squared length of every T ≠ ∅ in a record, by weights; None if too many."""
+    """Return the weighted squared length of each residual T ≠ ∅ of a record; None if too many."""
     workload = certificate.workload()
     if 2 ** sum(len(members) for members in workload.moving.classes) > _MOST_PATTERNS:
         return None

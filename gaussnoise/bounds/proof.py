@@ -1,4 +1,4 @@
-"""The proof of a bound: numbers of a certificate."""
+"""The numbers of a certificate that prove a bound."""
 
 import math
 import warnings
@@ -26,7 +26,7 @@ class Proof(NamedTuple):
     Attributes:
         gamma_lower: lower end of γ°.
         spectrum: the eigenvalues that sum to it, and their multiplicities.
-        gap: relative bound on how far it is below γ°; NaN where that is not known.
+        gap: relative bound on how far ``gamma_lower`` is below γ°; NaN if unknown.
         weights: weights of the coordinates, shape (d,); None where they are not listed.
     """
 
@@ -37,24 +37,25 @@ class Proof(NamedTuple):
 
     @staticmethod
     def of(noise: OptimalNoise) -> "Proof":
-        """Return the numbers of solved noise's certificate."""
+        """Return the numbers from the certificate of solved noise."""
         certificate = noise.certificate
         is_listed = isinstance(certificate, AxesCertificate | PointCertificate)
         weights = certificate.coordinate_weights if is_listed else None
         values, counts = certificate.spectrum()
         if isinstance(certificate, PointCertificate) and certificate.rows is None:
-            # subtract what the rounding of the points may add to any eigenvalue (Weyl)
+            # rounding of the points may raise any eigenvalue by as much (Weyl's inequality):
+            # subtract it
             values = np.maximum(values - max(float(values @ counts) - noise.gamma_lower, 0.0), 0.0)
         return Proof(noise.gamma_lower, (values, counts), noise.gap, weights)
 
 
 def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return optimal noise; the caller must mention the gap of products, which is often wide."""
+    """Return optimal noise without a warning for products; their callers show the wide gap."""
     return (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, tol)
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return noise for its certificate: the bound itself shows a gap, so there is no warning."""
+    """Return optimal noise without a warning about its gap, which the bound itself shows."""
     with warnings.catch_warnings(), interrupts_pass():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return optimal_noise(domain, p, neighbors, tol)

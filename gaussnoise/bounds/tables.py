@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
-    """Return the group of each coordinate's dual weight: the table of a query, else itself."""
+    """Return the group of coordinates with one dual weight: a query's table, else each alone."""
     if isinstance(domain, Products):
         return np.repeat(
             np.arange(len(domain.terms)), [domain.queries(term) for term in domain.terms]
@@ -28,7 +28,7 @@ def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
 
 
 def evened(values: Array, tables: NDArray[np.intp]) -> Array:
-    """Return each table's mean for all of its coordinates, shape (d,)."""
+    """Return for every coordinate the mean over its table, shape (d,)."""
     return (np.bincount(tables, values) / np.bincount(tables))[tables]
 
 
@@ -45,7 +45,8 @@ def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -
 
     The weight w is the same within a table. ``γ_w(S)`` is the largest ``tr((W^{1/2} C
     W^{1/2})^{1/2})``, where C is the second moment of a measure on S: it is at most ``√tr(WM)`` for
-    every M that covers S, and the largest of those is M's error in the norm of the tables.
+    every M that covers S, and the largest ``√tr(WM)`` over w is M's error in the norm of the
+    tables.
 
     Args:
         moves: shape (N, d).
@@ -64,8 +65,8 @@ def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -
     optimum = maximum(objective, tol=tol, max_steps=MAX_STEPS)
     shares = np.zeros(len(queries))
     shares[named] = optimum.shares
-    # queries that never move have weights too: they share their table's weight
+    # queries that never move get the weight of their table too
     w = (shares / queries)[tables] ** objective.power
-    w /= norm(w, 1 / objective.power)  # it is a certificate only inside the dual ball
+    w /= norm(w, 1 / objective.power)  # only weights inside the dual ball prove a bound
     certificate = PointCertificate(moves, optimum.weights, w, None, centered=False)
     return Proof(certificate.lower_bound(), certificate.spectrum(), optimum.at.gap, w)
