@@ -11,7 +11,7 @@ from .floats import EPS, MOST_NUMBERS
 
 
 def numbers(name: str, what: str, values: ArrayLike) -> Array:
-    """Return a private float64 copy of finite numbers."""
+    """Return a float64 copy of finite numbers, or raise InvalidDomainError."""
     try:
         array = read_only(values)
     except TypeError as error:
@@ -63,7 +63,7 @@ def positive(name: str, what: str, value: float) -> float:
 
 
 def check_dense(name: str, rows: int, columns: int, hint: str) -> None:
-    """Refuse matrices of more than a gigabyte."""
+    """Raise DomainTooLargeError for a matrix of more than a gigabyte."""
     if rows * columns > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{name}: a dense {rows} × {columns} matrix needs {rows * columns / MOST_NUMBERS:.1f} "

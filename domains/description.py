@@ -13,12 +13,12 @@ from .domain import AbstractDomain
 from .errors import InvalidDomainError, UnknownClassError
 from .stored import OWN_FIRST, Storable, class_described, type_name
 
-_DEPTH = 50  # most levels of domains and tuples within each other
+_DEPTH = 50  # largest number of nested levels of domains and tuples
 _WORDS = ("counts", "vectors")
 
 
 def describe(domain: AbstractDomain) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return all that is needed to build ``domain`` again, bases included, bit for bit.
+    """Return a description from which ``domain`` is rebuilt bit for bit, bases included.
 
     Returns:
         A tree of dicts, lists, strings and numbers, and the arrays that it names.
@@ -36,8 +36,8 @@ def rebuild(tree: object, arrays: Mapping[str, NDArray[Any]]) -> AbstractDomain:
     The description may come from an untrusted source: constructors validate it again.
 
     Raises:
-        UnknownClassError: the description of an object of another class than those known here.
-        InvalidDomainError: not the description of a domain.
+        UnknownClassError: it describes an object of a class that is not known here.
+        InvalidDomainError: it does not describe a domain.
     """
     domain = _rebuild(tree, arrays, 0)
     if isinstance(domain, AbstractDomain):
@@ -109,7 +109,7 @@ def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> St
     try:
         return cls._restored(fields)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # our own messages never show data; those of other libraries may quote the file
+        # our own messages never show data, but those of other libraries may quote the file
         reason = (
             f": {error}" if isinstance(error, InvalidDomainError) else f" ({type(error).__name__})"
         )

@@ -1,4 +1,4 @@
-"""The interface every domain implements, and the validation every oracle call passes through."""
+"""The interface of all domains, and the validation of every call of an oracle."""
 
 import abc
 import functools
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from .sets.finite import FiniteSet
 
 Array = NDArray[np.float64]
-Map = Callable[[Array], Array]  # acts on rows, on each row by itself
+Map = Callable[[Array], Array]  # maps every row by itself
 
-# Bodies accept points this far outside, relative to their size: computed members are rounded.
+# Bodies accept points this far outside, relative to their size, since computed members are rounded.
 SLACK = 1e-9
 
 
@@ -51,12 +51,12 @@ class AbstractDomain(Storable, abc.ABC):
 
     A domain of your own supplies ``dim`` and two methods, ``_support_point`` and
     ``_max_quadratic``, which receive validated arguments; the public methods validate and delegate.
-    Set ``is_symmetric`` where K = −K: answers are then found faster and bracketed more tightly. For
-    sets without a center, ``_difference`` may return K − K as a domain with a better oracle than
-    the general one, which is within a factor two of the truth (Jung 1901). Set
-    ``stored_as = "disc"`` to save results computed from the domain: files then hold the
-    arguments of its constructor, each of which is an attribute of the same name: numbers, arrays,
-    tuples and sets.
+    Set ``is_symmetric`` if K = −K: answers then take less time and have narrower brackets. For sets
+    without a center, ``_difference`` may return K − K as a domain with a better oracle than the
+    general one, whose bound is within a factor two of the maximum (Jung 1901). With a name like
+    ``stored_as = "disc"``, results computed from the domain can be saved. Files then hold the
+    arguments of its constructor, each of which must be an attribute of the same name: a number, an
+    array, a tuple or a set.
 
     >>> class Disc(AbstractDomain):
     ...     dim = 2
@@ -76,11 +76,11 @@ class AbstractDomain(Storable, abc.ABC):
     7.0
     """
 
-    # otherwise numpy would handle ``A @ K`` itself and fail inside its own loops
+    # otherwise numpy would evaluate ``A @ K`` itself, and fail
     __array_ufunc__ = None
 
     def __init_subclass__(cls) -> None:
-        """Make the oracles of a user's own domain check what they return, at every call."""
+        """Make the oracles of a domain of your own check their answers, at every call."""
         super().__init_subclass__()
         if not is_ours(cls):
             for name, checked in (
@@ -93,7 +93,7 @@ class AbstractDomain(Storable, abc.ABC):
     @property
     @abc.abstractmethod
     def dim(self) -> int:
-        """Dimension d of the space the set lives in."""
+        """Dimension d of the space that contains the set."""
 
     @abc.abstractmethod
     def _support_point(self, theta: Array) -> Array:
@@ -110,13 +110,13 @@ class AbstractDomain(Storable, abc.ABC):
 
     def _contains(self, x: Array) -> bool:
         """Return whether x belongs to K, up to ``SLACK``; by default, to the convex hull of K."""
-        # the operators of a set live beside the sets they make, whose modules import this class
+        # imported here, since the modules of oracles and operators import this class
         from .oracles.distance import is_near
 
         return is_near(self, x)
 
     def _center(self) -> Array | None:
-        """Return the point that K is symmetric about, or None if none is known."""
+        """Return the center of symmetry of K, or None if none is known."""
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
@@ -130,7 +130,7 @@ class AbstractDomain(Storable, abc.ABC):
         return 2 * self if self.is_symmetric else DifferenceBody(self)
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
-        """Return the points that K is, or is the hull of, if stored or at most ``most`` numbers."""
+        """Return the points of K, or those whose hull is K, if stored or small enough to list."""
         return None
 
     def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
@@ -157,25 +157,23 @@ class AbstractDomain(Storable, abc.ABC):
         return Translate(self, shift) if shift.any() else self
 
     def _apart(self) -> "tuple[AbstractDomain, Array]":
-        """Return a domain near the origin and the shift v that moves it to K.
+        """Return a domain near the origin, and the shift v that moves it to K.
 
-        Small sizes keep their digits this way.
-
-        The domain has the shape of K exactly. Where K was moved in several steps, their sum v is
-        rounded.
+        Near the origin, small sizes keep their digits. The domain has the shape of K exactly. If K
+        was moved in several steps, v is their rounded sum.
         """
         return self, np.zeros(self.dim)
 
     def _drift(self, shift: Array) -> float:
-        """Return a bound on the rounding of the shift of :meth:`_apart`; zero if it is one move."""
+        """Return a bound on the rounding of the shift of :meth:`_apart`; zero for a single move."""
         return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
 
     def _near(self, X: Array) -> Array | None:
-        """Return members near the rows of X, perhaps not the nearest; None if no quick way."""
+        """Return members near the rows of X, maybe not the nearest; None if it is not quick."""
         return None
 
     def _before(self, A: Array, X: Array) -> Array:
-        """Return points, as rows, that A takes to the rows of X, where such points exist."""
+        """Return points, as rows, that A maps to the rows of X, if such points exist."""
         return X @ np.linalg.pinv(A).T
 
     def _map_into(self) -> Map | None:
@@ -190,7 +188,7 @@ class AbstractDomain(Storable, abc.ABC):
         return np.maximum(np.abs(lower), np.abs(upper))
 
     def _numbers(self) -> int:
-        """Return the most numbers that describe a member: coordinates, generators or vertices."""
+        """Return how many numbers describe a member: coordinates, generators or vertices."""
         return self.dim
 
     @final
@@ -262,7 +260,7 @@ class AbstractDomain(Storable, abc.ABC):
         # a power of two, so that dividing by it does not round
         scale = power_of_two(size) if size > 0 else 1.0
         bracket = self._max_quadratic(form / scale, origin)
-        # written so that NaN fails; the factor allows for each end being rounded separately
+        # this comparison is false for NaN; the factor allows for separate rounding of both ends
         if not bracket.value <= bracket.upper_bound * (1 + 1e-9):
             raise InvalidDomainError(
                 f"max_quadratic: expected value <= upper_bound from {type(self).__name__}, "
@@ -273,7 +271,7 @@ class AbstractDomain(Storable, abc.ABC):
                 "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
             )
         value = min(bracket.value, bracket.upper_bound)
-        # a center far away, in a direction in which H is small, costs digits
+        # digits are lost if the center is far away in a direction where H is small
         terms = np.abs(bracket.maximizer) + np.abs(origin)
         rounding = 4 * (self.dim + 16) * EPS * float(terms @ np.abs(form / scale) @ terms)
         digits_left = not origin.any() or rounding <= 1e-11 * value
@@ -372,7 +370,7 @@ def _finite_array(method: str, name: str, shape: tuple[int, ...], value: ArrayLi
 
 
 def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
-    """Return the same oracle, which now refuses answers that are not points of the space."""
+    """Return the oracle with a check that its answers are points of the space."""
 
     @functools.wraps(method)
     def support_point(self: AbstractDomain, theta: Array) -> Array:
@@ -382,7 +380,7 @@ def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
-    """Return the same oracle, which now refuses answers that are no bracket or inconsistent."""
+    """Return the oracle with a check that its answers are consistent brackets."""
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
@@ -395,7 +393,7 @@ def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
         x = _point_of(self, "_max_quadratic", bracket.maximizer) - center
         attained = float(x @ form @ x)
         slack = 1e-9 * float(np.abs(x) @ np.abs(form) @ np.abs(x))
-        # written so that NaN fails
+        # these comparisons are false for NaN
         if (
             not max(float(bracket.value), attained)
             <= float(bracket.upper_bound) * (1 + 1e-9) + slack
@@ -414,7 +412,7 @@ def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
 
 
 def _point_of(domain: AbstractDomain, method: str, point: ArrayLike) -> Array:
-    """Return the answer of an oracle as an array, or refuse it if it is no point of the space."""
+    """Return the answer of an oracle as an array; refuse it if it is not a point of the space."""
     name = f"{type(domain).__name__}.{method}"
     try:
         array = np.array(point, dtype=np.float64)
@@ -466,7 +464,7 @@ class AbstractFiniteDomain(AbstractDomain):
         """Return the same set as an explicit :class:`FiniteSet`.
 
         Raises:
-            DomainTooLargeError: the list would not fit in reasonable memory.
+            DomainTooLargeError: the list would need too much memory.
         """
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
@@ -477,21 +475,21 @@ def read_only(values: ArrayLike) -> Array:
     """Return a private, read-only float64 copy.
 
     Raises:
-        TypeError: not a regular array of real numbers; the text says what was found, never a value.
+        TypeError: not a regular array of real numbers; the message names the kind, never a value.
     """
     array = _doubles(values)
-    if isinstance(array, str):  # raised here, since numpy's error may quote values
+    if isinstance(array, str):  # raise our own error, since numpy's may quote values
         raise TypeError(array)
     array.flags.writeable = False
     return array
 
 
 def _doubles(values: ArrayLike) -> Array | str:
-    """Return a float64 copy, or a text that says what was found instead."""
+    """Return a float64 copy, or a text that names the kind of other values."""
     given = array_of(values)
     if isinstance(given, str):
         return given
-    if np.iscomplexobj(given):  # numpy would drop the imaginary parts
+    if np.iscomplexobj(given):  # numpy would silently drop imaginary parts
         return "complex numbers"
     try:
         return np.array(given, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Errors about domains. Messages say what was expected and got, with a hint, but no record."""
+"""Errors about domains. Messages say what was expected and got, with a hint, and show no record."""
 
 
 class GaussNoiseError(Exception):
@@ -39,7 +39,7 @@ class UnknownClassError(InvalidDomainError):
 
 
 class DimensionError(DomainError, ValueError):
-    """An argument does not live in the space of the domain.
+    """An argument has another shape than the space of the domain requires.
 
     >>> try:
     ...     gn.LpBall(2, 2).contains([1, 2, 3])

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-EPS = np.finfo(np.float64).eps  # from one to the next number
+EPS = np.finfo(np.float64).eps  # distance from one to the next number
 UNIT = 2.0**-53  # relative rounding error of one operation: half of EPS
-MOST_NUMBERS = 2**27  # most numbers in an array that is written out: 1 GB
+MOST_NUMBERS = 2**27  # largest number of entries in an array that is written out: 1 GB
 
 
 def power_of_two(size: float) -> float:

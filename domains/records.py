@@ -9,16 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import DimensionError, InvalidDomainError
 
-_DEEPEST = 64  # numpy's own limit of dimensions
+_DEEPEST = 64  # numpy's own limit on the number of dimensions
 _FLAT = (bytes, range, str)  # sequences that hold no arrays
 _KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "c": "complex numbers"}
 
 
 def is_masked(values: object) -> bool:
-    """Return whether nested sequences hold a numpy mask: numpy would read the numbers it hides."""
+    """Return whether nested sequences contain a masked array, whose mask numpy would ignore."""
     level, seen = [values], dict[int, object]()
     for _ in range(_DEEPEST):
-        kinds = set(map(type, level))  # types first: there may be millions of plain numbers
+        kinds = set(map(type, level))  # types first: there may be millions of numbers
         if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
             return True
         nested = tuple(
@@ -39,11 +39,11 @@ def _entries(values: Any) -> Iterable[object]:
 
 
 def array_of(values: object) -> NDArray | str:
-    """Return ``values`` as an array, or a text why not: numpy's own messages may quote values."""
+    """Return ``values`` as an array, or the reason why not; numpy's own may quote values."""
     if is_masked(values):
         return "a masked array, whose mask would be ignored; hint: .compressed(), or .filled(value)"
     try:
-        array = np.asanyarray(values)  # an object may show its mask only after this conversion
+        array = np.asanyarray(values)  # some objects show their mask only after this conversion
     except (ValueError, TypeError, OverflowError):
         return "ragged or mixed values"
     return array_of(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
@@ -58,14 +58,14 @@ def regular_array(function: str, values: object) -> NDArray:
 
 
 def kind(array: NDArray) -> str:
-    """Return the kind of an array's entries; the name of a text dtype would tell its length."""
+    """Return the kind of an array's entries; a text dtype's own name would reveal a length."""
     return _KINDS.get(array.dtype.kind, "something else")
 
 
 def real_array(
     function: str, expected: str, shape: Sequence[int | None], values: object
 ) -> NDArray:
-    """Return real numbers of a given shape; None in the shape stands for any length."""
+    """Return ``values`` as real numbers of a shape, in which None stands for any length."""
     array = regular_array(function, values)
     if array.ndim != len(shape) or any(
         n not in (None, size) for n, size in zip(shape, array.shape, strict=True)

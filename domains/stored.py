@@ -23,11 +23,11 @@ class Storable:
     your class has to be defined, or imported, before its files are read.
 
     Attributes:
-        stored_as: what files call the class; a name that no other class has, and that subclasses
+        stored_as: the name of the class in files, which no other class has, and which subclasses
             do not inherit.
 
     Raises:
-        InvalidDomainError: where a class is defined under a name that another one has, or none.
+        InvalidDomainError: a class is defined with an empty name, or with that of another one.
     """
 
     stored_as: ClassVar[str | None] = None
@@ -50,7 +50,7 @@ class Storable:
             _KNOWN[name] = cls
 
     def _stored(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
+        """Return the arguments of the constructor by name."""
         names = inspect.signature(type(self)).parameters
         missing = [name for name in names if not hasattr(self, name)]
         if missing:
@@ -72,17 +72,17 @@ def is_ours(cls: type) -> bool:
 
 
 def schema_name(cls: type[Storable]) -> str | None:
-    """Return the name in files that the class itself sets, or None."""
+    """Return the class's own name in files, or None."""
     return vars(cls).get("stored_as")
 
 
 def type_name(cls: type[Storable]) -> str | None:
-    """Return a class's name in descriptions: our classes by name, others by ``stored_as``."""
+    """Return a class's name in descriptions: its own for our classes, otherwise ``stored_as``."""
     return cls.__name__ if is_ours(cls) else schema_name(cls)
 
 
 def class_described(name: object) -> type[Storable] | None:
-    """Return the class that descriptions call ``name``, or None."""
+    """Return the class with this name in descriptions, or None."""
     cls = _KNOWN.get(name) if isinstance(name, str) else None
     known = cls is not None and type_name(cls) == name and not inspect.isabstract(cls)
     return cls if known else None

@@ -7,7 +7,7 @@ from .floats import MOST_NUMBERS
 
 
 def dense(values: Any) -> Any:
-    """Return a scipy.sparse matrix as an array, duplicates added up; other values unchanged.
+    """Return a scipy.sparse matrix as an array, with duplicates added; other values unchanged.
 
     Raises:
         DomainTooLargeError: more than a gigabyte of numbers.

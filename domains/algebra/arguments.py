@@ -12,7 +12,7 @@ from ..oracles.image import ConvexImage
 from ..sets.finite import FiniteSet
 from ..sets.polytope import Polytope
 
-LISTED_ENTRIES = 2**22  # combinations of points are listed up to this many numbers: 32 MB
+LISTED_ENTRIES = 2**22  # largest number of numbers in a list of combinations of points: 32 MB
 
 
 def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDomain, ...]:
@@ -24,7 +24,7 @@ def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDom
 
 
 def finite_array(operation: str, values: ArrayLike) -> Array:
-    """Return a private copy as doubles, or raise InvalidDomainError."""
+    """Return a copy of its own in float64, or raise InvalidDomainError."""
     try:
         array = read_only(values)
     except TypeError as error:
@@ -37,7 +37,7 @@ def finite_array(operation: str, values: ArrayLike) -> Array:
 
 
 def points_of(K: AbstractDomain) -> Array | None:
-    """Return the points that K is, or is the hull of; None if they are many."""
+    """Return the points of a finite K, or those whose hull is K; None if they are many."""
     listed = K._listed(LISTED_ENTRIES)
     return None if listed is None else listed.points
 
@@ -60,7 +60,7 @@ def same_kind(
 
 
 def convex(K: AbstractDomain) -> AbstractDomain:
-    """Return K, or its hull if that is a polytope."""
+    """Return the hull of K if its points can be listed, and otherwise K itself."""
     points = points_of(K)
     return K if points is None else Polytope(points)
 
@@ -71,7 +71,7 @@ def few_offsets(images: list[ConvexImage], dim: int) -> bool:
 
 
 def check_entries(operation: str, entries: int) -> None:
-    """Raise DomainTooLargeError if a matrix of so many entries would not fit into memory."""
+    """Raise DomainTooLargeError if so many entries of a matrix would not fit into memory."""
     if entries > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{operation}: a matrix of {entries * 8 / 1e9:.3g} GB would be needed, more than "

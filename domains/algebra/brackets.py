@@ -1,4 +1,4 @@
-"""Lower ends of quadratic maxima by ascent, and the parts of proven upper ends."""
+"""Lower ends of quadratic maxima, found by ascent, and terms of proven upper ends."""
 
 import math
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def bracket(
     upper: float,
     starts: list[Array],
 ) -> QuadraticMax:
-    """Return the best local maximizer from starts and principal axes, with a proven upper bound."""
+    """Return the best local maximizer found from starts and principal axes, and the upper bound."""
     _, axes = np.linalg.eigh(form)
     starts = starts + [
         support_point(sign * axis) for axis in axes.T[::-1][:STARTS] for sign in (1.0, -1.0)
@@ -51,7 +51,7 @@ def seminorm(x: Array, form: Array) -> float:
 
 
 def reach_of(K: AbstractDomain) -> Array:
-    """Return the largest magnitude of every coordinate over K."""
+    """Return the largest absolute value of every coordinate over K."""
     axes = np.eye(K.dim)
     return np.array(
         [
@@ -62,7 +62,7 @@ def reach_of(K: AbstractDomain) -> Array:
 
 
 def middle_of(K: AbstractDomain) -> Array:
-    """Return a point near the middle of K: its center of symmetry, or that of its bounding box."""
+    """Return the center of symmetry of K, or else the center of its bounding box."""
     center = K._center()
     if center is not None:
         return center

@@ -23,8 +23,8 @@ _RECENTERINGS = 12
 class DifferenceBody(AbstractDomain):
     """{x − y : x, y in K}, for a K that is not symmetric about any point.
 
-    Where nothing better is known, four times the quadratic maximum of K about the center of a small
-    enclosing ellipsoid is the upper bound: by Jung's theorem (1901) less than twice the truth.
+    The general upper bound is four times the quadratic maximum of K about the center of a small
+    enclosing ellipsoid. By Jung's theorem (1901), it is less than twice the maximum.
     """
 
     body: AbstractDomain
@@ -48,7 +48,7 @@ class DifferenceBody(AbstractDomain):
         return ConvexImage(2 * inner.matrix, inner.blocks, offsets)
 
     def _mapped(self, A: Array) -> AbstractDomain:
-        if isinstance(self.body, Hull):  # its parts have oracles of their own
+        if isinstance(self.body, Hull):  # the parts of a hull have oracles of their own
             return DifferenceBody(linear_image(A, self.body))
         return LinearImage(A, self)
 
@@ -71,7 +71,7 @@ class DifferenceBody(AbstractDomain):
         if image is not None:
             return image.max_quadratic(form, center)
         middle, upper, far = middle_of(self.body), math.inf, []
-        for k in range(_RECENTERINGS):  # towards the farthest point: Badoiu & Clarkson (2003)
+        for k in range(_RECENTERINGS):  # move towards the farthest point (Badoiu & Clarkson 2003)
             inner = self.body._max_quadratic(form, middle)
             upper = min(upper, inner.upper_bound)
             far.append(inner.maximizer)
@@ -84,7 +84,7 @@ class DifferenceBody(AbstractDomain):
 
 
 def _farthest_pair(points: Array, form: Array, center: Array) -> QuadraticMax:
-    """Return the exact maximum over all pairs of listed points, found a block of rows at a time."""
+    """Return the exact maximum over all pairs of listed points, computed in blocks of rows."""
     best = QuadraticMax(np.zeros(points.shape[1]), -math.inf, -math.inf)
     chunk = max(1, 2**22 // (len(points) * points.shape[1]))
     for start in range(0, len(points), chunk):

@@ -38,7 +38,7 @@ class Hull(AbstractOfOneSpace):
     operation = "hull"
 
     def _mapped(self, A: Array) -> AbstractDomain:
-        return Hull(tuple(linear_image(A, K) for K in self.parts))  # each part by its own oracle
+        return Hull(tuple(linear_image(A, K) for K in self.parts))  # each part keeps its own oracle
 
     def _apart(self) -> tuple[AbstractDomain, Array]:
         shift = self.parts[0]._apart()[1]
@@ -47,7 +47,7 @@ class Hull(AbstractOfOneSpace):
         return Hull(tuple(translate(K, -shift) for K in self.parts)), shift
 
     def _near(self, X: Array) -> Array | None:
-        """Return the nearest members found in single parts, without mixtures of parts."""
+        """Return the nearest members found within single parts, not between parts."""
         near = [members for members in (K._near(X) for K in self.parts) if members is not None]
         apart = [np.linalg.norm(X - members, axis=1) for members in near]
         return np.array(near)[np.argmin(apart, axis=0), np.arange(len(X))] if near else None

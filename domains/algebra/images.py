@@ -15,7 +15,7 @@ from ..sets.polytope import Polytope
 from .arguments import checked_domains, finite_array, points_of, same_kind
 from .brackets import bracket, reach_of, seminorm, value_at
 
-_DUST = 1e-11  # relative size, in a quadratic form, up to which a product is zero but for rounding
+_DUST = 1e-11  # relative size in a quadratic form up to which mixed terms may be rounding errors
 
 
 def linear_image(matrix: ArrayLike, K: AbstractDomain) -> AbstractDomain:
@@ -127,8 +127,8 @@ class LinearImage(AbstractDomain):
             return QuadraticMax(
                 x, value_at(x, form, center), max(inner.upper_bound, value_at(x, form, center))
             )
-        # ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩ for any y; the least-squares y
-        # makes e small
+        # For any y, ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩. The least-squares
+        # solution y makes e small.
         y = np.asarray(
             np.linalg.lstsq(pulled, A.T @ (form @ center), rcond=1e-12)[0], dtype=np.float64
         )
@@ -140,7 +140,7 @@ class LinearImage(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
-        """Return the sum over a product's parts; None if the form mixes their images."""
+        """Return the sum of a product's maxima, part by part; None if the form mixes images."""
         pieces = [(self.matrix[:, s], part) for s, part in self.body._factors()]
         if not pieces:
             return None

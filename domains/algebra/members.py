@@ -1,4 +1,4 @@
-"""Membership of records, many at once where that is quick, and maps of records into a body."""
+"""Membership of records, and quick maps of many records into a body."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ from .images import LinearImage
 
 
 def near_members(domain: AbstractDomain, X: Array) -> Array | None:
-    """Return members near the rows of X, perhaps not the nearest; None if no quick way is known."""
+    """Return members near the rows of X, maybe not the nearest; None without a quick method."""
     return domain._near(X)
 
 
 def contains(domain: AbstractDomain, x: Array) -> bool:
-    """Return whether x is a member; refuse, without the domain's message, where it cannot tell."""
+    """Return whether x is a member; False if the domain cannot decide."""
     try:
         return bool(domain.contains(x))
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
@@ -22,14 +22,14 @@ def contains(domain: AbstractDomain, x: Array) -> bool:
 def magnitudes(domain: AbstractDomain) -> Array:
     """Return bounds on the numbers that coordinates are computed from, shape (d,), for rounding.
 
-    A class of the user's own is assumed to compute its members to a few units in the last place of
-    its bounding box.
+    A class of your own is assumed to compute its members with an error of a few units in the last
+    place of its bounding box.
     """
     return domain._magnitudes()
 
 
 def pulls_back(domain: AbstractDomain) -> bool:
-    """Return whether forms on ``A @ K`` are evaluated on K, before A, where numbers are larger."""
+    """Return whether forms on ``A @ K`` are evaluated on K itself, where numbers may be larger."""
     own = isinstance(domain, LinearImage) and domain._image() is None
     return own or any(pulls_back(part) for part in _inner(domain))
 
@@ -43,16 +43,16 @@ def _inner(domain: AbstractDomain) -> list[AbstractDomain]:
 
 
 def widest(domain: AbstractDomain) -> int:
-    """Return the most numbers that describe a record: coordinates, generators or vertices."""
+    """Return an upper bound on how many numbers describe a record."""
     return max([domain._numbers(), *map(widest, _inner(domain))])
 
 
 def projection(domain: AbstractDomain) -> Map | None:
     """Return a map of all rows into the domain that moves no member, or None if none is known.
 
-    NaN and infinity go to the center. A row's result does not depend on the other rows: arithmetic
-    is elementwise in a fixed order, where each operation is correctly rounded (or the C library's
-    ``pow``, number by number), without matrix products.
+    NaN and infinity are mapped to the center. A row's result does not depend on the other rows:
+    arithmetic is elementwise in a fixed order, without matrix products, and each operation is
+    correctly rounded, or is the C library's ``pow`` of one number.
     """
     move = domain._map_into()
     if move is None:

@@ -10,7 +10,7 @@ from .arguments import checked_domains
 
 @dataclass(frozen=True, eq=False)
 class AbstractOfParts(AbstractDomain):
-    """A set made of several sets: to scale it is to scale each of them."""
+    """A set made of several sets, which is scaled by scaling each of them."""
 
     parts: tuple[AbstractDomain, ...]
 
@@ -32,7 +32,7 @@ class AbstractOfParts(AbstractDomain):
         return known if len(known) == len(self.parts) else None
 
     def _moves(self) -> tuple[list[AbstractDomain], list[Array]] | None:
-        """Return the parts moved near the origin and their shifts; None if no part moves."""
+        """Return the parts moved to the origin, and their shifts; None if no part needs it."""
         still, shifts = zip(*(K._apart() for K in self.parts), strict=True)
         return (list(still), list(shifts)) if any(shift.any() for shift in shifts) else None
 

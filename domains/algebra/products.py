@@ -31,7 +31,8 @@ from .hulls import Hull, hull
 from .images import LinearImage, Translate, linear_image, translate
 from .parts import AbstractOfParts
 
-# Most sets whose union is a product: each, and each difference of two, is asked for its maximum.
+# Largest number of sets whose union is a product: _MOST_PIECES if each is asked for its maximum,
+# _MOST_PAIRED if each difference of two is asked.
 _MOST_PIECES, _MOST_PAIRED = 64, 12
 
 
@@ -127,7 +128,7 @@ class Product(AbstractOfParts):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """Return the hull of {x} × L for all x of the listed parts, or None if these are many."""
+        """Return the hull of {x} × L over all x of the listed parts; None if these are many."""
         points = [points_of(K) for K in self.parts]
         listed = [X for X in points if X is not None]
         rest = [K for K, X in zip(self.parts, points, strict=True) if X is None]
@@ -148,7 +149,7 @@ class Product(AbstractOfParts):
             return self._pieces._mapped(A)
         if not any(isinstance(K, Translate) for K in self.parts):
             return LinearImage(A, self)
-        # shifts that A cancels then enter no square
+        # so that shifts which A cancels are not squared
         shift = np.concatenate(
             [K.shift if isinstance(K, Translate) else np.zeros(K.dim) for K in self.parts]
         )
@@ -240,7 +241,7 @@ class Product(AbstractOfParts):
 def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
     """Return sizes d of coordinates about ``center``, and a bound on ``‖(x − center)/d‖``.
 
-    The sizes are near one: the largest is one.
+    The largest size is one.
     """
     sizes = reach_of(translate(K, -center))
     largest = float(sizes.max()) or 1.0
@@ -280,7 +281,7 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """Return the hull of {x ⊗ y : y in L} for all x of a listed factor, or None if many."""
+        """Return the hull of {x ⊗ y : y in L} over all x of a listed factor; None if many."""
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
         if left is not None and _are_few(left, k * m**2):
@@ -335,7 +336,7 @@ class Kronecker(AbstractDomain):
         if self._pieces is not None:
             return self._pieces._max_quadratic(form, center)
         blocks = form.reshape(k, m, k, m)
-        # H ⪯ c P ⊗ Q bounds the sup by a product of two; exact where H itself is such a product
+        # H ⪯ c P ⊗ Q bounds the supremum by c times those of P and Q, exactly if H = P ⊗ Q
         P, Q = (
             _rounded_up(np.einsum("iaja->ij", blocks)),
             _rounded_up(np.einsum("iaib->ab", blocks)),
@@ -353,7 +354,7 @@ class Kronecker(AbstractDomain):
 
 
 def _are_few(points: Array, entries: int) -> bool:
-    """Return whether a matrix of so many entries can be held for each point."""
+    """Return whether memory is enough for a matrix of ``entries`` entries for each point."""
     return len(points) <= _MOST_PIECES and len(points) * entries <= LISTED_ENTRIES
 
 
@@ -362,7 +363,7 @@ def _kron(first: Array, second: Array) -> Array:
 
 
 def _rounded_up(form: Array) -> Array:
-    """Return the form plus a multiple of the identity, so that its condition is below 1e4."""
+    """Return the form plus a multiple of the identity that makes its condition at most 1e4."""
     largest = float(np.linalg.eigvalsh(form)[-1])
     smallest = float(np.linalg.eigvalsh(form)[0])
     return form if smallest > 1e-4 * largest else form + 1e-4 * largest * np.eye(len(form))

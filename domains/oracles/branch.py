@@ -1,4 +1,4 @@
-"""Branch and bound on arrays of nodes, the worst of them first."""
+"""Branch and bound on arrays of nodes, those with the largest bounds first."""
 
 from collections.abc import Callable
 
@@ -6,23 +6,23 @@ import numpy as np
 
 from ..domain import Array
 
-# Arrays of one length; the last holds bounds on the members of the nodes.
+# Arrays of one length, an entry per node; the last array bounds the members of each node.
 Nodes = tuple[np.ndarray, ...]
 
-_FEWEST = 1000  # fewest nodes branched at a time, if so many are open
-_SHARE = 4  # one in so many open nodes is branched, if these are more
+_FEWEST = 1000  # at least this many nodes are branched at a time, if as many are open
+_SHARE = 4  # of more open nodes, one in this many is branched at a time
 
 
 def worst_open(
     root: Nodes, children: Callable[[Nodes], Nodes], closed: Callable[[], float], most: int
 ) -> float:
-    """Return a bound on all members of ``root``: ``closed()`` if ``most`` branchings can show it.
+    """Return a bound on all members of ``root``: ``closed()``, if ``most`` branchings prove it.
 
     Args:
         root: one node, or several.
         children: the parts of nodes, with bounds of their own.
-        closed: a bound that is good enough, >= 0; it may grow.
-        most: nodes that may be branched.
+        closed: returns a bound that is good enough, >= 0; it may grow.
+        most: number of nodes that may be branched.
     """
     pool = tuple(array.copy() for array in root)
     while True:

@@ -1,22 +1,22 @@
 r"""The longest member of a zonotope of few dimensions: branch and bound over its direction.
 
-A longest member z of Z = {G x : \|x_j\| <= 1}, with support function h(v) = Σ_j \|<g_j, v>\|, has
-<z, v> <= h(v) for every v. So if its direction is in a cap, at angles up to R from v,
+Z = {G x : \|x_j\| <= 1} has the support function h(v) = Σ_j \|<g_j, v>\|. Its longest member z has
+<z, v> <= h(v) for every v. So if the direction of z is in a cap, at angles up to R from v,
 
     ‖z‖ <= h(v) / (‖v‖ cos R),
 
 and a cap is closed once this is at most the longest vertex found. The faces of the cube [−1, 1]^r
-represent all directions up to their sign; they are cut into boxes, each inside the cap about its
-middle. Near the longest vertices, caps get so small that few hyperplanes <g_j, u> = 0 meet them.
-With s the signs of <g_j, v>, we have for unit vectors u of the cap
+represent all directions up to their sign. They are cut into boxes, each inside the cap about its
+middle. Near the longest vertices, caps become so small that few hyperplanes <g_j, u> = 0 meet them.
+With s the signs of <g_j, v>, unit vectors u of the cap satisfy
 
     h(u) = <G s, u> + 2 Σ_j max(0, −s_j <g_j, u>)
          <= ‖G s‖ + 2 Σ_j max(0, ‖g_j‖ sin R − \|<g_j, v>\| cos R / ‖v‖),
 
-and the last sum vanishes for small caps: no flip of one sign lengthens the longest z, hence
-\|<z, g_j>\| >= ‖g_j‖², and z is well inside its cell. Where all members on the boundary are nearly
-as long, n columns need about n^(r−1) caps, as many as Z has vertices, and a gap of ε needs about
-ε^((1−r)/2).
+and the last sum is zero for small caps: no flip of one sign lengthens the longest z, hence \|<z,
+g_j>\| >= ‖g_j‖², and z is well inside its cell. If all members on the boundary have nearly the same
+length, n columns need about n^(r−1) caps, the number of vertices of Z, and a gap of ε needs about
+ε^((1−r)/2) caps.
 """
 
 import math
@@ -29,14 +29,15 @@ from .branch import Nodes, worst_open
 
 # in more dimensions, too many caps are needed to improve on the relaxation
 MOST_DIMENSIONS = 9
-# Relative rounding of a few operations on 2r numbers; cosines from _WIDEST on lose one more digit.
+# Relative rounding of a few operations on 2r numbers. Cosines from _WIDEST on lose one more digit;
+# caps with smaller ones are not bounded.
 _ROUNDING = 1e-12
 _WIDEST = 0.1
-_CLOSED = 1e-11  # relative: bounds that exceed the longest vertex by less need not be better
-_FLAT = 1e-13  # share of the sum of lengths: coordinates that add no more are left out
-_SMALL = 4.0  # multiple of the angle to an average hyperplane: smaller caps may meet few
+_CLOSED = 1e-11  # relative excess over the longest vertex at which a bound is good enough
+_FLAT = 1e-13  # share of the sum of lengths: coordinates that add less are left out
+_SMALL = 4.0  # multiple of the angle to an average hyperplane: smaller caps meet few hyperplanes
 _CHUNK = 2**17  # most numbers in one array
-_OVERHEAD = 40  # cost of a box besides its columns, in columns
+_OVERHEAD = 40  # fixed cost of a box, as a number of columns
 
 
 def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None:
@@ -47,7 +48,7 @@ def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None
     Args:
         G: shape (k, n), with columns other than zero.
         x: shape (n,), within the cube.
-        work: multiplications that may be spent.
+        work: number of multiplications allowed.
 
     >>> G = np.array([[1.0, 1.0, 0.0], [0.0, 0.5, 1.0], [0.0, 0.0, -0.5]])
     >>> x, bound = longest_by_caps(G, np.array([1.0, -1.0, 1.0]), 10**6)
@@ -58,13 +59,13 @@ def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None
     total = float(np.linalg.norm(G, axis=0).sum())
     axes, _, _ = np.linalg.svd(G, full_matrices=False)
     turned = axes.T @ G
-    # what the coordinates from each one on add to the sum of lengths
+    # the sum of lengths from each coordinate on
     beyond = np.sqrt(np.square(turned[::-1]).cumsum(axis=0))[::-1].sum(axis=1)
     r = int(np.count_nonzero(beyond > _FLAT * total))
     if r > MOST_DIMENSIONS:
         return None
-    # ‖G x‖ <= ‖axes‖ ‖turned x‖ plus what follows: coordinates left out, what the axes miss, and
-    # rounding in <g_j, v> and in ‖G s‖, once for every product and sum
+    # ‖G x‖ <= ‖axes‖ ‖turned x‖ plus terms for the coordinates left out, the part outside the axes,
+    # and rounding in <g_j, v> and in ‖G s‖, once for every product and sum
     stretch = math.sqrt(1 + float(np.linalg.norm(axes.T @ axes - np.eye(len(turned)))))
     slack = float(np.append(beyond, 0.0)[r] + np.linalg.norm(G - axes @ turned, axis=0).sum())
     search = _Search(turned[:r], x, slack + 8 * (k + n) * UNIT * total)
@@ -77,9 +78,9 @@ def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None
 class _Search:
     """Boxes on the cube's surface, and the longest vertex found.
 
-    Boxes have middles, halves of their sides (zero along the normal of their face), and bounds on
-    the lengths of members in their directions. All coordinates are exact multiples of 2^-44, which
-    is fine enough: smaller caps lie in one cell, up to less than ``_CLOSED``.
+    A box has a middle, half sides (zero along the normal of its face), and a bound on the lengths
+    of members in its directions. All coordinates are exact multiples of 2^-44, which is fine
+    enough: smaller caps lie in one cell, up to an error below ``_CLOSED``.
     """
 
     def __init__(self, G: Array, x: Array, slack: float) -> None:
@@ -90,11 +91,11 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """The length up to which bounds are good enough."""
+        """The largest bound on a length that is good enough."""
         return self.longest * (1 + _CLOSED) + 2 * self.slack
 
     def halved(self, boxes: Nodes) -> Nodes:
-        """Return two halves of each box, cut across the side that looks longest from the origin."""
+        """Return two halves of each box, cut across the side of widest angle at the origin."""
         middles, halves, bounds = boxes
         squares = np.square(middles)
         sides = np.square(halves) * (1 - squares / squares.sum(axis=1, keepdims=True))
@@ -129,7 +130,7 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Return the lengths of G s for the signs s of every row, and keep the longest."""
+        """Return the length of G s for the signs s of every row, and keep the longest vertex."""
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())
@@ -139,13 +140,13 @@ class _Search:
 
 
 def _caps(middles: Array, halves: Array) -> tuple[Array, Array, Array]:
-    """Return lengths of the middles, and cosines and sines of caps about them that hold the boxes.
+    """Return lengths of the middles, and cosines and sines of caps that contain the boxes.
 
     All corners a + δ of a box have the same ‖δ‖², and e = <a, δ> is at least −Σ |a_i δ_i|. The
     angle between a and a + δ grows with e up to e = −‖δ‖², and shrinks from there on.
     """
     squares, reach = np.square(middles).sum(axis=1), np.square(halves).sum(axis=1)
     e = -np.minimum(np.abs(middles * halves).sum(axis=1), reach)
-    corners = squares * (squares + 2 * e + reach)  # squared lengths of middle and corner
+    corners = squares * (squares + 2 * e + reach)  # |a|² |a + δ|²
     cosines = (squares + e) / np.sqrt(corners)
     return np.sqrt(squares), cosines, np.sqrt((squares * reach - np.square(e)) / corners)

@@ -1,4 +1,4 @@
-"""Points as combinations of other points: coefficients of many rows at once, or one by one."""
+"""Coefficients that combine given points to others, for many rows at once or one by one."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ _ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 
 
 def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
-    """Return coefficients, allowed by ``onto``, with which ``rows`` make X.
+    """Return coefficients in the range of ``onto`` with which ``rows`` combine to X.
 
     They come from alternating projections (von Neumann 1950, "Functional Operators II"; Bregman
-    1965 for convex sets), or else from ``solve``, which takes one row at a time.
+    1965 for convex sets), or, where these are too slow, from ``solve``, row by row.
     """
     inverse = np.linalg.pinv(rows)
     weights = onto(X @ inverse)
@@ -23,7 +23,7 @@ def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
         far, left = far[apart], left[apart]
         if not len(far):
             return weights
-        # slightly beyond the nearest point: inner points are then reached in finitely many steps
+        # step slightly beyond the nearest point, which reaches inner points in finitely many steps
         weights[far] = onto(weights[far] + _BEYOND * (left @ inverse))
     solved = one_by_one(solve, X[far], len(rows))
     weights[far] = np.where(np.isnan(solved), weights[far], solved)
@@ -31,12 +31,12 @@ def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
 
 
 def one_by_one(solve: Map, X: Array, size: int) -> Array:
-    """Return ``solve`` of every row, equal rows once; NaN where it fails."""
+    """Return ``solve`` of every row, computed once for equal rows; NaN where it fails."""
 
     def attempt(x: Array) -> Array:
         try:
             return solve(x)
-        except (RuntimeError, ValueError):  # out of steps, or not finite
+        except (RuntimeError, ValueError):  # too many steps, or numbers that are not finite
             return np.full(size, np.nan)
 
     distinct, places = np.unique(X, axis=0, return_inverse=True)

@@ -33,7 +33,7 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
     along which x lies beyond every member.
 
     Raises:
-        DomainTooLargeError: neither was found within the limit of steps.
+        DomainTooLargeError: neither of these was found within the limit of steps.
     """
     points = _axis_points(domain)
     lower, upper = points[0].diagonal(), points[1].diagonal()
@@ -42,7 +42,7 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
     slack = SLACK * size + rounding
     if (np.maximum(lower - x, x - upper) > slack).any():
         return False
-    if size <= slack:  # one point, up to rounding
+    if size <= slack:  # the domain is one point, up to rounding
         return True
     search = _Search(domain, x, size, rounding / size)
     answer = search.start(points.mean(axis=(0, 1)))
@@ -57,7 +57,7 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
 
 
 class _Search:
-    """The nearest combination of members so far, with x at the origin and widths at most one."""
+    """The nearest combination of members so far; x is moved to the origin, widths are at most 1."""
 
     def __init__(self, domain: AbstractDomain, x: Array, size: float, noise: float) -> None:
         self.domain, self.x, self.size, self.noise, self.slack = (
@@ -75,7 +75,7 @@ class _Search:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Return whether clearly <theta, member> < 0 for all; ``farthest`` supports theta."""
+        """Return whether <theta, member> is clearly below 0 for all, the ``farthest`` included."""
         return bool(farthest @ theta < -self.slack / 2 * np.linalg.norm(theta))
 
     def start(self, member: Array) -> bool | None:
@@ -87,7 +87,7 @@ class _Search:
         return True if np.linalg.norm(self.weights @ self.atoms) <= self.slack else None
 
     def wolfe(self) -> bool | None:
-        """Step to the hull's nearest point: finite for polytopes, slow on round boundaries."""
+        """Step to the hull's nearest point, in few steps for polytopes, slowly for round bodies."""
         for _ in range(50 + 5 * len(self.x)):
             theta = -(self.weights @ self.atoms)
             atom = self.member(theta)
@@ -105,11 +105,11 @@ class _Search:
         return None
 
     def quasi_newton(self, flat: bool) -> bool | None:
-        """Look for the normal at x: the least support on {theta : <theta, x − some member> = 1}.
+        """Find the normal at x: the theta with <theta, x − some member> = 1 of least support.
 
         The method is BFGS with the weak Wolfe conditions, which also handles kinks (Lewis & Overton
-        2013). Its last atoms surround x, or the boundary point before it. Directions in which the
-        body is thin are scaled up, or left out if ``flat``.
+        2013). Its last atoms surround x, or the boundary point in front of x. Directions in which
+        the body is thin are scaled up, or left out if ``flat``.
         """
         if flat not in self.normals:
             axes = self.whitened(self.whitened(np.eye(len(self.x)), flat), flat)
@@ -161,13 +161,13 @@ class _Search:
         return False if beyond else self.combine(list(recent))
 
     def combine(self, points: list[Array]) -> bool | None:
-        """Add many atoms at once, and return whether x is now shown to be inside."""
+        """Add many atoms at once, and return whether they prove that x is inside."""
         atoms = np.vstack([self.atoms, *points])
         try:
             weights, _ = scipy.optimize.nnls(
                 np.vstack([atoms.T, np.ones(len(atoms))]), np.append(np.zeros(len(self.x)), 1.0)
             )
-        except RuntimeError:  # out of steps: continue without these atoms
+        except RuntimeError:  # too many steps: continue without these atoms
             return None
         if weights.any():
             weights /= weights.sum()
@@ -181,8 +181,8 @@ class _Search:
         An ellipsoid becomes a ball exactly.
 
         For {x : x' M⁻¹ x <= 1} the half widths h_i and support points s_i along t_i satisfy
-        h_i s_i = M t_i. Widths that may be rounding alone are not used: up to 1e-7 of the largest
-        if ``flat`` directions are left out; otherwise widths stay above 1e-5.
+        h_i s_i = M t_i. Widths that may be rounding errors are not used: those up to 1e-7 of the
+        largest are left out if ``flat``; otherwise widths are raised to at least 1e-5.
         """
         widths = np.array([self.member(axis) - self.member(-axis) for axis in axes.T]) / 2 @ axes
         heights = np.maximum(widths.diagonal(), self.slack * widths.diagonal().max())

@@ -1,4 +1,4 @@
-"""Linear images of sign-invariant 2-convex bodies, the normal form of most convex domains."""
+"""Linear images of sign-invariant 2-convex bodies, to which most convex domains are reduced."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from ..errors import InvalidDomainError
 from ..floats import EPS
 from .squared_norm import EXACT, local_maxima, maximize
 
-# largest logarithm of a ratio of two weights: beyond it, the smaller weight rounds to zero
+# largest logarithm of a ratio of two weights: beyond it, the smaller weight has no effect
 _MOST_RATIO = 120.0
 
 
@@ -44,7 +44,7 @@ class Block(Protocol):
         ...
 
     def support_point(self, theta: Array) -> Array:
-        """Return a maximizer of <theta, x> over L; theta of any signs, shape (n,) or (batch, n)."""
+        """Return a maximizer of <theta, x> over L, for any theta of shape (n,) or (batch, n)."""
         ...
 
     def max_squares(self, y: Array) -> Array:
@@ -148,18 +148,18 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Return weights w of rows, (batch, k), that maximise the concave ``Σ_i θ_i √(w·rows)_i``."""
+    """Return weights w of rows, (batch, k), with the largest concave ``Σ_i θ_i √(w·rows)_i``."""
     return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
 
 
 def _mixture_of_two(rows: Array, theta: Array) -> Array:
-    """Return the weights by bisection on the logarithm of their ratio: tiny weights keep digits."""
+    """Return the weights by bisection on the logarithm of their ratio, which keeps digits."""
     slopes = theta * (rows[1] - rows[0])
     ratio, width = np.full(len(theta), -_MOST_RATIO), 2 * _MOST_RATIO
     for _ in range(60):
         width /= 2
         w = scipy.special.expit([-(ratio + width), ratio + width]).T
-        # coordinates that are always zero add zero to the slope
+        # a coordinate that is always zero contributes nothing to the slope
         squares = np.maximum(w @ rows, np.finfo(float).tiny)
         ratio = np.where((slopes / np.sqrt(squares)).sum(axis=1) > 0, ratio + width, ratio)
     return scipy.special.expit([-ratio, ratio]).T
@@ -173,7 +173,7 @@ def _mixture_of_many(rows: Array, theta: Array) -> Array:
     w = np.full((len(theta), k), 1 / k)
     empty = np.where(
         rows.max(axis=0) > 0, 0.0, 1.0
-    )  # coordinates that are always zero; their θ is zero as well
+    )  # coordinates that are always zero, with a θ of zero too
 
     def derivatives(w: Array) -> tuple[Array, Array]:
         t = w @ rows + empty
@@ -189,7 +189,7 @@ def _mixture_of_many(rows: Array, theta: Array) -> Array:
         value = (theta * np.sqrt(w @ rows)).sum(axis=1)
         gap = gradient.max(axis=1) - (w * gradient).sum(
             axis=1
-        )  # by concavity, no less than the distance to the maximum
+        )  # by concavity, an upper bound on the distance to the maximum
         better = gap < best_gap
         best, best_gap = np.where(better[:, None], w, best), np.minimum(gap, best_gap)
         if (best_gap <= 1e-14 * value).all():
@@ -270,16 +270,16 @@ class ConvexImage:
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         """Return a bracket on the largest (x − center)' form (x − center), form = W'W.
 
-        It is exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off
-        center) or in a plane, and where A' form A is diagonal and the set symmetric about center;
-        also for most other boxes of some 40 columns, or in up to 6 dimensions. Otherwise
-        ``upper_bound <= (π/2) · sup``, up to convergence (Nesterov 1998; Grothendieck's
-        inequality): see ``squared_norm.py``, ``signs.py`` and ``caps.py``.
+        It is exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 if
+        ``center`` is not the box's) or in a plane, and if A' form A is diagonal and the set
+        symmetric about ``center``; also for most other boxes of up to about 40 columns, or in up to
+        6 dimensions. Otherwise ``upper_bound <= (π/2) · sup``, up to convergence (Nesterov 1998;
+        Grothendieck's inequality): see ``squared_norm.py``, ``signs.py`` and ``caps.py``.
         """
         columns = self.matrix * self._widths
         moved = self.offsets - center
-        # coordinates in units 2^rows, form in units that make its diagonal one: no square
-        # overflows or underflows
+        # coordinates are in units of 2^rows, and the form in units that make its diagonal one, so
+        # that no square overflows or underflows
         reach = np.abs(columns).sum(axis=1) + np.abs(moved).max(axis=0)
         rows = np.frexp(reach)[1]
         scale, correlation, residual = _unit_diagonal(form)
@@ -293,7 +293,7 @@ class ConvexImage:
         W = correlation * scale
         maximum = maximize(W @ columns, moved @ W.T, tuple(block.unit() for block in self.blocks))
         # an allowance for rounding in W'W and in W A
-        terms = 4 + _longest(self.matrix) + _longest(correlation)  # most terms summed in one entry
+        terms = 4 + _longest(self.matrix) + _longest(correlation)  # most terms of an entry's sum
         rounding = 4 * terms * EPS * np.linalg.norm(np.abs(correlation) @ reach)
         upper = (math.sqrt(maximum.upper_bound) + rounding) ** 2 + float(reach @ residual @ reach)
         value = maximum.value
@@ -318,14 +318,14 @@ def _unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
     """
     form = form / 2 + form.T / 2
     diagonal, sizes = np.maximum(np.diag(form), 0.0), np.abs(form)
-    # at most the diagonal if the form is semidefinite; if rounding makes it slightly indefinite,
-    # the excess counts
+    # If the form is semidefinite, this is at most the diagonal. If rounding makes the form slightly
+    # indefinite, it is larger, and used instead.
     dust = sizes * np.divide(sizes, diagonal, out=np.ones_like(sizes), where=diagonal > 0)
     scale = np.sqrt(np.maximum(diagonal, dust.max(axis=1)))
     inverse = 1 / np.where(scale > 0, scale, 1.0)
     unit = form * inverse * inverse[:, None]  # in this order no product leaves the range of doubles
     values, axes = np.linalg.eigh(unit)
-    # a computed difference may vanish by chance, so a bound on its rounding is added
+    # a computed difference may be zero by chance: add a bound on its rounding
     sizes = (np.abs(axes) * np.abs(values)) @ np.abs(axes).T
     rounding = (8 + _longest(axes)) * EPS * (sizes + np.abs(unit))
     residual = np.abs(unit - (axes * values) @ axes.T) + rounding

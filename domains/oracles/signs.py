@@ -5,11 +5,11 @@ positive semidefinite, N = L'L with L lower triangular, so that
 
     ‖G x‖² = Σ_j y_j − Σ_i (L_i1 x_1 + … + L_ii x_i)².
 
-The first i terms depend on the first i signs alone and bound all x that begin with them: they are
-the least x'N x for any real numbers after them. Signs are fixed one by one while this
-bound exceeds the longest vertex found, as lattice points are enumerated (Fincke & Pohst 1985). The
-smaller the relaxation's gap, the fewer beginnings are left: the gap closes for all of some 40
-columns, in any dimension.
+The first i terms of the last sum depend on the first i signs alone. They are the least x'N x over
+all x with these signs, followed by any real numbers, and so give a bound on all x that begin with
+them. Signs are fixed one by one while this bound exceeds the longest vertex found, as in the
+enumeration of lattice points (Fincke & Pohst 1985). The smaller the relaxation's gap, the fewer
+beginnings are left. The gap always closes for up to about 40 columns, in any dimension.
 """
 
 import numpy as np
@@ -22,24 +22,24 @@ from .branch import Nodes, worst_open
 
 Bits = NDArray[np.uint8]
 
-_MOST_ENTRIES = 1280  # of G: with more, almost none of the relaxation's gap would close
-_CLOSED = 2e-11  # relative: bounds that exceed the longest vertex by less need not be better
+_MOST_ENTRIES = 1280  # number of entries of G beyond which the relaxation's gap would hardly close
+_CLOSED = 2e-11  # relative excess over the longest vertex at which a bound is good enough
 _SHIFT = 1e-12  # relative increase of y, which makes semidefinite matrices definite
 _CHUNK = 2**17  # most numbers in one array
 _COST = 4  # cost of one sign, in multiplications
-_OVERHEAD = 40  # cost of a node besides its signs, in signs
+_OVERHEAD = 40  # fixed cost of a node, as a number of signs
 
 
 def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, float] | None:
     """Return signs no worse than x and a proven bound on ``‖G x‖²`` over the cube.
 
-    Return None where the search is hopeless: for many columns, or unless diag(y) ⪰ G'G.
+    Return None where a search has no prospect: for many columns, or unless diag(y) ⪰ G'G.
 
     Args:
         G: shape (k, n).
         x: shape (n,), within the cube.
         y: shape (n,), positive.
-        work: multiplications that may be spent.
+        work: number of multiplications allowed.
 
     >>> G = np.array([[1.0, 1.0, 0.0], [0.0, 0.5, 1.0], [0.0, 0.0, -0.5]])
     >>> x, bound = longest_by_signs(G, np.array([1.0, -1.0, 1.0]), np.full(3, 3.0), 10**6)
@@ -49,7 +49,7 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
     k, n = G.shape
     if k * n > _MOST_ENTRIES:
         return None
-    order = np.argsort(np.square(G).sum(axis=0) - y, kind="stable")  # steep directions of N first
+    order = np.argsort(np.square(G).sum(axis=0) - y, kind="stable")  # where N is large first
     G, y = G[:, order], y[order]
     N = np.diag(y) - G.T @ G
     try:
@@ -57,13 +57,13 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
     except np.linalg.LinAlgError:
         return None
     L = upper.T.copy()
-    # |x'(N − L'L)x|, and rounding in N, in L'L, in (L x)_i² and in their sums
+    # bounds |x'(N − L'L)x|, and rounding in N, in L'L, in (L x)_i² and in their sums
     sizes = float(y.sum() + np.square(np.abs(G).sum(axis=1)).sum())
     sizes += float(np.square(np.abs(L).sum(axis=1)).sum())
     slack = float(np.abs(N - L.T @ L).sum()) + 8 * (k + n) * UNIT * sizes
     search = _Search(G, x[order], L, slack)
     root = np.zeros((1, -(-n // 8)), np.uint8), np.zeros(1, np.intp), np.full(1, y.sum() + slack)
-    # by symmetry the first sign may be taken as a plus
+    # by symmetry, the first sign may be plus
     plus = tuple(array[1:] for array in search.longer(root))
     most = work // (_COST * (n + _OVERHEAD))
     bound = worst_open(plus, search.longer, lambda: search.closed, most)
@@ -75,8 +75,8 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
 class _Search:
     """Beginnings of sign vectors, and the longest vertex found.
 
-    A beginning holds its signs as bits (one for plus, zero where open), the number of fixed signs,
-    and a bound on ``‖G x‖²``.
+    A beginning has its signs as bits (one for plus, zero for minus or not yet fixed), the number of
+    fixed signs, and a bound on ``‖G x‖²``.
     """
 
     def __init__(self, G: Array, x: Array, L: Array, slack: float) -> None:
@@ -85,11 +85,11 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """The value up to which bounds are good enough; whole sign vectors are below it."""
+        """The largest bound that is good enough; complete sign vectors have smaller ones."""
         return self.longest * (1 + _CLOSED) + 3 * self.slack
 
     def longer(self, beginnings: Nodes) -> Nodes:
-        """Return every beginning extended by a minus and by a plus."""
+        """Return every beginning twice, extended by a minus and by a plus."""
         bits, fixed, bounds = beginnings
         n, every = len(self.L), np.arange(len(fixed))
         rows = max(1, _CHUNK // n)
@@ -107,7 +107,7 @@ class _Search:
         return bits, fixed, bounds
 
     def _vertices(self, bits: Bits) -> None:
-        """Compute the lengths of whole sign vectors, and keep the longest."""
+        """Compute the lengths of complete sign vectors, and keep the longest."""
         if len(bits):
             signs = _signs(bits, len(self.L))
             lengths = np.square(signs @ self.G.T).sum(axis=1)

@@ -9,13 +9,13 @@ such bound is
 at most π/2 times the supremum (Nesterov 1998; Grothendieck's inequality for positive semidefinite
 matrices). The last form has r × k unknowns, r the rows of G. It is concave in UU', so that k = r
 leaves no spurious maxima; for boxes k(k+1)/2 > n does so for almost every Q (Boumal, Voroninski &
-Bandeira 2016), and none has been found for other bodies. For any U at which the search stops,
-``y_j ∝ ‖U'g_j‖/x_j``, x the support point there, scaled by the largest eigenvalue of
-``Σ g_j g_j'/y_j``, is feasible: the bound is proven even if the search did not converge. An
-affine term g is one more interval with column g: the body is symmetric, so its coordinate may be
-taken as 1.
+Bandeira 2016), and none has been found for other bodies. Let the search stop at any U, with the
+support point x there. Then ``y_j ∝ ‖U'g_j‖/x_j``, scaled by the largest eigenvalue of ``Σ g_j
+g_j'/y_j``, is feasible: the bound is proven even if the search did not converge. An affine term g
+becomes one more interval with column g. The body is symmetric, so that its coordinate may be taken
+as 1.
 
-The gaps of boxes are closed, or narrowed, by branch and bound: over signs with that y
+For boxes, branch and bound then closes or narrows the gap: over signs, with the same y
 (``signs.py``), and in few dimensions over directions (``caps.py``).
 """
 
@@ -37,18 +37,18 @@ Indices = NDArray[np.intp]
 if TYPE_CHECKING:
     from .image import Block
 
-# boxes of so many columns are enumerated: 2^21 sign patterns, as x and −x count once
+# the vertices of boxes with up to this many columns are enumerated: 2^21, as x and −x count once
 EXACT_COLUMNS = 22
-# relative gap up to which a bound is exact but for rounding, which callers allow for
+# relative gap up to which a bound is exact up to rounding, for which callers have a margin
 EXACT = 1e-10
-MOST_WORK = 2**31  # multiplications of a search for the longest member of a box: seconds
-_TRIAL = 64  # signs get one part in so many of that work if another search follows
-ROUNDING = 1e-13  # relative length below which columns are covered by the allowance for rounding
+MOST_WORK = 2**31  # multiplications in a search for the longest member of a box, which take seconds
+_TRIAL = 64  # if caps are searched next, signs get one part in this many of that work
+ROUNDING = 1e-13  # relative length of columns that the margin for rounding covers
 _DIRECTIONS = 64  # directions in which a relaxed solution is rounded to a point
-# how many of these are improved; all for boxes, with cheap steps and many local maxima
+# number of these that are improved; for boxes all, as steps are cheap and local maxima many
 _PROMISING = 12
 _ASCENTS = 100
-_ROUNDS = 20  # most rounds of ascents and sign flips in turn
+_ROUNDS = 20  # largest number of rounds of ascents followed by sign flips
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
     """Bracket ``sup ‖G x + g‖²`` over x in the product of ``blocks`` and the rows g of ``offsets``.
 
     Args:
-        G: shape (r, n), n the sizes of the blocks together.
+        G: shape (r, n); the sizes of the blocks sum to n.
         offsets: shape (k, r).
-        blocks: of widths one (or zero).
+        blocks: blocks of widths one (or zero).
     """
     body = _Body(blocks)
     r, n = G.shape
@@ -130,7 +130,7 @@ def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
 
 
 def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
-    """Return the largest over offsets, by decreasing bounds, until no other can exceed it."""
+    """Return the maximum over offsets, by decreasing bounds, until no other can exceed it."""
     live = np.flatnonzero(G.any(axis=0))
     lengths = np.einsum("ij,ij->i", offsets, offsets)
     if len(live) == 0:
@@ -138,7 +138,7 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
         return Found(
             best, body.max_squares(np.ones(G.shape[1])), float(lengths[best]), float(lengths[best])
         )
-    if len(offsets) > 1:  # the body is symmetric: g and −g have the same answer
+    if len(offsets) > 1:  # the body is symmetric: g and −g have the same maximum
         leading = np.take_along_axis(offsets, (offsets != 0).argmax(axis=1)[:, None], axis=1)
         _, kept = np.unique(np.where(leading < 0, -offsets, offsets), axis=0, return_index=True)
         if len(kept) < len(offsets):
@@ -168,7 +168,7 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
 
 
 def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Found:
-    """Return the best point and bound for one of ``offsets`` offsets, by the best method known."""
+    """Return the best point and bound for one of ``offsets`` offsets, by the best method."""
     n = G.shape[1]
     if body.is_ball:
         x, upper = _trust_region(G, g)
@@ -195,7 +195,7 @@ def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
 
 
 def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
-    """Return the maximum over all signs: two lists of partial sums, paired by matrix products."""
+    """Return the maximum over all signs, by matrix products that pair two lists of partial sums."""
     fixed = live[len(live) :] if offsets.any() else live[-1:]  # x and −x count once
     free = live[: len(live) - len(fixed)]
     base = offsets + G[:, fixed].sum(axis=1)
@@ -204,7 +204,7 @@ def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
         _sign_sums(base, G[:, free[:split]]),
         _sign_sums(np.zeros((1, len(G))), G[:, free[split:]]),
     )
-    # ‖p + q‖² as one inner product
+    # write ‖p + q‖² as one inner product
     left = np.column_stack([2 * first, np.square(first).sum(axis=1), np.ones(len(first))])
     right = np.column_stack([second, np.ones(len(second)), np.square(second).sum(axis=1)]).T.copy()
     best, at = -1.0, (0, 0)
@@ -222,14 +222,14 @@ def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
 
 
 def _sign_sums(base: Array, columns: Array) -> Array:
-    """Return rows base ± g_1 ± …, (len(base)·2^n, r); bit t of row // len(base) means minus g_t."""
+    """Return all base ± g_1 ± … as rows; bit t of row // len(base) is one for minus g_t."""
     for column in columns.T:
         base = np.concatenate([base + column, base - column])
     return base
 
 
 def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Array, float]:
-    """Return x and ``upper``, a bound on sup ‖Gx‖² over a box, or better ones from a search."""
+    """Return x and ``upper``, a bound on sup ‖Gx‖² over a box, both improved by a search."""
     live = np.flatnonzero(G.any(axis=0))
     columns, signs, bound = G[:, live], x[live], upper
     first = work // _TRIAL if len(G) <= MOST_DIMENSIONS else work
@@ -245,7 +245,7 @@ def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Ar
 
 
 def _planar(G: Array) -> Array:
-    """Return the vertex of a zonogon farthest from its center; edges are generators by angle."""
+    """Return the zonogon's vertex farthest from its center: edges are the generators by angle."""
     first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
     signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
     order = np.argsort(np.arctan2(signs * second, signs * first), kind="stable")
@@ -275,8 +275,8 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
     It solves the secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1``.
 
     Weak duality bounds the supremum by ``‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²)`` for every μ = σ_1² + τ, τ
-    > 0 (More & Sorensen 1983). In the hard case τ = 0, the first singular vector fills up the
-    length.
+    > 0 (More & Sorensen 1983). In the hard case τ = 0, a multiple of the first singular vector is
+    added to reach length one.
     """
     left, sigma, right = np.linalg.svd(G, full_matrices=False)
     slope = sigma * (left.T @ g)
@@ -288,14 +288,14 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
         return np.divide(slope, gaps + tau, out=np.zeros_like(slope), where=used)
 
     high = float(np.linalg.norm(slope))
-    low = float(np.max(np.abs(slope) - gaps, initial=0.0))  # no coordinate exceeds one
+    low = float(np.max(np.abs(slope) - gaps, initial=0.0))  # coordinates are at most one
     if low == 0.0 and (
         not used.any() or (gaps[used].min() > 0 and np.linalg.norm(solution(0.0)) <= 1)
     ):
         tau = 0.0
     else:
         tau = low or min(high, 1e-20 * sigma[0] ** 2)
-        for _ in range(200):  # Newton on 1/‖x‖, concave and increasing in τ, inside a bracket
+        for _ in range(200):  # Newton's method on 1/‖x‖, concave and increasing in τ, in a bracket
             x = solution(tau)
             length = float(np.linalg.norm(x))
             low, high = (tau, high) if length > 1 else (low, tau)
@@ -344,9 +344,9 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
-    """Return h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G, and this multiple.
+    """Return the least multiple λy with diag(λy) ⪰ G'G, after its h_T; y >= 0.
 
-    The factor is λ_max(Σ g_j g_j'/y_j).
+    Its factor is λ = λ_max(Σ g_j g_j'/y_j).
     """
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
@@ -355,20 +355,20 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
 
 
 def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
-    """Return weights y of a tight majorant, and U of the low-rank problem they come from."""
+    """Return weights y of a tight majorant, and the low-rank solution U that gives them."""
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
     live = G.any(axis=0)
 
     def parts(U: Array) -> tuple[Array, Array, Array]:
-        """Return V = G'U, its row norms, kept away from zero, and the support point there."""
+        """Return V = G'U, the norms of its rows, raised above zero, and their support point."""
         V = G.T @ U
         theta = np.sqrt(np.einsum("ij,ij->i", V, V))
         theta = np.where(live, np.maximum(theta, 1e-12 * theta.max()), 0.0)
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """Return ‖U‖²/2 − h_L((‖U'g_j‖)_j), least at h_L's maximum on the sphere; and gradient."""
+        """Return ‖U‖²/2 − h_L((‖U'g_j‖)_j), least at h_L's maximum on the sphere, and its slope."""
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
@@ -388,9 +388,9 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
 
 
 def _even_directions(count: int, k: int) -> Array:
-    """Return even directions in R^k, (count, k): a Kronecker sequence by the normal quantile."""
+    """Return evenly spread directions in R^k, (count, k), from a Kronecker sequence."""
     base = 2.0
-    for _ in range(50):  # the root of base^(k+1) = base + 1: Roberts' generalised golden ratio
+    for _ in range(50):  # solves base^(k+1) = base + 1, for Roberts' generalised golden ratio
         base = (1 + base) ** (1 / (k + 1))
     fractions = (0.5 + np.arange(1, count + 1)[:, None] * base ** -np.arange(1.0, k + 1)) % 1.0
     points = scipy.special.ndtri(np.clip(fractions, 1e-9, 1 - 1e-9))
@@ -398,7 +398,7 @@ def _even_directions(count: int, k: int) -> Array:
 
 
 def _witness(G: Array, body: _Body, U: Array) -> Array:
-    """Return the best of many roundings of U, each improved."""
+    """Return the best of many points rounded from U, each improved by ascents and flips."""
     axes, _, _ = np.linalg.svd(U, full_matrices=False)
     starts = np.vstack([axes.T, _even_directions(_DIRECTIONS, U.shape[1]) @ U.T])
     Z = body.support_point(starts @ G) @ G.T
@@ -425,7 +425,7 @@ def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Ar
 
 
 def _climb(G: Array, body: _Body, X: Array) -> Array:
-    """Return rows improved by ``x ← support point at Qx`` and sign flips, until none helps."""
+    """Return rows improved by ``x ← support point at Qx`` and by sign flips, until none helps."""
     squares = np.square(G).sum(axis=0)
     for _ in range(_ROUNDS):
         values = np.full(len(X), -1.0)
@@ -443,7 +443,7 @@ def _climb(G: Array, body: _Body, X: Array) -> Array:
 
 
 def _flip(G: Array, squares: Array, X: Array) -> tuple[Array, bool]:
-    """Return X after flips of single signs, best first, that lengthen G x, and if any was made."""
+    """Return X after flips of single signs that lengthen G x, and whether there was any."""
     X, Z, every = X.copy(), X @ G.T, np.arange(len(X))
     flipped = False
     for _ in range(2 * G.shape[1]):

@@ -1,10 +1,10 @@
 """Vertices of {x : A x <= b}, in exact arithmetic: the double description method.
 
 Motzkin, Raiffa, Thompson & Thrall (1953); Fukuda & Prodon (1996), "Double description method
-revisited". The polytope is a slice of the cone {(t, x) : b t − A x >= 0, t >= 0}, whose extreme
-rays are kept while the inequalities are added one by one; a new ray appears on every edge that the
-new hyperplane cuts. Floating-point numbers are rationals, and all decisions are made in integers:
-no vertex is ever missed, however degenerate, flat or thin the polytope is.
+revisited". The polytope is a slice of the cone {(t, x) : b t − A x >= 0, t >= 0}. Its inequalities
+are added one by one, and the extreme rays of the present cone are kept; a new ray appears on every
+edge that the new hyperplane cuts. Floating-point numbers are rationals, and all decisions are made
+in integers: no vertex is ever missed, also if the polytope is degenerate, flat or thin.
 """
 
 import math
@@ -33,13 +33,13 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
     Raises:
         InvalidDomainError: the set is empty or unbounded.
-        DomainTooLargeError: more than several thousand vertices, at the end or in between.
+        DomainTooLargeError: there are more than several thousand vertices, at the end or at a step.
     """
     _refuse_large_box(A, b)
     horizon = (1,) + (0,) * A.shape[1]
     rows = {_integers([bound, *-row]) for row, bound in zip(A, b, strict=True)}
-    # the order decides the number of intermediate rays; lexicographic order is a good one (Fukuda
-    # & Prodon 1996)
+    # the number of intermediate rays depends on the order; lexicographic order is a good one
+    # (Fukuda & Prodon 1996)
     inequalities = np.array(
         [horizon, *sorted(rows, key=lambda row: row[1:] + row[:1])], dtype=object
     )
@@ -48,7 +48,7 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
     except DomainTooLargeError:
         needed = _needed(
             A, b
-        )  # the needed ones come first, so that the others no longer cut the cone
+        )  # needed inequalities come first: the others then cut nothing from the cone
         if needed.all():
             raise
         first = {_integers([bound, *-row]) for row, bound in zip(A[needed], b[needed], strict=True)}
@@ -80,13 +80,13 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """Return the most vertices of so many halfspaces in R^dim (McMullen 1970)."""
+    """Return the largest number of vertices of these halfspaces in R^dim (McMullen 1970)."""
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
 
 
 def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
-    """Return which inequalities the others do not imply: a guess, since linear programs round."""
+    """Return which inequalities the others do not imply, up to rounding in linear programmes."""
     needed = np.ones(len(A), dtype=bool)
     if len(A) > _PROGRAMS:
         return needed
@@ -105,12 +105,12 @@ def _extreme_rays(inequalities: Integers) -> Integers:
     n = inequalities.shape[1]
     chosen, rays = _simplicial_cone(inequalities)
     values = rays @ inequalities.T
-    table = list(np.hstack([rays, values]))  # rays, and their values of every inequality
+    table = list(np.hstack([rays, values]))  # rays, each followed by its values of all inequalities
     signs = _signs(values)
     done = np.zeros(len(inequalities), dtype=bool)
     done[chosen] = True
     while len(table):
-        done |= (signs >= 0).all(axis=0)  # redundant, or already satisfied
+        done |= (signs >= 0).all(axis=0)  # inequalities that all rays satisfy
         if done.all():
             break
         row = int(np.argmin(done))
@@ -133,7 +133,7 @@ def _extreme_rays(inequalities: Integers) -> Integers:
 
 
 def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """Return the ray between two at which ``column`` vanishes, without a common divisor."""
+    """Return the ray between two rays where ``column`` is zero, without a common divisor."""
     ray = outer * inner[column] - inner * outer[column]
     return ray // math.gcd(*ray[:n])
 
@@ -143,13 +143,13 @@ def _edges(
 ) -> NDArray[np.intp]:
     """Return pairs of rays that span a two-dimensional face, shape (k, 2).
 
-    A pair does if no third ray lies on all hyperplanes that the two share.
+    A pair does if no third ray lies on all hyperplanes which contain both.
 
     Args:
         zero: which rays lie on which hyperplanes.
         inner: first members of pairs.
         outer: second members.
-        least: how many common hyperplanes such a face has at least.
+        least: the least number of common hyperplanes of such a face.
     """
     on = zero.astype(np.float32)  # sums of ones are exact
     edges = [np.zeros((0, 2), dtype=np.intp)]
@@ -168,9 +168,9 @@ def _edges(
 
 
 def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return how many hyperplanes each row of ``first`` shares with each of ``second``, exactly."""
-    # BLAS kernels can raise the flag "invalid" for padding that they read beside the arrays (numpy
-    # issue 24067).
+    """Return exactly how many hyperplanes each row of ``first`` shares with each of ``second``."""
+    # BLAS kernels may raise the flag "invalid" for memory next to the arrays, which they read
+    # (numpy issue 24067).
     with np.errstate(invalid="ignore"):
         return first @ second.T
 
@@ -228,7 +228,7 @@ def _integers(row: list[float]) -> tuple[int, ...]:
 
 
 def _whole(vector: list[Fraction]) -> tuple[int, ...]:
-    """Return the same direction in integers without a common divisor."""
+    """Return a vector of the same direction, in integers without a common divisor."""
     common = math.lcm(*(x.denominator for x in vector))
     integers = [int(x * common) for x in vector]
     divisor = math.gcd(*integers) or 1
@@ -236,7 +236,7 @@ def _whole(vector: list[Fraction]) -> tuple[int, ...]:
 
 
 def _refuse_large_box(A: Array, b: Array) -> None:
-    """Refuse boxes of too many corners at once; other sets are left to the general method."""
+    """Refuse boxes with too many corners immediately; the general method judges other sets."""
     dim = A.shape[1]
     if 2**dim <= _RAYS or (np.count_nonzero(A, axis=1) != 1).any():
         return

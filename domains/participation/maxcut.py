@@ -1,8 +1,8 @@
 """The largest quadratic form of k unit vectors: max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1}, for many X.
 
-Its dual is min {Σ y : X ⪯ diag(y)} (Goemans & Williamson 1995). For any y > 0 at which the
-search stops, λ Σ y is a proven upper bound, λ the largest eigenvalue of ``D X D`` with
-D = diag(y)^{-1/2}: λ y is feasible. Any feasible Z gives a lower bound.
+Its dual is min {Σ y : X ⪯ diag(y)} (Goemans & Williamson 1995). Let the search stop at any y > 0,
+and let λ be the largest eigenvalue of ``D X D`` with D = diag(y)^{-1/2}. Then λ y is feasible, so
+that λ Σ y is a proven upper bound. Any feasible Z gives a lower bound.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 from ..domain import Array
 
 _STEPS = 200
-_SHARPER = 8.0  # factor by which the objective's weight grows once a step is well centered
+_SHARPER = 8.0  # the objective's weight grows by this factor once a step is well centered
 _CENTERED = 0.3  # Newton decrement below which a step is well centered
 _ROUNDING = 2.0**-46  # rounding of an eigenvalue of a k × k matrix is at most k times this
 
@@ -25,7 +25,7 @@ class MaxCut:
         value: shape (m,), attained at Z.
         upper: shape (m,), proven, rounding included.
         matrices: shape (m, k, k), Z.
-        multipliers: shape (m, k), y >= 0 with X ⪯ diag(y) but for rounding.
+        multipliers: shape (m, k), y >= 0 with X ⪯ diag(y) up to rounding.
     """
 
     value: Array
@@ -35,7 +35,7 @@ class MaxCut:
 
 
 def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
-    """Return brackets for every symmetric matrix of ``X`` (m, k, k), of width near ``tol``.
+    """Return brackets of relative width near ``tol`` for every symmetric matrix of X (m, k, k).
 
     It is a barrier method on y alone: minimise ``t Σ y − log det(diag(y) − X)``; the inverse of
     diag(y) − X, divided by t, is Z.
@@ -44,7 +44,7 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
     size = np.abs(X).max(axis=(1, 2), initial=0.0)
     unit = X / np.where(size > 0, size, 1.0)[:, None, None]
     diagonal = np.arange(k)
-    # strictly feasible, by diagonal dominance
+    # this start is strictly feasible by diagonal dominance
     y = np.abs(unit).sum(axis=2) + 1.0
     t = np.full(m, 1.0)
     goal = k / tol
@@ -59,11 +59,11 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
             inverse = np.linalg.inv(S)
             gradient = t[active, None] - inverse[:, diagonal, diagonal]
             step = -np.linalg.solve(np.square(inverse), gradient[:, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:  # rounding ends the search; its last y is still a bound
+        except np.linalg.LinAlgError:  # rounding ends the search, but its last y gives a bound
             break
         decrement = np.sqrt(np.maximum(-(gradient * step).sum(axis=1), 0.0))
         centered = decrement < _CENTERED
-        # a damped step far from the center stays feasible (Nesterov & Nemirovskii 1994)
+        # far from the center, a damped step stays feasible (Nesterov & Nemirovskii 1994)
         y[active] += step / np.where(centered, 1.0, 1.0 + decrement)[:, None]
         Z[active] = inverse
         done = centered & (t[active] >= goal)
@@ -77,7 +77,7 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
 
 def _bracket(X: Array, size: Array, unit: Array, Z: Array, y: Array) -> MaxCut:
     k = X.shape[1]
-    # y from the search, from diagonal dominance, and from the diagonal: the least bound is kept
+    # keep the least bound of y from the search, from diagonal dominance, and from the diagonal
     rows = np.abs(unit).sum(axis=2)
     y = np.where(np.isfinite(y).all(axis=1, keepdims=True), y, rows)
     tried = np.stack([y, rows, np.abs(np.diagonal(unit, axis1=1, axis2=2))])

@@ -27,9 +27,9 @@ class AbstractParticipations(AbstractDomain):
     """Sums of columns of a workload over the ticks that one person may occupy.
 
     Attributes:
-        matrix: A, shape (n, n), lower triangular with no zero on the diagonal; column i is what
-            tick i adds to all answers.
-        who: which ticks one person may occupy.
+        matrix: A, shape (n, n), lower triangular with no zero on the diagonal; tick i adds
+            multiples of column i to the answers.
+        who: the rule that says which ticks one person may occupy.
     """
 
     matrix: Array
@@ -92,7 +92,7 @@ class AbstractParticipations(AbstractDomain):
 
 @final
 class CountParticipations(AbstractParticipations):
-    r"""``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over the patterns π: numbers, added or removed.
+    r"""``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over patterns π, for persons who add numbers.
 
     ``max_quadratic`` is exact where all subsets of patterns can be listed (8192 of them), and where
     A'HA is elementwise nonnegative with few patterns: the form then grows with every s_i, so that
@@ -180,12 +180,12 @@ class CountParticipations(AbstractParticipations):
 class VectorParticipations(AbstractParticipations):
     r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, for persons who add a vector in each tick.
 
-    It is one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
+    This is one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 
     The vectors u_i, for example gradients, may have any dimension; each of their coordinates gets
     independent noise M. :func:`optimal_noise` covers all coordinates, not only one. So does the
-    upper end of ``max_quadratic``, exactly where patterns are few: the largest
-    ``Σ_{ij} X_ij ⟨u_i, u_j⟩`` is a semidefinite programme.
+    upper end of ``max_quadratic``: the largest ``Σ_{ij} X_ij ⟨u_i, u_j⟩`` is a semidefinite
+    programme, which is solved exactly if patterns are few.
 
     Args:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal.

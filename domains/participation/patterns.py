@@ -1,4 +1,4 @@
-"""Participation patterns: the sets of ticks that one person may occupy, and largest totals."""
+"""Participation patterns: the sets of ticks that one person may occupy, and totals over them."""
 
 import abc
 import itertools
@@ -19,7 +19,7 @@ Indices = NDArray[np.intp]
 Kind = Literal["counts", "vectors"]
 
 _KINDS = ("counts", "vectors")
-_MOST_LISTED = 2**20  # most entries of the square matrices on all sets together
+_MOST_LISTED = 2**20  # largest number of entries in the square matrices of all sets together
 
 
 class AbstractPatterns(Storable, abc.ABC):
@@ -42,7 +42,7 @@ class AbstractPatterns(Storable, abc.ABC):
     @property
     @abc.abstractmethod
     def most(self) -> int:
-        """The most ticks that one person may occupy."""
+        """The largest number of ticks that one person may occupy."""
 
     @property
     @abc.abstractmethod
@@ -79,7 +79,7 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @property
     def lists_few(self) -> bool:
-        """Whether all sets of :meth:`maximal` can be listed with all pairs of their ticks."""
+        """Whether memory is enough for all sets of :meth:`maximal` and all pairs of their ticks."""
         return self.count * self.most**2 <= _MOST_LISTED
 
     def maximal(self) -> Indices:
@@ -101,7 +101,7 @@ def _check_sizes(name: str, n: int, k: int) -> tuple[int, int]:
 
 
 class _Listed(AbstractPatterns):
-    """Patterns with few sets, all of which are listed."""
+    """Patterns with few sets, which are all listed."""
 
     def totals(self, values: Array, most: int | None = None) -> Array:
         padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
@@ -178,7 +178,7 @@ class Epochs(_Listed):
     def _sets(self) -> Iterator[tuple[int, ...]]:
         for i in range(self.n):
             ticks = tuple(range(i, min(self.n, i + self.k * self.b), self.b))
-            # a set that could begin one round earlier is contained in another
+            # leave out sets that could begin one round earlier: they are contained in another
             if i < self.b or len(ticks) == self.k:
                 yield ticks
 
@@ -246,7 +246,7 @@ class Apart(AbstractPatterns):
     >>> gn.streams.Apart(5, 2, 3).maximal().tolist()
     [[2, 5], [0, 3], [0, 4], [1, 4]]
 
-    The first is the tick 2 alone, filled up with n: any other is less than 3 away.
+    The first row is tick 2 alone, padded with n, since all other ticks are less than 3 away.
     """
 
     n: int
@@ -275,7 +275,7 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Yield largest totals over ticks t, t + 1, … of at most 0, 1, … ticks, (m, most + 1)."""
+        """Yield for t = n − 1, …, 0 the largest totals of at most 0, 1, … ticks from t on."""
         later = [
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
         ] * self.b

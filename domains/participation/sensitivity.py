@@ -7,7 +7,7 @@ from .maxcut import MaxCut, largest_forms
 from .patterns import AbstractPatterns, Indices
 
 _ROUNDING = 2.0**-44
-_BATCH = 2**22  # most entries of the matrices in one batch
+_BATCH = 2**22  # largest number of entries in the matrices of one batch
 
 
 def form_bound(who: AbstractPatterns, X: Array) -> float:
@@ -15,9 +15,9 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
 
     The bound is exact if patterns are few, or if X is zero between different ticks of one person.
     Otherwise it comes from two dynamic programmes. The first gives each tick the most that k − 1
-    other ticks can add to it: all of them, or twice only the earlier or only the later ones. The
-    second finds the pattern with the largest sum of these totals. The least of the three bounds is
-    returned.
+    other ticks can add to it: any of them, or twice the earlier ones alone, or twice the later
+    ones. The second finds the pattern with the largest sum of these totals. The least of the three
+    bounds is returned.
     """
     between = np.where(who.meet(), X, 0.0)
     if who.lists_few:
@@ -66,9 +66,9 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """Return the listed sets that may attain the maximum, with brackets; others cannot."""
+    """Return the listed sets that can attain the maximum, with their brackets."""
     sets = who.maximal()
-    # Z = I attains the sum of the diagonal; by |Z_ij| <= 1 no set exceeds its sum of |X_ij|
+    # Z = I attains a set's sum of X_ii, and by |Z_ij| <= 1 none exceeds its sum of |X_ij|
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
     sets = sets[set_sums(np.abs(X), sets) >= least * (1 - _ROUNDING * who.most**2)]
     parts = max(1, len(sets) * sets.shape[1] ** 2 // _BATCH)

@@ -7,7 +7,7 @@ from ..oracles.image import ConvexImage
 
 
 class AbstractCentered(AbstractDomain):
-    """A body about a stored center; its oracles are those of the image that it is."""
+    """A body about a stored center, which uses the oracles of linear images."""
 
     center: Array
 

@@ -22,8 +22,8 @@ class Ellipsoid(AbstractCentered):
 
     M may be singular. With M = F F' it is the image center + F·(unit ball); ``max_quadratic`` is
     exact (a trust-region problem: Moré & Sorensen 1983). The rank of M is the number of eigenvalues
-    above ``4 · d · 2.2e-16`` times the largest, once M is scaled to unit diagonal, so that
-    coordinates may differ in scale by any factor.
+    above ``4 · d · 2.2e-16`` times the largest, after M is scaled to unit diagonal; so sizes of
+    coordinates may differ by any factor.
 
     Args:
         M: symmetric positive semidefinite, shape (d, d), finite.
@@ -100,7 +100,7 @@ class Ellipsoid(AbstractCentered):
         return into_ellipsoid(self.center, self.factor, np.sqrt(np.diag(self.M)))
 
     def _contains(self, x: Array) -> bool:
-        """Compare coordinates in half widths, and along principal axes, each with ``SLACK``."""
+        """Return whether x is inside, up to ``SLACK``, by coordinates and by principal axes."""
         widths = np.sqrt(np.diag(self.M))
         moved, forgiven = x - self.center, rounding(x, self.center)
         flat = widths == 0

@@ -12,7 +12,7 @@ from ..workloads import dense
 
 
 def _numbers(values: ArrayLike) -> Array:
-    """Return a private float64 copy."""
+    """Return a float64 copy, or raise InvalidDomainError."""
     try:
         return read_only(values)
     except TypeError as error:
@@ -25,8 +25,8 @@ def _numbers(values: ArrayLike) -> Array:
 class FiniteSet(AbstractFiniteDomain):
     """N points of R^d: the columns of a workload matrix, or any list of possible records.
 
-    Optimisation depends on their convex hull alone (Nikolov & Tang 2023, Theorem 20); only the
-    points themselves are members.
+    The optimal noise depends on their convex hull alone (Nikolov & Tang 2023, Theorem 20), but only
+    the points are members.
 
     Args:
         points: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64. Duplicates are

@@ -13,7 +13,7 @@ from ..oracles.image import ConvexImage, LpBlock
 from ..oracles.rows import into_ball, shrunk
 from ..oracles.squared_norm import EXACT
 
-_LISTED = 2000  # dimensions up to which the vertices of a cross-polytope are listed
+_LISTED = 2000  # largest dimension in which the vertices of a cross-polytope are listed
 _ASCENTS = 200
 _STARTS = 32
 
@@ -23,11 +23,11 @@ _STARTS = 32
 class LpBall(AbstractDomain):
     r"""``{x : ‖x‖_q <= radius}`` in R^dim, 1 <= q <= ∞.
 
-    ``max_quadratic`` is exact for q = 1 and q = 2, for the cube in up to 22 dimensions (21 off
-    center), and for q >= 2 with diagonal H about the origin. For other q >= 2 its ends differ by at
-    most a factor π/2 (Nesterov 1998). For 1 < q < 2 no constant factor is known: the upper end is
-    the better of the exact answer over the enclosing Euclidean ball and, about the origin,
-    ``(max_i H_ii)^(2/q−1) λ_max(H)^(2−2/q)`` (Riesz–Thorin interpolation).
+    ``max_quadratic`` is exact for q = 1 and q = 2, for the cube in up to 22 dimensions (21 if the
+    query's center is not the cube's), and for q >= 2 with diagonal H about the origin. For other q
+    >= 2 its ends differ by at most a factor π/2 (Nesterov 1998). For 1 < q < 2 no constant factor
+    is known: the upper end is the better of the exact answer over the enclosing Euclidean ball and,
+    about the origin, ``(max_i H_ii)^(2/q−1) λ_max(H)^(2−2/q)`` (Riesz–Thorin interpolation).
 
     Args:
         dim: dimension of the space, >= 1.
@@ -101,7 +101,7 @@ class LpBall(AbstractDomain):
         squares = self.radius**2 * np.diag(form)
         values = (
             squares + 2 * self.radius * np.abs(slope) + center @ slope
-        )  # no term is negative, so no digits cancel
+        )  # no term is negative, so that none cancel
         top = int(values.argmax())
         x = np.zeros(self.dim)
         x[top] = -math.copysign(self.radius, slope[top])
@@ -109,7 +109,7 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """Return the best point of several ascents and the better of two bounds, for 1 < q < 2.
+        """Return the best point of several ascents, and the lesser of two bounds, for 1 < q < 2.
 
         An ascent repeats ``x ← support point at H(x − c)``.
         """
@@ -158,8 +158,8 @@ class LpBall(AbstractDomain):
 
 
 def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
-    """Return an upper bound over an ℓ_q ball, 1 < q < 2, between ℓ_1 and ℓ_2 (Riesz–Thorin)."""
-    # ‖W‖ from ℓ_1 to ℓ_2 is its longest column, from ℓ_2 to ℓ_2 its largest singular value
+    """Return an upper bound over an ℓ_q ball, interpolated between ℓ_1 and ℓ_2 (Riesz–Thorin)."""
+    # the norm of W is its longest column's from ℓ_1 to ℓ_2, its largest singular value in ℓ_2
     longest = np.diag(form).max()
     steepest = max(np.linalg.eigvalsh(form)[-1], 0.0) * (1 + 1e-14 * len(form))
     about_origin = longest ** (2 / block.q - 1) * steepest ** (2 - 2 / block.q) * block.radius**2
@@ -171,7 +171,7 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 def _fuzz(form: Array, center: Array, radius: float) -> float:
     """Return a bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius.
 
-    It is large if terms of H c cancel.
+    The bound is large if terms of H c cancel.
     """
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(EPS * (2 * radius * sizes.sum() + np.abs(center) @ sizes))

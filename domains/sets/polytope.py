@@ -16,9 +16,9 @@ from ..oracles.image import ConvexImage
 if TYPE_CHECKING:
     import networkx
 
-_DIFFERENCES = 4000  # pairs of vertices that a difference body lists
-_OFFSETS = 2**12  # vertices that are passed on as translates
-_CUT_ENTRIES = 2**24  # numbers in the vertices of a cut polytope: 128 MB
+_DIFFERENCES = 4000  # largest number of pairs of vertices that a difference body lists
+_OFFSETS = 2**12  # largest number of vertices that are used as translates of a point
+_CUT_ENTRIES = 2**24  # largest number of numbers in the vertices of a cut polytope: 128 MB
 
 
 @final
@@ -27,8 +27,8 @@ class Polytope(AbstractPolytope):
     """The convex hull of N points of R^d.
 
     Unlike a :class:`FiniteSet`, it contains everything between the points, up to rounding.
-    Optimisation treats both alike (Nikolov & Tang 2023, Theorem 20). Points inside the hull of the
-    others are kept as given.
+    The optimal noise is the same for both (Nikolov & Tang 2023, Theorem 20). Points inside the hull
+    of the others are kept.
 
     Args:
         vertices: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64.
@@ -60,8 +60,8 @@ class Polytope(AbstractPolytope):
 
         The vertices are found in exact arithmetic (double description: Motzkin et al. 1953; Fukuda
         & Prodon 1996), so none is missed, and each coordinate is then rounded once. Numbers are
-        taken exactly as stored: an equality is two inequalities of exactly opposite numbers, and
-        ``0.1 + 0.2 <= x <= 0.3`` is empty.
+        taken exactly as stored: an equality is a pair of inequalities with exactly opposite
+        numbers, and ``0.1 + 0.2 <= x <= 0.3`` is empty.
 
         Args:
             A: shape (m, d), finite.
@@ -129,7 +129,7 @@ class Polytope(AbstractPolytope):
             raise InvalidDomainError(
                 "cuts: expected no parallel edges; hint: networkx.Graph(graph) merges them"
             )
-        # one node of every component keeps its side, since swapping both sides gives the same cut
+        # fix the side of one node of every component: both sides exchanged give the same cut
         free = [node for part in networkx.connected_components(graph) for node in list(part)[1:]]
         place = {node: j for j, node in enumerate(sorted(free, key=list(graph).index))}
         entries = len(edges) << len(free)
@@ -164,7 +164,7 @@ class Polytope(AbstractPolytope):
         return None if opposite is None else (opposite[0][0] / 2 + opposite[1][0] / 2)
 
     def _opposite(self) -> tuple[Array, Array] | None:
-        """Return the vertices x and, in order, 2c − x, if this is exact for some c, or None."""
+        """Return the vertices x, and 2c − x in the same order if exact for some c; else None."""
         points = np.unique(self._vertices + 0.0, axis=0)
         mirrored = points[::-1]  # reflection reverses the lexicographic order
         with np.errstate(over="ignore", invalid="ignore"):
@@ -183,7 +183,7 @@ class Polytope(AbstractPolytope):
             return Polytope(
                 np.unique((points[:, None] - points).reshape(-1, self.dim) + 0.0, axis=0)
             )
-        from ..algebra.differences import DifferenceBody  # it imports this class
+        from ..algebra.differences import DifferenceBody  # imported here, as it imports this class
 
         return DifferenceBody(self)
 

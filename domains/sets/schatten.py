@@ -16,9 +16,9 @@ from ..oracles.rows import into_ball, shrunk
 
 _CLIMBS = 24  # starting points of the search for a witness
 _CLIMB_STEPS = 300
-_SMALL = 100  # entries up to which more time is spent on tighter bounds
-_STRETCHES = (1.0, 1.5, 2.3, 4.0)  # trials of a multiplier where a relaxation is loose
-# least eigenvalue of a majorant, relative to the largest: keeps its inverse within rounding
+_SMALL = 100  # number of entries up to which tighter bounds get more time
+_STRETCHES = (1.0, 1.5, 2.3, 4.0)  # factors of a multiplier, tried where a relaxation is loose
+# least eigenvalue of a majorant relative to the largest, which keeps its inverse accurate
 _FLOOR = 1e-7
 
 
@@ -95,7 +95,7 @@ class SchattenBall(AbstractDomain):
         reach = max(self.radius, np.abs(center).max())
         if size == 0:
             return QuadraticMax(np.zeros(self.dim), 0.0, 0.0)
-        # both are near one in size from here on
+        # the form and the set are now of sizes near one
         H, c, radius = (form + form.T) / (2 * size), center / reach, self.radius / reach
         x, upper = self._bracket(H, c, radius)
         x = x * (self.radius / radius)
@@ -123,7 +123,7 @@ class SchattenBall(AbstractDomain):
         if not g.any():
             around, starts = bound(H, self.shape, self.q)
             return self._climb(H, c, radius, [x, *starts]), min(upper, around * radius**2) + still
-        # −2 g'x <= (g'x)²/v + v for every v > 0, with equality at v = −g'x
+        # a linear term is bounded by a quadratic one: −2 g'x <= (g'x)²/v + v, equal at v = −g'x
         v = max(abs(float(g @ x)), 1e-3 * radius * float(np.linalg.norm(g)))
         for stretch in _STRETCHES if self.dim <= _SMALL else _STRETCHES[:1]:
             around, starts = bound(H + np.outer(g, g) / (v * stretch), self.shape, self.q)
@@ -184,7 +184,7 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
     def length(tau: float) -> float:
         return float(np.linalg.norm(b / (gaps + tau)))
 
-    if length(floor) <= radius:  # the hard case: the last axis fills up the missing length
+    if length(floor) <= radius:  # the hard case: the last axis adds the missing length
         tau = floor
         y = -b / (gaps + tau)
         y[-1] = math.copysign(math.sqrt(max(radius**2 - y[:-1] @ y[:-1], 0.0)), -b[-1])
@@ -197,7 +197,7 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return a point of sign change between the ends, to full precision."""
+    """Return a point between the ends where the function changes sign, to full precision."""
     root = scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300)
     return float(root.root)
 
@@ -207,7 +207,7 @@ def _singular_values(X: Array) -> Array:
 
 
 def _norm(values: Array, p: float) -> float:
-    """Return the ℓ_p norm of nonnegative numbers, safe from overflow."""
+    """Return the ℓ_p norm of nonnegative numbers, without overflow."""
     top = float(values.max(initial=0.0))
     if top == 0 or p == math.inf:
         return top
@@ -241,9 +241,9 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
 
     With ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``, Y_1, Y_2 ⪰ 0,
     ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <= ‖Y_1‖_p + ‖Y_2‖_p`` by Hölder, p = q/(q−2), because
-    ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair gives a proven bound: if H
-    exceeds it, the largest eigenvalue of the excess is added, times
-    ``‖X‖_F² <= min(m, n)^{1/p}``. A good pair minimises a smoothed generalised eigenvalue.
+    ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair gives a proven bound: if H exceeds its majorant, the
+    largest eigenvalue of the excess, times ``‖X‖_F² <= min(m, n)^{1/p}``, is added. A good pair
+    minimises a smoothed generalised eigenvalue.
     """
     m, n = shape
     p = q / (q - 2) if q < math.inf else 1.0
@@ -318,10 +318,10 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
     """Return an upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starting points.
 
-    On rank-one matrices H and its partial transpose H^Γ agree, so every mixture tH + (1−t)H^Γ
-    bounds q = 1. Both bound complex matrices as well, and complex interpolation between S_1 and S_2
-    (Riesz–Thorin) gives ``λ_1^{2/q−1} λ_2^{2−2/q}`` with λ_1 = min(λ_max(H), λ_max(H^Γ)), λ_2 =
-    λ_max(H).
+    H and its partial transpose H^Γ agree on rank-one matrices, so that every mixture tH + (1−t)H^Γ
+    gives a bound for q = 1. The bounds hold for complex matrices too. So complex interpolation
+    between S_1 and S_2 (Riesz–Thorin) gives ``λ_1^{2/q−1} λ_2^{2−2/q}`` with λ_1 = min(λ_max(H),
+    λ_max(H^Γ)), λ_2 = λ_max(H).
     """
     m, n = shape
     turned = H.reshape(m, n, m, n).transpose(0, 3, 2, 1).reshape(H.shape)

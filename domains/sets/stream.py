@@ -12,7 +12,7 @@ from ..domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
 from .finite import FiniteSet
 
-_MOST_LISTED = 4096  # ticks: 128 MB of points
+_MOST_LISTED = 4096  # number of ticks whose points take 128 MB
 
 
 @final
@@ -20,8 +20,8 @@ _MOST_LISTED = 4096  # ticks: 128 MB of points
 class StreamWorkload(AbstractFiniteDomain):
     """The columns of a lower-triangular A (n, n) that is known by the few bands of its inverse.
 
-    Row t of A gives the answer at tick t; column i is what the contribution of tick i adds to
-    all answers. A is not formed where n is large.
+    Row t of A gives the answer at tick t; column i has the effect of the contribution at tick i on
+    all answers. A is not written out if n is large.
 
     Args:
         bands: shape (b + 1, n): row m holds ``A⁻¹[t, t − m]`` for every tick t, zero where t < m.
@@ -77,7 +77,7 @@ class StreamWorkload(AbstractFiniteDomain):
 
     @property
     def is_symmetric(self) -> bool:
-        return False  # its columns are linearly independent
+        return False  # the columns are linearly independent, so that −K ≠ K
 
     def apply(self, x: ArrayLike) -> Array:
         """Return A x for x of shape (n,) or (n, k): the answers to a stream of contributions."""
@@ -124,7 +124,7 @@ class StreamWorkload(AbstractFiniteDomain):
 
     def _back(self, rows: Array, *, transposed: bool) -> Array:
         """Return A or Aᵀ times ``rows``, by substitution without exchanging rows."""
-        below = np.zeros_like(self.bands)  # by columns of A⁻¹, the layout LAPACK expects
+        below = np.zeros_like(self.bands)  # the bands by columns of A⁻¹, as LAPACK expects them
         for m, band in enumerate(self.bands):
             below[m, : self.ticks - m] = band[m:]
         (banded_solve,) = scipy.linalg.get_lapack_funcs(("tbtrs",), dtype=np.float64)
@@ -145,7 +145,7 @@ class StreamWorkload(AbstractFiniteDomain):
         return self.to_finite_set()._max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        # each column begins at its own tick, so only one begins where x does
+        # each column begins at its own tick: compare the one that begins where x does
         return bool(x.any()) and np.array_equal(x, self._column(int(np.argmax(x != 0))))
 
     def _rows(self, method: str, x: ArrayLike) -> Array:

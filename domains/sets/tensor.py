@@ -18,11 +18,11 @@ from ..floats import EPS
 from ..records import real_array
 from .schatten import sphere_maximum
 
-_MOST_ENTRIES = 2**20  # coordinates of a tensor: 8 MB
-# dimensions of symmetric tensors up to which quadratic bounds are symmetrised, …
+_MOST_ENTRIES = 2**20  # largest number of coordinates of a tensor: 8 MB
+# largest dimension of symmetric tensors in which quadratic bounds are symmetrised
 _MOST_SYMMETRIZED = 1500
-_MOST_RELAXED = 80  # … and up to which a sum-of-squares bound is sought
-_CIRCLE_CELLS = 4096  # arcs looked at together by the branch and bound on the circle
+_MOST_RELAXED = 80  # largest such dimension in which a sum-of-squares bound is searched
+_CIRCLE_CELLS = 4096  # number of arcs that branch and bound on the circle treats together
 
 # maps a unit vector to the value and gradient of a polynomial there
 Polynomial = Callable[[Array], tuple[float, Array]]
@@ -140,8 +140,8 @@ class TensorPower(AbstractDomain):
         reach = max(1.0, np.abs(center).max())
         if size == 0:
             return QuadraticMax(np.zeros(self.dim), 0.0, 0.0)
-        # the objective over size·reach², so that nothing overflows: X'GX − 2 g'X + still for X = u
-        # ⊗ … ⊗ u
+        # the objective is divided by size·reach², so that nothing overflows. It is X'GX − 2 g'X +
+        # still for X = u ⊗ … ⊗ u.
         H, c = form / size, center / reach
         still = float(c @ H @ c)
         coordinates = symmetric_coordinates(d, k)
@@ -154,7 +154,7 @@ class TensorPower(AbstractDomain):
             y = G @ X - g
             return float(X @ (y - g)), 2 * _contract(coordinates.tensor(y), u, k)[1]
 
-        # convex in r^k for x = r u, so only the sphere and the origin matter
+        # for x = r u, the objective is convex in r^k: only the sphere and the origin matter
         if k == 1:
             u, upper = sphere_maximum(G, g, 1.0)
         elif d <= 2:
@@ -208,8 +208,8 @@ class SymmetricCoordinates:
     Attributes:
         base: d.
         order: k.
-        kind: shape (d^k,), which multiset the indices of an entry form.
-        counts: shape (N,), entries of each kind: multinomial coefficients.
+        kind: shape (d^k,), for each entry the position of the multiset of its indices.
+        counts: shape (N,), the number of entries of each kind, a multinomial coefficient.
         indices: shape (N, k), the multisets, sorted.
     """
 
@@ -242,7 +242,7 @@ class SymmetricCoordinates:
 
 @functools.lru_cache(maxsize=8)
 def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
-    """Return coordinates of Sym^order(R^base), their multisets in lexicographic order."""
+    """Return coordinates of Sym^order(R^base), with multisets in lexicographic order."""
     places = [base**i for i in range(order - 1, -1, -1)]
     digits = np.stack([np.arange(base**order) // place % base for place in places], axis=1)
     digits.sort(axis=1)
@@ -312,10 +312,10 @@ def _leading(tensor: Array, d: int) -> list[Array]:
 def _climb(
     polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000
 ) -> Array:
-    """Return the best local maximum on the sphere found from the most promising starts.
+    """Return the best local maximum on the sphere that is found from the most promising starts.
 
-    The symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, its shift α raised until f does
-    not fall (Kolda & Mayo 2011).
+    It uses the symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, whose shift α is raised
+    until f does not decrease (Kolda & Mayo 2011).
     """
     order = np.argsort([-polynomial(u)[0] for u in starts], kind="stable")[:tries]
     best, top = starts[order[0]], -math.inf
@@ -344,7 +344,7 @@ def _climb(
 
 
 def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
-    """Return where ``c·Π_i u_i^{a_i}``, of degree k, is largest (``u_i² = a_i/k``); else None."""
+    """Return the maximizer ``u_i² = a_i/k`` of a monomial ``c·Π_i u_i^{a_i}``; None for others."""
     coordinates = symmetric_coordinates(d, k)
     places = np.flatnonzero(tensor)
     kinds = coordinates.kind[places]
@@ -361,8 +361,8 @@ def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
 def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array, float]:
     """Return the global maximizer on the sphere of R^1 or R^2, and a proven upper bound.
 
-    On the circle a polynomial is a trigonometric one. Its coefficients bound its second derivative,
-    and arcs that a Taylor bound cannot exclude are halved until the bound closes.
+    On the circle, the polynomial is a trigonometric one, whose coefficients bound its second
+    derivative. Arcs that a Taylor bound cannot exclude are halved until the bound closes.
     """
     if d == 1:
         ends = [np.array([1.0]), np.array([-1.0])]
@@ -412,15 +412,15 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:
     """Return an upper bound on ``X'GX − 2 g'X`` over the powers X = u ⊗ … ⊗ u of unit vectors.
 
-    Powers are unit vectors of the symmetric space, so a trust-region problem bounds it; G may be
-    replaced by G + Z for every Z with X'ZX = 0 on all powers, which are the Z = A − S(A), S the
-    full symmetrisation of 2k indices. Any Z gives a proven bound. The best one gives the
+    Powers are unit vectors of the symmetric space, so that a trust-region problem gives a bound. In
+    it, G may be replaced by G + Z for every Z with X'ZX = 0 on all powers. These are the Z = A −
+    S(A), where S symmetrises all 2k indices. Every Z gives a proven bound. The best Z gives the
     sum-of-squares bound, and a few quasi-Newton steps come close to it.
     """
     best = sphere_maximum(G, g, 1.0)[1]
     if coordinates.order % 2 == 0 and g.any():
-        # <L, X> = ‖u‖^k = 1 makes the linear term quadratic; otherwise −X, which is no power,
-        # would count as well
+        # <L, X> = ‖u‖^k = 1 makes the linear term quadratic. Otherwise the bound would include −X,
+        # which is no power.
         L = _norm_power(coordinates)
         G, g = G - np.outer(g, L) - np.outer(L, g), np.zeros(len(g))
     if len(G) > _MOST_SYMMETRIZED:
@@ -443,7 +443,7 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
     N, scale = len(G), float(np.linalg.norm(G)) + float(np.linalg.norm(g))
 
     def smoothed(flat: Array, width: float) -> tuple[float, Array]:
-        # (X, 1) has squared length 2, and s moves weight between its two parts
+        # (X, 1) has squared length 2; s moves weight between X and 1
         s, A = flat[-1], flat[:-1].reshape(N, N)
         both = np.empty((N + 1, N + 1))
         both[:N, :N] = (G + vanishing(A + A.T)) / scale + s * np.eye(N)
@@ -483,7 +483,7 @@ def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
     """Return the multiset of 2k indices of each pair of multisets, and √(product of counts)."""
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
-    for column in exponents.T:  # renumbered index by index, so that nothing overflows
+    for column in exponents.T:  # numbers are reduced after each index, so that none overflows
         joined = (column[:, None] + column).ravel()
         kind = np.unique(kind * (2 * coordinates.order + 1) + joined, return_inverse=True)[
             1

@@ -1,4 +1,4 @@
-"""Sign-invariant bodies, given by a polyhedral set of squares: boxes, ellipsoids, group norms."""
+"""Sign-invariant bodies whose set of squares is polyhedral: boxes, ellipsoids, group norms."""
 
 from dataclasses import dataclass
 from typing import final
@@ -20,9 +20,9 @@ from ..oracles.rows import into_box
 class TwoConvex(AbstractDomain):
     r"""``{x : (x_1², …, x_d²) <= some point of the hull of the rows, coordinatewise}``.
 
-    This is every sign-invariant 2-convex body with a polyhedral set of squares. One row gives a box
-    of half widths √row, a diagonal matrix an ellipsoid with those squared half axes, the rows
-    (1, 1, 0, 0), (0, 0, 1, 1) the unit ball of ``√(max(x_1², x_2²) + max(x_3², x_4²))``.
+    Every sign-invariant 2-convex body with a polyhedral set of squares is of this form. One row
+    gives a box of half widths √row, a diagonal matrix an ellipsoid with those squared half axes,
+    the rows (1, 1, 0, 0), (0, 0, 1, 1) the unit ball of ``√(max(x_1², x_2²) + max(x_3², x_4²))``.
 
     ``max_quadratic`` is exact for diagonal H about the origin; otherwise its ends differ by at most
     a factor π/2 (Nesterov 1998), often much less.
@@ -89,7 +89,7 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """Solve the linear programme max s over weights with Σ_k w_k squares_k >= s x²."""
+        """Return whether Σ_k w_k squares_k >= s x² for some weights w and an s >= 1."""
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False
@@ -101,7 +101,7 @@ class TwoConvex(AbstractDomain):
         k = len(self.squares)
         if k == 1 or not used.any():
             return True
-        # squares below 1e-11 cost the other coordinates less than the slack
+        # smaller squares would change the other coordinates by less than the slack
         wanted = np.maximum(sizes[used], 3e-6 / np.sqrt(k)) ** 2
         gains = (self.squares * inverse**2)[:, used] / wanted
         solution = scipy.optimize.linprog(
@@ -117,7 +117,7 @@ class TwoConvex(AbstractDomain):
         weights = np.maximum(solution.x[:k], 0.0)
         if (weights / weights.sum() @ gains).min() >= 1 - 1e-10:
             return True
-        # near the boundary the programme's own tolerances may be coarser than ours
+        # near the boundary, the linear programme's tolerances may be coarser than ours
         return -solution.fun > 1 - 1e-6 and super()._contains(x)
 
     def __repr__(self) -> str:
@@ -125,12 +125,12 @@ class TwoConvex(AbstractDomain):
 
 
 def _below_squares(squares: Array, X: Array) -> Array:
-    """Return each row clipped to what the best mixture of the squares allows."""
+    """Return each row clipped to the widths of the best mixture of the squares."""
     k, d = squares.shape
     widths = np.sqrt(squares.max(axis=0))
     used = widths > 0
     rows = squares[:, used] / widths[used] ** 2
-    # the mixture is at least the squares wanted, and its weights sum to one
+    # the mixture is at least the wanted squares, and its weights sum to one
     system = np.block([[rows.T, -np.eye(used.sum())], [np.ones((1, k)), np.zeros((1, used.sum()))]])
 
     def reach(x: Array) -> Array:

@@ -23,10 +23,10 @@ class Zonotope(AbstractCentered):
     r"""``{center + Σ_j c_j g_j : |c_j| <= 1}``, the generators g_j as rows.
 
     ``max_quadratic`` is exact for up to 22 generators (21 if the query's center is not the
-    zonotope's) and in the plane. Branch and bound closes its bracket most often up to 40 generators
-    in any dimension, with hundreds in up to 6 dimensions and 60 in R⁸, and narrows it up to some
-    1280 / dim generators. Beyond, its ends differ by at most a factor π/2 (Nesterov 1998), often
-    much less.
+    zonotope's) and in the plane. Branch and bound closes its bracket in most cases of up to 40
+    generators in any dimension, of hundreds in up to 6 dimensions, and of 60 in R⁸, and narrows it
+    for up to about 1280 / dim generators. With more, its ends differ by at most a factor π/2
+    (Nesterov 1998), often much less.
 
     Args:
         generators: shape (m, d), d >= 1, finite; zero and repeated rows are allowed, and m = 0 is
@@ -94,7 +94,7 @@ class Zonotope(AbstractCentered):
         return max(self.dim, len(self.generators))
 
     def _contains(self, x: Array) -> bool:
-        """Solve the linear programme max s over |c_j| <= 1 with Σ c_j g_j = s(x − center)."""
+        """Return whether Σ c_j g_j = s(x − center) with |c_j| <= 1 has a solution with s >= 1."""
         widths = np.abs(self.generators).sum(axis=0)
         moved, slack = x - self.center, rounding(x, self.center) + SLACK * widths
         if (np.abs(moved) > widths + slack).any():
@@ -102,8 +102,8 @@ class Zonotope(AbstractCentered):
         used = widths > 0
         if not used.any():
             return True
-        # principal axes of the generators, coordinates in units of their widths; in flat directions
-        # only the slack is left
+        # use principal axes of the generators, with coordinates in units of their widths; in flat
+        # directions, x may differ from the center by the slack only
         left, sigma, right = np.linalg.svd(
             self.generators[:, used].T / widths[used, None], full_matrices=False
         )
@@ -130,7 +130,7 @@ class Zonotope(AbstractCentered):
 
 
 def _box_coordinates(generators: Array, X: Array) -> Array:
-    """Return coefficients in [−1, 1] with which the generators make X."""
+    """Return coefficients in [−1, 1] with which the generators combine to X."""
     m, size = len(generators), float(np.abs(generators).max(initial=0.0))
     # c = t − u with t + u = 1 and t, u >= 0
     system = np.block([[generators.T, -generators.T], [size * np.eye(m), size * np.eye(m)]])

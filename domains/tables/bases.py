@@ -15,24 +15,24 @@ from ..floats import MOST_NUMBERS
 from ..stored import Storable, schema_name
 from ..workloads import dense
 
-_MOST_NAMED = 3  # categories in the label of a group
+_MOST_NAMED = 3  # largest number of categories in the label of a group
 
 
 class AbstractBase(Storable, abc.ABC):
     """A workload W over the categories of one attribute, a row per query and a column per category.
 
     Bases of the same class and arguments are equal, and attributes with equal bases are solved
-    once. A base of your own, a frozen dataclass, supplies ``size``, ``queries`` and ``toarray``;
-    most bases need no class: see :class:`Base`. With ``stored_as = "around"`` schema files may say
-    ``base = "around"``, or ``{kind = "around", reach = 2}`` where its constructor takes more than
-    ``size``, and saved releases and noise hold it by that name; without it, releases hold its
-    matrix, and its noise is not saved.
+    once. A base of your own is a frozen dataclass with ``size``, ``queries`` and ``toarray``; most
+    bases need no class of their own: see :class:`Base`. With ``stored_as = "around"``, schema files
+    may say ``base = "around"``, or ``{kind = "around", reach = 2}`` if the constructor takes more
+    than ``size``, and saved releases and noise refer to the base by that name. Without a name,
+    releases hold its matrix, and its noise cannot be saved.
 
     Attributes:
         size: number of categories n.
-        is_ordered: whether queries take categories in their order, so that a catch-all for all
-            other values has no place among them. A class that does not set it is refused where
-            there is a catch-all.
+        is_ordered: whether queries depend on the order of categories, in which a catch-all for all
+            other values has no place. A class that does not set it is refused for an attribute
+            with a catch-all.
 
     >>> isinstance(gn.Prefix(4), gn.AbstractBase)
     True
@@ -88,10 +88,10 @@ class AbstractBase(Storable, abc.ABC):
         """Return the base that a schema file describes, for cells that stand for ``numbers``.
 
         Raises:
-            TypeError: an option that the base does not have.
+            TypeError: the base does not have one of the options.
         """
         own = {name: _tuples(value) for name, value in options.items()}
-        return cls(**{"size": size}, **own)  # a TypeError if ``own`` holds a size too
+        return cls(**{"size": size}, **own)  # if ``own`` has a size too, this is a TypeError
 
     def gram(self) -> Array:
         """Return ``W' W``, shape (n, n).
@@ -110,7 +110,8 @@ class AbstractBase(Storable, abc.ABC):
 
     @final
     def answer(self, values: ArrayLike, axis: int = 0) -> NDArray[Any]:
-        """Return the queries' answers along one axis of an array: n entries become q.
+        """Return the queries' answers along one axis of an array, where q answers replace n
+        entries.
 
         Integers stay exact integers if W holds zeros and ones. The identity returns ``values``
         itself.
@@ -159,7 +160,7 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return first and last category of every run; a last one >= n continues from the first."""
+        """Return first and last category of every run; last >= n means that it goes on from 0."""
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -281,7 +282,7 @@ class Total(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Prefix(AbstractRuns):
-    """For every category, the count at or before it in their order: an unnormalised CDF.
+    """The count up to each category in their order: a CDF that is not normalised.
 
     >>> Prefix(3).toarray()
     array([[1., 0., 0.],
@@ -474,7 +475,7 @@ class Windows(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Moments(AbstractBase):
-    """Sums of powers of a number that every category stands for, such as the middle of its bin.
+    """Sums of powers of numbers; each category stands for one, such as the middle of its bin.
 
     The error of a sum is measured in its own unit, so the highest power dominates a workload's
     error; separate tables with weights balance the powers.
@@ -528,7 +529,7 @@ class Moments(AbstractBase):
         return cls(**{"values": numbers() if "values" not in options else (), **options})
 
     def toarray(self) -> Array:
-        # powers in Python are exact wherever doubles can be; those of numpy need not be
+        # Python's powers are exact if a double can hold the result, unlike numpy's
         return np.array([[value**degree for value in self.values] for degree in self.degrees])
 
     def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
@@ -540,7 +541,7 @@ class Moments(AbstractBase):
 class Leading(AbstractBase):
     """The queries of a base about the first categories; later categories are in no query.
 
-    It serves a catch-all after numbers, which has no place in their order.
+    It is used for a catch-all after numbers, which has no place in their order.
 
     Args:
         base: the queries about the first categories.
@@ -713,12 +714,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return int(value)  # as TOML writes it, so that a plan made from the file is the same plan
+        return int(value)  # as in TOML, so that a plan made from the file is the same plan
     return list(map(_plain, value)) if isinstance(value, tuple | list) else value
 
 
 def _tuples(value: Any) -> Any:
-    """Return a value with tuples instead of lists, which give a frozen dataclass a hash."""
+    """Return a value with tuples in place of lists, so that a frozen dataclass has a hash."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 

@@ -17,21 +17,20 @@ from .bases import AbstractBase
 class Clipped(AbstractBase):
     """Counts and sums of numbers that are clipped to ``[low, high]``.
 
-    Its categories are virtual. A number x, with ``t = (x − low) / (high − low)``, weighs ``1 − t``
-    on the first and t on the second; where squares are summed there are three categories, and it
-    weighs ``(1 − t)²``, ``2t(1 − t)`` and ``t²`` on them (Bernstein 1912). A record is then a
-    convex combination of categories, and noise that protects every category protects it. Without
-    squares every category is a possible record, and nothing is lost; with them the middle one is
-    not, and the set is slightly larger than it need be.
+    Its categories are virtual. A number x, with ``t = (x − low) / (high − low)``, has the weight
+    ``1 − t`` on the first and t on the second. If squares are summed, there are three categories,
+    on which x has the weights ``(1 − t)²``, ``2t(1 − t)`` and ``t²`` (Bernstein 1912). A record is
+    then a convex combination of categories, and noise that protects every category protects it.
+    Without squares, every category is a possible record, and nothing is lost. With squares, the
+    middle one is not, and the set is slightly larger than necessary.
 
     Args:
-        low: what smaller numbers become.
-        high: what larger numbers become.
+        low: the value that replaces smaller numbers.
+        high: the value that replaces larger numbers.
         degrees: 0 for the count, 1 for the sum, 2 for the sum of squares.
-        size: number of categories, one more than two (three, where squares are to be summed) if
-            records without a number have a category of their own, whose count is then asked for
-            too.
-        squares: whether there are the three categories that squares need.
+        size: number of categories: two, or three with squares, and one more if records without a
+            number have a category of their own, whose count is then a query too.
+        squares: whether there are three categories, as squares require.
         unit: sums are measured in this unit, squares in its square.
 
     Raises:

@@ -16,9 +16,9 @@ from ..records import codes_between
 from .bases import Identity
 from .tables import AbstractTables, Term, checked_weights
 
-_ORACLE_CELLS = 2**24  # most records that an oracle call enumerates: 128 MB of scores
+_ORACLE_CELLS = 2**24  # largest number of records that an oracle call enumerates: 128 MB of scores
 _CHUNK_ENTRIES = 2**22
-_SUBSETS = 2**22  # most marginals that are listed
+_SUBSETS = 2**22  # largest number of marginals that are listed
 
 
 @final
@@ -116,7 +116,7 @@ class Marginals(AbstractTables):
         """The subsets with their attributes' bases, all identities, as in :class:`Products`."""
         bases = tuple(
             map(Identity, self.sizes)
-        )  # each base is built once, as there may be a hundred thousand subsets
+        )  # each base is built once, since there may be a hundred thousand subsets
         return tuple(tuple((i, bases[i]) for i in subset) for subset in self.subsets)
 
     @property

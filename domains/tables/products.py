@@ -14,7 +14,7 @@ from .bases import AbstractBase, Total
 from .marginals import Marginals
 from .tables import AbstractTables, Term, checked_weights
 
-_ORACLE_ENTRIES = 2**30  # most numbers that an oracle call computes: seconds, in chunks
+_ORACLE_ENTRIES = 2**30  # numbers that one oracle call may compute, in chunks: seconds
 _CHUNK_ENTRIES = 2**22
 
 
@@ -30,7 +30,7 @@ class Products(AbstractTables):
         bases: one per attribute: :class:`Identity`, :class:`Prefix`, :class:`Ranges`,
             :class:`Bins`, :class:`Windows`, :class:`Moments`, or any matrix as a :class:`Base`.
         subsets: attribute subsets, each an iterable of attribute indices, or a mapping from indices
-            to other bases than the attributes' own; ``()`` is the total. Stored as ``terms``:
+            to bases that replace the attributes' own; ``()`` is the total. Stored as ``terms``:
             sorted pairs of an attribute and its base, without repeats and totals.
         weights: error priority of every subset, positive and finite; ones if omitted. They scale
             the coordinates of the set, never the answers that are released.

@@ -15,8 +15,8 @@ from ..sets.stream import StreamWorkload
 from .marginals import Marginals
 from .products import Products
 
-_MOST_LISTED = 2**24  # numbers: 128 MB of points
-_MOST_LISTED_QUERIES = 2**18  # numbers, of queries about several attributes: seconds
+_MOST_LISTED = 2**24  # number of numbers in a list of points: 128 MB
+_MOST_LISTED_QUERIES = 2**18  # the same for queries about several attributes: seconds
 
 
 @final
@@ -26,8 +26,8 @@ class StreamProduct(AbstractFiniteDomain):
 
     At least one of them is a workload over time.
 
-    A contribution at a tick is a record of the other sets; each tick answers the workload over time
-    of each of their answers. ``kron`` makes such products.
+    A contribution at a tick is a record of the other sets. At each tick, the workload over time is
+    answered for each of their answers. ``kron`` makes such products.
 
     Args:
         parts: K_1, …, K_m, each a ``StreamWorkload``, a ``FiniteSet``, ``Marginals`` or
@@ -111,7 +111,7 @@ def is_part(domain: AbstractDomain) -> bool:
 def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
     """Return the Kronecker product of finite sets, one of them a workload over time, or None.
 
-    Few queries about several attributes are listed as points, since their optimum is then closer.
+    Few queries about several attributes are listed as points, which gives a narrower bracket.
     """
     parts: list[AbstractFiniteDomain] = []
     for domain in domains:

@@ -45,7 +45,7 @@ class AbstractTables(AbstractFiniteDomain):
 
     @property
     def is_cells(self) -> bool:
-        """Whether all queries are cells: those about one table are then interchangeable."""
+        """Whether all queries are cells, so that those about one table are interchangeable."""
         return all(base.is_identity for term in self.terms for _, base in term)
 
     @property
@@ -110,7 +110,7 @@ class AbstractTables(AbstractFiniteDomain):
         return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
 
     def _check_entries(self, function: str, most: int, hint: str) -> None:
-        """Refuse to compute more numbers than ``most``."""
+        """Raise DomainTooLargeError if more numbers than ``most`` would be computed."""
         if self.cardinality * self.dim > most:
             records, dim = (
                 f"{x:.3g}" if x < 1e300 else "over 1e300" for x in (self.cardinality, self.dim)
