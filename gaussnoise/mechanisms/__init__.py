@@ -1,1 +1,1 @@
-"""Private answers: Gaussian noise on points and bodies, local messages, and what a release is."""
+"""Private answers: Gaussian noise on points and bodies, local messages, and releases."""

@@ -1,4 +1,4 @@
-"""An integer lattice for records of a convex body: each is rounded by itself, sums are exact."""
+"""An integer lattice for records of a convex body: each is rounded alone, sums are exact."""
 
 import math
 import operator
@@ -30,25 +30,25 @@ from ..solvers.bodies.body import Body, left_inverse
 
 Array = NDArray[np.float64]
 
-_GRID_BITS = 50  # bits of each coordinate of a record, relative to the body's reach along it
+_GRID_BITS = 50  # bits of each coordinate of a record, relative to the body's reach along the axis
 _LARGEST = 2**51  # the largest absolute value of a coordinate, in grid steps
-_SUMMED = 2**11  # records added in 64-bit integers: 2⁵¹ · 2¹¹ = 2⁶²
-# Members are computed numbers, and they are rounded. A record's whitened length may exceed its
-# share of the sensitivity by this factor.
+_SUMMED = 2**11  # number of records added in 64-bit integers: 2⁵¹ · 2¹¹ = 2⁶²
+# Members are computed, and so are rounded. A record's whitened length may exceed its share of the
+# sensitivity by this factor.
 _FORGIVEN = 2.0**-26
-_CHUNK_ENTRIES = 2**21  # numbers per record, in its longest description, × records: 16 MB
-_BARE = 1e-9  # of a coordinate's size: how far members may leave the noise's range, by rounding
+_CHUNK_ENTRIES = 2**21  # records per chunk × numbers that describe a record: 16 MB
+_BARE = 1e-9  # share of a coordinate's size by which rounded members may leave the noise's range
 
 
 @dataclass(frozen=True, eq=False)
 class BodyLattice(AbstractLattice, PickledByArguments):
-    r"""The lattice of integers that a sum of records is released through.
+    r"""The lattice of integers on which a sum of records is released.
 
     With M = scale² L Lᵀ, W a left inverse of L, o the origin, and powers of two ``steps`` and
     ``size`` (near scale):
 
     * A record x becomes ``z(x) = rint((x − o) / steps)``, clipped to ±2⁵¹: one subtraction, one
-      scaling and one rounding for each coordinate by itself. No matrix product, hence nothing that
+      scaling and one rounding for each coordinate. There is no matrix product, so that nothing
       depends on other records.
     * ``Z = Σ z(x)`` is exact, and so is ``Q = rint(2^bits · W (steps ∘ Z) / size)``: W as stored,
       in Python integers.
@@ -57,17 +57,17 @@ class BodyLattice(AbstractLattice, PickledByArguments):
     ``2^bits · sup ‖w‖ + √r``, where w is ``W (steps ∘ z)/size`` of the record added or removed, or
     the difference of the two exchanged. A release accepts a record only if its w is
 
-    * in the ball of ``radius``, where the body has a center (or sums are released): 2·radius
-      (radius) bounds the difference, for all answers of the domain's own oracles; or else
-    * within ``radius`` of W (K − o)/size, or the slack of its membership: the noise's
-      ``sensitivity_squared``, as stored, bounds differences of members, and twice the larger is
-      added. This rests on the domain's oracles being right up to the rounding of numbers of the
-      size that :func:`magnitudes` finds.
+    * in the ball of ``radius``, if the body has a center (or sums are released). Then 2·radius
+      (radius) bounds the difference, even if the domain's oracles are wrong. Otherwise it must be
+    * within ``radius`` of W (K − o)/size, or within the slack of its membership. The noise's
+      ``sensitivity_squared``, as stored, bounds differences of members; twice the larger of both
+      distances is added. This requires oracles of the domain that are right up to rounding of
+      numbers of the size that :func:`magnitudes` returns.
 
     Where records are dropped (sums only) one that is not a member, or whose w is longer than
-    ``radius``, has z = 0, so that w is in the same ball. Both are decided record by record, by
-    elementwise arithmetic alone: whether a record counts depends on that record only, so neighbours
-    differ by what one record can add.
+    ``radius``, has z = 0, so that w is in the same ball. Both conditions are checked record by
+    record, by elementwise arithmetic alone. So whether a record counts depends on this record only,
+    and neighbours differ by the contribution of one record.
 
     Attributes:
         domain: K.
@@ -75,15 +75,15 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         whitening: W, shape (r, d).
         origin: o, shape (d,).
         exponents: binary exponents of ``steps``, which are powers of two, shape (d,).
-        live: which coordinates have a positive extent in the body, shape (d,).
+        live: whether the body has a positive extent along each axis, shape (d,).
         box: least and largest coordinates that a record may have without being refused at once,
             shape (2, d).
         radius: the largest length of w, as described above.
-        bits: lattice steps per unit of w, as a power of two.
+        bits: exponent of the power of two that is the number of lattice steps per unit of w.
         query: the integer query with its sensitivity and budget.
         unit_factor: L.
         size: a power of two near the noise's scale.
-        bias: bound on how far rounding moves one record (or the mean), shape (d,).
+        bias: bound on the move of one record (or the mean) by rounding, shape (d,).
     """
 
     domain: AbstractDomain
@@ -108,7 +108,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         rho: float,
         choose_bits: Callable[[float], int],
     ) -> Self:
-        """Return the lattice for ρ; ``choose_bits`` finds the bits for a noise deviation of w."""
+        """Return the lattice for ρ; ``choose_bits`` gives bits for a deviation of noise on w."""
         domain, factor = noise.domain, covariance.unit_factor
         sums = noise.neighbors == "add-remove"
         origin, centered = _origin(noise)
@@ -121,8 +121,8 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         W = left_inverse(factor) if factor.shape[1] else np.zeros((0, domain.dim))
         r, d = W.shape
         outside = _outside(domain, origin, reach, factor, W)
-        # rounding moves a record by at most this much, coordinate by coordinate; the same bound
-        # holds for support points
+        # rounding moves every coordinate of a record by at most this much; the same bound holds for
+        # support points
         numbers = magnitudes(domain) + np.abs(origin)
         blur = steps + 4 * (widest(domain) + 8) * EPS * numbers
         margin = 1e-6 * float(reach.max()) + blur
@@ -182,7 +182,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         """Return the exact integer sum of records, shape (n, d), under a rule for records outside.
 
         Raises:
-            DataError: a record that is not finite, or outside, where they are refused.
+            DataError: a record is not finite, or is outside and the rule refuses it.
             NotAvailableError: no projection is known.
         """
         move = None if on_outside == "refuse" else map_into(self.domain)
@@ -210,7 +210,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return self.rounded(totals)
 
     def grid(self, X: Array) -> NDArray[np.int64]:
-        """Return the integers z of every row, each by one exact or correctly rounded operation."""
+        """Return the integers z of every row, by exact or correctly rounded operations alone."""
         moved = np.ldexp(X - self.origin, -self.exponents)
         return (np.clip(np.rint(moved), -_LARGEST, _LARGEST) * self.live).astype(np.int64)
 
@@ -244,15 +244,15 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _inside(self, X: Array, moved: Array) -> Array:
-        """Return members unchanged and other records as zero; each row is decided by itself."""
+        """Return members unchanged and other records as zero; each row is judged by itself."""
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
         inside = (np.abs(X - moved) <= slack).all(
             axis=1, keepdims=True
-        )  # a NaN compares as false, so it counts as outside
+        )  # comparisons with NaN are false, so that it counts as outside
         return np.where(inside, X, 0.0)
 
     def _short(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return, row by row, whether a record is within the ``radius`` that sensitivity uses."""
+        """Return for every record whether it is within the ``radius`` of the sensitivity."""
         lengths = row_norms(row_products(np.ldexp(grid * 1.0, self._powers), self.whitening), 2.0)
         return lengths <= self.radius
 
@@ -284,7 +284,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
 
 def _is_near(body: AbstractDomain, x: Array) -> bool:
-    """Return :func:`is_near`, or False where the domain cannot tell."""
+    """Return :func:`is_near`, or False if the domain cannot decide."""
     try:
         return is_near(body, x)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
@@ -292,7 +292,7 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """Return the origin of records, and whether a ball around it bounds differences tightly."""
+    """Return the origin of records, and whether a ball around it gives a tight sensitivity."""
     domain = noise.domain
     if noise.neighbors == "add-remove":
         return np.zeros(domain.dim), True
@@ -313,9 +313,9 @@ def _left_error(W: Array, factor: Array) -> float:
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
     """Return how far support points leave o + range(L) along each axis; refuse large distances.
 
-    That part is never released, so the check limits bias; privacy does not depend on it.
+    The part outside is never released. So the check limits bias; privacy does not depend on it.
     """
-    # the part outside is linear in the record along each axis, so support points attain its maximum
+    # along each axis, the part outside is linear in the record: support points attain its maximum
     beyond = np.eye(domain.dim) - factor @ W
     heights = np.abs(beyond).max(axis=1, keepdims=True)
     directions = beyond / np.where(heights > 0, heights, 1.0)

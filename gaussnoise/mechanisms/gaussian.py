@@ -64,9 +64,9 @@ class GaussianMechanism(PickledByArguments):
 
     Formal guarantees:
         * ρ-zCDP for the stated relation, with a proven integer sensitivity of the *rounded*
-          records. For bodies it includes the rounding that membership forgives, 1e-9 of their size
-          and 2⁻²⁶ of the noise's ellipsoid; records beyond either are refused. Whether a release is
-          refused depends on the data.
+          records. For bodies it includes records that are outside by rounding, up to 1e-9 of the
+          body's size and 2⁻²⁶ of the noise's ellipsoid; records beyond either are refused. Whether
+          a release is refused depends on the data.
         * ``standard_deviation`` and ``covariance`` are those of the noise actually drawn: for
           bodies they exceed the formula by a factor of about 1 + 3e-8, and by more for very thin
           bodies.
@@ -74,8 +74,8 @@ class GaussianMechanism(PickledByArguments):
           projected.
 
     Args:
-        noise: the result of :func:`optimal_noise` or :func:`gamma`; it carries the domain and the
-            neighbouring relation.
+        noise: the result of :func:`optimal_noise` or :func:`gamma`, which includes the domain and
+            the neighbouring relation.
         privacy: :class:`zCDP`, :class:`ApproxDP`, :class:`GDP`, :class:`KL` or :class:`TV`.
         n: public number of records: required under replacement (means), forbidden under add/remove
             (sums).
@@ -210,7 +210,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rounding_bias(self) -> Array:
-        """The bound on how far rounding moves the mean, or a record's part of it, shape (d,)."""
+        """The bound on the move of the mean (or of a record) by rounding, shape (d,)."""
         lattice = self._lattice
         return (
             lattice.bias(self._points.points) if isinstance(lattice, PointLattice) else lattice.bias
@@ -236,7 +236,7 @@ class GaussianMechanism(PickledByArguments):
         Args:
             data: records as rows, shape (n, d); for listed points, rows that equal them exactly.
             counts: instead of data, the number of records at each listed point, shape (N,).
-            rows: another name for data.
+            rows: another name for ``data``.
             indices: instead of data, the index of each record's listed point, shape (n,).
             on_outside: the rule for a record that is none of the listed points, or outside the
                 body, NaN and infinity included. With "project" and "drop" no release is refused
@@ -249,10 +249,10 @@ class GaussianMechanism(PickledByArguments):
                   for boxes and Euclidean balls, else (ℓ_q balls, ellipsoids) the one on the ray to
                   the center; a record with a NaN becomes the center;
                 * "drop" it from a sum, under add/remove. This keeps the guarantee: a dropped record
-                  adds zero, so all terms are from K ∪ {0}, and the sensitivity of sums, ``sup ‖x‖``
-                  in the noise's norm, is the same over both. It is available for listed points, and
-                  for bodies with a known map into them; not for means, whose public n counts all
-                  records.
+                  adds zero, so that all terms are in K ∪ {0}, over which the sensitivity of sums,
+                  ``sup ‖x‖`` in the noise's norm, is the same as over K. It is available for listed
+                  points, and for bodies with a known map into them, but not for means, whose public
+                  n counts all records.
             ledger: a :class:`Ledger` or its path. The release is charged to the ledger's budget
                 first, drawn once, and kept beside the ledger; a second run with the same arguments
                 reads it from there, even if the first run was interrupted.
@@ -264,10 +264,10 @@ class GaussianMechanism(PickledByArguments):
         Raises:
             DataError: records are outside the domain, not finite, or of the wrong shape or number;
                 the message shows no value.
-            NotAvailableError: "project" or "drop" without a known map into the domain.
+            NotAvailableError: "project" or "drop" is chosen, but no map into the domain is known.
             InvalidDomainError: a ledger is given for a domain of your own class without
                 ``stored_as``, which has no description to compare.
-            ParameterError: ledger without id; "drop" for means.
+            ParameterError: a ledger is given without an id, or "drop" for means.
             BudgetError: the ledger's budget does not allow the release; nothing was drawn.
             LedgerError: the ledger has another release under this id, or is unusable.
         """
@@ -275,7 +275,7 @@ class GaussianMechanism(PickledByArguments):
         check_given("release", data, counts, rows, indices, listed=self._listed)
         record = self._record(
             private=True, on_outside=on_outside
-        )  # all that can fail without data fails here, before data are read
+        )  # what can fail without data fails here, before data are read
 
         def released() -> Release:
             given = one_kind("release", data, rows, indices, listed=self._listed)
@@ -316,7 +316,8 @@ class GaussianMechanism(PickledByArguments):
         indices: ArrayLike | None = None,
         on_outside: Literal["refuse", "project", "drop"] = "refuse",
     ) -> Release:
-        """Return such an estimate with floating-point noise from ``rng``, for studies: NOT private.
+        """Return a simulated estimate with floating-point noise from ``rng``, for studies: NOT
+        private.
 
         Args:
             data: as in :meth:`release`.
@@ -343,7 +344,9 @@ class GaussianMechanism(PickledByArguments):
         return Release(self._decoded(drawn, offset), self.covariance, record, private=False)
 
     def dp_event(self) -> "DpEvent":
-        """Return a release's cost, for ``dp-accounting``: :func:`gaussnoise.privacy.dp_event`."""
+        """Return a release's cost as a ``dp-accounting`` event:
+        :func:`gaussnoise.privacy.dp_event`.
+        """
         return dp_event(self.rho_charged)
 
     def to_opendp(self) -> Any:
@@ -354,8 +357,8 @@ class GaussianMechanism(PickledByArguments):
         divergence; d records more or less (or changed) cost d² times :attr:`rho_charged`. OpenDP
         cannot inspect measurements made by others: this call enables its features "contrib" and
         "honest-but-curious", and OpenDP's own vetting does not cover them. OpenDP converts row
-        indices before they get here: its error messages about unfit indices may show them, and it
-        knows no masks.
+        indices before this code sees them: its error messages may show indices of a wrong kind, and
+        it ignores masks.
 
         Raises:
             NotAvailableError: the relation is a policy graph, for which OpenDP has no distance.
@@ -367,7 +370,7 @@ class GaussianMechanism(PickledByArguments):
         >>> print(f"{measurement.map(1):.3f} {measurement.map(2):.3f}", len(measurement([0, 1, 1])))
         0.100 0.400 2
         """
-        discrete_gaussian(1.0)  # fails here, once, if OpenDP is not usable
+        discrete_gaussian(1.0)  # fails here if OpenDP is not usable
 
         from opendp.domains import atom_domain, user_domain, vector_domain
         from opendp.measurements import make_user_measurement
@@ -398,7 +401,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def _relation(self) -> str:
-        """Return a text that identifies the neighbouring relation uniquely."""
+        """Return a text that identifies the neighbouring relation."""
         if not isinstance(self.noise.neighbors, PolicyGraph):
             return str(self.noise.neighbors)
         return f"policy graph {hashlib.sha256(self.noise.neighbors.edges.tobytes()).hexdigest()}"
@@ -425,7 +428,7 @@ class GaussianMechanism(PickledByArguments):
         return self._lattice.query.rho if self._lattice.rank else 0.0
 
     def _check_outside(self, on_outside: str) -> None:
-        """Refuse an unknown rule for records outside, or one that is not possible here."""
+        """Raise ParameterError for an unknown or impossible rule for records outside."""
         check_on_outside("release", on_outside)
         if on_outside == "drop" and not self._sums:
             raise ParameterError(
@@ -449,7 +452,7 @@ class GaussianMechanism(PickledByArguments):
         return lattice.sums(present), self._offset(present)
 
     def _records(self, data: ArrayLike | None) -> NDArray:
-        """Return records as rows of real numbers; their values are not checked yet."""
+        """Return records as rows of real numbers, whose values are not checked yet."""
         records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
         return records
@@ -462,9 +465,9 @@ class GaussianMechanism(PickledByArguments):
             )
 
     def _offset(self, counts: list[int]) -> Array:
-        """Return the mean of the records' origins: one point for all, or one per policy component.
+        """Return the mean of the records' origins, of which every policy component has one.
 
-        How many records are in a component is public, by the policy's own declaration.
+        The policy declares the number of records in each component as public.
         """
         points = self._points.points
         rows = origin_rows(points, self.noise.neighbors)
@@ -475,7 +478,7 @@ class GaussianMechanism(PickledByArguments):
         inside = [0] * len(points)
         for row, count in zip(rows.tolist(), counts, strict=True):
             inside[row] += count
-        # round only the components' totals: they are public, so the rounding reveals nothing else
+        # round only the components' totals: these are public, so that rounding reveals nothing more
         return np.array([total / self._divisor for total in inside]) @ points
 
     def _decoded(self, lattice_sums: list[int], offset: Array) -> Array:
@@ -485,7 +488,7 @@ class GaussianMechanism(PickledByArguments):
         return lattice.size * (lattice.unit_factor @ coordinates) + offset
 
     def _record(self, *, private: bool, on_outside: str) -> dict[str, object]:
-        """Return all that is public about a release; it does not depend on the data."""
+        """Return the public record of a release, which does not depend on the data."""
         lattice = self._lattice
         record = self.privacy.as_dict(max(lattice.rank, 1), POINT_STEPS) | {
             "neighbors": str(self.noise.neighbors),
@@ -518,7 +521,7 @@ class GaussianMechanism(PickledByArguments):
 
 
 def _published(neighbors: Relation) -> str:
-    """Return the words for what the neighbouring relation makes public."""
+    """Return in words what the neighbouring relation makes public."""
     if neighbors == "add-remove":
         return "nothing"
     several = isinstance(neighbors, PolicyGraph) and neighbors.parts > 1

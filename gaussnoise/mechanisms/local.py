@@ -1,4 +1,4 @@
-"""Unbiased means under local privacy: every user sends one message, and no server is trusted."""
+"""Unbiased means under local privacy: each user sends one message; no server is trusted."""
 
 import hashlib
 import math
@@ -33,12 +33,12 @@ from .randomizers import Bytes, Codebook, point_release, privunit, privunitg
 Array = NDArray[np.float64]
 
 _RANDOMIZERS = {"privunitg": privunitg, "privunit": privunit, "point-release": point_release}
-_RANDOMIZERS |= {"randomized-response": point_release}  # another name, for segments
+_RANDOMIZERS |= {"randomized-response": point_release}  # another name for segments
 _MOST_DIMENSIONS = 4096
 _LEAST_EPSILON = 1e-9
-_DECODED = 2**21  # numbers decoded at once: 16 MB
-_LABEL = 4  # bytes
-_SLACK = 2.0**-32  # of the body's size: how far a record may be from a member, by rounding
+_DECODED = 2**21  # number of numbers decoded at once: 16 MB
+_LABEL = 4  # length in bytes
+_SLACK = 2.0**-32  # share of the body's size by which a rounded record may be outside
 _FORMAT = "gaussnoise.local/1"
 
 Outside = Literal["refuse", "project", "drop"]
@@ -47,13 +47,13 @@ Outside = Literal["refuse", "project", "drop"]
 @final
 @dataclass(frozen=True, eq=False)
 class LocalEstimate:
-    """A mean estimated from private messages; safe to publish when ``private`` is true.
+    """A mean estimated from private messages; it is safe to publish if ``private`` is true.
 
     Attributes:
         estimate: unbiased, shape (d,).
         standard_deviation: an upper bound for every coordinate, valid for all records, shape (d,).
         n: number of messages.
-        privacy: a record of the privacy guarantee and of how the messages were made.
+        privacy: a record of the privacy guarantee and of the randomiser.
         private: False for simulations, whose numbers must not be published.
 
     >>> flip = gn.LocalMechanism(gn.LpBall(1, 2), gn.LocalDP(1.0))
@@ -84,24 +84,24 @@ class LocalEstimate:
 class LocalMechanism:
     r"""A mechanism for means of records that never leave their users.
 
-    With M = A A' and v the optimum of ``γ_p(K)``, a user's record x is ``y = A⁻¹(x − v)`` in the
-    unit ball, rounded without bias to a unit vector, and randomised. Decoded, the message of a
-    record with y = ‖y‖ŷ has mean x and covariance ``A (α (1 − ŷŷ') + β ŷŷ' − yy') A' ⪯ β M``, where
-    α <= β are the randomiser's.
+    Let M = A A' and v be the optimum of ``γ_p(K)``. A user's record x becomes ``y = A⁻¹(x − v)`` in
+    the unit ball, which is rounded without bias to a unit vector, and randomised. With y = ‖y‖ŷ,
+    the decoded message has mean x and covariance ``A (α (1 − ŷŷ') + β ŷŷ' − yy') A' ⪯ β M``, where
+    the randomiser determines α <= β.
 
     Formal guarantees:
         * ε-local differential privacy of one message, for the floating-point program: messages are
-          from a finite set, and no two records' probabilities of one message differ by more than a
-          rational factor, which is at most e^ε. All randomness is the operating system's. Nothing
-          else about the code is assumed; see ``gaussnoise.mechanisms.randomizers`` for the
-          argument. A user who reports k times is protected at kε.
-        * All of this holds for all K, M and v, and for any source of them: y is moved into the unit
-          ball, and every y is equally private. So it holds for a mechanism that :meth:`load` read
-          from an untrusted server's file, too.
-        * Not covered: how long a report took, and the fact that a record outside K is refused
-          instead of reported. With ``on_outside="drop"`` no record is refused.
+          from a finite set, and the probabilities of one message under two records differ by at
+          most a rational factor, which is at most e^ε. All randomness is the operating system's.
+          The argument, in ``gaussnoise.mechanisms.randomizers``, assumes nothing else about the
+          code. A user who reports k times is protected at kε.
+        * This guarantee holds for all K, M and v, from any source: y is moved into the unit ball,
+          and every y is equally private. So it also holds for a mechanism that :meth:`load` read
+          from an untrusted server's file.
+        * The guarantee does not cover the running time of a report, nor the fact that a record
+          outside K is refused. With ``on_outside="drop"``, no record is refused.
         * The estimate is unbiased, up to rounding and 1e-12 of quadrature, over records in K. Users
-          who lie can move it by the size of any message: local privacy has no remedy for that.
+          who lie can each move it by the length of a message; local privacy cannot prevent this.
 
     ``randomizer``: choose "privunit" for vectors and "randomized-response" for segments, r = 1. The
     total variance of a unit vector's message, :attr:`squared_norm` − 1, at (r, ε) = (2, 8), (3, 2),
@@ -109,16 +109,17 @@ class LocalMechanism:
 
         * "privunit", the default: 0.022, 3.71, 3.70, 633. A cap of k of N candidates on the sphere:
           PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018) for N → ∞. It has the least
-          variance of the first three at every r >= 2 and ε we computed; for r = 1 it is randomised
-          response.
+          variance of the first three at every r >= 2 and ε that we computed; for r = 1 it is
+          randomised response.
         * "privunitg": 0.205, 4.82, 4.36, 637. The same with normal candidates, PrivUnitG (Asi,
-          Feldman & Talwar 2022) for N → ∞. Both are within 1 % of their limits up to ε about 8 in
-          hundreds of dimensions, 4 in thousands; the covariance stated is that of the finite N.
+          Feldman & Talwar 2022) for N → ∞. Both are within 1 % of their limits up to an ε of about
+          8 in hundreds of dimensions, and 4 in thousands. The stated covariance is that of the
+          finite N.
         * "point-release": 1.47, 5.90, 15.1, 731. One bit about a random direction (Duchi, Jordan &
           Wainwright 2018; Błasiok, Bun, Nikolov & Steinke 2019; the choice of Nikolov & Tang 2023,
-          Theorem 17). α = β. Near privunit for small ε; beyond 4 it hardly improves.
+          Theorem 17). α = β. It is near "privunit" for small ε, and hardly improves beyond ε = 4.
         * "randomized-response": one bit, for segments only. Its variance is ``coth²(ε/2) − y²``
-          times M, which at the ends is the least possible, 1/sinh²(ε/2).
+          times M. At the ends, y² = 1, this is the least possible, 1/sinh²(ε/2).
 
     Args:
         domain: K, with at most 4096 coordinates.
@@ -132,7 +133,7 @@ class LocalMechanism:
         DomainTooLargeError: the domain has more than 4096 coordinates.
 
     Warns:
-        ConvergenceWarning: γ_p(K) is not known to 1e-6; all guarantees hold all the same.
+        ConvergenceWarning: γ_p(K) is not known to 1e-6; all guarantees still hold.
 
     Source: Nikolov & Tang (2023), Theorem 17.
 
@@ -185,7 +186,7 @@ class LocalMechanism:
 
     @classmethod
     def _of(cls, noise: OptimalNoise, privacy: LocalDP, randomizer: Any) -> "LocalMechanism":
-        """Build a mechanism on a known optimum; all else is derived and checked as usual."""
+        """Build a mechanism from a known optimum; all else is derived and checked as usual."""
         self = object.__new__(cls)
         vars(self)["noise"] = noise
         self.__init__(noise.domain, privacy, noise.p, randomizer)
@@ -215,14 +216,14 @@ class LocalMechanism:
     def load(path: str | os.PathLike[str]) -> "LocalMechanism":
         """Read a mechanism that :meth:`save` wrote; the file may come from an untrusted source.
 
-        Reading runs no code from the file. The codebook is built here, from the ε that is then
-        shown, so every message is ε-private for any content of the file. ε and K are the maker's
-        choice: read ``privacy`` and ``domain`` before use, and report with ``on_outside="drop"``;
-        otherwise the one who chose K learns which records lie outside.
+        Reading runs no code from the file. The codebook is built here, from the ε that ``privacy``
+        shows, so that every message is ε-private for any content of the file. The maker of the file
+        chose ε and K: read ``privacy`` and ``domain`` before use, and report with
+        ``on_outside="drop"``. Otherwise the maker learns which records are outside K.
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: not such a file, or its claims do not pass
+            CertificateError: it is not such a file, or its claims do not pass
                 :meth:`OptimalNoise.verify`.
 
         >>> import tempfile
@@ -274,7 +275,7 @@ class LocalMechanism:
 
     @property
     def dim(self) -> int:
-        """The dimension r of K's affine hull, and so of the unit vectors that users randomise."""
+        """The dimension r of K's affine hull, and of the unit vectors that users randomise."""
         return self._factor.unit_factor.shape[1]
 
     @cached_property
@@ -299,8 +300,8 @@ class LocalMechanism:
     def _label(self) -> bytes:
         """The first bytes of all messages of equal mechanisms: a digest of codebook and decoder.
 
-        Numbers enter with six digits, so that rounding does not change the digest. A factor that
-        the linear algebra of another machine has rotated does change it.
+        Numbers are used with six digits, so that rounding does not change the digest. But a factor
+        that the linear algebra of another machine has rotated changes it.
         """
         code, M = self._codebook, self._factor
         exact = repr((code.dim, code.pairs, code.closest, code.spherical, code.hits, code.bits))
@@ -322,18 +323,18 @@ class LocalMechanism:
 
     @property
     def squared_norm(self) -> float:
-        """The number ``E‖message‖² = (r − 1) α + β`` for M = 1; the total variance plus ‖y‖²."""
+        """The number ``E‖message‖² = (r − 1) α + β`` for M = 1: the total variance plus ‖y‖²."""
         return (self.dim - 1) * self._codebook.across + self._codebook.along
 
     @property
     def covariance_bound(self) -> FactorCovariance:
-        """The covariance β M, at least that of every decoded message (Loewner); divide by n."""
+        """The covariance β M, an upper bound (Loewner) on that of a message; divide it by n."""
         return FactorCovariance(
             self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along)
         )
 
     def covariance(self, record: ArrayLike) -> FactorCovariance:
-        """Return the covariance of a *hypothetical* record's message; a real one's is private.
+        """Return the covariance of the message of a *hypothetical* record; a real one's is private.
 
         Args:
             record: as for :meth:`report`.
@@ -389,22 +390,22 @@ class LocalMechanism:
         return lower_bound(self.domain, self.privacy, n, self.p)
 
     def report(self, record: ArrayLike, *, on_outside: Outside = "refuse") -> bytes:
-        """Return one user's message: ε-locally private, drawn anew at every call, never seeded.
+        """Return one user's message: ε-locally private, drawn again at every call, never seeded.
 
         Args:
             record: a member of K, shape (d,); or a row index of a :class:`FiniteSet`.
             on_outside: the rule for a record outside K: "refuse"; "project", into a body, as
-                :meth:`GaussianMechanism.release` does; or "drop", which sends a message that
-                carries no information, as for the record v. The last two bias the mean, and with
-                them no record is refused for its values.
+                :meth:`GaussianMechanism.release` does; or "drop", which sends a message without
+                information, as for the record v. The last two bias the mean, and refuse no record
+                for its values.
 
         Returns:
             A message of :attr:`message_bytes` bytes.
 
         Raises:
-            DataError: not a record, not finite, or outside K; the message shows no value. Others
-                can see that a user reports nothing.
-            NotAvailableError: "project" without a known map into the domain.
+            DataError: it is not a record, not finite, or outside K; the message shows no value.
+                Others can see that a user reports nothing.
+            NotAvailableError: "project" is chosen, but no map into the domain is known.
         """
         given = as_array("report", record)
         if given.ndim > 1:
@@ -424,7 +425,7 @@ class LocalMechanism:
         return self._messages(records, on_outside, secrets.token_bytes)
 
     def aggregate(self, messages: Iterable[bytes]) -> LocalEstimate:
-        """Return the unbiased mean of the records behind the messages; this is the server's part.
+        """Return an unbiased estimate of the mean of the reported records; the server calls this.
 
         Args:
             messages: messages from :meth:`report` of an equal mechanism.
@@ -437,7 +438,7 @@ class LocalMechanism:
     def simulate(
         self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Outside = "refuse"
     ) -> LocalEstimate:
-        """Return the aggregate of ``data``'s reports, random bytes from ``rng``: NOT private."""
+        """Return the mean from simulated reports of ``data``, bytes from ``rng``: NOT private."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)
@@ -446,7 +447,7 @@ class LocalMechanism:
         code = self._codebook
         with np.errstate(
             all="ignore"
-        ):  # a warning or an error that the caller turned on could show a record's numbers
+        ):  # warnings or errors that a caller turned on could show a record's numbers
             Y = self._coordinates(records, on_outside)
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
@@ -458,7 +459,7 @@ class LocalMechanism:
             Y = np.where(counted[:, None] & np.isfinite(Y).all(axis=1, keepdims=True), Y, 0.0)
             size = np.maximum(
                 np.abs(Y).max(axis=1, initial=0.0, keepdims=True), 1.0
-            )  # so that squares do not overflow
+            )  # clipped, so that squares do not overflow
             lengths = size * np.linalg.norm(Y / size, axis=1, keepdims=True)
             return Y / np.maximum(lengths, 1.0)
 
@@ -480,7 +481,7 @@ class LocalMechanism:
             size = float(magnitudes(domain).max())
             near = np.asarray(
                 (np.abs(X) <= 2 * size).all(axis=1)
-            )  # the squares of all others could overflow
+            )  # the squares of longer ones could overflow
             X = np.where(near[:, None], X, self.noise.center)
             try:
                 close = near_members(domain, X)

@@ -24,8 +24,8 @@ from ..privacy.sampler import MAX_BITS, IntegerQuery
 
 Array = NDArray[np.float64]
 
-# On coarser lattices the strategy would be rounded visibly. A budget that small releases nothing
-# but noise anyway.
+# On coarser lattices, rounding would change the strategy noticeably. A budget that small would
+# release only noise.
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
 
@@ -46,7 +46,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
     def build(
         cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float
     ) -> Self:
-        """Return the lattice for a budget ρ, from the points' coordinates in the noise's factor."""
+        """Return the lattice for a budget ρ, by the points' coordinates in the noise's factor."""
         rows = origin_rows(points, noise.neighbors)
         origins = np.zeros_like(points) if rows is None else points[rows]
         size = covariance.scale
@@ -63,7 +63,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
     def bias(self, points: Array) -> Array:
-        """Return the largest distance of points from their decoded integers, per coordinate."""
+        """Return for each coordinate the largest distance of points from their decoded integers."""
         wide = np.longdouble
         integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
         integers = integers.reshape(len(self.strategy), self.rank)
@@ -85,7 +85,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
 
 
 def bits_for(length: float, rho: float) -> int:
-    """Return the number of bits b of a lattice 2^-b that suits noise of deviation ``length``."""
+    """Return the bits b for a lattice of step 2^-b, far finer than noise of this deviation."""
     bits = POINT_BITS - math.frexp(length)[1]
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
@@ -99,9 +99,9 @@ def bits_for(length: float, rho: float) -> int:
 def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
     """Return the index of each point's origin, shape (N,), or None for the origin of the space.
 
-    Where the number of records is public, the origin is a member of K, so that coordinates that no
-    neighbour can change come out exactly. For a policy graph it is a member of the same component.
-    It is found from the points themselves: equal points are one value.
+    If the number of records is public, the origin is a member of K, so that coordinates that no
+    neighbour can change are exact. Under a policy graph, it is a member of the same component. It
+    depends only on the points' values, since equal points are one value.
     """
     if neighbors == "add-remove":
         return None
@@ -111,7 +111,7 @@ def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Return the largest squared length or distance of neighbouring rows, at most 1e-12 above."""
+    """Return the largest squared length, or distance of neighbouring rows, to 1e-12 above."""
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])

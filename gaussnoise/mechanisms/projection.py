@@ -1,4 +1,4 @@
-"""The projection mechanism: the nearest possible answer, with less error at small n, but biased."""
+"""The projection mechanism: the nearest possible answer, biased, with less error at small n."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ..text import estimate_text
 
 Array = NDArray[np.float64]
 
-_CLOSE = 1e-6  # of the set's width
+_CLOSE = 1e-6  # accuracy, as a share of the set's width
 _MOST_STEPS = 2000
 
 
@@ -25,16 +25,16 @@ _MOST_STEPS = 2000
 class BiasedRelease:
     """A released estimate that was moved to the nearest possible answer, and so is biased.
 
-    No standard deviation or interval is known: part of the error is now bias, which depends on the
-    true answer.
+    It has no standard deviation or interval: part of the error is bias, which depends on the true
+    answer.
 
     Attributes:
         estimate: biased answer, shape (d,).
         distance: ``‖estimate − released‖₂``.
         gap: upper bound on the distance from the estimate to the nearest point, in ``‖·‖₂``.
-        method: the words for the set that the answer was moved to.
+        method: a description of the set into which the answer was moved.
         private: False for simulations, whose numbers must not be published.
-        privacy: the record of the release it was made from.
+        privacy: the record of the original release.
 
     >>> votes = gn.FiniteSet(np.eye(3))
     >>> release = gn.GaussianMechanism(gn.optimal_noise(votes), gn.zCDP(0.1), n=5).release(
@@ -69,7 +69,7 @@ class BiasedRelease:
 def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
     """Return the point of hull K nearest to y, and a bound on the answer's distance from it.
 
-    Frank–Wolfe directions with the best combination of the points found so far (Wolfe 1976). With x
+    It combines points found in Frank–Wolfe directions in the best way (Wolfe 1976). With x
     the answer and ``g = max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
     """
     atoms, weights = np.array([domain.support_point(y)]), np.ones(1)
@@ -90,13 +90,13 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
 
 
 def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """Return the point nearest to y in the cone over K, of sums of records, and an error bound.
+    """Return the point nearest to y in the cone over K, which has all sums, and an error bound.
 
     As in :func:`nearest`, with x* = tz for a z in hull K: t is at most ``‖y‖ / ‖z₀‖``, where z₀ is
     the point of hull K nearest to zero, and ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
 
     Raises:
-        NotAvailableError: zero is in hull K, so that nearly all answers are possible.
+        NotAvailableError: zero is in hull K, so that almost all answers are possible sums.
     """
     least, within = nearest(domain, np.zeros(domain.dim))
     shortest = float(np.linalg.norm(least)) - within

@@ -1,24 +1,24 @@
 r"""Randomisers of unit vectors under local privacy, as choices from a public random codebook.
 
-A *token* is drawn without looking at the record. It names N = 2h *candidates* ±u_1 … ±u_h, by a
+A *token* is drawn independently of the record. It determines N = 2h *candidates* ±u_1 … ±u_h, by a
 hash function that anyone can compute. The k candidates closest to the unit vector y are the *cap*.
-With probability a the message is a uniformly chosen candidate of the cap, else a uniformly chosen
-one of the other N − k. The token and the candidate's index are sent.
+With probability a, the message is a uniformly chosen candidate of the cap, and otherwise a
+uniformly chosen one of the other N − k. The token and the candidate's index are sent.
 
 Why it is ε-private as a floating-point program. Messages are from a finite set, and for every y
 
     P(token, index) = P(token) · (a/k  if the index is in the cap of y, else (1 − a)/(N − k)),
 
-because *every* y has a cap of exactly k indices, however rounding ranks the candidates. So no two
-records' probabilities of a message differ by more than the factor a (N − k)/((1 − a) k), and a is a
-multiple of 2^−bits for which that rational number is at most e^ε, and at least one. Neither the
-candidates' distribution, nor the hash function, nor y enters the argument: only that the operating
-system's random bytes are uniform. Running time is not part of the message; an observer who can
-measure it on the user's device is not covered.
+because *every* y has a cap of exactly k indices, for any order that rounding gives the candidates.
+So two records' probabilities of a message differ by at most the factor a (N − k)/((1 − a) k), and a
+is a multiple of 2^−bits for which this rational number is at least one and at most e^ε. The
+argument uses only that the operating system's random bytes are uniform; it does not depend on the
+candidates' distribution, the hash function, or y. The guarantee does not cover observers who can
+measure running times on the user's device.
 
 Why it is unbiased. Candidates are spherically symmetric, so the mean of the sent candidate is
-``scale · y``, with ``scale`` from order statistics (up to 1e-12 of quadrature, and as far as the
-hash function's output behaves like random bytes).
+``scale · y``, with ``scale`` from order statistics (up to 1e-12 of quadrature, and if the hash
+function's output behaves like random bytes).
 
 Sources: Ye & Barg (2018), choosing k of N; Shah, Chen, Ballé, Kairouz & Theis (2022), "Optimal
 Compression of Locally Differentially Private Mechanisms", and Isik, Chen, Ozgur, Weissman & No
@@ -44,20 +44,20 @@ from ..files.pickling import PickledByArguments
 Array = NDArray[np.float64]
 Bytes = Callable[[int], bytes]  # returns the given number of random bytes
 
-_TOKEN = 16  # bytes: so long that two users practically never draw the same token
-_CLOSE = 1.01  # accept a codebook of at most this multiple of the limit's variance
-# Limits of candidates and of their coordinates: a message takes at most 30 milliseconds.
+_TOKEN = 16  # bytes, so many that two users practically never draw the same token
+_CLOSE = 1.01  # a codebook is accepted at this multiple of the limit's variance
+# Limits of the numbers of candidates and coordinates: a message takes at most 30 milliseconds.
 _MOST_PAIRS, _MOST_NUMBERS = 2**12, 2**20
-_WORDS = 64  # words drawn by one hash call, whose fixed cost is that of about 50 words
-_FARTHEST = 13.0  # standard deviations at which the quadrature ends
+_WORDS = 64  # words per hash call; a call has the fixed cost of about 50 words
+_FARTHEST = 13.0  # the quadrature ends at this many standard deviations
 _NODES = 1000
-_LEAST_CAP = 1e-9  # of all mass; that of the largest codebook is 1e-4
+_LEAST_CAP = 1e-9  # least share of candidates in a cap; for the largest codebook it is 1e-4
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Codebook(PickledByArguments):
-    """The randomiser that the module describes.
+    """A public random codebook: the randomiser that the module describes.
 
     Attributes:
         dim: r, the dimension of the unit vectors.
@@ -65,7 +65,7 @@ class Codebook(PickledByArguments):
         closest: k, the size of the cap, in 1..h.
         spherical: candidates are uniform on the unit sphere instead of standard normal.
         hits: a · 2^bits, an integer.
-        bits: of the coin that decides between the cap and the rest.
+        bits: bits of the coin that decides between the cap and the rest.
         cap_mean: mean of ⟨u, y⟩ over the cap.
         cap_square: mean of ⟨u, y⟩² over the cap.
     """
@@ -91,14 +91,14 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """The mean of ⟨u, y⟩ of the sent candidate; the cap determines it, as all N sum to zero."""
+        """The mean of ⟨u, y⟩ of the sent candidate; from the cap alone, as all N sum to zero."""
         return self.cap_mean * float(
             (self.chance * self.size - self.closest) / (self.size - self.closest)
         )
 
     @cached_property
     def across(self) -> float:
-        """The moment E⟨u, z⟩²/scale² for unit z orthogonal to y; on the line it is ``along``."""
+        """The moment E⟨u, z⟩²/scale² for unit z orthogonal to y; ``along`` if r = 1."""
         square = (
             self._square
         )  # normal coordinates are independent; on the sphere their squares sum to one
@@ -108,12 +108,12 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def along(self) -> float:
-        """The moment E⟨u, y⟩²/scale²: at least ``across``; equal on the sphere with one pair."""
+        """The moment E⟨u, y⟩²/scale² >= ``across``, with equality for one pair on the sphere."""
         return self._chosen_square / self.scale**2
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The moment E⟨u, y⟩² of the sent candidate: at least that of a random candidate."""
+        """The moment E⟨u, y⟩² of the sent candidate, at least that of a random candidate."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -128,7 +128,7 @@ class Codebook(PickledByArguments):
 
     @property
     def _token(self) -> int:
-        """The length of a token in bytes; on the line the sphere has two points and needs none."""
+        """The length of a token in bytes; zero for the sphere in one dimension, of two points."""
         return 0 if self.spherical and self.dim == 1 else _TOKEN
 
     @property
@@ -147,8 +147,8 @@ class Codebook(PickledByArguments):
         return token + index.to_bytes(self._index, "big")
 
     def choose(self, products: Array, below: Callable[[int], int]) -> int:
-        """Choose an index by the products ⟨u_j, y⟩ of all pairs: ``2j`` is u_j, ``2j + 1`` −u_j."""
-        # for the k largest |⟨u_j, y⟩|, the one of ±u_j with the positive product is in the cap
+        """Choose an index, given all ⟨u_j, y⟩: ``2j`` stands for u_j, and ``2j + 1`` for −u_j."""
+        # the cap has, for the k largest |⟨u_j, y⟩|, the one of ±u_j with the positive product
         order, k = np.argsort(-np.abs(products), kind="stable"), self.closest
         if below(2**self.bits) < self.hits:
             pair, other = int(order[below(k)]), False
@@ -169,7 +169,7 @@ class Codebook(PickledByArguments):
         return self._vectors(blocks)[: self.pairs]
 
     def read(self, message: bytes) -> tuple[bytes, int]:
-        """Return token and index; raise ValueError for anything that is not a message."""
+        """Return the token and index of a message; raise ValueError for anything else."""
         if not isinstance(message, bytes) or len(message) != self.message_bytes:
             raise ValueError
         index = int.from_bytes(message[self._token :], "big")
@@ -186,14 +186,14 @@ class Codebook(PickledByArguments):
         return signs * self._vectors(self._words_of(token, index // 2) for token, index in read)
 
     def _words_of(self, token: bytes, pair: int) -> bytes:
-        """Return the random words that one u_j is made from."""
+        """Return the random words from which one u_j is computed."""
         block, place = divmod(pair, self._together)
         size = 8 * self.dim
         return _words(token, block, self._together * self.dim)[place * size : (place + 1) * size]
 
     @property
     def _together(self) -> int:
-        """The number of candidates from one hash call; the server makes that many to read one."""
+        """The number of candidates from one hash call, which the server computes to read one."""
         return max(1, _WORDS // self.dim)
 
     def unit(self, y: Array, draw: Bytes) -> Array:
@@ -214,9 +214,9 @@ def privunit(dim: int, epsilon: float) -> Codebook:
     r"""Return a codebook of PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018).
 
     The cap is k of N candidates, as in :func:`privunitg`, but candidates are uniform on the sphere.
-    On the line, where the sphere has two points, this is randomised response. With the best cap the
-    limit N → ∞ has the least variance in a large family of unbiased randomisers (Asi, Feldman &
-    Talwar 2022).
+    In one dimension, where the sphere has two points, this is randomised response. With the best
+    cap the limit N → ∞ has the least variance in a large family of unbiased randomisers (Asi,
+    Feldman & Talwar 2022).
     """
     if dim == 1:
         return point_release(dim, epsilon)
@@ -227,11 +227,11 @@ def privunitg(dim: int, epsilon: float) -> Codebook:
     r"""Return a codebook of PrivUnitG (Asi, Feldman & Talwar 2022) with a cap of k of N candidates.
 
     PrivUnitG sends a normal vector u conditioned on ⟨u, y⟩ >= t with probability a, and on ⟨u, y⟩ <
-    t otherwise. Its ε needs the cap's mass exactly, which no floating-point sampler has. Here
-    normal candidates are drawn first and the k closest are the cap: N → ∞ with k/N = Φ(−t) is
-    PrivUnitG. The number of pairs is the least power of two, up to 4096, whose variance is within 1
-    % of that limit's; k minimises the variance. Beyond ε about 10 the largest codebook is not
-    enough to come that close.
+    t otherwise. Its ε depends on the cap's exact mass, which no floating-point sampler attains.
+    Here normal candidates are drawn first, and the k closest are the cap; the limit N → ∞ with k/N
+    = Φ(−t) is PrivUnitG. The number of pairs is the least power of two, up to 4096, whose variance
+    is within 1 % of the limit's; k minimises the variance. For ε beyond about 10, even the largest
+    codebook is further from the limit.
     """
     return _codebook(dim, epsilon, False, *_least_variance(dim, float(epsilon), False))
 
@@ -239,9 +239,9 @@ def privunitg(dim: int, epsilon: float) -> Codebook:
 def point_release(dim: int, epsilon: float) -> Codebook:
     """Return the codebook of one pair ±u: y's side is sent with probability e^ε/(1 + e^ε).
 
-    The ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018), Section 4.2.3, with u uniform on the
-    sphere; local point release for the unit ball of Błasiok, Bun, Nikolov & Steinke (2019),
-    "Towards Instance-Optimal Private Query Release", local model.
+    With u uniform on the sphere, this is the ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018),
+    Section 4.2.3, and local point release for the unit ball of Błasiok, Bun, Nikolov & Steinke
+    (2019), "Towards Instance-Optimal Private Query Release", local model.
     """
     above, below = scipy.special.gammaln([dim / 2, (dim + 1) / 2])
     mean = math.exp(above - below) / math.sqrt(math.pi)
@@ -280,7 +280,7 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
 
 
 def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
-    """Return the least variance for infinitely many candidates, and the mass of ⟨u, y⟩ >= t."""
+    """Return the least variance for infinitely many candidates, and the cap's share of them."""
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
         rest = scipy.special.betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
@@ -289,7 +289,7 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
         mean, square = (
             density * rest ** ((dim - 1) / 2) / ((dim - 1) * mass),
             mass,
-        )  # the squares of all coordinates sum to one
+        )  # the squares of a unit vector's coordinates sum to one
     else:
         t = -scipy.special.ndtri(mass)
         mean = np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi) / mass
@@ -302,7 +302,7 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """Return E‖u‖²/scale² − 1, a decoded unit vector's total variance, for caps of these shares."""
+    """Return E‖u‖²/scale² − 1, the total variance of a decoded unit vector, for caps of a share."""
     chance = share / (share + (1 - share) * math.exp(-epsilon))
     scale = mean * (chance - share) / (1 - share)
     along = chance * square + (1 - chance) * (1 - share * square) / (1 - share)
@@ -319,7 +319,7 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Return quadrature nodes for |N(0, 1)| or |⟨u, y⟩| on the sphere, chances of more, weights."""
+    """Return nodes for |N(0, 1)|, or |⟨u, y⟩| on the sphere, tail probabilities, and weights."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
         z = (nodes + 1) * (_FARTHEST / 2)
@@ -328,8 +328,8 @@ def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
             2 * scipy.special.ndtr(-z),
             weights * (_FARTHEST / 2) * np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi),
         )
-    # integrate over angles with y: they concentrate at a right angle more than a normal variable
-    # does
+    # integrate over the angle with y, which is concentrated near a right angle, more than a normal
+    # variable is near zero
     reach = min(math.pi / 2, _FARTHEST / math.sqrt(max(dim - 2, 1)))
     angle = math.pi / 2 - reach + (nodes + 1) * (reach / 2)
     weights = weights * np.sin(angle) ** (dim - 2)
@@ -338,7 +338,7 @@ def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
 
 
 def _below(n: int, draw: Bytes) -> int:
-    """Return a uniform integer in 0..n−1, exactly, by rejection."""
+    """Return an exactly uniform integer in 0..n−1, by rejection."""
     bits = (n - 1).bit_length()
     count = bits + 7 >> 3
     while True:

@@ -1,4 +1,4 @@
-"""The result of a mechanism: an unbiased estimate, and the covariance of its noise."""
+"""The result of a mechanism: an unbiased estimate, with the covariance of its noise."""
 
 import os
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ class Release(AbstractSaved):
 
     Attributes:
         estimate: the mean under replacement, or the sum under add/remove, shape (d,).
-        covariance: of the noise actually added; it is known exactly and does not depend on the
-            data.
+        covariance: covariance of the noise that was added; it is known exactly and does not depend
+            on the data.
         privacy: a record of the privacy guarantee and of the budget charged.
         private: False for simulations, whose numbers must not be published.
 
@@ -64,7 +64,7 @@ class Release(AbstractSaved):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def contrast(self, weights: ArrayLike) -> Contrast:
-        """Return ``weights @ estimate`` with its standard deviation, correlations included.
+        """Return ``weights @ estimate`` with its standard deviation, which includes correlations.
 
         Args:
             weights: shape (d,).
@@ -81,9 +81,9 @@ class Release(AbstractSaved):
     def projected(self, domain: AbstractDomain) -> BiasedRelease:
         """Return the nearest possible, BIASED answer: in hull K for means, in its cone for sums.
 
-        This is the projection mechanism. It costs no privacy, and where n is small its error is
-        much less than that of any unbiased answer, so the lower bounds on unbiased answers do not
-        hold for it. Keep the unbiased release for anything that is added up or compared.
+        This is the projection mechanism. It costs no privacy. If n is small, its error is much less
+        than that of any unbiased answer: lower bounds on unbiased answers do not hold for it. Keep
+        the unbiased release for all that is added up or compared.
 
         Args:
             domain: the set K that records come from.
@@ -93,11 +93,11 @@ class Release(AbstractSaved):
 
         Raises:
             ParameterError: the domain has another dimension.
-            NotAvailableError: sums of records may cancel.
+            NotAvailableError: sums of records may cancel, so that almost all answers are possible.
 
         Source: Nikolov, Talwar & Zhang (2016), "The geometry of differential privacy: the small
         database and approximate cases"; Nikolov & Tang (2023), Theorems 6 and 7, for what unbiased
-        answers cannot do.
+        answers cannot attain.
 
         >>> noise = gn.optimal_noise(gn.LpBall(50, 1))
         >>> release = gn.GaussianMechanism(noise, gn.zCDP(0.1), n=10).release(np.zeros((10, 50)))
@@ -134,7 +134,7 @@ class Release(AbstractSaved):
 
         Args:
             path: the file.
-            covariance: that of the mechanism's noise; the file has standard deviations only.
+            covariance: covariance of the mechanism's noise; the file has only standard deviations.
 
         Raises:
             ParameterError: covariance is not a :class:`Covariance`.
