@@ -19,17 +19,17 @@ from .disk import opened
 
 Arrays = dict[str, NDArray[Any]]
 
-# The content may have this size plus four times that of the file: numbers that do not repeat hardly
-# compress.
+# The unpacked content may have this size plus four times the file's, since numbers without
+# repetition are hardly compressed.
 _UNPACKED = 2**28
 _SHRINKS = 4
-_LONGEST_HEADER = 10_000  # most characters of an array's header; also the limit of numpy
+_LONGEST_HEADER = 10_000  # largest number of characters in an array's header, as in numpy
 _VERSIONS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 
-# the errors that zipfile, numpy, json or constructors may raise for a damaged file
+# errors that zipfile, numpy, json or constructors may raise for a damaged file
 DAMAGE = (
     ArithmeticError, AttributeError, DomainError, EOFError, GaussNoiseError, LookupError,
     MemoryError,
@@ -45,7 +45,7 @@ def write_arrays(
     """Store a header and arrays, compressed unless they would be too large to read again."""
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     small = sum(array.nbytes + _LONGEST_HEADER for array in contents.values()) <= _UNPACKED
-    with open(path, "wb") as file:  # an open file, since numpy would append .npz to a name
+    with open(path, "wb") as file:  # opened here, since numpy would append .npz to a name
         (np.savez_compressed if small else np.savez)(file, **contents)
 
 
@@ -54,8 +54,8 @@ def read_arrays(
 ) -> tuple[dict[str, Any], Arrays]:
     """Return what :func:`write_arrays` stored: the header, and read-only arrays of floats.
 
-    Nothing is unpacked before the directory and the arrays' own headers show that it is small
-    enough: 256 MB plus four times the size of the file.
+    Nothing is unpacked before the directory and the arrays' own headers show that the content is
+    small enough: 256 MB plus four times the size of the file.
 
     Args:
         path: the file.
@@ -64,7 +64,7 @@ def read_arrays(
 
     Raises:
         OutputError: the file cannot be opened.
-        CertificateError: a header of another format, or arrays of other types.
+        CertificateError: the header has another format, or arrays have other types.
         Exception: one of ``DAMAGE``.
     """
     try:
@@ -101,7 +101,7 @@ def read_arrays(
 
 
 def damaged(path: str | os.PathLike[str], what: str, reason: str) -> CertificateError:
-    """Return the error for a file that is not what it should be."""
+    """Return the error for a file that is damaged or of another kind."""
     return CertificateError(f"load: {os.fspath(path)} is not an intact file of {what} ({reason})")
 
 
@@ -117,7 +117,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _check_header(packed: IO[bytes], name: str, kinds: str, size: int) -> None:
-    """Raise unless an array of one of these kinds follows and fills the rest of ``size`` bytes."""
+    """Raise an error unless an array of these kinds follows and fills all ``size`` bytes."""
     version = np.lib.format.read_magic(packed)
     if version not in _VERSIONS:
         raise CertificateError(f"load: expected {name} in version 1 or 2 of numpy's format")

@@ -1,4 +1,4 @@
-"""Files that many processes may write, on any machine: the first complete one is kept."""
+"""Files that many processes may write, on any machine; the first complete one is kept."""
 
 import contextlib
 import os
@@ -14,13 +14,13 @@ from .disk import file_digest, remove, sync
 @final
 @dataclass(frozen=True)
 class Commits:
-    """A folder of files that are complete and never change, once they have their names.
+    """A folder of files that are complete, and never change, once they have their names.
 
     A process writes a file under another name, and syncs it to disk, before a hard link gives it
     its name. If several processes write the same file, the first one names it; the others discard
-    their own and use that one. This needs a file system where all see the same files, and where
-    hard links are made at once and fail if the name is taken: a local disk, or one that machines
-    share, like NFS; no object store.
+    their files and use the named one. The file system must show all processes the same files, and
+    must make hard links in one step that fails if the name is taken. Local disks do, and those that
+    machines share, like NFS; object stores do not.
 
     Attributes:
         folder: the folder of the files.
@@ -42,19 +42,19 @@ class Commits:
         """Return the sha256 of the file of this name, written here or by an earlier process.
 
         Raises:
-            OSError: it cannot be written, or not linked.
+            OSError: the file cannot be written or linked.
         """
         own = self.aside / secrets.token_hex(16)
         try:
             write(own)
             sync(own)
             target = self.folder / name
-            # not the folder itself, which is gone if this process comes too late
+            # do not create the folder itself: it is missing if this process is too late
             for folder in reversed(Path(name).parents[:-1]):
                 (self.folder / folder).mkdir(exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 os.link(own, target, follow_symlinks=False)
-            sync(target.parent, deep=False)  # the first process may have died before it could sync
+            sync(target.parent, deep=False)  # the first process may have died before its sync
             return file_digest(target)
         finally:
             remove(own)

@@ -19,16 +19,16 @@ from ..errors import CertificateError, OutputError
 
 try:
     import fcntl
-except ImportError:  # Windows
+except ImportError:  # on Windows
     fcntl = None
 
-MOST_RECORD = 2**24  # bytes of a JSON record, which takes up to 25 times as much memory
-# On Linux, a path through this stays in an open folder, even if its name is changed.
+MOST_RECORD = 2**24  # limit of a JSON record in bytes; reading it needs up to 25 times as much
+# On Linux, a path through this folder stays inside an open folder even if that is renamed.
 _OPEN_FOLDERS = Path("/proc/self/fd")
 RESULT = "result"  # the name of the result in a scratch folder
 # The errors that may be raised when an object is built from an untrusted record.
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError)
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # Windows has no files that block when they are opened
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # on Windows, opening a file never blocks
 
 
 class NotAFileError(OSError):
@@ -42,12 +42,12 @@ def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
         The open file.
 
     Raises:
-        OSError: it cannot be read, or is not a regular file: opening a pipe might wait forever.
+        OSError: the file cannot be read, or is not a regular one: opening a pipe might never end.
     """
-    name = os.fspath(path)  # an integer would be taken for an open file
+    name = os.fspath(path)  # otherwise an integer would count as an open file
     try:
         return open(name, "rb", opener=_regular)
-    except ValueError:  # a null character
+    except ValueError:  # the path has a null character
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None
 
 
@@ -80,8 +80,8 @@ def held(folder: Path) -> Iterator[Path]:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Yield a path into a new folder that only this user may enter, locked until the end.
 
-    The lock is the operating system's: if another program gets it, this one is dead. Other users
-    cannot put links into the folder.
+    The lock is the operating system's: another program can take it only when this one is dead.
+    Other users cannot put links into the folder.
     """
     folder.mkdir(mode=0o700)
     if not _OPEN_FOLDERS.is_dir():
@@ -90,8 +90,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(handle).st_uid not in (os.geteuid(), folder.parent.stat().st_uid):
-            # Another user's folder was put in its place. Where all files belong to one user, so
-            # does the parent folder.
+            # Another user has put a folder in its place. On disks where all files belong to one
+            # user, the parent folder belongs to that user too.
             raise PermissionError
         _locked(handle)
         yield _OPEN_FOLDERS / str(handle)
@@ -100,7 +100,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def _locked(handle: int, unknown: bool = False) -> bool:
-    """Return whether a lock was free and is now taken; ``unknown`` if there are no locks."""
+    """Return whether a free lock was taken; ``unknown`` if the file system has no locks."""
     if fcntl is None:
         return unknown
     try:
@@ -114,7 +114,7 @@ def _locked(handle: int, unknown: bool = False) -> bool:
 
 @contextmanager
 def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
-    """Yield whether no other program is in such a block with this file; ``unknown`` without locks.
+    """Yield whether this program has the file's lock in the block; ``unknown`` without locks.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -130,7 +130,7 @@ def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
 def aside(target: Path, who: str = "save") -> Iterator[Path]:
     """Yield a path whose file becomes ``target`` once it is complete, and is removed otherwise.
 
-    Files that killed programs left while they wrote the same target are removed first.
+    First, it removes files of killed programs that were writing the same target.
     """
     with held(target.parent) as parent:
         _clear(parent, target.name)
@@ -145,7 +145,7 @@ def aside(target: Path, who: str = "save") -> Iterator[Path]:
 
 
 def _clear(parent: Path, name: str) -> None:
-    """Remove what dead programs in :func:`aside` left for the same name."""
+    """Remove the files that dead programs in :func:`aside` left for the same name."""
     if not _OPEN_FOLDERS.is_dir():
         return
     left = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.partial")
@@ -161,29 +161,29 @@ def _clear(parent: Path, name: str) -> None:
 
 
 def result_in(scratch: Path) -> Path:
-    """Return the path of a scratch folder's result: the folder itself in the first ledgers."""
+    """Return the path of a scratch folder's result, which in the first ledgers is the folder."""
     inner = scratch / RESULT
     return inner if os.path.lexists(inner) else scratch
 
 
 def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger") -> None:
-    """Give a complete file or directory its name unless taken; or sync a name that it has.
+    """Give a complete file or directory its name if that is free, or sync the name it has.
 
     Args:
         scratch: the file or directory to name, or None if it has its name already.
-        parent: the folder to put it into, :func:`held` since it was chosen.
-        place: the target as the caller named it.
+        parent: its future folder, :func:`held` since it was chosen.
+        place: the target, as the caller named it.
         who: the name of the caller in messages.
 
     Raises:
-        OutputError: the name is taken, cannot be created, or its folder was moved meanwhile.
+        OutputError: the name is taken or cannot be created, or its folder was moved meanwhile.
     """
     named = parent / place.name
     try:
         if scratch is None:
             pass
         elif scratch.is_dir():
-            # a check is needed, since renaming replaces an empty directory
+            # this check is needed, since renaming would replace an empty directory
             if os.path.lexists(named):
                 raise FileExistsError
             scratch.rename(named)
@@ -231,7 +231,7 @@ def remove(path: Path) -> None:
 
 
 def remove_at_once(folder: Path) -> None:
-    """Remove a folder that other programs still write into; it vanishes for them at once."""
+    """Remove a folder that other programs still write to; they lose it in one step."""
     gone = folder.with_name(f"{folder.name}.{secrets.token_hex(8)}")
     with contextlib.suppress(OSError):
         folder.rename(gone)
@@ -240,7 +240,7 @@ def remove_at_once(folder: Path) -> None:
 
 
 def check_parent(place: Path, who: str) -> None:
-    """Raise OutputError for a place that is taken, or in a folder that cannot be written."""
+    """Raise OutputError if a place is taken, or its folder cannot be written."""
     try:
         taken = _exists(place)
         writable = place.parent.is_dir() and os.access(place.parent, os.W_OK | os.X_OK)
@@ -256,7 +256,7 @@ def check_parent(place: Path, who: str) -> None:
 
 
 def _exists(place: Path) -> bool:
-    """Return whether any file has this name; unlike ``lexists``, raise other failures."""
+    """Return whether any file has this name; unlike ``lexists``, raise other errors."""
     try:
         place.lstat()
     except FileNotFoundError:
@@ -271,7 +271,7 @@ def file_digest(path: Path) -> str:
 
 
 def save_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a new file: all of it, or nothing after a failure of any kind.
+    """Write a new file, completely or, after a failure of any kind, not at all.
 
     Raises:
         OutputError: the file exists, or cannot be written.
@@ -292,11 +292,11 @@ def save_text(path: str | os.PathLike[str], text: str) -> None:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
-    """Raise typed errors while a file of any content is read that only ``writer`` should write.
+    """Raise our own errors while a file, which only ``writer`` should have written, is read.
 
     Raises:
-        OutputError: it cannot be read.
-        CertificateError: any other fault.
+        OutputError: the file cannot be read.
+        CertificateError: the file has any other fault.
     """
     try:
         yield
@@ -312,8 +312,8 @@ def read_json(path: Path, most: int = MOST_RECORD) -> Any:
     """Return the value in a JSON file of at most ``most`` bytes.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: any other fault.
+        OSError: the file cannot be read.
+        ValueError: the file has any other fault.
     """
     with opened(path) as file:
         content = file.read(most + 1)
@@ -326,10 +326,10 @@ def read_json(path: Path, most: int = MOST_RECORD) -> Any:
 
 
 def files_in(folder: Path) -> Iterator[str]:
-    """Yield the paths inside a folder of all that is not a folder; links are not followed.
+    """Yield the paths of all files inside a folder and its folders; links are not followed.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the folder cannot be read.
     """
     waiting = [""]
     while waiting:
@@ -345,7 +345,7 @@ def files_in(folder: Path) -> Iterator[str]:
 def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the sha256 of every file of a release, except its ``release.json``.
 
-    Files that are in ``known`` are not read again.
+    Files in ``known`` are not read again.
     """
     known = known or {}
     return {
@@ -356,15 +356,15 @@ def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
 
 
 def folder_fault(folder: Path, files: Mapping[str, str], every: bool) -> str | None:
-    """Return what is wrong with the files of a release, in words; None if they are unchanged.
+    """Return in words the fault of a release's files; None if they are unchanged.
 
     Args:
         folder: the folder of the release.
         files: the sha256 of each file, by its path inside.
-        every: whether other files than these and ``release.json`` are a fault.
+        every: whether files other than these and ``release.json`` are a fault.
 
     Raises:
-        OSError: they cannot be read.
+        OSError: the files cannot be read.
     """
     there = set()
     for name in files_in(folder):
@@ -373,7 +373,7 @@ def folder_fault(folder: Path, files: Mapping[str, str], every: bool) -> str | N
         if stat.S_ISREG(os.lstat(folder / name).st_mode):
             there.add(name)
     for name, sha256 in files.items():
-        if name not in there:  # also false for files behind a link, or outside
+        if name not in there:  # also true for files behind a link, or outside
             return f"{name!r} is missing, or no file inside the folder"
         if file_digest(folder / name) != sha256:
             return f"{name!r} is not what was released: its sha256 differs"

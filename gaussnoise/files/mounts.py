@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TABLE = Path("/proc/self/mountinfo")
-# Several machines write to these, or may. Whether locks work there depends on servers and options
-# that cannot be seen from here.
+# Several machines write to these, or may do so. Whether locks work there depends on servers and
+# options that are not known here.
 _SHARED = {
     "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "gpfs",
     "lustre", "ncpfs", "nfs",
     "nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb2", "smb3",
     "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 }  # fmt: skip
-# used by containers without root; "fuseblk" is a local disk as well
+# local, used by containers without root; "fuseblk" is local too, and has no dot
 _LOCAL_FUSE = {"fuse.fuse-overlayfs"}
 
 
@@ -34,7 +34,7 @@ class Mount(NamedTuple):
 
 
 def mount_of(path: Path, table: str | None = None) -> Mount | None:
-    """Return the file system that a file or folder is on; None if this cannot be known."""
+    """Return the file system of a file or folder; None if it cannot be found out."""
     if table is None:
         with contextlib.suppress(OSError):
             table = _TABLE.read_text(encoding="utf-8", errors="surrogateescape")

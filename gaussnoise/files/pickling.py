@@ -1,4 +1,4 @@
-"""The content of our pickles. Unpickling runs code of its maker, so trust the maker."""
+"""The content of our pickles. Unpickling runs code of a pickle's maker, who must be trusted."""
 
 from dataclasses import fields
 from types import MappingProxyType
@@ -8,8 +8,8 @@ from typing import Any
 class PickledByArguments:
     """Dataclasses whose pickles and copies hold the constructor's arguments and nothing else.
 
-    What is derived from the arguments is derived and checked again after unpickling. So a noise
-    scale or a codebook that was replaced in the object is not carried over.
+    All else is derived from the arguments, and checked, again after unpickling. So a noise scale or
+    a codebook that was replaced in the object is not stored.
     """
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:

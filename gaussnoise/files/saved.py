@@ -1,4 +1,4 @@
-"""Answers that are saved as one JSON file: its format, and then their record."""
+"""Answers that are saved as one JSON file, which has its format and then their record."""
 
 import abc
 import json
@@ -10,7 +10,7 @@ from .disk import MOST_RECORD, read_json, reading, save_text
 
 
 class AbstractSaved(abc.ABC):
-    """An answer that a JSON file holds."""
+    """An answer that can be saved as a JSON file."""
 
     _format: ClassVar[str]
 
@@ -32,14 +32,14 @@ class AbstractSaved(abc.ABC):
 
 
 class AbstractLoaded(AbstractSaved):
-    """An answer that is read from its file alone."""
+    """An answer that can be read from its file alone."""
 
     _most_bytes: ClassVar[int] = MOST_RECORD
 
     @classmethod
     @abc.abstractmethod
     def _restored(cls, record: dict[str, Any]) -> Self:
-        """Return the answer with this record; any other one is refused by an error."""
+        """Return the answer with this record; raise an error for a record of another form."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

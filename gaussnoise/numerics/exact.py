@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_MOST_OPERATIONS = 4000  # about a tenth of a second
+_MOST_OPERATIONS = 4000  # number of operations that take about a tenth of a second
 
 
 def is_small(factor: Array, points: Array) -> bool:
@@ -19,8 +19,8 @@ def is_small(factor: Array, points: Array) -> bool:
 def longest_square(factor: Array, points: Array, center: Array, weights: Array) -> Fraction:
     """Return the largest ``(x − v)' M⁺ (x − v)`` over rows x, exactly, with M = L L' as stored.
 
-    L must have independent columns. Where rounding moves x − v out of the range of L, its
-    projection is used, with coordinates weighted by ``weights``.
+    L must have independent columns. If rounding moves x − v out of the range of L, the projection
+    of x − v is used, in coordinates weighted by ``weights``.
     """
     scales = [Fraction(weight) for weight in weights.tolist()]
     L = [

@@ -14,13 +14,13 @@ from .precision import precision_for
 
 Array = NDArray[np.float64]
 
-# Points may leave range(L) by this fraction of the size of the coordinate concerned: this is
-# rounding, not signal. It is charged to gamma. Releases do not depend on it, since their
-# sensitivity is computed on drawn integers.
+# Points may leave range(L) along an axis by this fraction of the coordinate's size, which counts as
+# rounding. Gamma is enlarged by it. Releases do not depend on it, since their sensitivity is
+# computed on the integers of the lattice.
 RANGE_TOLERANCE = 1e-11
-_LARGE = 200  # columns
-_CHUNK = 2**13  # number of points processed together: they stay in the cache
-_LONG_OPERATIONS = 2**20  # products in extended precision, without BLAS: ten milliseconds
+_LARGE = 200  # number of columns from which a faster bound is tried
+_CHUNK = 2**13  # number of points processed together, few enough to stay in the cache
+_LONG_OPERATIONS = 2**20  # products in extended precision (without BLAS) that take ten milliseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,9 @@ class Whitened:
 
     Attributes:
         coordinates: shape (N, r).
-        lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included;
-            where rounding moves a point out of range(L), those of its projection, with coordinates
-            weighted by :func:`row_weights`.
+        lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included. If
+            rounding moves a point out of range(L), this is the bound for its projection, in
+            coordinates weighted by :func:`row_weights`.
         outside: shape (d,), the distance by which points leave range(L) along each axis.
     """
 
@@ -43,8 +43,8 @@ class Whitened:
 def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
     """Return coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), refined once.
 
-    They are found by QR. Residuals are accumulated in ``precision``; by default in extended
-    precision where that takes almost no time. Raises CovarianceError when the factor is too nearly
+    They are found by QR. Residuals are accumulated in ``precision``; the default is extended
+    precision if that takes almost no time. It raises CovarianceError if the factor is too nearly
     singular for a bound.
     """
     count, r = len(points), factor.shape[1]
@@ -83,14 +83,14 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
         inside = (here @ Q) @ inverse
         inside += (residual(inside) @ Q) @ inverse
         left = residual(inside)
-        # the residual inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself
-        # rounded
+        # the residual inside range(L) moves the coordinates by at most ‖left‖/σ_min, plus its own
+        # rounding
         unit = 8 * r * EPS
         plain = np.linalg.norm(inside, axis=1)
         sizes = np.linalg.norm(here, axis=1)
         rounded = 8 * r * float(np.finfo(precision).eps) * (sizes + np.linalg.norm(factor) * plain)
-        rounded = rounded + 2 * EPS * sizes  # of the points, where they are differences
-        inner = left if r == len(factor) else left @ Q  # a square Q keeps lengths
+        rounded = rounded + 2 * EPS * sizes  # rounding of points that are differences
+        inner = left if r == len(factor) else left @ Q  # a square Q preserves lengths
         moved = (np.linalg.norm(inner, axis=1) + rounded) * (1 + unit) / smallest
         coordinates[part], lengths[part] = inside, plain * (1 + unit) + moved
         outside = np.maximum(outside, np.abs(left / rows).max(axis=0))
@@ -98,17 +98,17 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
 
 
 def row_weights(factor: Array) -> Array:
-    """Return powers of two that even out a factor's rows, shape (d,): uneven sizes spoil a QR.
+    """Return powers of two that make a factor's rows equally large, shape (d,), for an accurate QR.
 
-    Rows below 1e-8 of the largest may be rounding themselves, and are not scaled up further.
+    Rows below 1e-8 of the largest may consist of rounding errors, and are not scaled up further.
     """
     heights = np.abs(factor).max(axis=1, initial=0.0)
     return np.exp2(-np.frexp(np.maximum(heights, 1e-8 * heights.max()))[1])
 
 
 def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
-    """Return a lower bound on the smallest singular value; by the inverse, faster, if clear."""
-    # the inverse itself has a relative error of backward/smallest
+    """Return a lower bound on the smallest singular value, by the inverse where that is enough."""
+    # the computed inverse has a relative error of backward/smallest
     smallest = 0.5 / float(np.linalg.norm(inverse))
     if len(R) > _LARGE and smallest > 1e3 * backward:
         return smallest
@@ -116,12 +116,12 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
 
 
 def sticks_out(whitened: Whitened, sizes: Array) -> NDArray[np.bool_]:
-    """Return along which axes points leave range(L); ``sizes`` (d,) are their magnitudes."""
-    return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # NaN counts as outside
+    """Return along which axes points leave range(L); ``sizes`` (d,) bounds their coordinates."""
+    return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # a NaN counts as outside
 
 
 def check_range(whitened: Whitened, sizes: Array) -> None:
-    """Raise CovarianceError if some direction of the points gets no noise."""
+    """Raise CovarianceError if there is no noise in some direction of the points."""
     excess = sticks_out(whitened, sizes)
     if excess.any():
         worst = int(np.argmax(np.where(excess, whitened.outside, 0.0)))

@@ -1,15 +1,15 @@
-"""Exact integers: in 64 bits where everything fits, and their roots as floats."""
+"""Exact integers, of 64 bits if all numbers fit, and their roots as floats."""
 
 import math
 from fractions import Fraction
 
 import numpy as np
 
-MOST_SUM = 2**62  # of sums in 64 bits: half of the range
+MOST_SUM = 2**62  # limit of sums in 64 bits: half of the range
 
 
 def exact_type(bound: int) -> type:
-    """Return 64 bits if all intermediate numbers are at most ``bound``, else Python's integers.
+    """Return the 64-bit type if it holds numbers up to ``bound``, otherwise Python's integers.
 
     >>> exact_type(1000).__name__, exact_type(2**62).__name__
     ('int64', 'object')
@@ -18,7 +18,7 @@ def exact_type(bound: int) -> type:
 
 
 def root_above(square: int) -> float:
-    """Return a float at or above the root of an integer, at most one step above the nearest."""
+    """Return a float not below the root of an integer, and at most one above the nearest float."""
     root = math.sqrt(square)
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 class ConfidenceInterval(NamedTuple):
-    """The ends of intervals, as arrays shaped like the estimate.
+    """The ends of intervals, two arrays shaped like the estimate.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -36,8 +36,8 @@ class ConfidenceInterval(NamedTuple):
 def quantile(level: float, count: int = 1) -> float:
     """Return the half-width, in standard deviations, at confidence ``level``.
 
-    With ``count`` > 1 it is simultaneous over that many correlated Gaussians, by Šidák's inequality
-    (1967), and so conservative.
+    With ``count`` > 1, intervals are simultaneous for that many Gaussians with any correlations, by
+    Šidák's inequality (1967), which is conservative.
     """
     if not 0 < level < 1:
         raise ParameterError(
@@ -71,9 +71,9 @@ def ratio_interval(
     Args:
         x: the numerator.
         g: the divisor; its mean is positive.
-        variance: of x.
-        covariance: of both.
-        divisor_variance: of g.
+        variance: the variance of x.
+        covariance: the covariance of x and g.
+        divisor_variance: the variance of g.
         squared: number of standard deviations, squared.
         ends: the known limits of the ratio.
     """
@@ -116,7 +116,7 @@ class Contrast(NamedTuple):
 
 
 class Contrasts(NamedTuple):
-    """Released linear combinations and their noise's exact covariance, shapes (k,), (k, k).
+    """Released linear combinations, shape (k,), and their noise's exact covariance, (k, k).
 
     >>> pair = Contrasts(np.array([10.0, 40.0]), np.array([[4.0, 1.0], [1.0, 9.0]]))
     >>> pair.standard_deviation.tolist()
@@ -139,7 +139,7 @@ class Contrasts(NamedTuple):
     ) -> ConfidenceInterval:
         """Return intervals that contain the truth with probability ``level``, each or all (Šidák).
 
-        For all correlations, simultaneous intervals hold together at least that often (Šidák 1967).
+        Simultaneous intervals hold together at least that often, for any correlations (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays of shape (k,).
@@ -150,7 +150,7 @@ class Contrasts(NamedTuple):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def plot(self, names: Sequence[str] | None = None, level: float = 0.95) -> "Figure":
-        """Draw one dot and its interval for every combination, each interval alone.
+        """Draw a dot and an interval for every combination; each interval holds by itself.
 
         Args:
             names: names of the combinations, one text for each; by default, their numbers from 1.

@@ -1,4 +1,4 @@
-"""Norms of numbers of any size, and the dual ball that coordinate weights lie in."""
+"""Norms of numbers of any size, and the dual ball of coordinate weights."""
 
 import math
 
@@ -9,13 +9,13 @@ Array = NDArray[np.float64]
 
 
 def norm(values: Array, order: float) -> float:
-    """Return ``‖values‖_order`` of nonnegative numbers of any size."""
+    """Return ``‖values‖_order`` of nonnegative numbers, without over- or underflow."""
     largest = float(values.max(initial=0.0))
     return largest * float(np.linalg.norm(values / largest, order)) if largest != 0 else 0.0
 
 
 def group_norm(sizes: Array, counts: Array, p: float) -> float:
-    """Return ``‖sd‖_p`` of groups of this many numbers, each with its group's root mean square."""
+    """Return ``‖sd‖_p`` of groups of numbers; all in a group have its root mean square."""
     return norm(sizes * counts ** (1 / p), p)
 
 
@@ -35,7 +35,7 @@ def error_of_factor(factor: Array, p: float, stretch: float = 1.0) -> float:
 
 
 def dual_power(p: float) -> float:
-    """Return ``1/s* = 1 − 2/p``: shares of a simplex to this power have ``‖w‖_{s*} = 1``."""
+    """Return ``1/s* = 1 − 2/p``: shares that sum to one, to this power, have ``‖w‖_{s*} = 1``."""
     return 1 - 2 / p
 
 

@@ -1,4 +1,4 @@
-"""The quadratic oracle of K − K: farthest pairs among listed points, without a list of pairs."""
+"""The quadratic oracle of K − K for listed points, which finds far pairs without listing all."""
 
 import math
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from domains.floats import EPS
 Array = NDArray[np.float64]
 
 _CHUNK = 2**10
-_CHUNK_ENTRIES = 2**24  # squared distances in memory at once: 128 MB
-_MOST_OPERATIONS = 2**41  # about a minute
+_CHUNK_ENTRIES = 2**24  # number of squared distances in memory at once: 128 MB
+_MOST_OPERATIONS = 2**41  # number of operations that take about a minute
 _SAMPLE = 512
 # With more points than this, only this many rows are computed in double precision.
 _MANY, _MOST_ROWS = 2**14, 2**11
@@ -35,14 +35,15 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
-    """Return farthest pairs of ``points`` (N, r), one per row with a partner beyond a threshold.
+    """Return for each row of ``points`` (N, r) the pair with its farthest partner, if far enough.
 
-    With very many points, they are those of the rows that reach farthest.
+    With very many points, only rows that reach farthest are returned.
 
-    Rows whose distance from the middle, added to the largest such distance, is below the farthest
-    pair of a sample and below the threshold cannot matter, and are skipped.
+    By the triangle inequality, a row's distances are at most its distance from the middle plus the
+    largest such distance. Rows where this sum is below the threshold and below the farthest pair of
+    a sample are skipped.
     """
-    # measure from the middle, where products are rounded least
+    # the middle is the origin, which keeps the rounding of products smallest
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
     radii = np.sqrt(np.einsum("ij,ij->i", points, points))
     if radii.max() == 0:
@@ -71,7 +72,7 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
 
 
 def all_far_pairs(points: Array, beyond: float) -> FarPairs:
-    """Return all pairs of few ``points`` (N, r) beyond a threshold; all distances fit in memory."""
+    """Return all pairs of few ``points`` (N, r) beyond a threshold, from all distances at once."""
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
     lengths = np.einsum("ij,ij->i", points, points)
     squares = points @ (-2 * points.T)
@@ -88,7 +89,7 @@ def _farthest(points: Array) -> float:
 
 
 def _longest_partners(points: Array, beyond: float) -> FarPairs:
-    """Return pairs of the ``_MOST_ROWS`` rows, with partners beyond, that reach farthest."""
+    """Return pairs beyond a threshold, of the ``_MOST_ROWS`` rows that reach farthest."""
     reaches, margin = _reaches(points)
     rows = np.flatnonzero(reaches >= min(beyond, reaches.max()) - margin)
     if len(rows) > _MOST_ROWS:
@@ -98,14 +99,14 @@ def _longest_partners(points: Array, beyond: float) -> FarPairs:
 
 
 def _reaches(points: Array) -> tuple[Array, float]:
-    """Return squared distances of every row from the farthest of the rows from its block on, so
-    that every pair is seen once, and a margin for the difference of the largest from its row's.
+    """Return for every row the largest squared distance to rows of its block and later blocks, so
+    that every pair is covered, and a margin.
 
-    They are computed in single precision: each is off by less than half of the margin, a generous
-    bound on the rounding of coordinates, products and sums.
+    They are computed in single precision: each has an error of less than half the margin, a
+    generous bound on the rounding of coordinates, products and sums.
     """
     squares = np.einsum("ij,ij->i", points, points)
-    size = math.sqrt(squares.max()) or 1.0  # single precision has no large numbers
+    size = math.sqrt(squares.max()) or 1.0  # scaled, since single precision has no large numbers
     single, squares_single = (
         (points / size).astype(np.float32),
         (squares / size**2).astype(np.float32),
@@ -121,7 +122,7 @@ def _reaches(points: Array) -> tuple[Array, float]:
 
 
 def _partners(points: Array, rows: NDArray[np.intp] | None = None) -> FarPairs:
-    """Return the farthest partner of every row, or of these."""
+    """Return the farthest partner of every row, or of ``rows``."""
     rows = np.arange(len(points)) if rows is None else rows
     squares = np.einsum("ij,ij->i", points, points)
     farthest = np.zeros(len(rows), dtype=np.intp)

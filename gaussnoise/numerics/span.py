@@ -1,4 +1,4 @@
-"""The subspace that points span, distinguished from their rounding."""
+"""The subspace that points span, up to their rounding."""
 
 import math
 
@@ -11,8 +11,8 @@ Array = NDArray[np.float64]
 
 
 def span(points: Array) -> Array | None:
-    """Return orthonormal columns that span the rows of ``points``, of entries near one, or None."""
-    # below this, a direction is only the rounding of the points
+    """Return orthonormal columns that span ``points``, of entries near one; None for all."""
+    # directions of smaller size are rounding errors of the points
     noise = 4 * EPS * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:
         if _is_definite(points.T @ points, 1e-8):
@@ -25,9 +25,7 @@ def span(points: Array) -> Array | None:
 
 
 def _is_definite(squares: Array, share: float) -> bool:
-    """Return whether every eigenvalue is above a share of their sum; this takes a tenth of the time
-    of computing them.
-    """
+    """Return whether every eigenvalue is above a share of their sum, without computing them."""
     try:
         np.linalg.cholesky(squares - share * np.trace(squares) * np.eye(len(squares)))
     except np.linalg.LinAlgError:
