@@ -11,7 +11,7 @@ from ..numerics.rounding import SAFE_SIDE
 
 Array = NDArray[np.float64]
 
-_MOST_ORDER = 20  # the largest order of moments that are computed term by term
+_MOST_ORDER = 20  # largest order of a moment that is computed term by term
 # Sizes of the grids over which bounds are minimised; every point of a grid gives a valid bound.
 _PLACES, _RATES = 32, 64
 
@@ -36,9 +36,9 @@ class Averages:
     def moment(self, order: int) -> float:
         """Return a bound on ``E|⟨v, X̄ − μ⟩|^order`` for an even order <= k.
 
-        The power of the sum is expanded. A product of records has mean zero unless every record in
-        it occurs at least twice, and then its mean is at most one. The terms are counted by set
-        partitions without single elements.
+        Expand the power of the sum. A product of records has mean zero unless every record in it
+        occurs at least twice; then its mean is at most one. The number of such terms follows from
+        the set partitions without single elements.
         """
         counted = sum(
             _partitions(order, blocks) * math.perm(self.samples, blocks)
@@ -49,15 +49,15 @@ class Averages:
     def clipping_bias(self, reach: Array, off: float) -> Array:
         """Return a bound, in Euclidean norm, on how far clipping to a ball moves an average's mean.
 
-        It also holds for averages over people whose ball was placed by looking at them: a direction
-        is moved by at most a function of the average alone, for every center within ``off``, and
-        the bound is on the expectation of that function.
+        It also holds if the center was chosen from the same people: along any direction, clipping
+        moves an average by at most a function of the average alone, for every center within
+        ``off``, and this is a bound on the expectation of that function.
 
         Args:
             reach: radius of the ball minus ``off``, positive, shape (t,).
             off: upper bound on the distance of the ball's center from the mean.
         """
-        with np.errstate(all="ignore"):  # powers beyond floats give no bound
+        with np.errstate(all="ignore"):  # powers that overflow give no bound
             bounds = [self._by_moment(order, reach, off) for order in self._orders()]
             bounds.append(
                 self._by_truncation_on_a_line(reach)
@@ -67,16 +67,16 @@ class Averages:
         return np.nan_to_num(bounds, nan=math.inf, posinf=math.inf).min(axis=0) * SAFE_SIDE
 
     def _orders(self) -> list[tuple[float, float]]:
-        """Return orders, each with a bound on that moment of the average: at most one record's."""
+        """Return orders with bounds on these moments of an average; one record's at order k."""
         even = range(2, min(math.floor(self.k), _MOST_ORDER) + 1, 2)
         return [*((float(order), self.moment(order)) for order in even), (self.k, 1.0)]
 
     def _by_moment(self, known: tuple[float, float], t: Array, off: float) -> Array:
         r"""Return the bound from a moment M of order q of the average.
 
-        Clipping moves x by ``(‖x − c‖ − T)₊``, towards c. In norm that is at most ``(‖x − μ‖ −
-        t)₊``, and ``(R − t)₊ <= C_q R^q / t^(q−1)`` with E R^q <= d^(q/2) M. In direction v it is
-        at most ``(|⟨v, x − μ⟩| + off) (R − t)₊ / R``; Hölder's inequality bounds the first part.
+        Clipping moves x by ``(‖x − c‖ − T)₊``, towards c. Its norm is at most ``(R − t)₊``, R = ‖x
+        − μ‖, and ``(R − t)₊ <= C_q R^q / t^(q−1)`` with E R^q <= d^(q/2) M. In direction v it is at
+        most ``(|⟨v, x − μ⟩| + off) (R − t)₊ / R``; Hölder's inequality bounds the first part.
         """
         q, moment = known
         root = math.sqrt(self.dim)
@@ -85,13 +85,13 @@ class Averages:
         return np.minimum(norm, direction)
 
     def _by_truncation_on_a_line(self, t: Array) -> Array:
-        r"""Return the bound on the line, from ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
+        r"""Return the bound for d = 1, from ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
 
-        Here ``Y = min(X, y)``, and both sides of the mean are bounded together. The second sum is
-        bounded by the k-th moment. The first is bounded by ``u₊ <= exp(λu − 1)/λ`` and ``E exp(λY)
-        <= exp(Σ_j λ^j E Y₊^j / j!)``, with E Y₊^j at most 1 for j <= k and y^(j−k) beyond. This
-        gives normal tails for small t, and for large t the right power of the number of records,
-        m^(1−k).
+        Here ``Y = min(X, y)``, and the bound is for both sides of the mean together. The second sum
+        is bounded by the k-th moment. The first is bounded by ``u₊ <= exp(λu − 1)/λ`` and ``E
+        exp(λY) <= exp(Σ_j λ^j E Y₊^j / j!)``, with E Y₊^j at most 1 for j <= k and y^(j−k) beyond.
+        This gives normal tails for small t and, for large t, the optimal power m^(1−k) of the
+        number of records.
         """
         m, k = self.samples, self.k
         t, y, rate = self._grids(t, t)
@@ -104,12 +104,13 @@ class Averages:
         return (_excess(k) * y ** (1 - k) + light).min(axis=(1, 2))
 
     def _by_truncation(self, t: Array, off: float) -> Array:
-        r"""Return the bound in many dimensions: is a record further than y from the mean or not.
+        r"""Return the bound in many dimensions, by whether a record is further than y from the
+        mean.
 
-        If a record is, which has a probability of at most m d^(k/2) / y^k, direction v is moved by
-        at most ``|⟨v, X̄ − μ⟩| + off``. If none is, the norm of the sum is concentrated by
-        Bousquet's inequality (Boucheron, Lugosi & Massart 2013, Theorem 12.5), with E‖·‖ <= √(md)
-        and a variance of at most m in every direction.
+        The probability of such a record is at most m d^(k/2) / y^k, and then clipping moves a
+        direction v by at most ``|⟨v, X̄ − μ⟩| + off``. Otherwise the norm of the sum is
+        concentrated by Bousquet's inequality (Boucheron, Lugosi & Massart 2013, Theorem 12.5), with
+        E‖·‖ <= √(md) and a variance of at most m in every direction.
         """
         m, k, d = self.samples, self.k, self.dim
         t, y, rate = self._grids(t, t * math.sqrt(d))
@@ -127,7 +128,7 @@ class Averages:
         return (heavy + (math.sqrt(m) + off * m) * far + light).min(axis=(1, 2))
 
     def _grids(self, t: Array, first: Array) -> tuple[Array, Array, Array]:
-        """Return grids (t, 1, 1), (t, places, 1), (1, 1, rates): from one record's share to all."""
+        """Return grids of t, of y from one record's share to the whole sum, and of rates."""
         share = np.geomspace(1.0, 2.0 * max(self.samples, 2), _PLACES)
         rates = np.geomspace(min(0.1 * t.min(), 1 / (self.samples * t.max())), 20.0, _RATES)
         y = np.concatenate([t[:, None], first[:, None] * share], axis=1)
@@ -135,7 +136,7 @@ class Averages:
 
 
 def _excess(q: float) -> float:
-    """Return the least C with ``(R − t)₊ <= C R^q / t^(q−1)``; it is equal at R = qt/(q − 1)."""
+    """Return the least C with ``(R − t)₊ <= C R^q / t^(q−1)``: both are equal at R = qt/(q − 1)."""
     return math.exp((q - 1) * math.log(q - 1) - q * math.log(q))
 
 

@@ -1,4 +1,4 @@
-"""An example of what a weak privacy guarantee allows, and which must not be used."""
+"""An example, not for use, of a mechanism that a weak privacy guarantee allows."""
 
 import secrets
 import warnings
@@ -12,12 +12,12 @@ from .samples import check_finite, samples
 
 
 def release_one_at_random(data: ArrayLike) -> Estimate:
-    """Return one random record unchanged: a warning. 1/n-total-variation private, NOT private.
+    """Return one random record unchanged. 1/n-total-variation private, but NOT private: a warning.
 
-    The output reveals one person completely, even if it says nothing about all other people. Yet
-    its distributions on neighbouring data differ by at most 1/n in total variation: :class:`TV`
-    with a small α, or an (ε, δ) with δ of 1/n, does not exclude this. Hence keep δ well below 1/n,
-    or use zCDP or GDP, under which every test between two records has bounded power *for all
+    The output reveals one person completely, although it says nothing about other people. Yet its
+    distributions on neighbouring data differ by at most 1/n in total variation. So :class:`TV` with
+    a small α, or (ε, δ) with a δ of 1/n, does not exclude this mechanism. Hence keep δ well below
+    1/n, or use zCDP or GDP, under which every test between two records has bounded power *for all
     outputs*.
 
     Args:

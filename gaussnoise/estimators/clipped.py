@@ -55,7 +55,7 @@ class _Box:
         self.low, self.high, self.amount, self.pure = low, high, amount, pure
         self.middle, self.half_widths = low / 2 + high / 2, high / 2 - low / 2
         self.request: dict[str, object] = {"low": low.tolist(), "high": high.tolist()}
-        # the rounding of records and ends to floats, of their difference, and of half the width
+        # rounding of records and ends to floats, of their difference, and of half the width
         self._rounding = 4 * EPS * (np.abs(self.middle) + self.half_widths)
         self._mechanism = None
         if pure:
@@ -68,8 +68,8 @@ class _Box:
         moved = np.clip(rows, self.low, self.high) - self.middle
         moved[np.isnan(moved)] = 0.0
         if self._mechanism is None:
-            # of all independent noises with one ε, those with scales proportional to h^(1/3) have
-            # the least total variance
+            # among independent noises of one ε, scales proportional to h^(1/3) give the least total
+            # variance
             unit = np.cbrt(self.half_widths)
             size = float((self.half_widths / unit).sum())
             noisy = laplace_mean(moved / (unit * size), 1.0, self.amount)
@@ -87,7 +87,7 @@ class _Set:
         low, high = bounding_box(domain)
         check_box("clipped_mean", "domain", low, high)
         self.half_widths = (high - low) / 2
-        self._rounding = EPS * np.maximum(np.abs(low), np.abs(high))  # of records as floats
+        self._rounding = EPS * np.maximum(np.abs(low), np.abs(high))  # records' rounding to floats
         self._mechanism = GaussianMechanism(optimal_noise(domain, p), zCDP(amount), n)
         self.request: dict[str, object] = {"domain": digest(domain)}
 
@@ -112,15 +112,15 @@ def clipped_mean(
     r"""Return the mean of records clipped to a public set: a range, box, ball, or set with a map.
 
     Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under
-    pure privacy the noise is independent Laplace noise: of scale ``2 h_j^(1/3) Σ_i h_i^(2/3) /
-    (nε)`` for a box of half widths h, which has the least total variance, and ``2√d radius / (nε)``
-    for a ball. Otherwise it is the optimal Gaussian for the set (:func:`gaussnoise.optimal_noise`),
-    which for a box is less than for the ball around it.
+    pure privacy, the noise is independent Laplace noise. Its scale is ``2 h_j^(1/3) Σ_i h_i^(2/3) /
+    (nε)`` for a box of half widths h, which gives the least total variance, and ``2√d radius /
+    (nε)`` for a ball. Otherwise it is the optimal Gaussian noise for the set
+    (:func:`gaussnoise.optimal_noise`), which is less for a box than for the ball around it.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
           public.
-        * Every record is clipped by itself, rounded to integers by itself, and summed exactly.
+        * Every record is clipped and rounded to integers by itself; the sum is exact.
         * If all records are in the set, the estimate is unbiased up to rounding, which is at most
           ``bias_bound``.
 
@@ -128,22 +128,22 @@ def clipped_mean(
         data: records, shape (n,) or (n, d).
         privacy: :class:`PureDP`, or a guarantee that Gaussian noise satisfies.
         bounds: least and largest value, numbers or shape (d,).
-        center: of a ball, a number or shape (d,).
-        radius: of that ball.
+        center: center of a ball, a number or shape (d,).
+        radius: radius of that ball.
         domain: a set in R^d into which ``on_outside="project"`` knows a map; Gaussian noise only.
-        p: norm of the error that the noise is optimised for, 2 to infinity; Gaussian noise only.
+        p: norm of the error that the noise minimises, 2 to infinity; Gaussian noise only.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             go to the boundary of a box or ball, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate` of the mean of the *clipped* distribution: ``bias_bound`` is rounding
-        alone; ``sampling_deviation`` is half the set's width over √n, the largest of all
-        distributions on it.
+        An :class:`Estimate` of the mean of the *clipped* distribution. ``bias_bound`` is for
+        rounding alone. ``sampling_deviation`` is half the set's width over √n, which no
+        distribution on the set exceeds.
 
     Raises:
-        ParameterError: there is no set, or there are two; or arguments are out of range.
+        ParameterError: no set or two sets are given, or arguments are out of range.
         DataError: data are not real numbers, or have NaN or infinities that are not clipped.
         NotAvailableError: no map into the set is known.
 

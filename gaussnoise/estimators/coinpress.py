@@ -25,15 +25,15 @@ from .tails import SquaredLength
 
 Array = NDArray[np.float64]
 
-_LAST = 0.75  # of the budget is for the step whose noise stays in the estimate
+_LAST = 0.75  # share of the budget for the last step, whose noise is in the estimate
 _MOST_STEPS = 20
-_TRIED_STEPS = 8  # more steps had no less error in any setting that was tried
-_AS_GOOD = 1.01  # one step less is worth an interval wider by this factor
-# Log odds of clipping a record, from which the last step chooses.
+_TRIED_STEPS = 8  # with more steps, the error was not smaller in any setting we tried
+_AS_GOOD = 1.01  # one step is saved if intervals widen by at most this factor
+# Candidates of the last step: minus the logarithm of the probability of clipping a record.
 _TAILS = np.geomspace(0.3, 40.0, 48)
-_MOST_DEVIATIONS = 1e12  # beyond, floats around the center are too coarse
+_MOST_DEVIATIONS = 1e12  # farther from zero, floats around the center are too coarse
 _MOST_RECORDS = 2**62
-_LARGEST = 1e200  # of a number before coordinates are rotated: infinities become this
+_LARGEST = 1e200  # replaces infinities before coordinates are rotated
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class CovarianceBound:
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 
     def turned(self, rows: Array) -> Array:
-        """Return coordinates along the axes; each row is computed by itself."""
+        """Return coordinates along the axes; every row is computed by itself."""
         return (
             rows
             if self.axes is None
@@ -105,7 +105,7 @@ class CovarianceBound:
         )
 
     def back(self, turned: Array) -> Array:
-        """Return a vector in the given coordinates."""
+        """Return a vector, given along the axes, in the given coordinates."""
         return turned if self.axes is None else self.axes @ turned
 
     @cached_property
@@ -122,7 +122,7 @@ class CovarianceBound:
         return off + 2 * (d + 4) * d * EPS
 
     def deviation(self, variances: Array) -> Array:
-        """Return deviations in the given coordinates, for independent noise along the axes."""
+        """Return deviations in the given coordinates, from variances of noise along the axes."""
         return np.sqrt(variances if self.axes is None else np.square(self.axes) @ variances)
 
 
@@ -132,9 +132,9 @@ class Step:
 
     Attributes:
         scale: shape (d,).
-        radius: of the ball that records are clipped to, in divided coordinates.
-        deviation: of the noise, in divided coordinates.
-        bias: bound on how far clipping moves the mean, in divided coordinates.
+        radius: radius of the clipping ball, in divided coordinates.
+        deviation: standard deviation of the noise, in divided coordinates.
+        bias: bound on the move of the mean by clipping, in divided coordinates.
     """
 
     scale: Array
@@ -152,16 +152,16 @@ class Step:
 class Plan:
     """The plan of all steps, from public numbers alone.
 
-    A record minus the center of a step after the first is ``(x_i − x̄) − noise``, unless a record
-    was clipped before: x_i − x̄ is normal with a covariance below the distribution's, and
-    independent of the noise. In the first step it is ``(x_i − μ) + (μ − center)``.
+    After the first step, a record minus the step's center is ``(x_i − x̄) − noise``, unless a
+    record was clipped before. Here x_i − x̄ is normal, independent of the noise, with a covariance
+    below the distribution's. In the first step, the difference is ``(x_i − μ) + (μ − center)``.
 
     Attributes:
         variances: upper bounds on the distribution's variances along its axes, shape (d,).
         n: number of records.
         rhos: ρ of every step.
         radius: upper bound on the distance of the mean from the center.
-        beta: probability that an early step clips any record, or that the center of a later step is
+        beta: probability that an early step clips a record, or that the center of a later step is
             too far away.
         shaped: whether records may be clipped to ellipsoids.
     """
@@ -179,8 +179,7 @@ class Plan:
         steps: list[Step] = []
         for rho in self.rhos[:-1]:
             listed = [self._early(scale, rho, steps) for scale in self._scales]
-            # this measures noise by the last scale: the last step must find the mean within its own
-            # set
+            # compare noise in units of the last scale, since the last step's set has this shape
             steps.append(
                 min(listed, key=lambda step: float((step.noise / self._scales[-1] ** 2).sum()))
             )
@@ -188,17 +187,17 @@ class Plan:
 
     @property
     def width(self) -> float:
-        """The objective: the sum of 95 % intervals for all coordinates along the axes."""
+        """The objective: the total width of 95 % intervals for all coordinates along the axes."""
         return self._width(self.steps[-1])
 
     @property
     def shrinks(self) -> bool:
-        """Whether the first and the last step find the mean more closely than it was known."""
+        """Whether results of the first and last step are nearer the mean than ``radius``."""
         return all(self._reach(step) < self.radius for step in (self.steps[0], self.steps[-1]))
 
     @cached_property
     def _scales(self) -> list[Array]:
-        """The scales of balls, and of the ellipsoids with the least noise and bias together."""
+        """The scales to try: of balls, and of the ellipsoids with the least noise and bias."""
         flat = np.full_like(self.variances, math.sqrt(math.sqrt(self.variances.max())))
         if not self.shaped or (self.variances == self.variances[0]).all():
             return [flat]
@@ -209,7 +208,7 @@ class Plan:
         return math.log(2 * max(len(self.rhos) - 1, 1) / self.beta)
 
     def _lengths(self, scale: Array, before: list[Step]) -> SquaredLength:
-        """Return the lengths of records minus the center, in divided coordinates."""
+        """Return bounds on the lengths of records minus the center, in divided coordinates."""
         if before:
             shift = math.sqrt(SquaredLength(before[-1].noise / scale**2).quantile(self._log_odds))
         else:
@@ -257,41 +256,42 @@ def coinpress_mean(
 ) -> Estimate:
     r"""Return the mean of N(μ, Σ), ‖μ − center‖₂ <= radius, Σ at most ``covariance``.
 
-    Every step clips records around the mean that the previous step found, adds noise, and so finds
-    the mean well enough to clip more tightly in the next step. The last step spends 3/4 of ρ, the
-    others share the rest. Only the last step's noise is in the estimate, so that the radius costs
-    almost nothing where n is large enough for two steps.
+    Every step clips records around the previous step's estimate and adds noise to their mean. Its
+    result is accurate enough for a smaller clipping radius in the next step. The last step spends
+    3/4 of ρ, the others share the rest. Only the last step's noise is in the estimate, so that
+    ``radius`` has almost no effect if n is large enough for two steps.
 
     *Balls and ellipsoids.* Records are clipped to the ball, or to an ellipsoid ``{x : xᵀC⁻¹x <=
     R²}``: they become ``y = A⁻¹x`` with C = AAᵀ, are clipped to the ball of radius R, and get that
     ball's noise, mapped back: covariance ``4R²C/(2ρn²)``. No unbiased Gaussian noise for the
     ellipsoid has a smaller trace: a covariance M covers it iff ``M ⪰ R²C``. R² is about
     ``tr(C⁻¹Σ)``, and ``tr(C) tr(C⁻¹Σ)`` is least at C ∝ Σ^½ (Cauchy–Schwarz), with value ``(tr
-    Σ^½)²``, against ``d tr Σ`` for balls. While the radius is large, balls are better, and are
-    used.
+    Σ^½)²``, instead of ``d tr Σ`` for balls. As long as the radius is large, balls are better and
+    are used.
 
-    *Radii.* Early steps clip no record, except with a total probability of beta/2. The last step
-    clips where noise, sampling and the bound on the bias give the shortest intervals. Tails are
+    *Radii.* Early steps clip no record, except with a total probability of beta/2. The last step's
+    radius gives the shortest intervals from noise, sampling and the bound on the bias. Tails are
     bounded by Chernoff's method, for the squared length of a normal vector.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data: their
           normal distribution matters for the error alone. The number of records is public.
         * Every step is a clipped mean with a ρ of its own. It may use the releases of earlier
-          steps: they compose.
-        * Every record is clipped by itself, rounded to integers by itself, and summed exactly; the
-          ledger is charged once for all steps.
+          steps, since zCDP composes adaptively.
+        * Every record is clipped and rounded to integers by itself; sums are exact. The ledger is
+          charged once for all steps.
 
     Args:
         data: records, shape (n, d), or (n,).
         privacy: :class:`zCDP`, :class:`ApproxDP`, or another guarantee that Gaussian noise
             satisfies.
-        center: of the ball of possible means, a number or shape (d,).
-        radius: of that ball, Euclidean.
+        center: center of the ball of possible means, a number or shape (d,).
+        radius: Euclidean radius of that ball.
         steps: number of steps; by default the number that gives the shortest intervals, from public
             numbers alone.
-        covariance: upper bound on the distribution's, in the order of semidefinite matrices: a
-            number times the identity, or shape (d, d), positive definite. By default, the identity.
+        covariance: upper bound on the distribution's covariance (Loewner order): a number, which
+            stands for a multiple of the identity, or shape (d, d), positive definite. By default,
+            the identity.
         beta: probability that an early step clips a record or misses the mean.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
             go to the boundary of the clipping set, NaN to its center.
@@ -299,12 +299,12 @@ def coinpress_mean(
         id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate`, shaped like a record. ``bias_bound``, which includes all rounding, is
-        for normal data; heavier tails are clipped more, and the interval may miss its level.
+        An :class:`Estimate`, shaped like a record. ``bias_bound`` includes all rounding and is for
+        normal data; heavier tails are clipped more, and intervals may then fail more often.
 
     Raises:
-        ParameterError: there are too few records for the steps to come closer than ``radius``, and
-            the message says how many are needed; or arguments are out of range.
+        ParameterError: there are too few records for an error below ``radius``, and the message
+            says how many are needed; or arguments are out of range.
         DataError: data are not real numbers, or have NaN or infinities that are not clipped.
 
     Source: Biswas, Dong, Kamath & Ullman (2020), "CoinPress: practical private mean and covariance
@@ -339,7 +339,7 @@ def coinpress_mean(
     budget, plan = planned_steps(sample, one, steps, planned, check)
 
     def find() -> Found:
-        with np.errstate(all="ignore"):  # some numbers are too large for floats
+        with np.errstate(all="ignore"):  # some results are too large for floats
             turned = bound.turned(rows - middle)
         place, scale = np.zeros(d), np.ones(d)
         noisy = NoisyMean(place, place, place)
@@ -351,7 +351,8 @@ def coinpress_mean(
                 )
         last = plan.steps[-1]
         estimate = middle + bound.back(scale * noisy.estimate)
-        # rounding of the last mean; of records that are moved, rotated and scaled; of the way back
+        # rounding of the last mean, of records that are moved, rotated and scaled, and of the
+        # result
         carried = np.linalg.norm(scale * (noisy.rounding + 4 * EPS * np.abs(noisy.estimate)))
         far = np.linalg.norm(scale * (np.abs(place) + np.abs(noisy.estimate) + last.radius))
         rounding = carried + (bound.turning + 4 * EPS) * (far + np.linalg.norm(middle))
@@ -417,7 +418,7 @@ def planned_steps(
     Raises:
         ParameterError: no such noise, or as for :func:`_chosen_steps`.
     """
-    check(one.whole)  # refuse what no number of steps can do: there is nothing to plan with less
+    check(one.whole)  # refuse a budget that allows no noise at all: parts of it allow none either
 
     def split(count: int) -> list[float]:
         budget = steps_budget(one, count)
@@ -437,8 +438,8 @@ def _chosen_steps(
     """Return the number of steps: the given one, or the least with almost the shortest intervals.
 
     Raises:
-        ParameterError: the number is not possible, or there are too few records; says how many are
-            needed.
+        ParameterError: the number is not possible, or there are too few records; the message says
+            how many are needed.
     """
     if steps is None:
         tried = range(1, _TRIED_STEPS + 1)

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Neighbors = Literal["add-remove", "replace"]
 
-_ROUNDS = 64  # of the search for deciles: as many as there are bits in a number
-_FINE = 16  # brackets of a decile end at this part of the distance between both deciles
+_ROUNDS = 64  # rounds of the search for deciles: one for each bit of a number
+_FINE = 16  # the search ends once brackets are this many times narrower than their distance
 _SHARES = {"count": 0.05, "deciles": 0.25, "means": 0.7}
-_GRID = 26  # bits of a clipped number: a sum of 2³⁶ of them fits into 64 bits
+_GRID = 26  # bits of a clipped number, of which a sum of 2³⁶ fits into 64 bits
 _MOST_GROUPS = 10_000
 _CHANGE = {"add-remove": "more or less", "replace": "replaced by any other"}
-_DECILE = {"add-remove": 9**2, "replace": 10**2}  # a row's change of a balance, squared
+_DECILE = {"add-remove": 9**2, "replace": 10**2}  # squared change of a balance by one row
 _SUMS = {"add-remove": 3, "replace": 6}  # squared change of the sums of 1, u and u²
 
 
@@ -53,7 +53,7 @@ class ColumnMean:
         low: lower end of the interval.
         high: upper end.
         noise: half-width due to noise.
-        sampling: half-width due to sampling; the two add up as squares.
+        sampling: half-width due to sampling; squares of both add up.
         bias: bound on the bias of clipping, and on all rounding.
         clipped: the range to which numbers were clipped.
 
@@ -194,50 +194,51 @@ def column_means(
 ) -> ColumnMeans:
     r"""Return means of numeric columns without known bounds, with intervals: locate, clip, release.
 
-    For each column: a noisy count; its first and last decile, by halving the range of all numbers,
-    bit by bit, with noisy counts; a range around their middle c, ``c ± T``; then for each group the
-    noisy sums of 1, u and u², where u is the number clipped to that range and scaled to −1 … 1. The
-    mean is ``c + T Σu / Σ1``.
+    For each column, there is a noisy count. Noisy counts also give the first and last decile, by
+    halving the range of all numbers, bit by bit. A range ``c ± T`` lies around their middle c.
+    Numbers are clipped to it and scaled to u in −1 … 1. For each group, the noisy sums of 1, u and
+    u² are released, and the mean is ``c + T Σu / Σ1``.
 
     T balances noise against the bias of clipping, for distributions with ``(E|X − c|^k)^(1/k) <=
     spread · (last − first decile)``. With k = 2 the left side is 0.39 times that distance for a
     normal distribution, 0.5 times for an exponential one, and 0.65 times for a lognormal one of
-    parameter 1. ``bias`` is the bound under this assumption, in each group; whether it holds is for
-    you to judge. Where tails are known to be light, a larger k needs much less noise.
+    parameter 1. ``bias`` is the bound under this assumption, in each group; you must judge whether
+    it holds. If tails are known to be light, a larger k needs much less noise.
 
     Formal guarantees:
         * The privacy guarantee, for one row more or less ("add-remove") or one replaced; with
           ``person``, for all rows of one person. Each person then counts as one row, with the mean
-          of their own numbers. A row that has no number in a column, or no listed category, counts
-          like one that is absent.
-        * Every row or person is one integer vector of bounded length: a decile's search counts 9
-          below and −1 above; the sums change by at most √3, or √6 when one is replaced. All noise
-          is discrete Gaussian, through OpenDP.
-        * The spending of later steps may depend on earlier results, within one budget that was
-          fixed beforehand.
+          of their own numbers. A row without a number in a column, or without a listed category, is
+          treated as absent.
+        * Every row or person is one integer vector of bounded length. In the search for a decile,
+          it counts 9 below and −1 above. It changes the three sums by at most √3, or √6 if one is
+          replaced. All noise is discrete Gaussian, through OpenDP.
+        * The cost of later steps may depend on earlier results, within one budget that was fixed
+          beforehand.
 
     Args:
         table: a dataframe of any kind, or the path of a CSV or Parquet file; for CSV in another
-            dialect, :meth:`Dialect.table`. Text that is not a number counts as absent.
+            dialect, :meth:`Dialect.table`. Text that is not a number is treated as absent.
         columns: names of numeric columns, at least one; each gets an equal share of the budget.
         privacy: :class:`zCDP`, :class:`ApproxDP`, or another guarantee that Gaussian noise
             satisfies.
-        by: categories of grouping columns, public: groups are all combinations.
+        by: the public categories of grouping columns; groups are all combinations.
         person: name of the column that identifies the person of each row; not together with ``by``.
-        neighbors: what one person or row may change; under "replace" the number of rows is public.
+        neighbors: the relation, for one person or row; under "replace", the number of rows is
+            public.
         spread: the factor in the assumption above.
         k: order of the moment, from 2 to 100.
-        level: of the intervals, for each mean alone, in (0, 1).
+        level: confidence level of the intervals, for each mean alone, in (0, 1).
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of these means in the ledger.
 
     Returns:
-        A :class:`ColumnMeans`. Where both deciles are the same number, or a group is too small,
-        means are NaN with infinite intervals: give bounds yourself (:func:`clipped_mean`).
+        A :class:`ColumnMeans`. If both deciles are the same number, or a group is too small, means
+        are NaN with infinite intervals: use :func:`clipped_mean` with bounds of your own.
 
     Raises:
         ParameterError: arguments are of another kind, or out of range.
-        SchemaError: ``by`` lists no categories, or one of them twice.
+        SchemaError: ``by`` lists no categories, or a category twice.
         DataError: a column is missing, or is neither numbers nor text.
         NotAvailableError: ``person`` is given together with ``by``.
 
@@ -345,7 +346,7 @@ def _means(
     if not (width > 0 and 0 < size < math.inf and math.isfinite(center)):
         return unknown
     noise = math.sqrt(_SUMS[neighbors] / (2 * left)) / (count / len(numbers.groups))
-    # rounding grows with the range, as noise does
+    # rounding is proportional to the range, like noise
     radius = max(best_radius(k, size, max(noise, 2.0**-_GRID)), width / 2)
     if not math.isfinite(abs(center) + radius):
         return unknown
@@ -368,10 +369,10 @@ def _means(
     ]
     sd = math.ldexp(query.scale, -bits)
     z = float(-scipy.special.ndtri((1 - level) / 2))
-    # A count that is shown is at least ten deviations of its noise. So the true count is at most
-    # twice that, except with a probability of 10⁻²³: this bounds how many u a sum adds, each
-    # rounded by half a step of the grid. All else is rounded as floats are, relative to numbers
-    # within the range.
+    # A mean is shown if its count is at least ten deviations of the noise. Then the true count is
+    # at most twice the noisy one, except with probability 10⁻²³. This bounds the number of terms u
+    # in a sum, each rounded by half a step of the grid. All else is rounded like floats in the
+    # range.
     rounding = math.ldexp(radius, -_GRID) + 16 * max(math.ulp(center), math.ulp(radius))
     clip = _Clip(center, radius, size, tail_bias(radius, k, size) + rounding, z)
     return [
@@ -394,12 +395,12 @@ class _Clip:
 def _mean(
     column: str, group: Mapping[str, object], sums: list[float], sd: float, clip: _Clip
 ) -> ColumnMean:
-    """Return a ratio of noisy sums; its noise is to first order, for counts of many deviations."""
+    """Return a ratio of noisy sums, with first-order deviations, for counts far above noise."""
     count, total, squares = sums
     if count < 10 * sd:
         return _unknown(column, group, count)
     ratio = min(max(total / count, -1.0), 1.0)
-    variance = max((squares + 3 * sd) / count - ratio * ratio, 0.0)  # high, in spite of noise
+    variance = max((squares + 3 * sd) / count - ratio * ratio, 0.0)  # an upper estimate
     deviation = min(clip.radius * math.sqrt(variance), clip.size)
     noise = clip.quantile * clip.radius * sd * math.hypot(1, ratio) / count
     sampling = clip.quantile * deviation / math.sqrt(count)
@@ -433,7 +434,7 @@ def _columns(given: object) -> list[str]:
     """Return the names of columns, each once.
 
     Raises:
-        ParameterError: ``given`` is something else.
+        ParameterError: ``given`` is not a list of names.
     """
     names = [given] if isinstance(given, str) else given
     if not (
@@ -453,8 +454,8 @@ def _groups(by: object) -> tuple[list["Attribute"], int]:
     """Return the grouping columns with their categories, and the number of groups.
 
     Raises:
-        ParameterError: not a mapping from names to lists, or too many groups.
-        SchemaError: the lists are not categories.
+        ParameterError: ``by`` is not a mapping from names to lists, or gives too many groups.
+        SchemaError: the lists are not lists of categories.
     """
     from ..tables.schema.schema import Attribute
 
@@ -480,13 +481,13 @@ def _share(rho: float, step: str) -> float:
 
 
 def _noisy(count: int, squared: int, rho: float) -> float:
-    """Return a count with noise of ρ; a row or person moves its square by at most ``squared``."""
+    """Return a count with noise of ρ; the squared change by a row or person is <= ``squared``."""
     query, bits = lattice_query(squared, rho)
     return math.ldexp((count << bits) + query.draw(1)[0], -bits)
 
 
 def _check_noise(rho: float, neighbors: Neighbors) -> None:
-    """Raise ParameterError unless there is noise for all steps, however long the search takes."""
+    """Raise ParameterError unless there is noise for all steps of even the longest search."""
     lattice_query(1, _share(rho, "count"))
     lattice_query(_DECILE[neighbors], _round_of(_share(rho, "deciles")))
     lattice_query(_SUMS[neighbors], _share(rho, "means"), _GRID)
@@ -494,19 +495,19 @@ def _check_noise(rho: float, neighbors: Neighbors) -> None:
 
 
 def _round_of(rho: float) -> float:
-    """Return the budget of each question about each decile."""
+    """Return the ρ of each question about each decile."""
     return rounded_down(Fraction(rho) / (2 * _ROUNDS))
 
 
 class _Deciles:
     """A search for the first and the last decile among all floating-point numbers, in order.
 
-    Every question is whether nine times the numbers below some number outweigh those above (or the
-    other way round). One row changes that balance by at most nine, and one replaced by another by
-    at most ten.
+    Each question is whether there are more than nine times as many numbers above a given one as
+    below (or the other way round), by the sign of a balance. One row more or less changes the
+    balance by at most nine, and one row replaced by another by at most ten.
 
     Attributes:
-        spent: ρ of the questions asked so far.
+        spent: the ρ of all questions asked so far.
     """
 
     def __init__(self, x: Array, squared: int, rho: float) -> None:

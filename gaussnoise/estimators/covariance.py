@@ -25,7 +25,7 @@ from .second_moment import MomentLattice
 
 Array = NDArray[np.float64]
 
-_LARGEST = 1e150  # of a number before rows are whitened: infinities become this
+_LARGEST = 1e150  # replaces infinities before rows are whitened
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Whitening:
     """One step, for rows with a covariance of at most the identity.
 
     Attributes:
-        squared_radius: q, of the ball that rows are clipped to.
-        kept: ``1 − E(χ²_d − q)₊/d``: lower bound on the share of the covariance that clipping keeps
-            in every direction.
+        squared_radius: q, the squared radius of the clipping ball.
+        kept: ``1 − E(χ²_d − q)₊/d``: lower bound on the share of the covariance that is left after
+            clipping, in every direction.
         widened: the covariance is at most ``(Z + widened I)/shrunk`` for the step's result Z.
         shrunk: see ``widened``.
-        ratio: upper bound on the next upper bound on the covariance, relative to the covariance.
-        width: upper bound on the width of intervals for variances, relative to the variances.
+        ratio: the next upper bound on the covariance is at most this multiple of the covariance.
+        width: intervals for variances are at most this wide, relative to the variances.
     """
 
     squared_radius: float
@@ -60,19 +60,19 @@ class CovariancePlan:
     * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g, g standard normal, clipping
       removes at most ``E[(v·w)² (1 − q/‖g‖²)₊]`` along v, which by symmetry is ``vᵀΣv · E(‖g‖² −
       q)₊/d``.
-    * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times that, and at most
-      ``(1 + …)²`` times.
+    * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times its expectation, and
+      at most ``(1 + …)²`` times.
     * The noise is at least −(√(2d) + z − √2) deviations.
 
     Here z is a normal quantile. The last two bounds are expectations of extreme eigenvalues plus
-    the fluctuation in one dimension; in simulations the fluctuation is smaller in all other
-    dimensions. They are for accuracy; no privacy depends on them.
+    the fluctuation for d = 1; in simulations, the fluctuation was smaller for all other d. Accuracy
+    depends on these bounds, privacy does not.
 
     Attributes:
         dim: d.
         n: number of records.
         rhos: ρ of every step.
-        ratio: largest over smallest possible variance.
+        ratio: ratio of the largest to the smallest possible variance.
         beta: probability that any of these bounds fails.
     """
 
@@ -99,7 +99,7 @@ class CovariancePlan:
 
     @property
     def shrinks(self) -> bool:
-        """Whether every step improves on the one before, and the last one is accurate enough."""
+        """Whether every step improves on the one before, and the last step is accurate enough."""
         ratios = [self.ratio, *(step.ratio for step in self.steps[:-1])]
         return all(b < a for a, b in itertools.pairwise(ratios)) and self.width < min(
             1.0, self.ratio - 1
@@ -111,7 +111,7 @@ class CovariancePlan:
         off = math.sqrt(d / n) + z / math.sqrt(2 * n)
         plans = []
         for q in np.geomspace(d / 4, d + 2 * math.sqrt(40 * d) + 80, 96).tolist():
-            # the largest change is √2 q/n, and in one dimension q/n
+            # the largest change is √2 q/n, or q/n in one dimension
             deviation = q / (n * math.sqrt(rho if d > 1 else 2 * rho))
             kept = 1 - float(scipy.special.chdtrc(d + 2, q) - q / d * scipy.special.chdtrc(d, q))
             widened, shrunk = extreme * deviation, kept * max(1 - off, 0.0) ** 2
@@ -136,20 +136,21 @@ def coinpress_covariance(
     r"""Return the covariance Σ of N(0, Σ), smallest · I <= Σ <= largest · I.
 
     Every step divides records by a root of the known upper bound on Σ, clips them to a ball, and
-    adds noise to the mean of x xᵀ; the result, slightly widened, is the next upper bound. The last
+    adds noise to the mean of x xᵀ. The result, slightly widened, is the next upper bound. The last
     step spends 3/4 of ρ, the others share the rest.
 
-    The mean must be zero. For other data use differences of disjoint pairs, divided by √2: half as
-    many records, each of two people.
+    The mean must be zero. For other data, use differences of disjoint pairs, divided by √2. These
+    are half as many records, each from two people.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data: their
           normal distribution matters for the error alone. The number of records is public.
         * ``‖x xᵀ − y yᵀ‖²_F = ‖x‖⁴ + ‖y‖⁴ − 2 (x·y)² <= 2γ⁴`` for vectors no longer than γ, and
           noise is calibrated to this bound for the *rounded* rows: the diagonal, and √2 (to 0.03 %)
-          times the entries above it, have the same deviation. Every record is whitened, clipped and
-          rounded by itself; sums are exact integers.
-        * Steps use the releases of earlier steps: they compose. The ledger is charged once for all.
+          times the entries above it, have noise of one deviation. Every record is whitened, clipped
+          and rounded by itself; sums are exact integers.
+        * Steps use the releases of earlier steps, since zCDP composes adaptively. The ledger is
+          charged once for all.
 
     Args:
         data: records, shape (n, d).
@@ -166,8 +167,8 @@ def coinpress_covariance(
         id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate` of shape (d, d), symmetric. It may have negative eigenvalues where n is
-        small: raising them to ``smallest`` would be private as well, but the noise of the result
+        An :class:`Estimate` of shape (d, d), symmetric. If n is small, it may have negative
+        eigenvalues. To raise them to ``smallest`` would be private too, but the noise of the result
         would no longer have the law that intervals assume. Bounds on sampling and bias come from
         the last upper bound on Σ, hence from the private result; they are for normal data of mean
         zero. The bound on the bias includes all rounding.
@@ -232,9 +233,9 @@ class _Moment:
 
     Attributes:
         estimate: shape (d, d), symmetric.
-        deviation: of its noise, shape (d, d).
+        deviation: standard deviation of its noise, shape (d, d).
         bound: upper bound on the covariance.
-        rounding: upper bound on how far all rounding moves the estimate, shape (d, d).
+        rounding: upper bound on the move of the estimate by all rounding, shape (d, d).
     """
 
     estimate: Array
@@ -246,13 +247,13 @@ class _Moment:
 def _released(
     rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice
 ) -> _Moment:
-    """Return the release of a step, from the upper bound on the covariance known before it.
+    """Return the release of a step, from the known upper bound on the covariance.
 
-    Rounding: a row that is not clipped is white, w = W x with x = root w', ‖w'‖ <= √q. Here w
-    differs from w' because ``W root`` is not exactly the identity, and by the rounding of d terms,
-    of clipping, and of the lattice: in every coordinate by at most ``lost`` √q. So w wᵀ is off by
-    lost 1ᵀ + 1 lostᵀ + lost lostᵀ, times q. This is mapped back by |root|, where d terms are
-    rounded twice more. Rows that are clipped have the length √q as well.
+    Rounding: a row that is not clipped becomes w = W x with x = root w', ‖w'‖ <= √q. Here w differs
+    from w' since ``W root`` is not exactly the identity, and by the rounding of d terms, of
+    clipping, and of the lattice: in every coordinate by at most ``lost`` √q. So the error of w wᵀ
+    is at most lost 1ᵀ + 1 lostᵀ + lost lostᵀ, times q. It is mapped back by |root|, where d terms
+    are rounded twice more. For clipped rows the same holds, since they have length √q.
     """
     values, axes = np.linalg.eigh(bound)
     roots = np.sqrt(np.maximum(values, least))
@@ -277,7 +278,7 @@ def _released(
 
 
 def _carried(root: Array, diagonal: float, off: float) -> Array:
-    """Return deviations of ``root Y root`` for symmetric noise Y, independent for i <= j."""
+    """Return deviations of ``root Y root`` for symmetric noise Y with independent upper entries."""
     known = root @ root
     alone = np.square(root) @ np.square(root).T
     crossed = np.outer(np.diag(known), np.diag(known)) + np.square(known) - 2 * alone

@@ -1,4 +1,4 @@
-"""The mean of people's records under pure privacy, chosen from a cover of possible means."""
+"""The mean of people's records under pure privacy, chosen from a grid of possible means."""
 
 import itertools
 import math
@@ -26,10 +26,10 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_CANDIDATES = 2**18
-MOST_COMPARISONS = 2**24  # candidates times directions: it takes seconds
-_LOCATION = 0.25  # of the budget
+MOST_COMPARISONS = 2**24  # candidates × directions: it takes seconds
+_LOCATION = 0.25  # share of the budget for the location
 _UNITS = 2**22  # number of integer steps in the clipping radius
-_MOST_CELLS = 2**20  # cells of a coordinate, when the size of a cover is computed
+_MOST_CELLS = 2**20  # largest number of cells of a coordinate that is tried
 _RADII = 96  # size of the grid from which a clipping radius is chosen
 
 
@@ -54,40 +54,41 @@ def pure_person_level_mean(
     A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
     :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. A candidate p
     *loses* in a direction u if people's averages, projected on u and clipped to an interval around
-    p, are on average further than a threshold from p. Its score is the least number of people whose
-    records must change for p to lose in any of 3^d − 1 directions. The candidate with the highest
-    score, up to noise, is chosen.
+    p, have a mean further than a threshold from p. The score of p is the least number of people
+    whose records must change for p to lose in one of 3^d − 1 directions. The candidate with the
+    highest score, up to noise, is chosen.
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
           of people is public.
-        * Scores are integers and change by at most one with one person: a score is the Hamming
-          distance of the data from those data sets in which p loses, so that two neighbours' scores
-          differ by at most their own distance, which is one. It is computed exactly: a person is
-          one integer per direction, clipped by itself, and the least number of people whose
-          integers must become the largest possible for the sum to cross an integer threshold is
-          found by changing the smallest first.
+        * Scores are integers and change by at most one with one person. For a score is the Hamming
+          distance of the data from the data sets in which p loses, so that the scores of two
+          neighbours differ by at most their own distance, which is one. Scores are exact: a person
+          is one integer per direction, clipped by itself. The score is the least number of people
+          whose integers must become the largest possible for the sum to cross an integer threshold,
+          and the smallest integers are changed first.
         * The candidate is drawn by permute and flip through OpenDP, with sensitivity one, up or
           down.
-        * The error is at most ``bias_bound`` in Euclidean norm, except with probability ``beta``,
-          if the stated assumptions on the distribution hold: this is proven, and includes sampling
+        * If the stated assumptions on the distribution hold, the error is at most ``bias_bound`` in
+          Euclidean norm, except with probability ``beta``. This is proven, and includes sampling
           and the grid.
 
-    The time, not the error, is exponential in the number of coordinates: use it for a few only.
+    The running time is exponential in the number of coordinates (the error is not): use it for few.
 
     Args:
         data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
             each person.
         privacy: :class:`PureDP`.
         person: the person each row belongs to, shape (rows,), integers or text.
-        samples: lower bound on the number of records of every person, a public number that privacy
-            does not depend on.
+        samples: lower bound on the number of records of every person, a public number on which
+            privacy does not depend.
         moment: upper bound on ``(E|⟨v, X − μ⟩|^k)^(1/k)`` for every unit vector v; in units of the
             records.
         k: order of that moment, from 2 to 100.
         radius: half the range of possible means of a coordinate.
         center: middle of that range, a number or shape (d,).
-        accuracy: Euclidean error to reach; by default, the least that the largest grid can prove.
+        accuracy: Euclidean error to reach; by default, the least that is proven for the largest
+            grid.
         beta: probability of a larger error.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them. A
             person with one NaN counts as the center.
@@ -105,8 +106,8 @@ def pure_person_level_mean(
 
     Source: Agarwal, Kamath, Majid, Mouzakis, Silver & Ullman (2024), "Private mean estimation with
     person-level differential privacy", Algorithms 5 to 8 and Theorem 5.9, after Kamath, Singhal &
-    Ullman (2020). Their algorithm compares with the points of a local cover; of all points in one
-    direction the nearest decides, so that comparing directions is enough.
+    Ullman (2020). Their algorithm compares candidates with the points of a local cover. Among
+    points in one direction, the nearest one decides, so that it is enough to compare directions.
 
     >>> people = [np.random.default_rng(i).normal([1, 2], 0.5, size=(20, 2)) for i in range(1000)]
     >>> mean = gn.estimators.pure_person_level_mean(
@@ -131,10 +132,10 @@ def pure_person_level_mean(
 
     def find() -> Found:
         around = hunt.find(averages)
-        with np.errstate(all="ignore"):  # some numbers are at the end of floats
+        with np.errstate(all="ignore"):  # some numbers may overflow
             scores = cover.scores(averages - around)
         found = around + cover.candidates[choice.choose(scores.tolist())]
-        # rounding of the location, around which the cover is placed, and of the sum
+        # rounding of the location, which is the middle of the grid, and of the sum
         rounding = math.sqrt(d) * (hunt.rounding(around) + 2 * EPS * float(np.abs(found).max()))
         return Found(found, cover.error + rounding)
 
@@ -155,9 +156,9 @@ class Cover:
         dim: number of coordinates.
         half: half the width of the box.
         cells: number of cells of every coordinate; their middles are the candidates.
-        radius: of the interval to which projections are clipped, around the candidate.
-        threshold: a candidate loses if the clipped projections are further from it on average;
-            below ``radius``.
+        radius: half the interval around the candidate to which projections are clipped.
+        threshold: a candidate loses if the mean of clipped projections is further from it; below
+            ``radius``.
         error: upper bound on the Euclidean distance of the chosen candidate from the mean.
     """
 
@@ -205,11 +206,12 @@ class Cover:
 
 
 def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) -> Integers:
-    """Return, per point, the fewest changes for ``Σ clip(value − point)`` to exceed ``needed``.
+    """Return for each point the fewest changes by which ``Σ clip(value − point)`` exceeds
+    ``needed``.
 
-    A changed value adds at most ``reach`` instead of its present term, which gains most where the
-    term is least. So the fewest changes are those of the smallest values. All is computed in
-    integers, by bisection on sums of sorted values.
+    A changed value contributes at most ``reach`` instead of its present term: this gains most for
+    the smallest terms. So it is best to change the smallest values. All is computed in integers, by
+    bisection on sums of sorted values.
 
     Args:
         values: shape (n,), in ascending order.
@@ -219,10 +221,10 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
     """
     n = len(values)
     sums = np.concatenate([[0], np.cumsum(values)])
-    low = np.searchsorted(values, points - reach, side="right")  # this many are clipped from below
+    low = np.searchsorted(values, points - reach, side="right")  # this many are clipped to −reach
     high = np.searchsorted(
         values, points + reach, side="left"
-    )  # all after these are clipped from above
+    )  # all after these are clipped to reach
     few, enough = np.full(len(points), -1), np.full(len(points), n)
     while (enough - few > 1).any():
         changed = (few + enough) // 2
@@ -240,7 +242,7 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
 
 
 def _along(rows: Array, direction: Array) -> Array:
-    """Return projections, each row by itself, coordinate by coordinate."""
+    """Return the rows' projections on a direction; no row affects another."""
     total = np.zeros(len(rows))
     for j in np.flatnonzero(direction):
         total = total + rows[:, j] * direction[j]
@@ -263,15 +265,15 @@ def _directions(dim: int) -> int:
 def _alignment(dim: int) -> float:
     """Return a c such that every w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
 
-    With entries sorted by size, the best direction of j entries gives (w_1 + … + w_j)/√j. The
-    longest w for which all of these are at most one has w_j = √j − √(j − 1).
+    With entries sorted by size, the best direction of j entries gives (w_1 + … + w_j)/√j. Among w
+    for which all of these are at most one, the longest has w_j = √j − √(j − 1).
     """
     return 1 / math.sqrt(sum((math.sqrt(j) - math.sqrt(j - 1)) ** 2 for j in range(1, dim + 1)))
 
 
 @dataclass(frozen=True)
 class _Bias:
-    """Bounds on the bias of clipping projections; a bound for one reach holds for larger ones."""
+    """Bounds on the bias of clipping projections, on a grid; they hold for larger reaches too."""
 
     reach: Array
     bound: Array
@@ -296,14 +298,14 @@ def _cover(
     beta: float,
     accuracy: float | None,
 ) -> Cover:
-    """Return the smallest grid that proves the accuracy, or the one that proves most.
+    """Return the smallest grid for which the accuracy is proven, or the most accurate one.
 
     Raises:
         ParameterError: there are too many candidates, or too few people.
     """
     d, half = known.averages.dim, hunt.error
-    # the location was found from the same people, but at most four answers of each level are right:
-    # a union bound over them makes the statements hold for the chosen one
+    # The location depends on the same people. But at most four answers of each level are right, and
+    # a union bound makes the statements hold for all of them.
     places = d * len(hunt.levels) * math.log(4)
     line = _Bias.of(known, 1000 * half)
     most = 1
@@ -359,21 +361,21 @@ def _proven(
     places: float,
     cells: int,
 ) -> Cover:
-    r"""Return the clipping radius and the threshold that prove most with this number of cells.
+    r"""Return the radius and threshold that give the best proof for this number of cells.
 
     Let δ be an upper bound on the distance from the mean to the nearest candidate, and σ² the
     variance of a person's average. On average over n people, clipped projections differ from their
     expectation by at most ``dev = √(2σ²L/n) + 2 radius L/(3n)``, L = log(number of
     statements/chance) (Bernstein's inequality).
 
-    * Near: for the nearest candidate their expectation is at most ``δ + bias`` in every direction.
-      With ``threshold = δ + bias + dev + 2 radius · shortfall/n`` more than ``shortfall`` people
-      must change, each moving the average by at most ``2 radius/n``.
-    * Far: a candidate at a distance of ``error`` or more sees the mean further than ``g = error ·
-      alignment`` in some direction. The expectation there grows with the distance, as clipping is
-      monotone, so that ``g − bias >= threshold + dev`` gives the candidate a score of zero.
+    * Near: for the nearest candidate, their expectation is at most ``δ + bias`` in every direction.
+      With ``threshold = δ + bias + dev + 2 radius · shortfall/n``, more than ``shortfall`` people
+      must change for it to lose, since each moves the average by at most ``2 radius/n``.
+    * Far: from a candidate at a distance of ``error`` or more, the mean is further than ``g = error
+      · alignment`` in some direction. Clipping is monotone, so that the expectation grows with this
+      distance, and ``g − bias >= threshold + dev`` gives the candidate a score of zero.
 
-    So the chosen candidate is never far.
+    So the chosen candidate is not far.
     """
     d = known.averages.dim
     count = cells**d
@@ -386,7 +388,7 @@ def _proven(
     shortfall = choice.shortfall(count, beta / 2)
     threshold = near + line(radius - near) + dev + 2 * radius * shortfall / n
     seen = threshold + dev
-    for _ in range(60):  # iterate to the least fixed point, from below
+    for _ in range(60):  # iterate from below to the least fixed point
         seen = threshold + dev + line(radius - seen)
     seen = seen * (1 + 1e-12)
     holds = (seen >= threshold + dev + line(radius - seen)) & (seen < radius)

@@ -18,7 +18,7 @@ from .samples import OnNonfinite
 from .steps import count_deviation, laplace_counts, noisy_counts
 
 _MOST_CELLS = 2**20
-_MOST_DIMENSIONS = 20  # that could be filled with two cells each
+_MOST_DIMENSIONS = 20  # largest number of dimensions with two cells each
 
 
 def histogram_density(
@@ -32,9 +32,9 @@ def histogram_density(
 ) -> Estimate:
     r"""Return a density on [0, 1]^b from a noisy histogram, for a Lipschitz density.
 
-    With about ``min(n^(b/(b+2)), (nα)^(b/(b+1)))`` cells the mean integrated squared error is of
-    the order ``n^(−2/(b+2)) + (nα)^(−2/(b+1))``, which no private estimator beats; α is ε, or
-    √(2ρ).
+    With about ``min(n^(b/(b+2)), (nα)^(b/(b+1)))`` cells, the mean integrated squared error is of
+    the order ``n^(−2/(b+2)) + (nα)^(−2/(b+1))``, where α is ε or √(2ρ). No private estimator has a
+    better order.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, which changes two counts by
@@ -46,8 +46,8 @@ def histogram_density(
             the nearest cells.
         privacy: :class:`PureDP`, or a guarantee that Gaussian noise satisfies.
         lipschitz: upper bound on the density's Lipschitz constant in the Euclidean norm.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": NaN counts
-            in the middle.
+        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": NaN is
+            counted in the middle.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 
@@ -94,9 +94,9 @@ def histogram_density(
         )
         noisy = laplace_counts(counts, amount) if budget.pure else noisy_counts(counts, amount)
         unit = m**b / n
-        largest = 1 + slope * math.sqrt(b)  # the density is one at some point
+        largest = 1 + slope * math.sqrt(b)  # at some point the density is at most one
         estimate = noisy * unit
-        # a record within EPS of one of a cell's 2b faces may count in the neighbouring cell
+        # a record within EPS of one of a cell's 2b faces may be counted in the neighbouring cell
         rounding = 2 * b * m * EPS * largest + 2 * EPS * np.abs(estimate)
         bias = slope * math.sqrt(b) / m + rounding
         return Found(estimate, bias, deviation * unit, math.sqrt(largest * unit))

@@ -28,14 +28,14 @@ class Estimate(AbstractLoaded):
     interval includes a bound on the bias instead.
 
     Attributes:
-        estimate: shape () for samples of shape (n,), else (d,) or as the estimator says.
+        estimate: shape () for samples of shape (n,), otherwise (d,) or as the estimator says.
         noise_deviation: standard deviation of the noise of the last step, known exactly, shaped
             like the estimate.
         sampling_deviation: bound on the standard deviation of a mean of n records, from the given
             assumptions; shaped like the estimate.
         bias_bound: bound on the bias of clipping and on all rounding, shaped like the estimate,
             under the given assumptions and except with probability ``beta``.
-        beta: probability that an earlier step missed, so that the last one clips too much.
+        beta: probability that an earlier step failed, so that the last step clips too much.
         noise: "gaussian" or "laplace", the law of the last step's noise.
         split: the budget of every step.
         privacy: a record of the privacy guarantee.
@@ -64,15 +64,15 @@ class Estimate(AbstractLoaded):
 
     @property
     def standard_deviation(self) -> Array:
-        """The deviation of noise plus sampling, shaped like the estimate, without the bias."""
+        """The standard deviation of noise plus sampling, shaped like the estimate; without bias."""
         return np.hypot(self.noise_deviation, self.sampling_deviation)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Return an interval for the population quantity, for each coordinate alone.
 
         Half its width is the quantile of noise plus sampling error (a Gaussian, by the central
-        limit theorem), plus the bound on the bias. The probability that an earlier step missed is
-        subtracted from the error probability that the level allows.
+        limit theorem), plus the bound on the bias. The probability that an earlier step failed is
+        subtracted from 1 − level.
 
         Args:
             level: confidence level, in (0, 1 − beta).
@@ -97,7 +97,7 @@ class Estimate(AbstractLoaded):
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def explain(self) -> str:
-        """Return the guarantee, every step's budget, and the parts of the error, in sentences."""
+        """Return sentences on the guarantee, every step's budget, and the parts of the error."""
         steps = "; ".join(f"{step}: {spent}" for step, spent in self.split.items())
         worst = [
             float(np.max(x))
@@ -169,7 +169,7 @@ _ARRAYS = ("estimate", "noise_deviation", "sampling_deviation", "bias_bound")
 
 
 def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> float:
-    """Return w with P(|noise + sampling error| > w) = ``missed``."""
+    """Return the w with P(|noise + sampling error| > w) = ``missed``."""
     if not laplace or noise == 0:
         return float(-scipy.special.ndtri(missed / 2)) * math.hypot(noise, sampling)
     b = noise / math.sqrt(2)

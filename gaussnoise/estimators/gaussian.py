@@ -17,7 +17,7 @@ from .publishing import Found, Sample
 from .samples import OnNonfinite, samples
 from .steps import ball_mean, check_ball_mean
 
-# finding the bin needs little of the budget, and the last step's noise falls with its share
+# a small share is enough to find the bin; a larger one reduces the last step's noise
 _SHARES = {"location": 0.25, "mean": 0.75}
 
 
@@ -33,16 +33,17 @@ def gaussian_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of N(μ, σ²), ``|μ − center| <= radius``: locate coarsely, then clip.
+    r"""Return the mean of N(μ, σ²), ``|μ − center| <= radius``, by a coarse location and clipping.
 
-    A quarter of the budget finds the fullest of bins 2σ wide, whose middle is within 2σ of μ; the
-    rest releases the mean of records clipped at ``2σ + σ√(2 log(2n/β))`` around it. The error is
-    ``O(σ/√n + σ√(log n)/(nε))`` for all ranges, once n is of order ``log(radius/σ)/ε``.
+    A quarter of the budget finds the fullest of bins of width 2σ, whose middle is within 2σ of μ.
+    The rest releases the mean of records clipped at ``2σ + σ√(2 log(2n/β))`` around that middle.
+    The error is ``O(σ/√n + σ√(log n)/(nε))`` for all ranges if n is at least of order
+    ``log(radius/σ)/ε``.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data: their
           normal distribution matters for the error alone. The number of records is public.
-        * Both steps use integers, and noise drawn through OpenDP; one budget, one charge.
+        * Both steps use integers and OpenDP's noise; they have one budget, charged once.
 
     Args:
         data: records, shape (n,).
@@ -51,15 +52,15 @@ def gaussian_mean(
         sigma: known standard deviation, or an upper bound on it.
         radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
-        beta: probability that the location is wrong or a record is clipped, half of it each.
+        beta: probability that the location is wrong (one half) or a record is clipped (the other).
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate` of shape (). The interval holds for normal data. For skewed or heavier
-        tails the bias of clipping may make it miss its level: :func:`heavy_tailed_mean` has a bound
-        on that bias.
+        An :class:`Estimate` of shape (). The interval is for normal data. With skewed or heavier
+        tails, the bias of clipping may make it fail more often: :func:`heavy_tailed_mean` has a
+        bound on that bias.
 
     Raises:
         ParameterError: there are too few records, and the message says how many are needed; or

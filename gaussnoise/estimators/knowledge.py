@@ -13,14 +13,14 @@ from ..errors import ParameterError
 
 Array = NDArray[np.float64]
 
-# The smallest and largest known number, in the units of the data. Between them squares, products
-# and quotients of such numbers, and of the noise of any budget, are floats.
+# The smallest and largest allowed number, in the units of the data. Squares, products and quotients
+# of numbers between them, and of the noise of any budget, are floats.
 SMALLEST, LARGEST = 1e-100, 1e100
-_MOST_ORDER = 100.0  # of a moment: such powers of up to a million deviations are floats
+_MOST_ORDER = 100.0  # order of a moment: this power of a million deviations is a float
 
 
 def shown(value: object) -> str:
-    """Return an argument as text for a message; integers of thousands of digits have none."""
+    """Return an argument as text for a message, except for integers of thousands of digits."""
     try:
         return f"{value!r:.80}"
     except ValueError:
@@ -40,7 +40,7 @@ def number(function: str, name: str, value: object) -> float:
 
 
 def positive(function: str, name: str, value: object) -> float:
-    """Return a float above zero that is neither tiny nor huge, or raise ParameterError."""
+    """Return a positive float that is neither tiny nor huge, or raise ParameterError."""
     real = number(function, name, value)
     if not real > 0:
         raise ParameterError(f"{function}: expected {name} > 0, got {real!r}")
@@ -63,7 +63,7 @@ def chance(function: str, beta: object) -> float:
 
 
 def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
-    """Return the order of a moment, 2 to 100; or infinity, where allowed (bounded data)."""
+    """Return the order of a moment, 2 to 100, or infinity (bounded data) where allowed."""
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
     real = number(function, "k", k)
@@ -83,7 +83,7 @@ def vector(function: str, name: str, value: ArrayLike, dim: int) -> Array:
         array = np.asarray(value)
         if array.dtype.kind in "iufO" and array.shape in ((), (dim,)):
             array = array.astype(np.float64)
-            if (np.abs(array) <= LARGEST).all():  # false for NaN
+            if (np.abs(array) <= LARGEST).all():  # this is false for NaN
                 return np.broadcast_to(array, (dim,)).copy()
     except (TypeError, ValueError, OverflowError):
         pass
@@ -104,7 +104,7 @@ def check_box(function: str, name: str, low: Array, high: Array) -> None:
 
 
 def digest(domain: AbstractDomain) -> list[object]:
-    """Return a set in the form in which a ledger compares it."""
+    """Return the form of a set that a ledger compares."""
     header, arrays = describe(domain)
     return [
         header,

@@ -29,19 +29,20 @@ from .steps import (
 
 Array = NDArray[np.float64]
 
-_THRESHOLDED = 0.1  # of δ, where the range is unbounded
-_LEVEL = 2**12  # bins of a histogram; a larger range is searched level by level
+_THRESHOLDED = 0.1  # share of δ for the threshold, if the range is unbounded
+_LEVEL = 2**12  # largest number of bins; a larger range is searched level by level
 _MOST_LEVELS = 20
-# Bins of an unbounded range, on either side; numbers beyond share the last one.
+# Number of bins of an unbounded range on either side; the last one has all numbers beyond.
 _MOST_KEYS = 2.0**61
-# In deviations: rounded data are not exactly normal. Their lead is then smaller by at most 0.42 of
-# this, which the last digit of the lead below covers.
+# Largest rounding of data, in deviations. Rounded data are not exactly normal, so that the lead
+# below is smaller by at most 0.42 times this, which its last digit covers.
 _MOST_BLUR = 1e-4
 _MOST_RECORDS = 2**62
-# Width of a bin, and error of its middle, in deviations; and the share of all records by which the
-# bin around the mean leads every bin whose middle is further away than that error. "variance": 8/9
-# of the mass is within 3 deviations (Chebyshev), hence in at most two bins of width 6. "gaussian":
-# a bin of width 2 holds at least Φ(2) − Φ(0), and one whose middle is 2 away at most Φ(3) − Φ(1).
+# Width of a bin and error of its middle, in deviations; then the lead, as a share of all records,
+# of the bin around the mean over every bin whose middle is further away than that error.
+# "variance": 8/9 of the mass is within 3 deviations (Chebyshev), and so in at most two bins of
+# width 6. "gaussian": the best bin of width 2 has at least Φ(2) − Φ(0), one whose middle is 2 away
+# at most Φ(3) − Φ(1).
 _SHAPES = {"variance": (6.0, 6.0, 1 / 3), "gaussian": (2.0, 2.0, 0.3199)}
 
 
@@ -107,7 +108,7 @@ class Search:
 
     @property
     def request(self) -> dict[str, object]:
-        """The form in which a ledger compares its range."""
+        """The form of its range that a ledger compares."""
         radius = None if math.isinf(self.radius) else self.radius
         return {"radius": radius, "center": self.center.tolist()}
 
@@ -123,15 +124,15 @@ class Search:
 
     @property
     def error(self) -> float:
-        """The largest error of a coordinate's answer, except with ``beta`` and for rounding."""
+        """The largest error of a coordinate's answer, without rounding, except with ``beta``."""
         return _SHAPES[self.shape][1] * (self.deviation + self._blur)
 
     @property
     def _blur(self) -> float:
-        """The largest apparent move of a number in the range when its bin is computed.
+        """The largest effect of rounding on a number in the range when its bin is computed.
 
-        It is two roundings, relative to its distance from the range's end. Bins are made for the
-        moved numbers, which have that much more deviation.
+        There are two roundings, relative to the number's distance from the range's end. Bins are
+        made for the rounded numbers, whose deviation is larger by this much.
         """
         return 0.0 if math.isinf(self.radius) else 2 * EPS * self._furthest
 
@@ -141,7 +142,7 @@ class Search:
         return float(np.abs(self.center).max()) + 2 * self.radius
 
     def rounding(self, place: Array) -> float:
-        """Return how far rounding moves an answer of :meth:`find`; infinite where there is none.
+        """Return how far rounding moves an answer of :meth:`find`; infinity if there is no answer.
 
         It includes the rounding of the records, relative to their distance from the center or the
         end of a range, and of the sums and products that give the middle of a bin.
@@ -156,7 +157,7 @@ class Search:
         """The width and number of bins of every level, the coarsest first."""
         levels, radius = [], self.radius
         while True:
-            # 1e300 is beyond all levels: more bins than a double can count
+            # a cap beyond all levels: with more bins, a double could not count them
             bins = max(math.ceil(min(2 * radius / self.width, 1e300)), 1)
             if bins <= _LEVEL:
                 return [*levels, (self.width, bins)]
@@ -170,7 +171,7 @@ class Search:
                 )
 
     def draws(self, n: int) -> int:
-        """Return the number of integer noises drawn; for an unbounded range one per record."""
+        """Return the number of integer noises drawn; one per record for an unbounded range."""
         bins = n if math.isinf(self.radius) else sum(bins for _, bins in self.levels)
         return self.dim * bins
 
@@ -185,11 +186,11 @@ class Search:
 
     @property
     def _unbounded(self) -> tuple[float, float]:
-        """The ρ and δ of every coordinate, without a range."""
+        """The ρ and δ of every coordinate in a search without a range."""
         return self._part(self.amount, self.dim), self._part(self.delta, self.dim)
 
     def _needed_lead(self, n: int) -> float:
-        """Return the number of records by which the fullest bin must lead any wrong one."""
+        """Return by how many records the fullest bin must lead every wrong one."""
         if math.isinf(self.radius):
             beta = self.beta / self.dim
             fall, _ = fullest_of_any_needs(n, *self._unbounded, beta / 2)
@@ -286,16 +287,15 @@ def coarse_location(
 ) -> Estimate:
     r"""Return the mean's location within six deviations: the fullest bin of each histogram.
 
-    Bins are ``6 sigma`` wide. By Chebyshev's inequality at least 8/9 of the mass is within three
-    deviations of the mean, so that a bin next to it leads every distant bin by a third of all
-    records.
+    Bins are ``6 sigma`` wide. By Chebyshev's inequality, at least 8/9 of the mass is within three
+    deviations of the mean, so that a bin near it leads every distant bin by a third of all records.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
           public. One record changes two counts by one each: pure privacy chooses the bin by permute
           and flip (sensitivity 1, up or down). Other guarantees add a discrete Gaussian of ℓ2
-          sensitivity √2 to every bin; without a range, to the bins that occur, and a tenth of δ
-          pays for showing only those above a threshold.
+          sensitivity √2 to every bin. Without a range, they add it to the bins that occur, and
+          spend a tenth of δ to show only those above a threshold.
         * The treatment of a record does not depend on others; counts are integers.
 
     Args:
@@ -309,12 +309,12 @@ def coarse_location(
         center: middle of that range, shape () or (d,).
         beta: probability of a wrong answer.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            count in the last bins, NaN in the middle.
+            are counted in the last bins, NaN in the middle.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate` with a ``bias_bound`` of 6 sigma and rounding; NaN where no bin passed
+        An :class:`Estimate` whose ``bias_bound`` is 6 sigma plus rounding; NaN where no bin passed
         the threshold.
 
     Raises:

@@ -16,18 +16,18 @@ from .publishing import Found, Sample
 from .samples import OnNonfinite, samples
 from .steps import ball_mean, check_ball_mean, laplace_deviation
 
-_SHARES = {"location": 0.25, "mean": 0.75}  # of the budget, as for normal data
-_ROUNDING = 2.0**-44  # of the mean of records in the unit ball of a few dimensions, approximately
+_SHARES = {"location": 0.25, "mean": 0.75}  # shares of the budget, as for normal data
+_ROUNDING = 2.0**-44  # approximate rounding of a mean in the unit ball of a few dimensions
 
 
 def tail_bias(t: float, k: float, size: float) -> float:
     r"""Return the largest bias of clipping at t: ``sup E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``.
 
-    ``(x − t)₊ <= c x^k`` for all x >= 0 with ``c = (k−1)^(k−1) / (k^k t^(k−1))``, the slope of the
-    power that touches the line, at x = tk/(k−1). A distribution on two points, one of them there,
-    attains the bound. It is less than ``1/((k−1) t^(k−1))``, Lemma 3 of Barber & Duchi (2014): by a
-    factor 4 at k = 2. Bounded distributions (k = ∞) are not moved by t >= size. The bias is never
-    more than E ‖X‖ <= size.
+    For all x >= 0, ``(x − t)₊ <= c x^k`` with ``c = (k−1)^(k−1) / (k^k t^(k−1))``: this power
+    touches the line at x = tk/(k−1). A distribution on two points, 0 and this one, attains the
+    bound. The bound is less than ``1/((k−1) t^(k−1))``, Lemma 3 of Barber & Duchi (2014), by a
+    factor 4 at k = 2. Clipping at t >= size does not change bounded distributions (k = ∞). The bias
+    never exceeds E ‖X‖ <= size.
     """
     if math.isinf(k):
         return max(size - t, 0.0)
@@ -56,12 +56,12 @@ def heavy_tailed_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of data with ``E|X − μ|^k <= moment^k``: a coarse location, then clipping.
+    r"""Return the mean of data with ``E|X − μ|^k <= moment^k``, by a coarse location and clipping.
 
-    A quarter of the budget finds μ within 6 ``moment``; the rest releases the mean of records
-    clipped at τ more than that. Here τ balances the worst bias ``moment^k (k−1)^(k−1) / (k^k
-    τ^(k−1))`` against the noise, of order τ/(nε). The error is ``O(1/√n + (1/(nε))^((k−1)/k))`` in
-    units of ``moment``, which no private estimator beats.
+    A quarter of the budget finds μ within 6 ``moment``. The rest releases the mean of records
+    clipped at 6 ``moment`` + τ around that location. Here τ balances the worst bias ``moment^k
+    (k−1)^(k−1) / (k^k τ^(k−1))`` against the noise, of order τ/(nε). The error is ``O(1/√n +
+    (1/(nε))^((k−1)/k))`` in units of ``moment``; no private estimator has a better order.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data. The number
@@ -94,8 +94,8 @@ def heavy_tailed_mean(
             clipped.
 
     Source: Kamath, Singhal & Ullman (2020), "Private mean estimation of heavy-tailed
-    distributions"; Kamath, lecture 15. The radius is our own: it minimises the bound instead of its
-    order.
+    distributions"; Kamath, lecture 15. The radius is ours: it minimises the bound itself instead of
+    its order.
 
     >>> x = np.random.default_rng(0).standard_t(5, size=5000) + 70
     >>> mean = gn.estimators.heavy_tailed_mean(x, gn.zCDP(0.1), moment=1.3, k=2, radius=1000)
@@ -143,17 +143,17 @@ def truncated_mean(
 ) -> Estimate:
     r"""Return the mean of records projected to a ball around the origin, ``E‖X‖₂^k <= moment^k``.
 
-    The radius minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)`` with a the
-    bias at T = 1 and B the noise there; it grows like ``(n²ρ/d)^(1/2k)``, and like ``(nε/d)^(1/k)``
-    under pure privacy.
+    The radius minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)``, where a
+    and B are the bias and the noise at T = 1. It grows like ``(n²ρ/d)^(1/2k)``, or like
+    ``(nε/d)^(1/k)`` under pure privacy.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
           public. A replaced record moves the mean by at most 2T/n, and noise is calibrated to
           exactly this, for every guarantee.
-        * ``bias_bound`` holds for every distribution with that moment, all rounding included. Where
-          the budget is so large that noise is less than the rounding of floats, that bound is most
-          of the error.
+        * ``bias_bound`` holds for every distribution with that moment, all rounding included. If
+          the budget is so large that noise is smaller than the rounding of floats, this bound is
+          most of the error.
 
     Args:
         data: records, shape (n,) or (n, d).
@@ -171,9 +171,9 @@ def truncated_mean(
         DataError: data are not real numbers, or have NaN or infinities that are not clipped.
 
     Source: Barber & Duchi (2014), "Privacy and statistical risk", (20) and Proposition 6. Two of
-    their noises are too small for their stated guarantees: ``2T² log(1/δ)/(n²α²)`` for (α, δ), half
-    the standard deviation of the usual Gaussian mechanism's; and those of their appendix C, which
-    has half the variance (KL) and half the scale (pure) of section 4. Here all are calibrated
+    their noises are too small for their stated guarantees. The variance ``2T² log(1/δ)/(n²α²)`` for
+    (α, δ) gives half the standard deviation of the usual Gaussian mechanism, and their appendix C
+    has half the variance (KL) and half the scale (pure) of section 4. Here, all noise is calibrated
     exactly.
 
     >>> x = np.random.default_rng(0).standard_t(4, size=(5000, 3))
@@ -206,7 +206,7 @@ def truncated_mean(
 def noise_of_ball(d: int, amount: float, n: int, *, pure: bool) -> float:
     """Return the root total variance of the noise on a mean of n records in the unit ball of R^d.
 
-    It is at least the rounding, which grows with the ball as noise does.
+    It is at least the rounding, which is proportional to the ball, like noise.
     """
     if pure:
         return math.sqrt(d) * laplace_deviation(math.sqrt(d), amount, n)

@@ -27,12 +27,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The numbers of each column, NaN where there is none, and every row's group, or −1.
+    """The numbers of each column, with NaN for none, and the group of each row, or −1.
 
     Attributes:
         columns: arrays of shape (rows,), or (people,).
-        cells: shape (rows,).
-        groups: category by grouping column, of every group.
+        cells: the groups of the rows, shape (rows,).
+        groups: for every group, the category by grouping column.
     """
 
     columns: Mapping[str, Array]
@@ -40,7 +40,7 @@ class Numbers:
     groups: tuple[Mapping[str, object], ...]
 
     def of(self, column: str) -> tuple[Array, NDArray[np.int64]]:
-        """Return the finite numbers of a column that are in a group, and their groups."""
+        """Return the finite numbers of a column whose rows are in a group, and these groups."""
         x = self.columns[column]
         inside = np.isfinite(x) & (self.cells >= 0)
         return x[inside], self.cells[inside]
@@ -51,7 +51,7 @@ def read_numbers(
 ) -> Numbers:
     """Read the columns of a table into memory.
 
-    With ``person``, a person's number is the mean of their own finite ones; rows that name no
+    With ``person``, a person's number is the mean of their own finite numbers; rows without a
     person are left out.
 
     Raises:
@@ -123,7 +123,7 @@ def _checked(
 
 
 def _as_written(attribute: Attribute, dtype: nw.dtypes.DType) -> Attribute:
-    """Return categories of the column's type, if they are given as text or the column is text."""
+    """Return the attribute with categories of the column's type, if they or the column are text."""
     texts = [str(value) for value in attribute.categories or ()]
     if dtype in WORDS:
         return Attribute(attribute.name, texts)

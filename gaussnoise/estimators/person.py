@@ -1,4 +1,4 @@
-"""The mean of records where a person has several, all of which are protected together."""
+"""The mean of records if a person has several, which are all protected together."""
 
 import math
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ from .steps import NoisyMean, ball_mean, check_ball_mean
 
 Array = NDArray[np.float64]
 
-_LOCATION = 0.25  # of the budget, as for other means
-# of the budget for all rounds between the location and the last mean, if there are any
+_LOCATION = 0.25  # share of the budget, as for other means
+# share of the budget for all rounds between the location and the last mean, if there are any
 _ROUNDS = 0.15
 _MOST_ROUNDS = 3
 _RADII = 120  # size of the grid from which a radius is chosen
@@ -43,26 +43,26 @@ def person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of n people's records, ``samples`` each, protecting all of a person's.
+    r"""Return the mean of n people's records, ``samples`` each; all of a person's are protected.
 
     Every person's records are averaged. A histogram of every coordinate finds the mean within ``6
-    moment/√samples``. Rounds of clipping and noise, each around the estimate of the previous one
-    and to a smaller ball, may find it more closely. The last round releases the mean of the
-    averages clipped around it. Radii and the number of rounds, 0 to 3, minimise the bound on the
-    error: they follow from public numbers.
+    moment/√samples``. Further rounds of clipping and noise, each around the previous round's
+    estimate and to a smaller ball, may improve it. The last round releases the mean of the averages
+    clipped around it. Radii and the number of further rounds, 0 to 3, minimise the bound on the
+    error, and depend on public numbers only.
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
-          of people is public. It does not depend on ``samples``, ``moment``, ``k`` or ``radius``: a
-          person is one average, for all contributions, which is clipped by itself and rounded to
-          integers by itself. Clipping to a ball of radius T makes the ℓ2 sensitivity of the mean
+          of people is public. It does not depend on ``samples``, ``moment``, ``k`` or ``radius``:
+          each person is one average, for any number of records, which is clipped and rounded to
+          integers by itself. After clipping to a ball of radius T, the mean has the ℓ2 sensitivity
           2T/n.
-        * All steps use all people and share one budget: their ε add up, or their ρ; one charge.
+        * All steps use all people and share one budget, charged once: their ε, or their ρ, add up.
         * The bias of clipping is at most ``bias_bound``, in every coordinate and in Euclidean norm,
           except with probability ``beta``, if the stated assumptions on the distribution hold,
           records are independent, and all people have at least ``samples`` of them. This is proven,
-          also for balls that were placed by looking at the same people. That no person has fewer
-          records is not checked: the answer would depend on one person.
+          also for balls whose centers depend on the same people. It is not checked that no person
+          has fewer records, since the answer would depend on one person.
 
     Args:
         data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
@@ -77,7 +77,7 @@ def person_level_mean(
         radius: half the range of possible means of a coordinate; it may be omitted only under
             :class:`ApproxDP`.
         center: middle of that range, a number or shape (d,).
-        beta: probability that an earlier step misses.
+        beta: probability that an earlier step fails.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them. A
             person with one NaN counts as the center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
@@ -123,7 +123,7 @@ def person_level_mean(
     def find() -> Found:
         place = plan.hunt.find(averages)
         noisy, bias = NoisyMean(np.nan_to_num(place), np.zeros(d), np.zeros(d)), np.zeros(d)
-        # a center with a larger error than planned moves a clipped mean by at most the excess
+        # if the center's error is larger than planned, the clipped mean moves by at most the excess
         off = math.sqrt(d) * plan.hunt.rounding(place)
         for clip in plan.rounds:
             amount = plan.budget.of_step(clip.step)
@@ -164,7 +164,7 @@ class Moments:
 
     @property
     def said(self) -> str:
-        """The assumptions in words."""
+        """The assumptions, as a sentence."""
         known = self.averages
         return (
             f"records are independent, {known.samples} or more of each person, with a central "
@@ -202,7 +202,7 @@ class _Clip:
 
     Attributes:
         step: its name in the budget.
-        radius: of the ball.
+        radius: radius of the ball.
         bias: bound on the bias.
         noise: standard deviation of the noise, in Euclidean norm.
         error: bound on the Euclidean distance of the round's estimate from the mean, except with
@@ -226,7 +226,7 @@ class _Plan:
 
 
 def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: float) -> _Plan:
-    """Return the number of rounds with the least bound on bias and noise of the last."""
+    """Return the plan whose last round has the least bound on bias and noise."""
     n, d = sample.rows.shape
     plans = []
     for count in range(_MOST_ROUNDS + 1):
@@ -249,7 +249,7 @@ def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: f
 def _clip(
     step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool
 ) -> _Clip:
-    """Return the radius with the least bias and noise together, around a center off by ``off``."""
+    """Return the round with the least bias plus noise, for a center with an error of ``off``."""
     d = known.averages.dim
     total = math.sqrt(d) * known.deviation
     reach = total * np.geomspace(0.5, 100.0 * max(n, 10), _RADII)
@@ -259,11 +259,12 @@ def _clip(
     bias = known.clipping_bias(reach, off)
     best = int(np.argmin(bias + noise))
     log = math.log(2 / beta)
-    # tails of a Laplace variable, or of the norm of a Gaussian (Laurent & Massart 2000)
+    # tail of a Laplace variable, or of the norm of a Gaussian (Laurent & Massart 2000)
     drawn = scale[best] * (log if pure else math.sqrt(d + 2 * math.sqrt(d * log) + 2 * log))
-    # the tail of the norm of a sum of bounded vectors (Bousquet 2002; clipping does not increase
-    # total variance), for all centers of a net at once, since the center was found from the same
-    # people; moving the center moves a mean by no more than that
+    # Tail of the norm of a sum of bounded vectors (Bousquet 2002; clipping does not increase total
+    # variance). It is for all centers of a net at once, since the center depends on the same
+    # people. A center between them moves the clipped mean by at most its distance from the next
+    # one.
     mean, width = total / math.sqrt(n), 2 * radius[best] / n
     mesh = mean / 2
     log += d * math.log1p(2 * off / mesh)

@@ -1,4 +1,4 @@
-"""What estimators have in common: the records they read, and how an estimate is published."""
+"""The part that all estimators share: they read records, and publish an estimate."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -43,10 +43,10 @@ class Sample:
 
     Attributes:
         function: the estimator's name, which is part of the request.
-        unit: what is protected.
+        unit: the protected unit, a record or a person.
         rows: the records, or the averages of people, shape (n, d).
         shape: the shape of one record, () or (d,).
-        on_nonfinite: what is done with NaN and infinities.
+        on_nonfinite: the rule for NaN and infinities.
         ledger: a :class:`Ledger` or its path, or None.
         id: the name of the estimate in the ledger, or None.
     """
@@ -78,7 +78,7 @@ class Sample:
     ) -> "Sample":
         """Read records by :func:`samples`, or averages of people by :func:`by_person`.
 
-        A ledger also records a refusal, since the number of rows is in every request.
+        A ledger records a refusal too, since every request has the number of rows.
 
         Raises:
             DataError: the data are refused; under a ledger the message does not say why.
@@ -118,7 +118,7 @@ class Sample:
         beta: float = 0.0,
         shape: tuple[int, ...] | None = None,
     ) -> Estimate:
-        """Return the estimate: drawn now or, under a ledger, charged first, drawn once, then read.
+        """Return the estimate, drawn now; under a ledger, it is charged, drawn once, and then read.
 
         Numbers that are not finite are refused first, unless they are to be clipped.
 
@@ -127,7 +127,7 @@ class Sample:
             find: the function that draws.
             request: all other public parameters, as JSON values.
             assumed: the assumptions, in words.
-            beta: probability that an earlier step missed.
+            beta: probability that an earlier step failed.
             shape: the shape of the estimate; by default that of a record.
         """
         n = len(self.rows)

@@ -1,4 +1,4 @@
-"""Minimax rates of private mean and density estimation, as in the sources: without constants."""
+"""Minimax rates of private mean and density estimation from the sources, without constants."""
 
 import math
 from typing import Literal, NamedTuple
@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from ..errors import ParameterError
 from .knowledge import SMALLEST, moment_order, number, positive, shown
 
-_MOST = 2**53  # limit for numbers of records, people, or dimensions
+_MOST = 2**53  # largest number of records, people, or dimensions
 
 Setting = Literal["bounded", "moments", "normal", "person", "density", "support"]
 
@@ -15,8 +15,8 @@ class Rate(NamedTuple):
     """Orders of the worst mean squared error, up to constants; NaN where no source states one.
 
     Attributes:
-        lower: the rate that no mechanism beats.
-        upper: the rate that some mechanism reaches.
+        lower: a rate below which no mechanism is.
+        upper: a rate that some mechanism reaches.
         source: author, year and statement.
 
     >>> found = gn.estimators.rates("bounded", n=10_000, d=10, eps=1)["pure"]
@@ -56,10 +56,10 @@ def rates(
         n: number of records, or people.
         d: dimension.
         eps: ε; or α of total variation privacy; or √α of KL privacy.
-        delta: of approximate privacy.
+        delta: the δ of approximate privacy.
         k: order of the moment, at least 2; infinity for bounded records.
-        m: records of one person.
-        radius: scale of the data, squared in every rate.
+        m: number of records of one person.
+        radius: scale of the data; every rate is proportional to its square.
 
     Returns:
         Rates by name: "none", "pure", "approximate", "TV", "KL", as far as they are known.

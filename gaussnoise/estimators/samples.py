@@ -16,7 +16,7 @@ from .knowledge import shown
 Array = NDArray[np.float64]
 OnNonfinite = Literal["refuse", "clip"]
 
-_SPARE = 64  # binary digits: sums of fewer than 2⁶⁴ numbers are floats
+_SPARE = 64  # numbers are scaled by 2^-64, so that sums of fewer than 2⁶⁴ do not overflow
 
 
 def samples(
@@ -25,7 +25,7 @@ def samples(
     on_nonfinite: OnNonfinite = "refuse",
     dims: tuple[int, ...] = (1, 2),
 ) -> Array:
-    """Return records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN stay.
+    """Return records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN are kept.
 
     Raises:
         DataError: data are not an array of real numbers, or have no record.
@@ -43,7 +43,7 @@ def samples(
             f"got {kind(array)} with {array.ndim} dimensions"
             + (" and no record" if 0 in array.shape else "")
         )
-    with np.errstate(all="ignore"):  # some numbers are too large for floats
+    with np.errstate(all="ignore"):  # some numbers overflow as floats
         rows = np.ascontiguousarray(array, dtype=np.float64)
     return rows
 
@@ -53,8 +53,7 @@ def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
 
     :func:`clipped` moves them to the boundary and to the center.
 
-    Whether they occur depends on the data. Under a ledger this check runs where refusals are
-    recorded.
+    The result depends on the data. Under a ledger, this check runs where refusals are recorded.
 
     Raises:
         DataError: a number is not finite.
@@ -109,7 +108,7 @@ def by_person(
 
 
 def exact_mean(records: Array) -> Array:
-    """Return the mean of one person's records alone, by exact sums: others' rows have no effect."""
+    """Return the mean of one person's records by exact sums, unaffected by other rows."""
     if not np.isfinite(records).all():
         with np.errstate(all="ignore"):
             return records.mean(axis=0)
@@ -119,10 +118,10 @@ def exact_mean(records: Array) -> Array:
 
 
 def clipped(rows: Array, center: Array, radius: float) -> Array:
-    """Return ``(rows − center) / radius``, shortened to the unit ball by row; NaN to the center.
+    """Return ``(rows − center) / radius``, each row shortened to length one; NaN goes to zero.
 
-    It uses elementwise arithmetic and sums along a row alone: the result for a record depends on no
-    other. Coordinates are off by less than :func:`clipping_error`.
+    It uses only elementwise arithmetic and sums along rows, so that a record's result depends on no
+    other record. The error of a coordinate is less than :func:`clipping_error`.
     """
     with np.errstate(all="ignore"):
         moved = rows - center
@@ -131,20 +130,19 @@ def clipped(rows: Array, center: Array, radius: float) -> Array:
         moved[unbounded] = np.where(np.isinf(moved[unbounded]), np.sign(moved[unbounded]), 0.0)
         far = np.maximum(np.abs(moved).max(axis=1, keepdims=True), radius)
         far[unbounded] = math.inf
-        moved[~unbounded] /= far[~unbounded]  # entries of at most one: no square overflows
+        moved[~unbounded] /= far[~unbounded]  # entries are at most one: no square overflows
         lengths = np.sqrt(np.square(moved).sum(axis=1, keepdims=True))
         return moved * np.minimum(far / radius, 1 / lengths)
 
 
 def clipping_error(center: Array, radius: float) -> float:
-    """Return how far :func:`clipped` may be off in a coordinate, relative to the ball.
+    """Return a bound on the error of :func:`clipped` in a coordinate, relative to the ball.
 
-    Every coordinate is multiplied by 1 + a few roundings of relative size EPS/2: of the difference,
-    of both quotients, of the product, and d/2 + 2 of the length. All of them but that of the
-    difference are relative to a result of at most one; the difference is rounded relative to
-    itself, and shortened with it. Before that, numbers of other types became floats, and a person's
-    records a mean, with relative errors up to EPS, of which the ball leaves no more than 2 EPS
-    (radius + ‖center‖).
+    Every coordinate is multiplied by 1 plus a few roundings of relative size EPS/2: of the
+    difference, of both quotients, of the product, and d/2 + 2 of the length. All but that of the
+    difference are relative to a result of at most one; the rounding of the difference is shortened
+    with it. Before that, numbers of other types became floats, and a person's records a mean, with
+    relative errors up to EPS. After clipping, these are at most 2 EPS (radius + ‖center‖).
     """
     d = len(center)
     return EPS * (d + 18 + 2 * float(np.linalg.norm(center)) / radius)

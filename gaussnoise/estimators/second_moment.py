@@ -13,9 +13,9 @@ from ..privacy.sampler import IntegerQuery
 
 Array = NDArray[np.float64]
 
-# of a row's numbers: rounding is then far below the noise, for all possible numbers of rows
+# bits of a row's numbers, whose rounding is far below the noise for every number of rows
 _BITS = 20
-_EXACT = 2**53  # limit of a sum in floats, below which no order of adding rounds
+_EXACT = 2**53  # sums of integers below this limit are exact in floats, in any order
 # (29 M_ii, 41 M_ij) is never longer than 29 ‖M‖_F, since 41² <= 2 · 29²: an isometry up to 0.03 %
 DIAGONAL, OFF = 29, 41
 
@@ -27,8 +27,8 @@ class NoisyMoment:
     Attributes:
         estimate: shape (d, d), symmetric.
         diagonal: standard deviation of the noise of each entry (i, i).
-        off: standard deviation of the noise of each entry (i, j), i < j; all these noises are
-            independent.
+        off: standard deviation of the noise of each entry (i, j), i < j; the noises of all entries
+            are independent.
         rounding: upper bound on the rounding of a row's coordinates.
     """
 
@@ -49,8 +49,8 @@ class MomentLattice:
 
     with equality for orthogonal z and w (in one dimension ``(z² − w²)² <= longest²``). One discrete
     Gaussian is added to each of ``29 M_ii`` and ``41 M_ij``, i < j, whose squared change is at most
-    ``29² ‖·‖²_F``. Off the diagonal this is half the variance of equal noise on all entries of the
-    upper triangle, whose change can be as large.
+    ``29² ‖·‖²_F``. Off the diagonal, the variance is half of that of equal noise on all entries of
+    the upper triangle, whose squared change is as large as ``‖·‖²_F``.
 
     Attributes:
         dim: d.
@@ -64,7 +64,7 @@ class MomentLattice:
 
     @property
     def bits(self) -> int:
-        """The bits of the finest useful grid on which sums and noise fit into 64 bits."""
+        """The bits of the finest useful grid, for which sums and noise fit into 64 bits."""
         for bits in range(_BITS, 0, -1):
             longest = self._longest(bits)
             if self.rows * longest < MOST_SUM and DIAGONAL * longest <= MOST_STEPS * math.sqrt(
@@ -79,7 +79,7 @@ class MomentLattice:
         return self._longest(self.bits)
 
     def _longest(self, bits: int) -> int:
-        # rounding moves a row of length 2^bits by at most √d/2
+        # rounding changes the length of a row, of at most 2^bits, by at most √d/2
         return (2**bits + math.isqrt(self.dim) + 1) ** 2
 
     @property
@@ -98,13 +98,13 @@ class MomentLattice:
         return query
 
     def integers(self, inside: Array) -> NDArray[np.int64]:
-        """Return rows of the unit ball on the grid, each rounded by itself."""
+        """Return rows of the unit ball as integers, each rounded by itself."""
         steps = np.rint(np.ldexp(inside, self.bits)).astype(np.int64)
         steps[np.square(steps).sum(axis=1) > self.longest] = 0
         return steps
 
     def total(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return ``Σ z zᵀ``, exactly: float sums stay below 2⁵³ and are added as integers."""
+        """Return ``Σ z zᵀ`` exactly: float sums stay below 2⁵³, and are added as integers."""
         total = np.zeros((self.dim, self.dim), dtype=np.int64)
         size = max(_EXACT // self.longest, 1)
         for start in range(0, len(integers), size):

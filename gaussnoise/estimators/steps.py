@@ -1,4 +1,4 @@
-"""The private steps that estimators consist of: all on exact integers, all through OpenDP."""
+"""The private steps of all estimators: they use exact integers, and OpenDP's noise."""
 
 import math
 from collections import Counter
@@ -24,9 +24,9 @@ from .samples import clipped, clipping_error
 
 Array = NDArray[np.float64]
 
-_GRID = 2.0**30  # lattice steps of Laplace noise, approximately
-_MOST_RHO = 1e100  # a lattice fine enough for a larger ρ has integers beyond floats
-_COARSEST = 10  # bits of a row: rounding is then far below the noise of one record
+_GRID = 2.0**30  # approximate scale of Laplace noise in lattice steps
+_MOST_RHO = 1e100  # for a larger ρ, a lattice fine enough would have integers beyond floats
+_COARSEST = 10  # least bits of a row, whose rounding is far below the noise on one record
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class NoisyMean:
     Attributes:
         estimate: shape (d,).
         deviation: standard deviation of its noise, shape (d,).
-        rounding: bound on how far all rounding moves it, shape (d,): without rounding and noise it
-            would be the mean of clipped records.
+        rounding: bound on the move of the estimate by all rounding, shape (d,). Without rounding
+            and noise, it would be the mean of clipped records.
     """
 
     estimate: Array
@@ -45,7 +45,7 @@ class NoisyMean:
     rounding: Array
 
     def carried(self, center: Array, unit: Array | float) -> "NoisyMean":
-        """Return ``center + unit · estimate``, with two more roundings, relative to the numbers."""
+        """Return ``center + unit · estimate``, with two more roundings in the bound."""
         return NoisyMean(
             center + unit * self.estimate,
             unit * self.deviation,
@@ -54,7 +54,7 @@ class NoisyMean:
 
 
 def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure: bool) -> NoisyMean:
-    """Return the mean of rows clipped to the ball; noise spends ``amount``: ρ, or ε if ``pure``.
+    """Return the mean of rows clipped to the ball; noise spends ``amount`` (ρ, or ε if ``pure``).
 
     Every record is moved into the ball by itself (:func:`~gaussnoise.estimators.samples.clipped`),
     and put on a lattice of integers; replacing one record changes the sum by at most twice the
@@ -83,10 +83,11 @@ def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
 
 
 def released_mean(mechanism: GaussianMechanism, rows: Array) -> NoisyMean:
-    """Return the mean of rows that are projected into the mechanism's set."""
+    """Return the noisy mean of rows that are projected into the mechanism's set."""
     released = mechanism.release(rows, on_outside="project")
-    # the mechanism's bound is for numbers of the set's size, but noise may be larger: in the
-    # product of a matrix and independent noises, none beyond 64 deviations, d terms are rounded
+    # The mechanism's bound is for numbers of the set's size, but noise may be larger. In the
+    # product of a matrix and independent noises, d terms are rounded; no noise exceeds 64
+    # deviations.
     deviation, d = released.standard_deviation, len(released.estimate)
     decoding = 32 * (d + 3) * math.sqrt(d) * EPS * deviation
     return NoisyMean(released.estimate, deviation, mechanism.rounding_bias + decoding)
@@ -100,8 +101,8 @@ def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
     """Return the mean of rows of ℓ1 norm at most ``length``, with Laplace noise that spends ε.
 
-    Rows become integers, each by itself. A longer row, which only rounding can make, counts as
-    zero.
+    Each row is rounded to integers by itself. A longer row, which only rounding can cause, is
+    counted as zero.
     """
     n, d = rows.shape
     query, longest, bits = _laplace_query(d, length, epsilon, n)
@@ -128,7 +129,7 @@ def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
 
 
 def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[LaplaceQuery, int, int]:
-    """Return the query that is drawn, the length of integer rows, and the bits of a row."""
+    """Return the query with its noise, the ℓ1 norm allowed for integer rows, and a row's bits."""
     steps = math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))))
     bits = max(math.floor(steps + math.log2(epsilon) - math.log2(2 * length)), _COARSEST)
     longest = math.floor(math.ldexp(length, bits)) + d
@@ -136,7 +137,7 @@ def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[Lapla
 
 
 def laplace_deviation(length: float, epsilon: float, n: int) -> float:
-    """Return the deviation of :func:`laplace_mean`'s noise, without lattice: √8 · length / (nε)."""
+    """Return √8 · length / (nε), the noise deviation of :func:`laplace_mean` without a lattice."""
     return math.sqrt(8) * length / (n * epsilon)
 
 
@@ -171,10 +172,10 @@ def count_deviation(amount: float, *, pure: bool) -> float:
 
 @lru_cache(maxsize=8)
 def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery, int]:
-    """Return noise of ρ on integers, and their bits beyond the point, at least those of the grid.
+    """Return a query on integers with noise of ρ, and the bits after the point, at least ``grid``.
 
-    Between neighbours their squared change, without these bits, is at most ``squared``. The lattice
-    is as fine as the privacy guarantees need.
+    Between neighbours, the squared change before scaling by these bits is at most ``squared``. The
+    lattice is as fine as the privacy guarantees require.
 
     Raises:
         ParameterError: there is no such noise.
@@ -198,14 +199,14 @@ def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """Return the largest shortfall of the chosen bin from the fullest, except with ``beta``."""
+    """Return by how much the chosen bin is below the fullest, at most, except with ``beta``."""
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
     return 2 * math.sqrt(2 * math.log(max(bins, 2) / beta) / amount)
 
 
 def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | None:
-    """Return the most frequent of unlisted keys, up to noise; None if below a threshold."""
+    """Return the most frequent of unknown keys, up to noise; None if below a threshold."""
     noisy = _unlisted(rho, delta).frequent(Counter(keys.tolist()))
     return max(noisy, key=lambda key: noisy[key]) if noisy else None
 
@@ -219,5 +220,5 @@ def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple
 
 @lru_cache(maxsize=8)
 def _unlisted(rho: float, delta: float) -> ThresholdQuery:
-    """Return the query for keys that cannot be listed; a replaced record moves two counts by 1."""
+    """Return the query for unknown keys, of which a replaced record changes two counts by 1."""
     return ThresholdQuery(Change.replaced(1), rho, delta)

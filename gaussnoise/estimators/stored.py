@@ -1,6 +1,6 @@
-"""Stored answers, read again: every value has the type that was written, or the file is refused.
+"""Readers of stored answers: every value has the type that was written, or is refused.
 
-All functions raise ValueError, which readers of files translate to their own errors.
+All functions raise ValueError, which readers of files turn into their own errors.
 """
 
 import math
@@ -14,21 +14,21 @@ _BUDGET = ("rho", "epsilon", "delta", "mu", "alpha")
 
 
 def fields(value: object, *names: str) -> dict[str, Any]:
-    """Return an object with exactly these names."""
+    """Return the value if it is an object with exactly these names."""
     if not isinstance(value, dict) or set(value) != set(names):
         raise ValueError("another object")
     return value
 
 
 def text(value: object) -> str:
-    """Return a text."""
+    """Return the value if it is a text."""
     if not isinstance(value, str):
         raise ValueError("no text")
     return value
 
 
 def real(value: object, low: float = -math.inf, high: float = math.inf) -> float:
-    """Return a number in an interval; NaN is accepted only for the whole line."""
+    """Return the value if it is a number in the interval; NaN only if this is the whole line."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("no number")
     number = float(value)
@@ -40,7 +40,7 @@ def real(value: object, low: float = -math.inf, high: float = math.inf) -> float
 
 
 def reals(value: object, low: float = -math.inf) -> NDArray[np.float64]:
-    """Return an array of at least one number."""
+    """Return the value as an array if it is a list of one or more numbers."""
     array = np.array(value)
     if array.dtype.kind not in "iuf" or not array.size or (array < low).any():
         raise ValueError("no numbers")
@@ -50,19 +50,19 @@ def reals(value: object, low: float = -math.inf) -> NDArray[np.float64]:
 
 
 def texts(value: object) -> dict[str, str]:
-    """Return texts by name."""
+    """Return the value if it is an object of texts."""
     return {name: text(inner) for name, inner in as_object(value).items()}
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """Return an object with any names."""
+    """Return the value if it is an object, with any names."""
     if not isinstance(value, dict):
         raise ValueError("no object")
     return value
 
 
 def guarantee_record(value: object) -> dict[str, object]:
-    """Return a guarantee's record: its definition, its numbers, the protected unit, and notes."""
+    """Return the value if it is the record of a guarantee, with all of its fields."""
     record = as_object(value)
     for name in ("definition", "neighbors", "unit"):
         text(record[name])
@@ -74,7 +74,7 @@ def guarantee_record(value: object) -> dict[str, object]:
 
 
 def group_of(value: object) -> Mapping[str, str | int | bool]:
-    """Return a category by grouping column."""
+    """Return the value if it is a category by grouping column."""
     group = as_object(value)
     if not all(isinstance(category, str | int) for category in group.values()):
         raise ValueError("no category")

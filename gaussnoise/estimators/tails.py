@@ -1,4 +1,4 @@
-"""The length of normal vectors: tails by Chernoff's bound with the best of many exponents."""
+"""Tails of the length of normal vectors, by Chernoff's bound with the best of many exponents."""
 
 import math
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from ..numerics.rounding import SAFE_SIDE
 
 Array = NDArray[np.float64]
 
-_ODDS = np.geomspace(1e-12, 1e6, 600)  # of exponents, relative to the largest one that has a moment
+_ODDS = np.geomspace(1e-12, 1e6, 600)  # odds of exponents, relative to the largest finite one
 
 
 @dataclass(frozen=True, eq=False)
 class SquaredLength:
-    r"""The squared length Q of Z + v: Z normal with mean 0, v a vector independent of it.
+    r"""The squared length Q of Z + v, where Z is normal with mean 0, and v is independent of Z.
 
     With λ the variances, ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))`` for 0
-    <= s < 1/(2 max λ). Every s gives a valid bound, so that a finite grid of them costs accuracy
-    only. (Laurent & Massart 2000, Lemma 1, is the result of one choice of s for v = 0.)
+    <= s < 1/(2 max λ). Every s gives a valid bound, so that a finite grid of s only costs accuracy.
+    (Laurent & Massart 2000, Lemma 1, is the result of one choice of s for v = 0.)
 
     Attributes:
-        variances: eigenvalues of a covariance that is at least Z's, shape (d,).
+        variances: eigenvalues of an upper bound on the covariance of Z, shape (d,).
         shift: upper bound on ‖v‖.
     """
 
@@ -43,7 +43,7 @@ class SquaredLength:
         ) + self._exponents * self.shift**2 * (1 + _ODDS)
 
     def quantile(self, log_odds: float) -> float:
-        """Return a q that Q exceeds with a probability of at most ``exp(−log_odds)``."""
+        """Return a q that Q exceeds with probability at most ``exp(−log_odds)``."""
         return float(((log_odds + self._log_moments) / self._exponents).min())
 
     def excess(self, q: float) -> float:
@@ -55,5 +55,5 @@ class SquaredLength:
             )
 
     def excess_length(self, q: float) -> float:
-        """Return a bound on ``E (√Q − √q)₊``: a concave function is below its tangent."""
+        """Return a bound on ``E (√Q − √q)₊``, by the tangent of the root, which is concave."""
         return self.excess(q) / (2 * math.sqrt(q))
