@@ -30,7 +30,7 @@ from .tables.clipped import Clipped
 from .tables.marginals import Marginals
 from .tables.products import Products
 
-# gaussnoise checks this on import, to tell our package from a user's own ./domains folder
+# gaussnoise checks this on import, to distinguish our package from a user's ./domains folder
 __gaussnoise_version__ = "0.1.0"
 
 __all__ = [

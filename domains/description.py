@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .algebra import sums as _sums  # noqa: F401 (no other file needs its class before it is read)
+from .algebra import sums as _sums  # noqa: F401 (its class must be known before files are read)
 from .domain import AbstractDomain
 from .errors import InvalidDomainError, UnknownClassError
 from .stored import OWN_FIRST, Storable, class_described, type_name

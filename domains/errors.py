@@ -1,4 +1,4 @@
-"""Errors about domains. Messages say what was expected and got, with a hint, and show no record."""
+"""Errors about domains. Messages have the expected and the given value, a hint, and no record."""
 
 
 class GaussNoiseError(Exception):
@@ -35,7 +35,7 @@ class InvalidDomainError(DomainError, ValueError):
 
 
 class UnknownClassError(InvalidDomainError):
-    """The description of an object whose class this process does not know."""
+    """The description of an object whose class is not defined in this process."""
 
 
 class DimensionError(DomainError, ValueError):

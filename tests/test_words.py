@@ -1,5 +1,6 @@
 """Docstrings, comments, messages and the book use plain words and the field's terms."""
 
+import ast
 import json
 import re
 import tokenize
@@ -37,6 +38,60 @@ STORED = (
     "it protects nobody",
     "a promise of the publisher's",
 )
+
+
+# rooms whose docstrings and comments also avoid the habits below
+ROOMS = ("solvers", "noise", "privacy", "bounds", "mechanisms", "numerics", "files", "estimators")
+READ = [
+    source
+    for folder in (
+        Path(domains.__file__).parent,
+        *(Path(gaussnoise.__file__).parent / room for room in ROOMS),
+    )
+    for source in sorted(folder.rglob("*.py"))
+]
+# a clause in place of a noun ("what is spent" for "the cost"), and idioms
+HABITS = re.compile(
+    r"\bwhat (is|was|are|were|has|had)\b|\ball the same\b|\bbut for\b|\bto spare\b|\bfor ever\b"
+    r"|\bso many\b|\b(tells?|told)\b|\blook(s|ed|ing)? at\b|\bas (few|little)\b[^.;]* as\b"
+    r"|\bat its best\b",
+    re.IGNORECASE,
+)
+# a docstring says what a thing is, or what a function does, in its first word
+CLAUSE = re.compile(r"(What|Whose|Who|How|With|Of|In|Its|Their)\b")
+NOUN = re.compile(rf"{CLAUSE.pattern}|(The|An?|All|One|Whether|If|When|Where|For|This|It)\b")
+# a note behind a line of code names its subject: "share of the budget", not "of the budget"
+FRAGMENT = re.compile(r"# (of|from|what|whose)\b")
+
+
+def docstrings(source):
+    """All docstrings of a file, with what they belong to."""
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield node, text
+
+
+def nouns_of_functions(source):
+    """The functions, other than properties, whose docstring begins with no verb."""
+    for node, text in docstrings(source):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and NOUN.match(text):
+            if not any("property" in ast.unparse(name) for name in node.decorator_list):
+                yield node.name
+
+
+def habits(source):
+    """The first lines of docstrings, and the comments, that have to be read twice."""
+    for _, text in docstrings(source):
+        if CLAUSE.match(text) or HABITS.search(text):
+            yield text.split("\n")[0]
+    with tokenize.open(source) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.COMMENT:
+                behind = not token.line.lstrip().startswith("#")
+                if HABITS.search(token.string) or (behind and FRAGMENT.match(token.string)):
+                    yield token.string
 
 
 def hard_words(source):
@@ -78,3 +133,41 @@ def test_such_words_are_found(tmp_path):
     assert list(hard_words(path)) == [1, 2]
     assert is_hard("It keeps its promise.")
     assert not is_hard("a promise of the publisher's, not checked")
+
+
+def test_docstrings_of_functions_begin_with_a_verb():
+    found = {str(source): list(nouns_of_functions(source)) for source in SOURCES}
+    assert not {source: names for source, names in found.items() if names}
+
+
+def test_no_docstring_or_comment_of_these_rooms_has_a_habit_that_is_read_twice():
+    assert len(READ) > 200
+    assert not {str(source): found for source in READ if (found := list(habits(source)))}
+
+
+def test_such_habits_are_found(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(
+        '''"""Whose each row is."""
+def f():
+    """The cost."""
+def g():
+    """Return what is left."""
+class C:
+    """A cost."""
+    @property
+    def h(self):
+        """The cost."""
+    # of a sum
+    x = 1  # of the cost
+    y = 2  # as few rounds as there are, all the same
+''',
+        encoding="utf-8",
+    )
+    assert list(nouns_of_functions(path)) == ["f"]
+    assert list(habits(path)) == [
+        "Whose each row is.",
+        "Return what is left.",
+        "# of the cost",
+        "# as few rounds as there are, all the same",
+    ]

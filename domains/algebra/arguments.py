@@ -71,7 +71,7 @@ def few_offsets(images: list[ConvexImage], dim: int) -> bool:
 
 
 def check_entries(operation: str, entries: int) -> None:
-    """Raise DomainTooLargeError if so many entries of a matrix would not fit into memory."""
+    """Raise DomainTooLargeError if a matrix of ``entries`` entries would not fit into memory."""
     if entries > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{operation}: a matrix of {entries * 8 / 1e9:.3g} GB would be needed, more than "

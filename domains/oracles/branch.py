@@ -10,7 +10,7 @@ from ..domain import Array
 Nodes = tuple[np.ndarray, ...]
 
 _FEWEST = 1000  # at least this many nodes are branched at a time, if as many are open
-_SHARE = 4  # of more open nodes, one in this many is branched at a time
+_SHARE = 4  # if more nodes are open, one in this many is branched at a time
 
 
 def worst_open(
@@ -37,7 +37,7 @@ def worst_open(
         worst = nodes[np.argpartition(-bounds[nodes], count - 1)[:count]]
         new = children(tuple(array.take(worst, axis=0) for array in pool))
         kept = np.flatnonzero(~(new[-1] <= closed()))
-        # children take the places of their parents and of closed nodes
+        # children are stored in the places of their parents and of closed nodes
         places = np.concatenate([worst, np.flatnonzero(~is_open)])
         if (missing := len(kept) - len(places)) > 0:
             more = max(missing, len(bounds))

@@ -1,1 +1,1 @@
-"""Participation over time: the ticks one person may occupy, and what these add to all answers."""
+"""Participation over time: the ticks that one person may occupy, and their effect on answers."""

@@ -27,8 +27,8 @@ class AbstractPatterns(Storable, abc.ABC):
 
     Attributes:
         n: ticks.
-        kind: what a person adds at each tick: "counts", a number in [0, 1], or "vectors", a vector
-            no longer than one.
+        kind: "counts" if a person adds a number in [0, 1] at each tick, "vectors" for a vector no
+            longer than one.
     """
 
     n: int
@@ -325,7 +325,7 @@ class Apart(AbstractPatterns):
         return (steps >= self.b) & (self.most > 1) & (steps > 0)
 
 
-def AnyOf(n: int, k: int, kind: Kind = "vectors") -> Apart:  # noqa: N802 (a name beside those of the classes)
+def AnyOf(n: int, k: int, kind: Kind = "vectors") -> Apart:  # noqa: N802 (named like the classes)
     """Return the pattern of any k ticks, or fewer: ``Apart(n, k, 1)``.
 
     >>> gn.streams.AnyOf(3, 2).maximal().tolist()

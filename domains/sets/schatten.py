@@ -175,7 +175,7 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
     """Return a maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound.
 
     For every τ > 0 and λ = λ_max + τ the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)`` (Moré
-    & Sorensen 1983); for A ⪰ 0 this bounds the maximum over the ball as well.
+    & Sorensen 1983); for A ⪰ 0, this is also a bound over the ball.
     """
     values, axes = np.linalg.eigh(form)
     b, gaps = axes.T @ g, values[-1] - values

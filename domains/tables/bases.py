@@ -160,7 +160,7 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return first and last category of every run; last >= n means that it goes on from 0."""
+        """Return first and last category of every run; last >= n means that it continues from 0."""
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""Marginals of a contingency table: what one record adds to a collection of marginal tables."""
+"""Marginals of a contingency table: the contribution of one record to marginal tables."""
 
 import itertools
 import math

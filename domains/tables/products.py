@@ -1,4 +1,4 @@
-"""Products of one-attribute queries: what one record adds to prefix sums, ranges and bins."""
+"""Products of one-attribute queries: the contribution of a record to prefix sums, ranges, bins."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

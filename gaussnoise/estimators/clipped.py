@@ -133,7 +133,7 @@ def clipped_mean(
         domain: a set in R^d into which ``on_outside="project"`` knows a map; Gaussian noise only.
         p: norm of the error that the noise minimises, 2 to infinity; Gaussian noise only.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            go to the boundary of a box or ball, NaN to its center.
+            are moved to the boundary of a box or ball, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

@@ -112,8 +112,8 @@ class CovarianceBound:
     def turning(self) -> float:
         """The relative error of a vector that is rotated and rotated back.
 
-        It comes from axes that are not exactly orthogonal, and from the rounding of three matrix
-        products of d terms each.
+        The error comes from axes that are not exactly orthogonal, and from the rounding of three
+        matrix products of d terms each.
         """
         if self.axes is None:
             return 0.0
@@ -294,7 +294,7 @@ def coinpress_mean(
             the identity.
         beta: probability that an early step clips a record or misses the mean.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            go to the boundary of the clipping set, NaN to its center.
+            are moved to the boundary of the clipping set, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

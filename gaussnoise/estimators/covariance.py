@@ -162,7 +162,7 @@ def coinpress_covariance(
             case, from public numbers alone.
         beta: probability that an upper bound on Σ is wrong.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            go to the boundary of the clipping set, records with NaN to its center.
+            are moved to the boundary of the clipping set, records with NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

@@ -15,8 +15,8 @@ class Rate(NamedTuple):
     """Orders of the worst mean squared error, up to constants; NaN where no source states one.
 
     Attributes:
-        lower: a rate below which no mechanism is.
-        upper: a rate that some mechanism reaches.
+        lower: no mechanism has a smaller error.
+        upper: some mechanism has no larger error.
         source: author, year and statement.
 
     >>> found = gn.estimators.rates("bounded", n=10_000, d=10, eps=1)["pure"]

@@ -118,7 +118,7 @@ def exact_mean(records: Array) -> Array:
 
 
 def clipped(rows: Array, center: Array, radius: float) -> Array:
-    """Return ``(rows − center) / radius``, each row shortened to length one; NaN goes to zero.
+    """Return ``(rows − center) / radius``, each row shortened to length one; NaN becomes zero.
 
     It uses only elementwise arithmetic and sums along rows, so that a record's result depends on no
     other record. The error of a coordinate is less than :func:`clipping_error`.

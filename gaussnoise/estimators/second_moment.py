@@ -1,4 +1,4 @@
-"""The second moment of clipped rows with symmetric noise, on exact integers."""
+"""The second moment of clipped rows with symmetric noise, computed in exact integers."""
 
 import math
 from dataclasses import dataclass

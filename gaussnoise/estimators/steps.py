@@ -45,7 +45,7 @@ class NoisyMean:
     rounding: Array
 
     def carried(self, center: Array, unit: Array | float) -> "NoisyMean":
-        """Return ``center + unit · estimate``, with two more roundings in the bound."""
+        """Return ``center + unit · estimate``; its bound includes two more roundings."""
         return NoisyMean(
             center + unit * self.estimate,
             unit * self.deviation,

@@ -76,8 +76,8 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         origin: o, shape (d,).
         exponents: binary exponents of ``steps``, which are powers of two, shape (d,).
         live: whether the body has a positive extent along each axis, shape (d,).
-        box: least and largest coordinates that a record may have without being refused at once,
-            shape (2, d).
+        box: least and largest coordinates; records beyond are refused without further tests, shape
+            (2, d).
         radius: the largest length of w, as described above.
         bits: exponent of the power of two that is the number of lattice steps per unit of w.
         query: the integer query with its sensitivity and budget.

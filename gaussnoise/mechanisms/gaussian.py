@@ -129,7 +129,7 @@ class GaussianMechanism(PickledByArguments):
                 "GaussianMechanism: replacement releases a mean of n public records: "
                 f"expected integer n >= 1, got {self.n!r}"
             )
-        self._lattice  # noqa: B018 (built now, so that a bad covariance is refused before data are near)
+        self._lattice  # noqa: B018 (built now, so that a bad covariance is refused before data are read)
 
     @property
     def _sums(self) -> bool:
@@ -275,7 +275,7 @@ class GaussianMechanism(PickledByArguments):
         check_given("release", data, counts, rows, indices, listed=self._listed)
         record = self._record(
             private=True, on_outside=on_outside
-        )  # what can fail without data fails here, before data are read
+        )  # all that can fail without data fails here, before data are read
 
         def released() -> Release:
             given = one_kind("release", data, rows, indices, listed=self._listed)

@@ -182,7 +182,7 @@ class LocalMechanism:
                 f"{_MOST_DIMENSIONS}; hint: every user "
                 "handles vectors of that length: split the questions among the users"
             )
-        self._codebook  # noqa: B018 (solved now, so that bad arguments are refused before data are near)
+        self._codebook  # noqa: B018 (solved now, so that bad arguments are refused before data are read)
 
     @classmethod
     def _of(cls, noise: OptimalNoise, privacy: LocalDP, randomizer: Any) -> "LocalMechanism":

@@ -44,7 +44,7 @@ from ..files.pickling import PickledByArguments
 Array = NDArray[np.float64]
 Bytes = Callable[[int], bytes]  # returns the given number of random bytes
 
-_TOKEN = 16  # bytes, so many that two users practically never draw the same token
+_TOKEN = 16  # number of bytes: two users practically never draw the same token
 _CLOSE = 1.01  # a codebook is accepted at this multiple of the limit's variance
 # Limits of the numbers of candidates and coordinates: a message takes at most 30 milliseconds.
 _MOST_PAIRS, _MOST_NUMBERS = 2**12, 2**20
@@ -302,7 +302,7 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """Return E‖u‖²/scale² − 1, the total variance of a decoded unit vector, for caps of a share."""
+    """Return E‖u‖²/scale² − 1, the total variance of a decoded unit vector, by the cap's share."""
     chance = share / (share + (1 - share) * math.exp(-epsilon))
     scale = mean * (chance - share) / (1 - share)
     along = chance * square + (1 - chance) * (1 - share * square) / (1 - share)

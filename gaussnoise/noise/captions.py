@@ -1,4 +1,4 @@
-"""The words in pictures of an answer: the problem, the bracket, and what is drawn."""
+"""The words in pictures of an answer: the problem, the bracket, and the names of drawn sets."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context

@@ -62,7 +62,7 @@ def dual_norm(
         NotAvailableError: cvxpy or the solver is not installed.
 
     Warns:
-        ConvergenceWarning: the gap is wider than ``tol``; both ends hold all the same.
+        ConvergenceWarning: the gap is wider than ``tol``; both ends are still valid.
 
     Source: Grothendieck (1953); Alon & Naor (2006), Section 2, for the programme; the trace-duality
     of γ₂ and of Theorem 26 in Nikolov & Tang (2023) for its dual.

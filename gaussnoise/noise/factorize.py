@@ -82,7 +82,7 @@ def factorize(
     Source: Nikolov & Tang (2023), Theorems 23 and 26; Haagerup's characterisation of γ₂ is the case
     p = ∞. Li, Miklau, Hay, McGregor & Rastogi (2015) for p = 2 and Edmonds, Nikolov & Ullman (2020)
     for p = ∞ in private query answering. Lee, Shraibman & Špalek (2008) for γ₂ of Kronecker
-    products; their argument serves every p.
+    products; their argument holds for every p.
 
     >>> # prefix sums of two cells: the golden ratio
     >>> f = gn.factorize([[1, 0], [1, 1]], error="mean")
@@ -223,8 +223,8 @@ class Factorization(PickledByArguments):
 
     Guarantees, on the stored numbers: the columns of ``right`` have length at most one,
     ``lower <= γ_(p)(A) <= value``, and ``value`` is the p-norm of the row lengths of ``left`` times
-    the largest column length of ``right``, plus what ``A − left @ right`` could add, plus a margin
-    for rounding.
+    the largest column length of ``right``, plus a bound on the effect of ``A − left @ right``, plus
+    a margin for rounding.
 
     Attributes:
         matrices: the matrices that were factorized, as given: one, or the Kronecker factors. A

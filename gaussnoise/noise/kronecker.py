@@ -25,7 +25,7 @@ def product_of_streams(
     tol: float,
     solve: Solve,
 ) -> OptimalNoise:
-    """Return the product of the parts' optimal noises, each solved to its share of ``tol``.
+    """Return the product of the parts' optimal noises; every part has a share of ``tol``.
 
     ``±(K ⊗ L) = (±K) ⊗ (±L)`` for all sets, so that add-remove is solved part by part. This does
     not hold for replacement: ``K ⊗ L − K ⊗ L`` is not a product.

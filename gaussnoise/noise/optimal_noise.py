@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 class Status(enum.Enum):
-    """How a solve ended; the value says what to try next.
+    """The status at the end of a solve; its value says what to try next.
 
     >>> print(gn.optimal_noise(gn.LpBall(2, 2)).status)
     Status.SOLVED
@@ -156,11 +156,11 @@ class OptimalNoise:
 
         Finite sets: rational arithmetic for both ends at small sizes; otherwise coordinates by QR
         with residuals in extended precision, and the dual by an inner product with a matrix whose
-        norm is proven. Marginals: rational arithmetic, and the finite check as well when the full
-        table has at most 512 cells. Closed forms of tensor powers: the form of the stored factor,
-        and a bound that is proven for all factors of that form. Other domains: their oracle's upper
-        bound in coordinates by a singular value decomposition, and membership of every point of the
-        certificate.
+        norm is proven. Marginals: rational arithmetic, and also the check for finite sets if the
+        full table has at most 512 cells. Closed forms of tensor powers: the form of the stored
+        factor, and a bound that is proven for all factors of that form. Other domains: their
+        oracle's upper bound in coordinates by a singular value decomposition, and membership of
+        every point of the certificate.
 
         Returns:
             The recomputed bounds.

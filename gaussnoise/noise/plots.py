@@ -51,7 +51,7 @@ def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure
     width, height = (6.6, 7.7) if plane else (7.6, 3.6)
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
-    # sizes in inches: automatic layouts do not know that the axes will be square
+    # sizes in inches, since automatic layouts do not allow for square axes
     left, bottom, across, up = (0.9, 1.75, 5.2, 5.2) if plane else (0.3, 0.55, 7.0, 2.5)
     picture = figure.add_axes((left / width, bottom / height, across / width, up / height))
     draw = _draw_plane if plane else _draw_line

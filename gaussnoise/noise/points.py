@@ -48,7 +48,7 @@ _AT_ONCE = 2
 _LIGHT = 0.01  # share of the measure left out of the certificate, as a multiple of the tolerance
 _MOST_AT_ONCE = 2**26  # numbers in the certificate: 512 MB, the differences of 512 prefix sums
 _LARGEST, _SMALLEST = 5e300, 1e-300
-_LARGEST_SIMPLEX = 2**26  # numbers in twice the differences of a simplex
+_LARGEST_SIMPLEX = 2**26  # limit of twice the number of entries of a simplex's differences
 
 
 def point_noise(

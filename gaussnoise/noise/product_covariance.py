@@ -156,7 +156,9 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """Return what a coordinate of η along attribute i, or a total, adds to each query."""
+        """Return the contribution of a coordinate of η along attribute i, or of a total, to
+        queries.
+        """
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
         # a query that is constant over categories does not depend on contrasts: set exact zeros in
@@ -174,7 +176,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
             if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):
                 own = np.full(
                     base.size, 1 - 1 / base.size
-                )  # without a matrix: there may be many categories
+                )  # computed without a matrix, since there may be many categories
             else:
                 own = np.square(self._lift(i, base, True)).sum(axis=1)
             self._memory[key] = own, np.square(self._lift(i, base, False)[:, 0])
@@ -198,7 +200,7 @@ def _attributes(term: Term) -> Subset:
 
 def constants(base: AbstractBase) -> Array:
     """Return for each query the number by which it multiplies all categories, or NaN."""
-    if base.is_identity:  # without a matrix: there may be many categories
+    if base.is_identity:  # without a matrix, since there may be many categories
         return np.full(base.size, 1.0 if base.size == 1 else np.nan)
     if isinstance(base, AbstractRuns):
         first, last = base.ends()

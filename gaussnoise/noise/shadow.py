@@ -40,8 +40,7 @@ class Scene:
     """The contents of a picture, in one or two coordinates (k).
 
     Attributes:
-        outline: shape (m, k), support points of the covered set around the compass; two in one
-            dimension.
+        outline: shape (m, k), support points of the covered set in all directions; two if k = 1.
         members: shape (n, k), the set's own points where they are few; empty otherwise.
         ellipse: shape (m, k), boundary points of center + E(M).
         ball: shape (m, k), boundary points of the least ball found; empty where there is none.
@@ -80,7 +79,7 @@ def scene_of(noise: "OptimalNoise", shown: list[int]) -> Scene:
     radii = _radii(noise)
     ball = np.empty((0, len(shown))) if radii is None else center + radii[1] * circle
     witnesses, masses = _measure(noise.certificate, shown)
-    # draw in units of a power of ten where sizes are beyond what matplotlib can square
+    # draw in units of a power of ten if sizes are too large or small for matplotlib to square
     exponent = math.floor(math.log10(near)) if near > 0 else 0
     framed = radii is None or radii[1] <= _FARTHEST_BALL * near
     unit = 10.0**exponent if abs(exponent) > _PLAIN_EXPONENT else 1.0
@@ -189,7 +188,7 @@ def marginal_points(domain: Marginals, shown: list[int]) -> Array:
     every = domain.cells(set().union(*codes))
     counts = [
         every // domain.cells(S) for S, _ in cells
-    ]  # number of combinations of the attributes concerned in each cell
+    ]  # how many combinations of the shown cells' attributes fall into each cell
     if len(cells) == 1:
         present = {(1,): counts[0], (0,): every - counts[0]}
     else:

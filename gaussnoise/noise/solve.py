@@ -39,8 +39,8 @@ def optimal_noise(
 ) -> OptimalNoise:
     """Return the least-error covariance that covers one record's change, by default *replaced*.
 
-    :func:`plan` and the command line protect a record that is added or removed unless told
-    otherwise: pass ``neighbors="add-remove"`` for the same here.
+    By default, :func:`plan` and the command line protect a record that is added or removed: pass
+    ``neighbors="add-remove"`` for the same here.
 
     Minimises ``‖sd(M)‖_p`` subject to ``s' M⁺ s <= 1`` on the sensitivity set: K − K when a record
     is replaced, K ∪ −K when one is added or removed, the differences along the edges of a policy
@@ -78,7 +78,7 @@ def optimal_noise(
         NotAvailableError: a reference solver failed.
 
     Warns:
-        ConvergenceWarning: the gap is wider than ``tol``; the noise is feasible all the same. This
+        ConvergenceWarning: the gap is wider than ``tol``; the noise is still feasible. This
             is common for :class:`Products` of several attributes; then ``.status`` says what to
             try.
         PolicyWarning: the policy graph has several components.

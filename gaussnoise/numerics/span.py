@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 def span(points: Array) -> Array | None:
-    """Return orthonormal columns that span ``points``, of entries near one; None for all."""
+    """Return orthonormal columns that span ``points``, of entries near one, or None for R^d."""
     # directions of smaller size are rounding errors of the points
     noise = 4 * EPS * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:

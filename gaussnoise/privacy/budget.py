@@ -18,7 +18,8 @@ class Budget:
     Under pure privacy, shares of ε add up. Otherwise every step adds discrete Gaussian noise and
     may depend on earlier results, and shares of ρ add up: under zCDP by its composition theorem,
     under the other guarantees since the outputs of all steps on two neighbours are no easier to
-    tell apart than one Gaussian of the whole ρ (Dong, Roth & Su 2022, Corollary 3.3).
+    distinguish than the outputs of one Gaussian with the whole ρ (Dong, Roth & Su 2022, Corollary
+    3.3).
 
     Attributes:
         privacy: the privacy guarantee.

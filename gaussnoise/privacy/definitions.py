@@ -240,7 +240,7 @@ class ApproxDP(AbstractPrivacy):
 class GDP(AbstractPrivacy):
     r"""μ-Gaussian differential privacy (Dong, Roth & Su 2022).
 
-    The outputs on neighbouring data sets are no easier to tell apart than N(0, 1) and N(μ, 1).
+    The outputs on neighbouring data sets are no easier to distinguish than N(0, 1) and N(μ, 1).
 
     A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No noise on a lattice satisfies this exactly.
     The noise that is drawn is within total variation distance η of a μ-GDP mechanism: a test

@@ -322,7 +322,7 @@ class Ledger:
             draws: an upper bound on the number of drawn integers, if all noise is discrete Gaussian
                 of at least ``MIN_STEPS`` lattice steps. None for any other noise that is
                 ``cost``-zCDP.
-            delta: the δ that ``write`` spends as well, which makes it δ-approximate ``cost``-zCDP.
+            delta: the δ that ``write`` also spends, which makes it δ-approximate ``cost``-zCDP.
 
         Raises:
             ParameterError: a bad id, cost, request, text, delta, number of draws or target.

@@ -32,7 +32,7 @@ class LedgerEntry:
             is drawn, and the next run puts it into place; "sealed": it is published; "lost": the
             program died before the result was written. All these are charged. "refused": nothing
             was drawn, since the data broke the declared schema or domain, or the release failed
-            otherwise once it could look at them.
+            otherwise after it had access to them.
         sha256: digest of the result: the file, or the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
         request: a digest of every part of the request.

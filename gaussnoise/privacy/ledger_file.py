@@ -62,7 +62,7 @@ def new_tables(scratch: Path, target: Path, rho: float, delta: float) -> None:
         if delta:
             database.executescript(_DELTA_COLUMNS)
             database.execute("UPDATE budget SET delta = ?", [delta.hex()])
-        # so that a copy of it is recognised
+        # records the final place, so that copies are recognised
         _settle_home(database, Path(os.path.realpath(target)))
         database.execute(f"PRAGMA application_id = {_APPLICATION}")
         database.execute(f"PRAGMA user_version = {_FORMAT_DELTA if delta else _FORMAT}")
@@ -139,7 +139,7 @@ def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> No
     """Turn off the write-ahead log, which the first ledgers had.
 
     Such a log belongs to a name, not to the file, so that two names have two logs. Turning it off
-    needs a moment without other programs. A transaction that only reads continues all the same.
+    needs a moment without other programs. A transaction that only reads continues with the log.
     """
     end = time.monotonic() + _BUSY_SECONDS
     while database.execute("PRAGMA journal_mode").fetchone() != ("delete",):

@@ -56,7 +56,7 @@ def most_posterior(privacy: AbstractPrivacy, chance: float, prior: float = 0.5) 
 
     An event of probability ``chance`` with the record has at least some probability q without it,
     since no test is better than :func:`most_power`. So odds grow by a factor of at most ``chance /
-    q``. More probable events tell less, since power is concave. For ``PureDP``, ``ApproxDP``,
+    q``. More probable events reveal less, since power is concave. For ``PureDP``, ``ApproxDP``,
     ``TV`` and ``GDP`` some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``;
     for ``zCDP`` the odds grow by a factor of at most ``exp(ρ + 2 √(ρ log(1/chance)))``.
 

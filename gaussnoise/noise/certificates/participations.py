@@ -83,7 +83,7 @@ class ParticipationCertificate(Certificate):
         stacked = np.zeros((n + 1, count), dtype=precision)
         r = self.vectors.shape[2]
         for j, (ticks, block) in enumerate(zip(self.patterns, scaled, strict=True)):
-            # padded places go to the last row, which is multiplied by a zero column
+            # padded places are added to the last row, which is multiplied by a zero column
             np.add.at(stacked[:, j * r : (j + 1) * r], ticks, block)
         return size, np.sqrt(self.coordinate_weights.astype(precision))[:, None] * (
             padded @ stacked

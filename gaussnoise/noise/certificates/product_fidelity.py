@@ -45,7 +45,7 @@ SLACK = 1e-9  # far more than rounding can add to the sums below
 # ends is positive and omitted. So the rule, divided by 1 + 4/(e^a − 1), is below √k.
 _STEP = 1.25
 _EXCESS = 4 / math.expm1(2 * math.pi**2 / _STEP)
-_ENDS = (-42.0, 22.0)  # in s, relative to the logarithm of the trace
+_ENDS = (-42.0, 22.0)  # range of s, relative to the logarithm of the trace
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,7 @@ class ProductCertificate(TableCertificate):
         return max(self.domain.weights) * total * (1 - SLACK), tight
 
     def spectrum(self) -> tuple[Array, Array]:
-        """Return the spectrum of uncoupled blocks, made even in each, for concave bounds."""
+        """Return the spectrum of uncoupled blocks, each with its mean eigenvalue, for bounds."""
         workload = self.workload()
         traces = Blocks(self, workload).uncoupled()
         counts = workload.residual_counts * workload.ranks

@@ -55,8 +55,9 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
 def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
     """Return the design at p = ∞: one point, e_1 ⊗ … ⊗ e_1, needs as much noise as all of K.
 
-    The unit ball of symmetric tensors covers K. It is a projection of the unit ball, so that none
-    of its coordinates exceeds one; and the first coordinate of e_1 ⊗ … ⊗ e_1 is one already.
+    The unit ball of symmetric tensors covers K. This ball is a projection of the unit ball of all
+    tensors, so that no coordinate of it exceeds one; and the first coordinate of e_1 ⊗ … ⊗ e_1 is
+    one.
     """
     factor = symmetric_coordinates(domain.base, domain.order).basis().toarray()
     first = np.eye(1, domain.dim)

@@ -14,8 +14,8 @@ from .fidelity import Fidelity, Hessian
 Array = NDArray[np.float64]
 
 # Multiplicative steps before the first Newton step: two bring most problems into its range. With
-# power 1 each step increases F, and power 2 solves orthogonal points at once; this value between
-# them saved most Newton steps.
+# power 1 each step increases F, and power 2 solves orthogonal points in one step. This value
+# between them saved most Newton steps.
 _PLAIN_STEPS, _PLAIN_POWER = 2, 1.5
 _PLAIN_FLOOR = 1e-3  # share of the uniform measure that each step mixes in
 # The complementarity that a Newton step aims at, as a fraction of the present one: much smaller
@@ -46,7 +46,7 @@ def optimal_design(
     The method begins with two multiplicative steps like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F``
     (Yu 2010). Then it applies Newton's method to the optimality conditions ``∂F/∂x_i + slack_i =
     multiplier, x_i slack_i = μ`` of both simplices as μ → 0. Unknowns are scaled by x, so that
-    weights of every size have the same relative precision: points that hardly matter to F decide
+    weights of every size have the same relative precision: points with little effect on F determine
     the upper end of the bracket. Linear systems are solved by preconditioned conjugate gradients on
     products with the Hessian, each of which is two matrix products of the size of the points.
 

@@ -33,7 +33,7 @@ def ellipsoid(
 
     M = B Q B' on the span of the points. Every Q becomes feasible when scaled: the best one so far
     is the answer, and later cuts search below its level. Its dual weights, computed from time to
-    time, tell when to stop.
+    time, determine when to stop.
 
     Args:
         points: shape (N, d), entries at most one.

@@ -259,7 +259,7 @@ class _Steps:
         ):
             own, own_rows = self.pivots[t], [entries[t] for entries in self.rows]
             # the oldest unknown is the next one minus a difference, which the second row eliminates
-            # from the first,
+            # from the first
             subtract(own_rows[0][0], 1.0, slope)
             multiply(own[0], slope, kept)
             add(own[1], multiply(kept, slope, total), total)

@@ -84,9 +84,9 @@ def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
     """Return ``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})`` with ``x_t = s + y_t``, for
     every shift: shape (n, q).
 
-    Each step is a Möbius map of x with a nonnegative matrix, so that ticks can be taken in √n
-    blocks at once: first the matrix of every block, then x at the beginning of each block, then x
-    within all blocks.
+    Each step is a Möbius map of x with a nonnegative matrix, so that √n blocks of ticks are
+    computed together: first the matrix of every block, then x at the beginning of each block, then
+    x within all blocks.
     """
     n, q = len(a), len(s)
     length = max(1, math.isqrt(n))

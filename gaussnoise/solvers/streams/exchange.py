@@ -242,7 +242,7 @@ def _missing(
     who: AbstractPatterns, coordinates: Array, beyond: float
 ) -> tuple[float, Indices, Array]:
     """Return the largest move of one person in these coordinates (r, n), and the atoms with the
-    largest moves beyond a value.
+    largest moves above ``beyond``.
     """
     X = coordinates.T @ coordinates
     magnitudes = np.abs(X)

@@ -55,7 +55,7 @@ class Filter:
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:
         """Return the noise of the contribution at tick t, and the values to keep for the next tick.
 
-        The kept values are the states, then the last b answers.
+        The values to keep are the states, then the last b answers.
         """
         _, q, b = self.steps.shape
         kept, answers = states[: q * b], states[q * b :]

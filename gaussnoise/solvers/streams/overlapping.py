@@ -100,7 +100,7 @@ class _Point:
     variances: Array
     blocks: Array  # S⁻¹, (P, k, k)
     shares: Array
-    error: float  # of the smoothed norm
+    error: float  # in the smoothed norm
     logdet: float
 
     def merit(self, tau: float) -> float:

@@ -24,7 +24,7 @@ def residual_subsets(subsets: Collection[Subset], sizes: Sequence[int]) -> list[
 
 
 def check_count(count: int) -> None:
-    """Raise DomainTooLargeError if so many subsets cannot be listed."""
+    """Raise DomainTooLargeError if this number of subsets is too large to list."""
     if count > _MOST_SUBSETS:
         raise DomainTooLargeError(
             f"marginals: {count:.3g} attribute subsets inside the workload's, more than "

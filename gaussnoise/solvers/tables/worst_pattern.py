@@ -274,7 +274,7 @@ class _Monomials:
 
     @cached_property
     def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
-        """The monomials with one factor less; for each, the original, the class, the share."""
+        """The monomials without one factor; for each, its original, that class, and the share."""
         parts = []
         sizes = (self.table < self.count).sum(axis=1)
         for a in range(self.degree):
