@@ -158,6 +158,7 @@ def _mixture_of_two(rows: Array, theta: Array) -> Array:
     ratio, width = np.full(len(theta), -_MOST_RATIO), 2 * _MOST_RATIO
     for _ in range(60):
         width /= 2
+        # bisect for the sign of the derivative, which decreases in the ratio by concavity
         w = scipy.special.expit([-(ratio + width), ratio + width]).T
         # a coordinate that is always zero contributes nothing to the slope
         squares = np.maximum(w @ rows, np.finfo(float).tiny)

@@ -53,6 +53,7 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
     G, y = G[:, order], y[order]
     N = np.diag(y) - G.T @ G
     try:
+        # Cholesky's factorisation from the last row on: N = L'L with L lower triangular
         upper = scipy.linalg.cholesky((N + np.diag(_SHIFT * y))[::-1, ::-1], lower=True)[::-1, ::-1]
     except np.linalg.LinAlgError:
         return None
@@ -101,6 +102,7 @@ class _Search:
         more = bits.copy()
         more[every, fixed // 8] |= (128 >> fixed % 8).astype(np.uint8)
         bits, fixed = np.concatenate([bits, more]), np.tile(fixed + 1, 2)
+        # each fixed sign i subtracts its term (L x)_i² from Σ y_j
         bounds = np.tile(bounds, 2) - np.square(np.concatenate([minus, plus]))
         self._vertices(bits[(fixed == n) & (bounds > self.closed)])
         bounds[fixed == n] = 0.0

@@ -248,6 +248,8 @@ def _planar(G: Array) -> Array:
     """Return the zonogon's vertex farthest from its center: edges are the generators by angle."""
     first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
     signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
+    # with generators turned into one half plane and sorted by angle, partial sums walk along the
+    # vertices
     order = np.argsort(np.arctan2(signs * second, signs * first), kind="stable")
     edges = (G * signs)[:, order]
     vertices = 2 * np.cumsum(edges, axis=1) - edges.sum(axis=1, keepdims=True)
@@ -265,6 +267,7 @@ def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
     y = np.diag(Q).copy()
     x = body.max_squares(y)
     upper = y @ x**2
+    # |x_i| <= 1, so that entries off the diagonal add at most their sum
     off = np.abs(Q).sum() - y.sum()
     return (x, float(upper + off)) if off <= 1e-12 * upper else None
 
@@ -280,6 +283,8 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
     """
     left, sigma, right = np.linalg.svd(G, full_matrices=False)
     slope = sigma * (left.T @ g)
+    # maximise Σ σ_i² x_i² + 2 Σ slope_i x_i over the ball, in the coordinates of G's singular
+    # vectors
     slope[np.abs(slope) <= 1e-300] = 0.0
     gaps = (sigma[0] - sigma) * (sigma[0] + sigma)
     used = slope != 0
@@ -338,6 +343,7 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
     """Return a point of the body, a proven bound on sup ‖Gx‖², and its y with diag(y) ⪰ G'G."""
     y, U = _dual(G, body)
     lengths = np.linalg.norm(G, axis=0)
+    # two majorants without a search: y ∝ ‖g_j‖ (Cauchy–Schwarz), and y ∝ ‖g_j‖²
     simple = [y, lengths, lengths**2 if not body.box.all() else lengths]
     upper, y = min((_majorant(G, body, y) for y in simple), key=operator.itemgetter(0))
     return _witness(G, body, U), upper, y

@@ -164,6 +164,7 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
     steepest = max(np.linalg.eigvalsh(form)[-1], 0.0) * (1 + 1e-14 * len(form))
     about_origin = longest ** (2 / block.q - 1) * steepest ** (2 - 2 / block.q) * block.radius**2
     slope, still = form @ center, max(float(center @ form @ center), 0.0)
+    # the linear term by itself is at most the support function
     crossed = 2 * float(slope @ block.support_point(slope))
     return float(about_origin + crossed + still + _fuzz(form, center, block.radius))
 

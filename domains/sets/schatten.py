@@ -252,6 +252,7 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
     def spectrum(Y: list[Array]) -> tuple[Array, Array]:
         """Return eigenvalues and eigenvectors (z'Dz = 1) of H against D = Y_1 ⊗ I + I ⊗ Y_2."""
         (d1, U1), (d2, U2) = (np.linalg.eigh(y) for y in Y)
+        # Y_1 ⊗ I + I ⊗ Y_2 has the eigenvectors U_1 ⊗ U_2, and sums as eigenvalues
         scale = 1 / np.sqrt((d1[:, None] + d2).ravel())
         turned = np.einsum("ia,jb,ijkl,kc,ld->abcd", U1, U2, blocks, U1, U2, optimize=True).reshape(
             H.shape
@@ -269,6 +270,7 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
     def objective(flat: Array, sharpness: float) -> tuple[float, Array]:
         roots, Y = pair(flat)
         values, vectors = spectrum(Y)
+        # the largest eigenvalue, smoothed: (Σ λ^s)^{1/s} is at least λ_max, and nears it as s grows
         weights = (np.maximum(values, 0) / values[-1]) ** sharpness
         total = float(weights.sum())
         root = vectors * np.sqrt(weights / total)
@@ -297,6 +299,7 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
         )
         flat = solution.x / np.abs(solution.x).max()
         _, Y = pair(flat)
+        # scaled by the largest generalised eigenvalue, D ⪰ H up to rounding
         scale = float(spectrum(Y)[0][-1])
         Y = [y * scale for y in Y]
         D = np.kron(Y[0], np.eye(n)) + np.kron(np.eye(m), Y[1])
@@ -335,6 +338,7 @@ def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, 
     )
     share = float(solution.x)  # pyright: ignore[reportAttributeAccessIssue]
     real = min(*ends, mixed(share))
+    # ‖X‖_1 <= r^{1 − 1/q} ‖X‖_q for r singular values (Hölder)
     through_nuclear = real * min(shape) ** (2 - 2 / q)
     between = max(min(ends), 0.0) ** (2 / q - 1) * ends[0] ** (2 - 2 / q)
     starts = np.linalg.eigh(share * H + (1 - share) * turned)[1][:, :-4:-1].T

@@ -305,6 +305,7 @@ def _starts(d: int) -> list[Array]:
 def _leading(tensor: Array, d: int) -> list[Array]:
     """Return both signs of the unfolding's leading singular vectors (higher-order SVD)."""
     unfolded = tensor.reshape(d, -1)
+    # the best rank-one tensor is often near the leading directions of the unfolding
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
     return [*axes.T, *-axes.T]
 
@@ -351,6 +352,7 @@ def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
     if not len(kinds) or (kinds != kinds[0]).any():
         return None
     exponents = np.bincount(coordinates.indices[kinds[0]], minlength=d)
+    # Lagrange: a_i/u_i = multiplier · u_i, so that u_i² is proportional to a_i
     u = np.sqrt(exponents / k)
     odd = np.flatnonzero(exponents % 2)
     if tensor[places[0]] < 0 and len(odd):
@@ -369,6 +371,7 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
         values = [polynomial(u)[0] for u in ends]
         best = int(np.argmax(values))
         return ends[best], values[best]
+    # more samples than twice the degree determine the trigonometric polynomial
     count = 4 * degree + 4
     angles = 2 * np.pi * np.arange(count) / count
     samples = np.array([polynomial(np.array([math.cos(a), math.sin(a)]))[0] for a in angles])
@@ -390,6 +393,7 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
         i = int(np.argmax(values))
         if values[i] > best:
             angle, best = float(middles[i]), float(values[i])
+        # Taylor: from the middle of an arc to its ends, at a distance of width/2
         bounds = values + np.abs(slopes) * width / 2 + bend * width**2 / 8
         keep = bounds > best + tolerance
         excluded = max(excluded, float(bounds[~keep].max(initial=-math.inf)))
@@ -449,6 +453,7 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
         both[:N, :N] = (G + vanishing(A + A.T)) / scale + s * np.eye(N)
         both[N], both[:N, N], both[N, N] = np.append(-g, 0.0) / scale, -g / scale, -s
         values, axes = np.linalg.eigh(both)
+        # the largest eigenvalue, smoothed: width · log Σ exp(λ/width)
         shares = np.exp((values - values[-1]) / width)
         total = float(shares.sum())
         mean = (axes * (shares / total)) @ axes.T

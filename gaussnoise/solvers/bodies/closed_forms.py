@@ -134,6 +134,8 @@ def _uniform(points: Array, p: float, note: str) -> Design:
 
 def _ball_points(ball: LpBall | SchattenBall) -> Array:
     """Return longest points of a ball, enough for a second moment proportional to 1."""
+    # The longest vectors of ℓ_q are on the axes for q < 2. For q >= 2, all their coordinates have
+    # one absolute value.
     if isinstance(ball, LpBall):
         if ball.q < 2:
             return ball.radius * np.eye(ball.dim)
@@ -155,6 +157,7 @@ def _ball_points(ball: LpBall | SchattenBall) -> Array:
 
 def _signs(dim: int) -> Array:
     """Return rows of ±1 whose second moment is the identity (Hadamard), shape (k, dim)."""
+    # columns of a Hadamard matrix are orthogonal, for every choice of them
     order = 1 << max(dim - 1, 0).bit_length()
     return scipy.linalg.hadamard(order)[:, :dim].astype(np.float64)
 
@@ -174,6 +177,8 @@ def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
             else (variances / variances.max()) ** (p / 2 - 1)
         )
         w = w / dual_ball_norm(w, p)
+    # The measure has C = A (A'WA) A'/tr(A'WA). So W^½ C W^½ is the square of W^½ M W^½, up to
+    # scale, which is the condition for an optimal M.
     weights, axes = np.linalg.eigh(factor.T @ (w[:, None] * factor))
     used = weights > 1e-15 * weights.max(initial=0.0)
     points = (factor @ axes[:, used]).T

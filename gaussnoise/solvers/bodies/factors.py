@@ -91,6 +91,8 @@ def _kron(first: Array, second: Array) -> Array:
 def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
     """Return the design of a Cartesian product of factors, and its points."""
     alpha = 2 if p == np.inf else 2 * p / (p + 2)
+    # ⊕ M_k/c_k with Σ c_k = 1 covers the product, and its ‖sd‖_p is least at c_k ∝
+    # error_k^{2p/(p+2)}.
     errors = np.array([factor.error(p) for factor in factors])
     shares = (errors / (errors.max() or 1.0)) ** alpha
     shares = np.maximum(shares / (shares.sum() or 1.0), 1e-30)
@@ -122,12 +124,15 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
 
 def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
     """Return a measure on the product with given marginals, uncorrelated by random signs."""
+    # All measures are laid along [0, 1] by cumulative weights: between two cuts, each has a single
+    # atom.
     cuts = [np.cumsum(factor.design.weights) / factor.design.weights.sum() for factor in factors]
     ends = np.unique(np.concatenate(cuts))
     ends = ends[ends < 1 - 1e-15]
     masses = np.diff(np.concatenate([[0.0], ends, [1.0]]))
     middles = np.concatenate([[0.0], ends, [1.0]])[:-1] + masses / 2
     rows = [np.minimum(np.searchsorted(cut, middles), len(cut) - 1) for cut in cuts]
+    # orthogonal sign patterns leave no correlation between factors
     signs = scipy.linalg.hadamard(1 << max(len(factors) - 1, 0).bit_length())[:, : len(factors)]
     used = masses > _NEGLIGIBLE_WEIGHT
     blocks = [

@@ -154,6 +154,7 @@ def traces_below(
         heights = _gegenbauer(d, k, t) if a * b else dict.fromkeys(kappa, Fraction(0))
         for j in kappa:
             kappa[j] += w * (a * a + b * b - 2 * a * b * heights[j])
+    # the mean of the measure is a multiple of the only invariant tensor, of degree 0
     if kind == "gamma" and 0 in kappa:
         kappa[0] -= sum(w * a for w, (a, _, _) in zip(mass, triples, strict=True)) ** 2
     return {
@@ -307,6 +308,8 @@ def _replace_even(
         _add(atoms, rows, d, k, 0.0)
     shares, weights = _barrier(np.array(rows), costs)
     for _ in range(_EXCHANGES if d > 1 else 0):
+        # shares are π_j/m_j, and costs/shares are D_j m_j: scaled by its longest difference, M
+        # gives an upper end, and the measure gives a lower one
         longest, cosine = _widest(d, k, dict(zip(js, shares, strict=True)))
         kappa = weights @ np.array(rows)
         lower = math.fsum(np.sqrt(costs * kappa))
@@ -342,6 +345,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
     target = _BARRIER * weight
     polished = 0
     for _ in range(1000):
+        # Newton's method for Σ costs/x − weight · Σ log slack, with smaller and smaller weight
         slack = 1 - rows @ x
         slope = -costs / x**2 + weight * rows.T @ (1 / slack)
         bend = np.diag(2 * costs / x**3) + weight * (rows.T / slack**2) @ rows
@@ -367,6 +371,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
                 break
             step /= 2
         x = x + step * move
+    # at the minimum, the multipliers are weight/slack
     multipliers = 1 / (1 - rows @ x)
     return np.asarray(x), np.asarray(multipliers / multipliers.sum())
 

@@ -46,6 +46,8 @@ def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
             least, factor = upper, A * np.sqrt(inverse)
         if p == 2 or least <= lower * (1 + tol):
             break
+        # The optimal w for given variances u has w = (w u)^{1/s*} up to scale: this is its
+        # fixed-point step.
         w = (w * variances) ** power
         w = w / dual_ball_norm(w, p)
     left, singular, _ = np.linalg.svd(factor, full_matrices=False)

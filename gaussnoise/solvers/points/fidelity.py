@@ -118,10 +118,13 @@ class Fidelity:
         elif self.basis is None:
             frame, scaled = None, moved * np.sqrt(w)
         else:
+            # with an orthonormal frame of W^½ span, singular values are those of the small matrix
             frame, triangle = np.linalg.qr(np.sqrt(w)[:, None] * self.basis)
             scaled = moved @ triangle.T
         roots, inner = self._roots(weights, scaled)
         value = float(roots.sum())
+        # N = W^-½ U diag(roots) U' W^-½: its form of a point is the squared length of these
+        # coordinates
         coordinates = scaled @ (inner / np.sqrt(roots))
         lengths = self._lengths(coordinates)
         axes = inner if frame is None else frame @ inner
@@ -250,6 +253,7 @@ def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
 
 def affine_basis(points: Array) -> NDArray[np.intp]:
     """Return row indices of ``points`` (N, r), of rank r, that span their affine hull."""
+    # affinely independent points are linearly independent with one more coordinate of 1
     lifted = np.column_stack([points / np.abs(points).max(), np.ones(len(points))])
     _, order = scipy.linalg.qr(lifted.T, mode="r", pivoting=True)
     return np.asarray(order, dtype=np.intp)[: lifted.shape[1]]

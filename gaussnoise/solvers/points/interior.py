@@ -201,6 +201,7 @@ class _Search:
             ease = (
                 1.0 if before > float(x @ slack) else _SHARP if length > _ALMOST_FULL else _GENTLE
             )
+            # aim at μ = complementarity/n, reduced by ``ease``
             target = max(enough, ease * float(x @ slack) / len(x))
             relative, tilt = _conjugate_gradients(
                 self.fidelity.curvature(now, x),
@@ -211,6 +212,7 @@ class _Search:
                 forcing=min(max(float(x @ slack) / now.value, _TIGHTEST), _LOOSEST),
                 enough=target,
             )
+            # linearised x · slack = target
             change = (target - x * slack) / x - slack * relative
             length = min(
                 1.0,
@@ -274,6 +276,7 @@ def _conjugate_gradients(
 
     delta = np.zeros(len(right))
     if np.abs(missing).max() > _ROUNDED:  # a smaller error does not justify a product
+        # the start meets the constraints; all further steps are orthogonal to them
         delta = eased @ np.linalg.solve(middle, missing)
         right = right - curvature @ delta - extra * delta
     residual, y = project(right)

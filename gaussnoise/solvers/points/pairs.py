@@ -110,6 +110,8 @@ class PairCurvature:
     def __matmul__(self, v: Array) -> Array:
         scale = np.abs(v).max() or 1.0
         of_pairs, of_axes = np.split((v / scale), [len(self.weights)])
+        # Σ λ_ij v_ij (x_i − x_j)(x_i − x_j)' = X' L X, so that the sum over pairs costs two
+        # products
         moved = laplacian((self.weights * of_pairs).astype(np.float32), self.rows, len(self.points))
         inner = self.points.T @ (moved @ self.points)
         inner -= (self.axes.T * of_axes.astype(np.float32)) @ self.axes

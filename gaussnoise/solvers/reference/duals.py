@@ -68,6 +68,8 @@ def dual_weights(
     y = (points - center) @ (axes[:, kept] / np.sqrt(squares[kept]))
     reach, u = np.square(y).sum(axis=1), np.square(L).sum(axis=1)
     y /= math.sqrt(reach.max())
+    # below p = ∞ the optimal w is the gradient of the norm; at p = ∞ it is any mixture on the
+    # largest variances
     choices = np.eye(len(M)) if p == math.inf else norm_gradient(u, p)[:, None]
     slack = 1 - u / u.max() if p == math.inf else np.zeros(1)
     N, k = len(y), len(slack)

@@ -122,6 +122,7 @@ def enclosing_ball(
     apart; v lies in the hull of the points. A further √2 encloses the product of the two balls.
     """
     r = Y.shape[1]
+    # every point has y'Q⁻¹y <= Σ_j y_j²/(r max y_j²) <= 1
     Q = r * np.diag(np.square(Y).max(axis=0))
     level = norm(np.square(B) @ Q.diagonal(), p / 2)
     trace, sizes = len(B) ** (1 - 2 / p) * level, np.linalg.norm(B, axis=0)
@@ -141,6 +142,7 @@ def cut(
     """
     squares, axes = np.linalg.eigh(Q)
     shortest = Y @ axes[:, 0]
+    # a covering ellipsoid is at least as wide as the points along every axis, here Q's shortest
     width = np.ptp(shortest) / 2 if centered else np.abs(shortest).max()
     if squares[0] < width**2:  # Q is not positive definite, or too narrow for the points
         return -np.outer(axes[:, 0], axes[:, 0]), np.zeros(len(Q)), width**2 - squares[0], math.inf
@@ -150,8 +152,11 @@ def cut(
     variances = ((B @ Q) * B).sum(axis=1)
     value = norm(variances, p / 2)
     if reach > 1:
+        # the longest point is outside: y'Q⁻¹y is convex in (Q, y), so that its tangent cuts off
+        # only Q' that do not cover the point
         g = root @ (root.T @ (Y[lengths.argmax()] - v))
         return -np.outer(g, g), -2 * g, reach - 1, value * reach
+    # Q is feasible: the objective is convex, so that its tangent cuts off only worse Q'
     w = norm_gradient(variances, p)
     return (B.T * w) @ B, np.zeros(len(Q)), value - min(level, value * reach), value * reach
 

@@ -115,6 +115,7 @@ class _Atoms:
         scaled = np.sqrt(w)[:, None] * self.A
         squares, axes = np.linalg.eigh(scaled @ self.moment(weights) @ scaled.T)
         roots = np.sqrt(np.maximum(squares, EPS * squares[-1]))
+        # N = W^-½ U diag(roots) U' W^-½, with U the axes. Hence X = A'N⁻¹A = rows rows'.
         rows = scaled.T @ (axes / np.sqrt(roots))
         variances = np.square(axes * np.sqrt(roots)).sum(axis=1) / w
         lengths = self.products(rows @ rows.T)
@@ -136,6 +137,7 @@ class _Curvature:
 
     @cached_property
     def _kernel(self) -> Array:
+        # as in ``Curvature``: −d² tr S^½ is diagonal in the axes of S
         return 1 / (2 * (self.now.roots[:, None] + self.now.roots))
 
     @cached_property
@@ -211,6 +213,8 @@ def exchange_optimum(
                 lower, proof = now.value, (sets, Z, weights, shares)
             w = atoms.coordinate_weights(shares)
             reached = now.axes * np.sqrt(now.roots) / np.sqrt(w)[:, None]
+            # At the maximum, Σ λ_a ⟨Z_a, X⟩ = tr(ΛX) = F and all atoms with weight have ⟨Z_a, X⟩ =
+            # F. So a larger move shows a missing atom.
             sensitivity, new_sets, new_Z = _missing(who, now.rows.T, now.value * (1 + tol / 4))
             bound = error_of(now.variances, p, sensitivity)
             if bound < upper:
@@ -219,6 +223,7 @@ def exchange_optimum(
                 report(steps, lower, max(upper, lower))
             if upper <= lower * (1 + tol) or not len(new_sets) or interrupted:
                 break
+            # the next round is solved only as precisely as the missing moves require
             inner = max(tol / 4, min(inner, (math.sqrt(sensitivity / now.value) - 1) / 4))
             kept = weights > _NEGLIGIBLE * weights.max()
             sets, Z = np.vstack([sets[kept], new_sets]), np.concatenate([Z[kept], new_Z])

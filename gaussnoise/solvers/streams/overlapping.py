@@ -155,6 +155,7 @@ class _Path:
             slope = a * u * shares**a
             curvature = (1 - a) * slope + eps
             slope = slope + eps
+            # the multiplier ν keeps Σ ω = 1 in a step of relative changes
             nu = (shares * slope / curvature).sum() / (shares**2 / curvature).sum()
             change = (slope - nu * shares) / curvature
             size = float((change * change * curvature).sum() / eps)
@@ -171,9 +172,12 @@ class _Path:
         P, k = self.sets.shape
         w = now.shares**self.a if self.p > 2 else np.ones(self.n)
         R = A @ now.inverse
+        # Σ w_j u_j with u = diag(A X⁻¹ A') has the derivative −⟨price, dX⟩ and the second
+        # derivative 2 ⟨dX X⁻¹ dX, price⟩.
         price = R.T @ (w[:, None] * R)
         H = 2 * tau * self.outer.product(now.inverse, price)
         B = now.blocks
+        # −log det S has the second derivative ⟨B dS, dS B⟩, which for diagonal dS is B∘B.
         squared = np.square(B)
         # derivative of y by X: diag(B dX B), shape (P, k, q)
         G = 2 * own.half * B[:, :, own.i] * B[:, :, own.j]
@@ -182,6 +186,7 @@ class _Path:
         total = by_one.sum(axis=1)
         # the part that keeps Σ y = 1
         kept = by_pair - by_one[:, :, None] * (by_pair.sum(axis=1) / total[:, None])[:, None, :]
+        # the curvature in X_ππ that is left once y_π is eliminated, a Schur complement
         local = own.product(B, B) - G.transpose(0, 2, 1) @ kept
         flat = self.places[:, :, None] * (m + 1) + self.places[:, None, :]
         H += np.bincount(flat.ravel(), weights=local.ravel(), minlength=(m + 1) ** 2).reshape(
@@ -286,6 +291,8 @@ def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
     # nothing is required of padded ticks
     real = sets < len(A)
+    # On the path, S_π⁻¹ = ν_π Z_π. So its diagonal gives the weights; scaled to a unit diagonal, it
+    # gives a correlation matrix, also near the path.
     masses = (diagonal * real).sum(axis=1) / real.sum(axis=1)
     weights = masses / masses.sum()
     roots = np.sqrt(diagonal)
@@ -297,6 +304,7 @@ def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[
     scaled = np.sqrt(w)[:, None] * A
     squares = np.linalg.eigvalsh(scaled @ second[:-1, :-1] @ scaled.T)
     lower = float(np.sqrt(np.maximum(squares, 0.0)).sum())
+    # X_ππ ⪯ diag(y_π) with Σ y_π = 1 means sensitivity one, so that the error is an upper end
     upper = error_of(now.variances, p)
     factor = scipy.linalg.solve_triangular(np.linalg.cholesky(now.X), A.T, lower=True).T
     return Overlapping(factor, Z, weights, w, upper / lower - 1, steps), lower

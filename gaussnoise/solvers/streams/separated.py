@@ -128,6 +128,8 @@ class _Search:
             except np.linalg.LinAlgError:
                 return None
             roots = np.maximum(roots, roots[0] * EPS)
+        # N = W^-½ U diag(roots) U' W^-½, with U the axes. Hence X = A'N⁻¹A = rows rows', and the
+        # variances are the diagonal of N.
         rows = scaled.T @ (axes / np.sqrt(roots))
         variances = np.square(axes * np.sqrt(roots)).sum(axis=1) / w
         return _Point(
@@ -152,6 +154,8 @@ class _Search:
         """Return derivatives in relative changes of p, in correlations on pairs, and in relative
         changes of shares.
         """
+        # dF = ½ tr(X dΛ) + ½ Σ u_j dw_j, where a pair stands for two entries of Λ. The barrier μ Σ
+        # log adds μ to every relative derivative.
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu
         by_pair = now.form[self.pairs] * self._scales(now)
         by_share = np.zeros(0)
@@ -167,14 +171,18 @@ class _Search:
         """Return a Newton step in the units of :meth:`slopes`, by conjugate gradients."""
         P, m = len(now.weights), len(now.inner)
         n, scales, rows, roots = len(self.A), self._scales(now), now.rows, now.roots
+        # −d² tr S^½ = Σ_ab E_ab²/(2 s_a s_b (s_a + s_b)) for a change E of S in its axes, with
+        # roots s; ``rows`` already have the factors 1/√s.
         kernel = 1 / (2 * (roots[:, None] + roots))
         half = np.sqrt(roots[:, None] * roots)
         gradient = np.concatenate(self.slopes(now, mu))
         free = n if self.p > 2 else 0
+        # relative steps δ keep the sums of weights and of shares: Σ x δ = 0
         groups = np.zeros((len(gradient), 2 if free else 1))
         groups[:P, 0] = now.weights
         if free:
             groups[P + m :, 1] = now.shares
+        # the curvature of w = ω^power, which is concave in ω
         bend = (1 - self.power) * self.power * now.variances * now.coordinate_weights / 2
 
         def product(v: Array) -> Array:
@@ -264,6 +272,8 @@ def separated_optimum(
     search = _Search(A, who, sets, p)
     n, P = len(A), len(sets)
     now = search.start()
+    # For p = 2 and disjoint patterns, no weight can vanish: Λ would be singular, where the
+    # derivative of F is infinite.
     barrier = p > 2 or not who.are_disjoint
     mu = 0.01 * now.value / (n + P) if barrier else 0.0
     floor = 0.01 * tol * now.value / (n + P)
@@ -278,6 +288,7 @@ def separated_optimum(
             flat = np.concatenate(change)
             rising = float(gradient @ flat)
             length = 1.0
+            # relative changes stay above −1, so that weights and shares stay positive
             lowest = float(min(change[0].min(initial=0.0), change[2].min(initial=0.0)))
             if lowest < 0:
                 length = min(1.0, 0.99 / -lowest)
@@ -307,6 +318,7 @@ def separated_optimum(
                 report(steps, proof.value, proof.value * (1 + gap))
             if gap <= tol or (mu == 0 and rising < 1e-16 * now.value):
                 break
+            # near the maximum for this μ, continue with a smaller one
             if barrier and rising <= 0.1 * mu * (n + P):
                 if mu <= floor and rising <= _SETTLED * mu * (n + P):
                     break

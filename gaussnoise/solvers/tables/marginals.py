@@ -87,10 +87,13 @@ def table_noise(
             optimum.interrupted,
         )
         longest = float(optimum.at.lengths.max())
+        # The upper end is proportional to the root of the largest move: with moves up to this one,
+        # the gap is still at most tol.
         most = longest * ((1 + tol) / (1 + optimum.at.gap)) ** 2
         worst, moved, bound = _worst(workload, 1 / solution.noise, patterns, most)
         if optimum.interrupted or bound <= most:
             return solution
+        # at the maximum, patterns with weight move by F: only larger moves are missing patterns
         fresh = worst[moved > optimum.at.value]
         kept = optimum.weights > _NEGLIGIBLE * optimum.weights.max()
         known = {tuple(row) for row in patterns[kept].tolist()}
@@ -209,6 +212,7 @@ class ResidualFidelity:
         losses, moved = self.parts(weights, shares)
         terms = self.counts * np.sqrt(losses * moved)
         value = float(terms.sum())
+        # ∂F/∂κ_T = ½ term_T/κ_T and ∂F/∂L_T = ½ term_T/L_T, as every term is count √(Lκ)
         lengths = self.K @ (terms / moved)
         variances = self.A.T @ (terms / losses)
         gap = max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)

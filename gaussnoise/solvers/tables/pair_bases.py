@@ -37,6 +37,7 @@ def pair_gram(
         penalty = np.diag(single * cells + 2 * pairs.sum(axis=1)) - 2 * _OVERLAP * pairs
         squares, turned = np.linalg.eigh(root @ penalty @ root)
         lengths = np.sqrt(np.maximum(squares, _THIN * squares[-1]))
+        # X = G^½ (G^½ Λ G^½)^-½ G^½ minimises tr(G X⁻¹) + tr(ΛX), with value 2 tr(G^½ Λ G^½)^½
         X = (root @ turned / lengths) @ (root @ turned).T
         longest = np.diag(X)
         apart = longest[:, None] + longest - 2 * _OVERLAP * X

@@ -112,6 +112,7 @@ def product_noise(
                 weights, ratio = slopes[k]
                 weights = weights / max(weights)
                 traces = np.array([workload.traces[k, b] for b in range(len(weights))])
+                # μ solves √(gain/(total + μ)) = ratio, and is kept between 0 and ``most``
                 gain, total_gain = weights @ traces
                 gram = np.tensordot(weights, np.stack(grams[k]), axes=1)
                 most = _MOST_PENALTY * float(gram.mean())
@@ -198,6 +199,8 @@ def _slopes(
     scaled = (A * shares ** dual_power(p)).tocoo()
     losses = np.asarray(scaled.sum(axis=1)).ravel()
     moved = tables.pattern_weights @ workload.moved(tables.patterns) if replaced else 1.0
+    # F = Σ count_T √(L_T κ_T), where L_T sums products with a gain or a total of each attribute:
+    # the derivative by a factor is proportional to its products over that factor
     factors = workload.residual_counts * np.sqrt(moved / losses)
     gains = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
     totals = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}

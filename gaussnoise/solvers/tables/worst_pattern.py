@@ -376,6 +376,8 @@ class _Monomials:
             ).x
             y = np.clip(y, low, high)
         value, slope = below(y)
+        # a convex function is above its tangent, whose least value on the box is at a corner; so
+        # the minimum need not be exact
         tangent = value + float(np.minimum(slope * (low - y), slope * (high - y)).sum())
         return tangent * size, y, bend * y * (1 - y) / 2
 
@@ -512,9 +514,11 @@ class _Search:
             )
             spent += work
             at = high - widths * y
+            # the least point of the convex minorant suggests a pattern
             nearest = np.clip(np.rint(at), low, high).astype(np.intp)
             if self._terms.value(nearest) < self.best:
                 self._down(nearest)
+            # a part of a box has no smaller sums than the whole box
             bound = max(value - _ROUNDING * size, parent)
             doubts = np.where(high > low, doubts + 1e-6 * np.abs(at - nearest), -1.0)
             heapq.heappush(boxes, (bound, made, low, high, at, doubts))
@@ -526,6 +530,7 @@ class _Search:
                 return min(bound, self.best - _ROUNDING)
             heapq.heappop(boxes)
             k = int(doubts.argmax())
+            # split the class with the most doubt at the minorant's least point
             cut = min(max(math.floor(at[k]), low[k]), high[k] - 1)
             below, above = high.copy(), low.copy()
             below[k], above[k] = cut, cut + 1
