@@ -100,7 +100,7 @@ def count_marginals(
     sizes = [a.size for a in attributes]
     before = state_of(table)
     if not attributes and weight is None:
-        rows = _number_of_rows(table, limit, on_outside)
+        rows = number_of_rows(table, limit, on_outside)
         if state_of(table) != before:
             raise DataError(CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
@@ -357,9 +357,18 @@ class _Tables:
                 flat += unit * np.bincount(cells, minlength=len(flat))
 
 
-def _number_of_rows(table: object, limit: PersonLimit | None, on_outside: OnOutside) -> int:
-    """Return how many rows are counted, if nothing else is asked about them."""
-    rows = open_table(table).lazy() if limit is None else code_table(table, (), on_outside, limit)
+def number_of_rows(
+    table: object,
+    limit: PersonLimit | None,
+    on_outside: OnOutside,
+    read: Sequence[Attribute] = (),
+    impossible: Sequence[Excluded] = (),
+) -> int:
+    """Return how many rows are counted; without a limit, of tables of which nothing is read."""
+    if limit is None:
+        rows = open_table(table).lazy()
+    else:
+        rows = code_table(table, read, on_outside, limit, impossible)
     if not isinstance(rows, nw.LazyFrame):
         return sum(len(columns[0]) for columns in rows)
 

@@ -1,6 +1,6 @@
 """Rows with a combination that the schema calls impossible, found in the codes of any engine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -58,7 +58,7 @@ def without(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> Any:
     if not rules:
         return coded
     if isinstance(coded, nw.LazyFrame):
-        return coded.filter(~reduce(or_, map(_condition, rules)))
+        return coded.filter(~reduce(or_, [matches(nw.col, rule) for rule in rules]))
 
     def kept(columns: list[Codes]) -> list[Codes]:
         inside = possible(columns, rules)
@@ -69,7 +69,7 @@ def without(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> Any:
 
 def possible(coded: list[Codes], rules: Sequence[Excluded]) -> NDArray[np.bool_]:
     """Return for every record whether no rule excludes it; expects one rule at least."""
-    return ~np.any([_found(coded, rule) for rule in rules], axis=0)
+    return ~np.any([matches(columns_of(coded), rule) for rule in rules], axis=0)
 
 
 def check_possible(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> None:
@@ -77,10 +77,14 @@ def check_possible(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) 
     if not rules:
         return
     if isinstance(coded, nw.LazyFrame):
-        any_rule = reduce(or_, map(_condition, rules))
-        broken = [r for r in rules if _rows(coded, _condition(r))] if _rows(coded, any_rule) else []
+        any_rule = reduce(or_, [matches(nw.col, rule) for rule in rules])
+        broken = (
+            [rule for rule in rules if _rows(coded, matches(nw.col, rule))]
+            if _rows(coded, any_rule)
+            else []
+        )
     else:
-        found = [[_found(columns, rule).any() for rule in rules] for columns in coded]
+        found = [[matches(columns_of(own), rule).any() for rule in rules] for own in coded]
         broken = [rule for rule, some in zip(rules, np.any(found, axis=0), strict=True) if some]
     if broken:
         raise DataError(
@@ -89,15 +93,23 @@ def check_possible(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) 
         )
 
 
-def _found(coded: list[Codes], rule: Excluded) -> NDArray[np.bool_]:
-    """Return for every record whether the rule excludes it."""
-    return np.all([np.isin(coded[k], codes) for k, codes in rule.codes], axis=0)
+Column = Callable[[str], Any]  # the codes called c0, c1, …, as an array or an expression
 
 
-def _condition(rule: Excluded) -> nw.Expr:
-    return reduce(
-        and_, [reduce(or_, [nw.col(f"c{k}") == c for c in codes]) for k, codes in rule.codes]
-    )
+def columns_of(codes: Sequence[Codes]) -> Column:
+    """Return a function from the name of a column of codes to its array."""
+    return {f"c{k}": own for k, own in enumerate(codes)}.__getitem__
+
+
+def matches(column: Column, rule: Excluded) -> Any:
+    """Return for every record whether the rule excludes it, as an array or an expression."""
+    return reduce(and_, [_is_in(column(f"c{k}"), codes) for k, codes in rule.codes])
+
+
+def _is_in(own: Any, codes: Sequence[int]) -> Any:
+    if isinstance(own, np.ndarray):
+        return np.isin(own, codes)
+    return reduce(or_, [own == code for code in codes])
 
 
 def _rows(coded: nw.LazyFrame[Any], condition: nw.Expr) -> int:

@@ -15,8 +15,16 @@ from ..reading.opened import TASK
 from ..reading.persons import PERSON, People, no_person
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside
-from .impossible import Excluded, check_possible, possible, without
+from .impossible import Column, Excluded, check_possible, columns_of, possible, without
 from .persons import PersonLimit, limited_arrays, limited_dask, limited_spark
+
+
+def misfits(
+    column: Column, attributes: Sequence[Attribute], without_person: Any = None
+) -> dict[str, Any]:
+    """Return where rows have no cell, by column of codes, or no person: arrays or expressions."""
+    outside = {f"c{k}": column(f"c{k}") == 0 for k, a in enumerate(attributes) if a.other is None}
+    return outside | ({} if without_person is None else {PERSON: without_person})
 
 
 def outside_error(attribute: Attribute) -> DataError:
@@ -94,9 +102,9 @@ def _kept_here(
     the remaining rows of the same person. So one person does not change the rows of others.
     """
     strict = [k for k, a in enumerate(attributes) if a.other is None]
-    if drop and (strict or people is not None):
-        marks = [columns[k] > 0 for k in strict]
-        inside = np.all([*marks, *([] if people is None else [people.index >= 0])], axis=0)
+    outside = misfits(columns_of(columns), attributes, people and people.index < 0)
+    if drop and outside:
+        inside = ~np.any(list(outside.values()), axis=0)
         columns = [codes[inside] for codes in columns]
         people = people and People(people.index[inside], people.names)
     if people is None or limit is None:
@@ -123,9 +131,7 @@ def _kept(
     impossible: Sequence[Excluded],
 ) -> nw.LazyFrame[Any]:
     """Return the rows that are counted, as :func:`_kept_here` does, in another engine."""
-    outside = {f"c{k}": nw.col(f"c{k}") == 0 for k, a in enumerate(attributes) if a.other is None}
-    if limit is not None:
-        outside[PERSON] = nw.col(PERSON).is_null()
+    outside = misfits(nw.col, attributes, limit and nw.col(PERSON).is_null())
     if drop and outside:
         coded = coded.filter(balanced(operator.and_, [~mark for mark in outside.values()]))
     if limit is None:
