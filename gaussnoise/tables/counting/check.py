@@ -10,25 +10,23 @@ from dataclasses import replace
 from operator import or_
 from typing import Any
 
-import narwhals as nw
-
 from ...errors import DataError
-from ..reading.codes import Coded, check_column, code_rows, open_for, values_outside
+from ..reading.codes import Batches, check_column, open_for, values_outside
 from ..reading.codes_lazy import balanced
 from ..reading.csv import FORM
 from ..reading.files import is_csv, state_of
 from ..reading.frames import guarded
 from ..reading.opened import TASK, Opened
-from ..reading.persons import PERSON, People
+from ..reading.persons import PERSON
 from ..reading.values import reason_of
 from ..schema.numbers import Weight
 from ..schema.schema import Attribute, Schema
 from .check_result import CheckResult, FailureCase
 from .count import CHANGED, number_of_rows
-from .impossible import Column, Excluded, columns_of, excluded, matches
+from .impossible import Excluded, excluded
 from .numbers import weight_column
 from .persons import PersonLimit
-from .records import misfits
+from .records import coded_rows, misfits
 
 _EXAMPLES = 3
 _KEPT = 1000  # different values among which the most frequent are found
@@ -62,7 +60,7 @@ def checked(
     def counted() -> tuple[Counter[str], list[FailureCase], list[FailureCase]]:
         if not (read or person):
             return Counter(rows=number_of_rows(table, None, "drop")), [], []
-        rows = _totals(code_rows(source, [*read, *intervals], person), read, rules, len(intervals))
+        rows = _totals(coded_rows(source, [*read, *intervals], person), read, rules, len(intervals))
         clipped = [
             replace(case, reason="outside the interval")
             for k, interval in enumerate(intervals, len(read))
@@ -82,34 +80,18 @@ def checked(
 
 
 def _totals(
-    coded: tuple[Coded, People | None] | nw.LazyFrame[Any],
-    read: Sequence[Attribute],
-    rules: Sequence[Excluded],
-    intervals: int,
+    rows: Batches[Any], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
 ) -> Counter[str]:
     """Return how many rows there are, how many are left out, and how many by each reason.
 
     The last ``intervals`` columns tell which numbers are inside their interval.
     """
-
-    def marks(column: Column, without_person: Any) -> dict[str, Any]:
-        left = misfits(column, read, without_person)
-        left |= {f"rule{j}": matches(column, rule) for j, rule in enumerate(rules)}
-        every = {"left": balanced(or_, list(left.values()))} if left else {}
-        last = [f"c{len(read) + k}" for k in range(intervals)]
-        return {**left, **every, **{name: column(name) == 0 for name in last}}
-
-    if isinstance(coded, nw.LazyFrame):
-        nobody = nw.col(PERSON).is_null() if PERSON in coded.collect_schema() else None
-        sums = (x.cast(nw.Int64).sum().alias(name) for name, x in marks(nw.col, nobody).items())
-        row = coded.select(nw.len().alias("rows"), *sums).collect("pyarrow").to_native()
-        return Counter({name: int(n or 0) for name, n in row.to_pylist()[0].items()})
-    batches, people = coded
     totals: Counter[str] = Counter()
-    for own in batches:
-        totals["rows"] += len(own[0] if people is None else people.index)
-        found = marks(columns_of(own), people and people.index < 0)
-        totals.update({name: int(mark.sum()) for name, mark in found.items()})
+    for own in rows:
+        marks = misfits(own, read, rules)
+        left = {"left": balanced(or_, list(marks.values()))} if marks else {}
+        last = range(len(read), len(read) + intervals)
+        totals.update(own.totals({**marks, **left, **{f"c{k}": own.code(k) == 0 for k in last}}))
     return totals
 
 

@@ -6,12 +6,9 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any, final
 
-import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import DataError
-from ..reading.codes import Coded, Codes, each
 from ..schema.impossible import rule_text
 from ..schema.schema import Schema
 
@@ -53,65 +50,23 @@ def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ..
     return (*rest, *(cell + 1 for cell in cells))
 
 
-def without(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> Any:
-    """Return the records that no rule excludes."""
-    if not rules:
-        return coded
-    if isinstance(coded, nw.LazyFrame):
-        return coded.filter(~reduce(or_, [matches(nw.col, rule) for rule in rules]))
-
-    def kept(columns: list[Codes]) -> list[Codes]:
-        inside = possible(columns, rules)
-        return [codes[inside] for codes in columns]
-
-    return each(kept, coded)
+def impossible_error(rule: Excluded) -> DataError:
+    """Return the error for a record that a rule excludes."""
+    return DataError(
+        f"table: some row has {rule.text}, which the schema calls impossible; hint: "
+        'correct the table or the rule, or on_outside="drop" to leave such rows out'
+    )
 
 
-def possible(coded: list[Codes], rules: Sequence[Excluded]) -> NDArray[np.bool_]:
-    """Return for every record whether no rule excludes it; expects one rule at least."""
-    return ~np.any([matches(columns_of(coded), rule) for rule in rules], axis=0)
+def matches(code: Callable[[int], Any], rule: Excluded) -> Any:
+    """Return for every record whether the rule excludes it, as an array or an expression.
 
-
-def check_possible(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> None:
-    """Raise a DataError that names a rule, if the rule excludes some record."""
-    if not rules:
-        return
-    if isinstance(coded, nw.LazyFrame):
-        any_rule = reduce(or_, [matches(nw.col, rule) for rule in rules])
-        broken = (
-            [rule for rule in rules if _rows(coded, matches(nw.col, rule))]
-            if _rows(coded, any_rule)
-            else []
-        )
-    else:
-        found = [[matches(columns_of(own), rule).any() for rule in rules] for own in coded]
-        broken = [rule for rule, some in zip(rules, np.any(found, axis=0), strict=True) if some]
-    if broken:
-        raise DataError(
-            f"table: some row has {broken[0].text}, which the schema calls impossible; hint: "
-            'correct the table or the rule, or on_outside="drop" to leave such rows out'
-        )
-
-
-Column = Callable[[str], Any]  # the codes called c0, c1, …, as an array or an expression
-
-
-def columns_of(codes: Sequence[Codes]) -> Column:
-    """Return a function from the name of a column of codes to its array."""
-    return {f"c{k}": own for k, own in enumerate(codes)}.__getitem__
-
-
-def matches(column: Column, rule: Excluded) -> Any:
-    """Return for every record whether the rule excludes it, as an array or an expression."""
-    return reduce(and_, [_is_in(column(f"c{k}"), codes) for k, codes in rule.codes])
+    ``code`` is a function from the position of a column to its codes.
+    """
+    return reduce(and_, [_is_in(code(k), codes) for k, codes in rule.codes])
 
 
 def _is_in(own: Any, codes: Sequence[int]) -> Any:
     if isinstance(own, np.ndarray):
         return np.isin(own, codes)
     return reduce(or_, [own == code for code in codes])
-
-
-def _rows(coded: nw.LazyFrame[Any], condition: nw.Expr) -> int:
-    counted = coded.filter(condition).select(nw.len().alias("n")).collect("pyarrow")
-    return int(counted.to_native()["n"][0].as_py())
