@@ -130,11 +130,12 @@ def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDAr
     return np.where(listed, np.where(listed, data, 0).astype(np.int64), -1)
 
 
-def check_on_outside(function: str, on_outside: object) -> None:
-    """Raise ParameterError unless it says what to do with records outside the domain."""
-    if on_outside not in ("refuse", "project", "drop"):
+def check_on_outside(function: str, on_outside: object, *, bodies: bool = True) -> None:
+    """Raise ParameterError unless it says what to do with records outside; bodies may project."""
+    first = '"refuse", "project"' if bodies else '"refuse"'
+    if on_outside not in ("refuse", "drop", *(["project"] if bodies else [])):
         raise ParameterError(
-            f'{function}: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
+            f'{function}: expected on_outside={first} or "drop", got {on_outside!r}'
         )
 
 

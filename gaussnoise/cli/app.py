@@ -8,6 +8,7 @@ import typer
 from ..errors import GaussNoiseError
 from .ask import ask
 from .categories import show_categories
+from .check import check_table
 from .console import ERR, say
 from .demo import demo
 from .ledger import create_ledger, show_ledger
@@ -48,6 +49,7 @@ app.add_typer(stream_app, name="stream")
 
 app.command("schema")(draft_schema)
 app.command("categories")(show_categories)
+app.command("check")(check_table)
 app.command("plan")(show_plan)
 app.command("bound")(show_bound)
 app.command("release")(make_release)

@@ -21,6 +21,7 @@ from .options import (
     Epsilon,
     Json,
     Neighbors,
+    OnOutside,
     Quote,
     Rho,
     Tables,
@@ -64,6 +65,7 @@ def release_means(
         float, typer.Option("--k", help="Order of that moment: more for lighter tails.")
     ] = 2.0,
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
+    on_outside: OnOutside = "drop",
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -91,6 +93,7 @@ def release_means(
     names = parts_of(columns)
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"spread": spread, "k": k, "level": level, "ledger": ledger, "id": id}
+    options |= {"on_outside": on_outside}
     base = Dialect() if schema is None else Schema.load(schema).file
     read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
     with patience(ERR, "averaging"):

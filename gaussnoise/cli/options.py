@@ -116,6 +116,15 @@ WeightColumn = Annotated[
         help="COLUMN:MOST: every row counts as much as this column says, up to MOST.",
     ),
 ]
+OnOutside = Annotated[
+    str,
+    typer.Option(
+        "--on-outside",
+        help="A row with a null, or a value outside the schema, where no catch-all takes it: "
+        "drop (it counts nowhere), or refuse (the whole release; tells something about the "
+        "rows: for development).",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="One JSON document on standard output, in place of text."),

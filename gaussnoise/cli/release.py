@@ -11,7 +11,7 @@ from ..tables.planning.text import work_text
 from .asked import Options, asked_for, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
-from .options import Decimal, Delimiter, Encoding, Json, Quote, Tables
+from .options import Decimal, Delimiter, Encoding, Json, OnOutside, Quote, Tables
 
 _PATIENCE = 10.0  # seconds; a longer release is announced, even if there is no terminal
 
@@ -26,16 +26,7 @@ def make_release(
     encoding: Encoding = None,
     quote: Quote = None,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
-    on_outside: Annotated[
-        str,
-        typer.Option(
-            "--on-outside",
-            help="A row with a null, or a value outside the schema, where no catch-all takes it: "
-            "drop (it counts in no "
-            "table), or refuse (the whole release; tells something about the rows: for "
-            "development).",
-        ),
-    ] = "drop",
+    on_outside: OnOutside = "drop",
     ledger: Annotated[
         Path | None,
         typer.Option(

@@ -24,6 +24,7 @@ from .options import (
     Json,
     Neighbors,
     Norm,
+    OnOutside,
     Quote,
     Rho,
     SchemaFile,
@@ -88,12 +89,7 @@ def start_stream(
         ),
     ] = None,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
-    on_outside: Annotated[
-        str,
-        typer.Option(
-            "--on-outside", help="As for release: drop rows that do not fit the schema, or refuse."
-        ),
-    ] = "drop",
+    on_outside: OnOutside = "drop",
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Charge this budget, once for all ticks.")
     ] = None,

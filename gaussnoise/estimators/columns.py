@@ -17,6 +17,7 @@ from ..numerics.rounding import rounded_down
 from ..privacy.budget import Budget
 from ..privacy.guarantee import AbstractPrivacy
 from ..privacy.ledger import Ledger, ledger_and_id
+from ..records import check_on_outside
 from ..text import disclaimers, guarantee_text, versions
 from .knowledge import moment_order, number, positive, shown
 from .moments import best_radius, tail_bias
@@ -24,7 +25,7 @@ from .steps import lattice_query
 from .stored import fields, group_of, guarantee_record, real, text, texts
 
 if TYPE_CHECKING:
-    from ..tables.schema.schema import Attribute
+    from ..tables.schema.schema import Attribute, OnOutside
     from .numbers import Numbers
 
 Array = NDArray[np.float64]
@@ -189,6 +190,7 @@ def column_means(
     spread: float = 1.0,
     k: float = 2.0,
     level: float = 0.95,
+    on_outside: "OnOutside" = "drop",
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> ColumnMeans:
@@ -209,7 +211,8 @@ def column_means(
         * The privacy guarantee, for one row more or less ("add-remove") or one replaced; with
           ``person``, for all rows of one person. Each person then counts as one row, with the mean
           of their own numbers. A row without a number in a column, or without a listed category, is
-          treated as absent.
+          treated as absent. Refusals, with ``on_outside="refuse"``, depend on the data and are not
+          covered.
         * Every row or person is one integer vector of bounded length. In the search for a decile,
           it counts 9 below and −1 above. It changes the three sums by at most √3, or √6 if one is
           replaced. All noise is discrete Gaussian, through OpenDP.
@@ -229,6 +232,9 @@ def column_means(
         spread: the factor in the assumption above.
         k: order of the moment, from 2 to 100.
         level: confidence level of the intervals, for each mean alone, in (0, 1).
+        on_outside: what is done with a row that has no finite number in a column, no listed
+            category, or no person: "drop" leaves it out there; "refuse" refuses the whole call,
+            which tells something about the rows, as in :meth:`Plan.release`.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of these means in the ledger.
 
@@ -239,7 +245,8 @@ def column_means(
     Raises:
         ParameterError: arguments are of another kind, or out of range.
         SchemaError: ``by`` lists no categories, or a category twice.
-        DataError: a column is missing, or is neither numbers nor text.
+        DataError: a column is missing, or is neither numbers nor text; or a row does not fit, with
+            ``on_outside="refuse"``.
         NotAvailableError: ``person`` is given together with ``by``.
 
     Source: for the search, in the spirit of Smith (2011) and Karwa & Vadhan (2018); for the
@@ -279,6 +286,7 @@ def column_means(
     spread, k = positive(name, "spread", spread), moment_order(name, k)
     if not 0 < (level := number(name, "level", level)) < 1:
         raise ParameterError(f"{name}: expected 0 < level < 1, got {level!r}; hint: 0.95")
+    check_on_outside(name, on_outside, bodies=False)
     draws = len(columns) * (1 + 2 * _ROUNDS + 3 * cells)
     budget = Budget.of(name, privacy, _SHARES, draws, pure=False)
     unit = unit_text(1, person)
@@ -297,7 +305,7 @@ def column_means(
     split = {step: f"rho = {part * share:.6g}" for step, share in _SHARES.items()}
 
     def draw() -> ColumnMeans:
-        numbers = read_numbers(table, columns, groups, person)
+        numbers = read_numbers(table, columns, groups, person, on_outside)
         means: list[ColumnMean] = []
         for column in columns:
             means += _means(column, numbers, part, neighbors, (spread, k, level))
@@ -313,6 +321,7 @@ def column_means(
         "person": person,
     }
     request |= {"neighbors": neighbors, "spread": spread, "k": k, "level": level}
+    request |= {} if on_outside == "drop" else {"on_outside": on_outside}
     ledger, id = charged
     return ledger.once(
         id,

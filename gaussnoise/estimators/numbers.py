@@ -17,9 +17,9 @@ from ..tables.reading.csv import FORM
 from ..tables.reading.files import is_csv
 from ..tables.reading.frames import guarded, type_name
 from ..tables.reading.opened import TASK, Opened, opened
-from ..tables.reading.persons import check_person_type, people_of
+from ..tables.reading.persons import check_person_type, no_person, people_of
 from ..tables.reading.types import WORDS, check_type, own_type
-from ..tables.schema.schema import Attribute
+from ..tables.schema.schema import Attribute, OnOutside
 from .samples import exact_mean
 
 Array = NDArray[np.float64]
@@ -47,7 +47,11 @@ class Numbers:
 
 
 def read_numbers(
-    table: object, columns: Sequence[str], by: Mapping[str, Sequence[Any]], person: str | None
+    table: object,
+    columns: Sequence[str],
+    by: Mapping[str, Sequence[Any]],
+    person: str | None,
+    on_outside: OnOutside = "drop",
 ) -> Numbers:
     """Read the columns of a table into memory.
 
@@ -55,7 +59,8 @@ def read_numbers(
     person are left out.
 
     Raises:
-        DataError: a column is missing, or is neither numbers nor text.
+        DataError: a column is missing, or is neither numbers nor text; with "refuse", also a row
+            without a finite number, a listed category or a person.
     """
     attributes = [Attribute(name, list(values)) for name, values in by.items()]
     groups = tuple(
@@ -81,14 +86,30 @@ def read_numbers(
             cells.append(_cells(source, grouped, len(batch[0])))
             persons.append(batch[-1])
         whole = {name: np.concatenate(x) for name, x in zip(columns, numbers, strict=True)}
+        found = Numbers(whole, np.concatenate(cells), groups)
+        if on_outside == "refuse":
+            _check_inside(found)
         if person is None:
-            return Numbers(whole, np.concatenate(cells), groups)
+            return found
         index = people_of(joined(persons), source.form(person)).index
+        if on_outside == "refuse" and (index < 0).any():
+            raise no_person(person)
         means = {name: _by_person(x, index) for name, x in whole.items()}
         people = int(index.max(initial=-1)) + 1
         return Numbers(means, np.zeros(people, dtype=np.int64), groups)
 
     return guarded(TASK, read, hint, engine=source.engine)
+
+
+def _check_inside(found: Numbers) -> None:
+    """Raise DataError for a row without a finite number, or without a listed category."""
+    names = [name for name, x in found.columns.items() if not np.isfinite(x).all()]
+    if names or (found.cells < 0).any():
+        rule = f"column {names[0]!r}: expected only finite numbers" if names else ""
+        raise DataError(
+            f"{rule or 'by: expected only listed categories'}, got a null or another value; hint: "
+            'correct the table, or on_outside="drop" to leave such rows out'
+        )
 
 
 def _cells(

@@ -1,5 +1,6 @@
 """Tables: schemas, plans without data, private releases of consistent marginals."""
 
+from .counting.check_result import CheckResult
 from .planning.budgets import Budgets, budgets
 from .planning.door import plan
 from .planning.plan import Plan
@@ -24,6 +25,7 @@ __all__ = [
     "Budgets",
     "Categories",
     "CellList",
+    "CheckResult",
     "Dialect",
     "MarginalTable",
     "MeanTable",

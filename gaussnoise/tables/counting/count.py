@@ -23,12 +23,12 @@ from ..reading.files import is_csv, state_of
 from ..reading.frames import guarded, open_table
 from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Attribute, OnOutside
-from .impossible import Excluded, check_possible, without
+from .impossible import Excluded
 from .numbers import (
     WEIGHT,
     WITHOUT,
-    array_sums,
     has_squares,
+    keys_and_sums,
     spread_over,
     sum_names,
     weight_column,
@@ -100,14 +100,14 @@ def count_marginals(
     sizes = [a.size for a in attributes]
     before = state_of(table)
     if not attributes and weight is None:
-        rows = _number_of_rows(table, limit, on_outside)
+        rows = number_of_rows(table, limit, on_outside)
         if state_of(table) != before:
             raise DataError(CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
         return
     parts = unit_of(attributes, weight) if unit is None else unit
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
-    coded = coded_records(table, read, on_outside, limit, impossible)
+    coded = code_table(table, read, on_outside, limit, impossible)
     engine = _engine(coded)
     hint = FORM if is_csv(table) else ""
     rows = None
@@ -127,28 +127,6 @@ def count_marginals(
                 counts = tables.counts.pop(group)
                 for S in inside:
                     yield S, part_of(counts, group, S)
-
-
-def coded_records(
-    table: object,
-    read: Sequence[Attribute],
-    on_outside: OnOutside,
-    limit: PersonLimit | None,
-    impossible: Sequence[Excluded],
-) -> Coded | nw.LazyFrame[Any]:
-    """Return the codes of the records that are counted, as :func:`code_table` does.
-
-    Impossible records are left out, or the table is refused for them.
-    """
-    coded = code_table(table, read, on_outside, limit, impossible)
-    if limit is not None:  # a limit has already left them out
-        return coded
-    engine = _engine(coded)
-    if on_outside == "drop":
-        return guarded(_TASK, lambda: without(coded, impossible), engine=engine)
-    hint = FORM if is_csv(table) else ""
-    guarded(_TASK, lambda: check_possible(coded, impossible), hint, engine=engine)
-    return coded
 
 
 def _engine(coded: Coded | nw.LazyFrame[Any]) -> nw.Implementation | None:
@@ -357,9 +335,18 @@ class _Tables:
                 flat += unit * np.bincount(cells, minlength=len(flat))
 
 
-def _number_of_rows(table: object, limit: PersonLimit | None, on_outside: OnOutside) -> int:
-    """Return how many rows are counted, if nothing else is asked about them."""
-    rows = open_table(table).lazy() if limit is None else code_table(table, (), on_outside, limit)
+def number_of_rows(
+    table: object,
+    limit: PersonLimit | None,
+    on_outside: OnOutside,
+    read: Sequence[Attribute] = (),
+    impossible: Sequence[Excluded] = (),
+) -> int:
+    """Return how many rows are counted; without a limit, of tables of which nothing is read."""
+    if limit is None:
+        rows = open_table(table).lazy()
+    else:
+        rows = code_table(table, read, on_outside, limit, impossible)
     if not isinstance(rows, nw.LazyFrame):
         return sum(len(columns[0]) for columns in rows)
 
@@ -380,13 +367,14 @@ def _tally(
     """Return a function that counts groups in this engine; ``stack`` frees what it holds."""
     tables = partial(_Tables, Placing(attributes, weight, unit))
     if not isinstance(coded, nw.LazyFrame):
-        sums = partial(array_sums, attributes=attributes, weight=weight, unit=unit)
-        return partial(_tally_arrays, each(sums, coded), tables)
+
+        def summed(columns: list[Codes]) -> _Summed:
+            return keys_and_sums(columns.__getitem__, attributes, weight, unit)
+
+        return partial(_tally_arrays, each(summed, coded), tables)
     if unit > 1:
         coded = with_sums(coded, attributes, weight, unit)
     native = coded.to_native()
-    if coded.implementation == nw.Implementation.POLARS:
-        return partial(_tally_polars, coded, tables)
     if coded.implementation.is_spark_like() and hasattr(native, "persist"):
         native = native.persist()
         stack.callback(native.unpersist)
@@ -394,7 +382,7 @@ def _tally(
         native = native.persist()
     # ibis is not cached: its cache is a table in the user's database, which some versions then
     # cannot drop
-    return partial(_tally_lazy, nw.from_native(native), tables)
+    return partial(_tally_groups, nw.from_native(native), tables)
 
 
 _NewTables = Callable[[Sequence[Subset]], _Tables]  # returns tables of zeros
@@ -415,27 +403,18 @@ def _tally_arrays(batches: Batches[_Summed], new: _NewTables, groups: Sequence[S
     return tables
 
 
-def _add_found(tables: _Tables, S: Subset, counts: Any) -> None:
-    """Add groups of equal records, from columns of any kind."""
-    sums = {name: counts[name].to_numpy() for name in tables.sums}
-    tables.add(S, [counts[f"c{i}"].to_numpy() for i in S], counts["n"].to_numpy(), sums)
-
-
-def _tally_polars(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
-    """Return the tables of all groups, counted at once, which reads the records once."""
-    import polars as pl
-
+def _tally_groups(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
     tables = new(groups)
-    frames = [_group(coded, S, tables.sums).to_native() for S in groups]
-    for S, counts in zip(groups, pl.collect_all(frames), strict=True):
-        _add_found(tables, S, counts)
-    return tables
+    frames = [_group(coded, S, tables.sums) for S in groups]
+    found: Iterable[Any] = (frame.collect("pyarrow") for frame in frames)
+    if coded.implementation == nw.Implementation.POLARS:
+        import polars as pl
 
-
-def _tally_lazy(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
-    tables = new(groups)
-    for S in groups:
-        _add_found(tables, S, _group(coded, S, tables.sums).collect("pyarrow"))
+        # all groups at once, which reads the records once
+        found = pl.collect_all([frame.to_native() for frame in frames])
+    for S, counts in zip(groups, found, strict=True):
+        sums = {name: counts[name].to_numpy() for name in tables.sums}
+        tables.add(S, [counts[f"c{i}"].to_numpy() for i in S], counts["n"].to_numpy(), sums)
     return tables
 
 

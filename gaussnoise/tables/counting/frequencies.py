@@ -2,14 +2,13 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from ...errors import DataError
-from ..reading.batches import batches, joined
+from ..reading.batches import batches, joined, parts
 from ..reading.columns import Integers, distinct
 from ..reading.csv import FORM
 from ..reading.files import is_csv
@@ -56,10 +55,7 @@ def count_values(
             f"column {column!r}: expected text or integers, got {type_name(dtype)}; hint: cast it, "
             "or declare edges"
         )
-    if not (
-        isinstance(source.frame, nw.DataFrame)
-        or engine in (nw.Implementation.DUCKDB, nw.Implementation.POLARS, nw.Implementation.DASK)
-    ):
+    if not source.comes_here:
         raise DataError(
             "table: expected a CSV, TSV or Parquet file, or a table of polars, pandas, pyarrow, "
             f"duckdb or dask, to count unknown values in, got {engine.name.lower()}; hint: write "
@@ -88,22 +84,13 @@ def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label,
     if source.engine == nw.Implementation.POLARS:
         return _polars(frame.lazy().to_native(), column, words, most)
     counts: Counter[Label] = Counter()
-    for own in _parts(source, column):
+    for own in parts(source, column):
         labels, places = _labels(source, column, own)
         rows = np.bincount(places[places >= 0], minlength=len(labels)).tolist()
         counts.update({label: n for label, n in zip(labels, rows, strict=True) if n})
         if len(counts) > most:
             break
     return dict(counts)
-
-
-def _parts(source: Opened, column: str) -> Iterator[nw.Series[Any]]:
-    """Yield a column, in parts if it is not in this process."""
-    if source.engine != nw.Implementation.DASK:
-        yield from (own for (own,) in batches(source, [], [column]))
-        return
-    for part in source.frame.to_native()[[column]].to_delayed():  # dataframes of pandas
-        yield nw.from_native(part.compute(), eager_only=True)[column]
 
 
 def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Label, int]:
@@ -143,8 +130,7 @@ def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, 
     compared by their own hashes, since positions in a list of all values would depend on the rows
     of others.
     """
-    parts = zip(*batches(source, [], [column, limit.column]), strict=True)
-    values, persons = map(joined, parts)
+    values, persons = map(joined, zip(*batches(source, [], [column, limit.column]), strict=True))
     labels, codes = _labels(source, column, values)
     people = people_of(persons, source.form(limit.column))
     fits = (codes >= 0) & (people.index >= 0)

@@ -1,17 +1,14 @@
 """Rows with a combination that the schema calls impossible, found in the codes of any engine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from typing import Any, final
 
-import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import DataError
-from ..reading.codes import Coded, Codes, each
 from ..schema.impossible import rule_text
 from ..schema.schema import Schema
 
@@ -53,53 +50,23 @@ def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ..
     return (*rest, *(cell + 1 for cell in cells))
 
 
-def without(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> Any:
-    """Return the records that no rule excludes."""
-    if not rules:
-        return coded
-    if isinstance(coded, nw.LazyFrame):
-        return coded.filter(~reduce(or_, map(_condition, rules)))
-
-    def kept(columns: list[Codes]) -> list[Codes]:
-        inside = possible(columns, rules)
-        return [codes[inside] for codes in columns]
-
-    return each(kept, coded)
-
-
-def possible(coded: list[Codes], rules: Sequence[Excluded]) -> NDArray[np.bool_]:
-    """Return for every record whether no rule excludes it; expects one rule at least."""
-    return ~np.any([_found(coded, rule) for rule in rules], axis=0)
-
-
-def check_possible(coded: Coded | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> None:
-    """Raise a DataError that names a rule, if the rule excludes some record."""
-    if not rules:
-        return
-    if isinstance(coded, nw.LazyFrame):
-        any_rule = reduce(or_, map(_condition, rules))
-        broken = [r for r in rules if _rows(coded, _condition(r))] if _rows(coded, any_rule) else []
-    else:
-        found = [[_found(columns, rule).any() for rule in rules] for columns in coded]
-        broken = [rule for rule, some in zip(rules, np.any(found, axis=0), strict=True) if some]
-    if broken:
-        raise DataError(
-            f"table: some row has {broken[0].text}, which the schema calls impossible; hint: "
-            'correct the table or the rule, or on_outside="drop" to leave such rows out'
-        )
-
-
-def _found(coded: list[Codes], rule: Excluded) -> NDArray[np.bool_]:
-    """Return for every record whether the rule excludes it."""
-    return np.all([np.isin(coded[k], codes) for k, codes in rule.codes], axis=0)
-
-
-def _condition(rule: Excluded) -> nw.Expr:
-    return reduce(
-        and_, [reduce(or_, [nw.col(f"c{k}") == c for c in codes]) for k, codes in rule.codes]
+def impossible_error(rule: Excluded) -> DataError:
+    """Return the error for a record that a rule excludes."""
+    return DataError(
+        f"table: some row has {rule.text}, which the schema calls impossible; hint: "
+        'correct the table or the rule, or on_outside="drop" to leave such rows out'
     )
 
 
-def _rows(coded: nw.LazyFrame[Any], condition: nw.Expr) -> int:
-    counted = coded.filter(condition).select(nw.len().alias("n")).collect("pyarrow")
-    return int(counted.to_native()["n"][0].as_py())
+def matches(code: Callable[[int], Any], rule: Excluded) -> Any:
+    """Return for every record whether the rule excludes it, as an array or an expression.
+
+    ``code`` is a function from the position of a column to its codes.
+    """
+    return reduce(and_, [_is_in(code(k), codes) for k, codes in rule.codes])
+
+
+def _is_in(own: Any, codes: Sequence[int]) -> Any:
+    if isinstance(own, np.ndarray):
+        return np.isin(own, codes)
+    return reduce(or_, [own == code for code in codes])

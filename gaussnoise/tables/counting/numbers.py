@@ -6,7 +6,7 @@ With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q``, where q = ⌊a
 negative. With a weight of ``w <= m`` steps, it adds ``w − ⌊(w a)/m + ½⌋`` and ``⌊(w a)/m + ½⌋``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -39,39 +39,50 @@ def has_squares(attribute: Attribute) -> bool:
     return isinstance(attribute.base, Clipped) and attribute.base.squares
 
 
-def summable(
-    codes: Mapping[str, Any],
+def keys_and_sums(
+    code: Callable[[int], Any],
     attributes: Sequence[Attribute],
     weight: Weight | None,
     unit: int = STEPS,
-) -> dict[str, Any]:
-    """Return the columns of :func:`sum_names`, computed in integers from steps.
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the codes to group by, and the columns of :func:`sum_names`, in integers.
+
+    They are arrays or expressions, as the codes are. Of a clipped number, the code to group by says
+    whether there is a number.
 
     Args:
-        codes: ``c{i}`` of every clipped number, and last of the weights, as 64-bit integers:
-            arrays or expressions.
+        code: a function from a position to its codes; the weights come after all attributes.
         attributes: without the weights.
         weight: the weight of rows, or None.
         unit: how many steps there should be between the two ends.
     """
-    columns: dict[str, Any] = {}
-    numbers = [i for i, a in enumerate(attributes) if a.clip is not None]
-    w = None if weight is None else _above(codes[f"c{len(attributes)}"], unit)
-    for i in numbers:
-        a = _above(codes[f"c{i}"], unit)
-        columns[f"a{i}"] = a if w is None else (w * a + unit // 2) // unit
-        if has_squares(attributes[i]):
-            columns[f"q{i}"] = (a * a) // unit
-    if w is not None:
-        columns[WEIGHT] = w
-        columns[WITHOUT] = _when(codes[f"c{len(attributes)}"] < 1, 1, 0)
-    return columns
+    keys = [code(i) for i in range(len(attributes))]
+    sums: dict[str, Any] = {}
+    weights = None if weight is None else _integers(code(len(attributes)), 64)
+    w = None if weights is None else _above(weights, unit)
+    for i, attribute in enumerate(attributes):
+        if attribute.clip is None:
+            continue
+        keys[i] = _integers(_when(code(i) > 0, 1, 0), 8)
+        a = _above(_integers(code(i), 64), unit)
+        sums[f"a{i}"] = a if w is None else (w * a + unit // 2) // unit
+        if has_squares(attribute):
+            sums[f"q{i}"] = (a * a) // unit
+    if weights is not None:
+        sums |= {WEIGHT: w, WITHOUT: _when(weights < 1, 1, 0)}
+    return keys, sums
 
 
 def _above(code: Any, unit: int) -> Any:
     """Return steps above the lower end, at most ``unit``; 0 if there is no number."""
     steps = _when(code > 0, code - 1, 0)
     return steps if unit == STEPS else (steps * unit + STEPS // 2) // STEPS
+
+
+def _integers(own: Any, bits: int) -> Any:
+    if isinstance(own, np.ndarray):
+        return own.astype(f"int{bits}")
+    return own.cast({8: nw.Int8, 64: nw.Int64}[bits])
 
 
 def _when(condition: Any, value: Any, otherwise: int) -> Any:
@@ -84,42 +95,11 @@ def _when(condition: Any, value: Any, otherwise: int) -> Any:
 def with_sums(
     frame: nw.LazyFrame[Any], attributes: Sequence[Attribute], weight: Weight | None, unit: int
 ) -> nw.LazyFrame[Any]:
-    """Return the codes of records together with the columns to sum.
-
-    The code of a clipped number is replaced by whether there is a number, to group by.
-    """
-    numbers = [i for i, a in enumerate(attributes) if a.clip is not None]
-    read = [*numbers, *([] if weight is None else [len(attributes)])]
-    codes = {f"c{i}": nw.col(f"c{i}").cast(nw.Int64) for i in read}
-    sums = summable(codes, attributes, weight, unit)
-    columns = [
-        nw.when(nw.col(f"c{i}") > 0).then(nw.lit(1)).otherwise(nw.lit(0)).cast(nw.Int8).alias(
-            f"c{i}"
-        )
-        if i in numbers
-        else nw.col(f"c{i}")
-        for i in range(len(attributes))
-    ]  # fmt: skip
-    return frame.select(*columns, *(x.cast(nw.Int64).alias(name) for name, x in sums.items()))
-
-
-def array_sums(
-    codes: Sequence[NDArray[Any]],
-    attributes: Sequence[Attribute],
-    weight: Weight | None,
-    unit: int,
-) -> tuple[list[NDArray[Any]], dict[str, Integers]]:
-    """Return codes to group by and arrays to sum, as :func:`with_sums` does for frames."""
-    named = {
-        f"c{i}": code.astype(np.int64)
-        for i, code in enumerate(codes)
-        if i == len(attributes) or attributes[i].clip is not None
-    }
-    keys = [
-        (code > 0).astype(np.int8) if a.clip is not None else code
-        for a, code in zip(attributes, codes, strict=False)
-    ]
-    return keys, summable(named, attributes, weight, unit)
+    """Return the codes of records to group by, together with the columns to sum."""
+    keys, sums = keys_and_sums(lambda i: nw.col(f"c{i}"), attributes, weight, unit)
+    columns = {f"c{i}": key for i, key in enumerate(keys)}
+    columns |= {name: _integers(x, 64) for name, x in sums.items()}
+    return frame.select(*(column.alias(name) for name, column in columns.items()))
 
 
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:

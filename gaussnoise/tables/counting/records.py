@@ -1,22 +1,117 @@
 """The codes of the rows that are counted: those that fit the schema, at most k of each person."""
 
-import operator
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import and_
+from typing import Any, final
 
 import narwhals as nw
 import numpy as np
 
 from ...errors import DataError
-from ..reading.codes import Coded, Codes, code_rows, each, open_for
+from ..reading.codes import Batches, Coded, Codes, code_rows, each, open_for
 from ..reading.codes_lazy import balanced
+from ..reading.csv import FORM
+from ..reading.files import is_csv
 from ..reading.frames import guarded
-from ..reading.opened import TASK
+from ..reading.opened import TASK, Opened
 from ..reading.persons import PERSON, People, no_person
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside
-from .impossible import Excluded, check_possible, possible, without
+from .impossible import Excluded, impossible_error, matches
 from .persons import PersonLimit, limited_arrays, limited_dask, limited_spark
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Here:
+    """Coded rows in this process, with the person of each."""
+
+    columns: list[Codes]
+    people: People | None
+
+    def code(self, k: int) -> Any:
+        """Return the codes of a column."""
+        return self.columns[k]
+
+    @property
+    def without_person(self) -> Any:
+        """Which rows are of no person; None if nothing says whose rows they are."""
+        return None if self.people is None else self.people.index < 0
+
+    def but(self, marks: Sequence[Any]) -> "Here":
+        """Return the rows of which no mark is true."""
+        inside = ~np.any(marks, axis=0)
+        people = self.people and People(self.people.index[inside], self.people.names)
+        return Here([codes[inside] for codes in self.columns], people)
+
+    def totals(self, marks: Mapping[str, Any]) -> Counter[str]:
+        """Return how many rows there are, and of how many each mark is true."""
+        rows = len(self.columns[0] if self.people is None else self.people.index)
+        return Counter(rows=rows, **{name: int(mark.sum()) for name, mark in marks.items()})
+
+    def limited(self, limit: PersonLimit) -> "Here":
+        """Return at most as many rows of each person as the limit says."""
+        people: Any = self.people  # nothing is counted without them
+        return Here(limited_arrays(self.columns, people, limit), None)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class There:
+    """Coded rows in another engine, with the operations of :class:`Here`."""
+
+    frame: nw.LazyFrame[Any]
+    has_person: bool
+
+    def code(self, k: int) -> Any:
+        return nw.col(f"c{k}")
+
+    @property
+    def without_person(self) -> Any:
+        return nw.col(PERSON).is_null() if self.has_person else None
+
+    def but(self, marks: Sequence[Any]) -> "There":
+        inside = balanced(and_, [~mark for mark in marks])
+        return There(self.frame.filter(inside), self.has_person)
+
+    def totals(self, marks: Mapping[str, Any]) -> Counter[str]:
+        sums = (mark.cast(nw.Int64).sum().alias(name) for name, mark in marks.items())
+        found = self.frame.select(nw.len().alias("rows"), *sums).collect("pyarrow").to_native()
+        return Counter({name: int(n or 0) for name, n in found.to_pylist()[0].items()})
+
+    def limited(self, limit: PersonLimit) -> "There":
+        dask = self.frame.implementation == nw.Implementation.DASK
+        own = (limited_dask if dask else limited_spark)(self.frame.to_native(), limit)
+        return There(nw.from_native(own), False)
+
+
+def coded_rows(
+    source: Opened, attributes: Sequence[Attribute], person: str | None
+) -> Batches[Here] | list[There]:
+    """Return the codes of all rows, and the person of each, as :func:`code_rows` finds them."""
+    found = code_rows(source, attributes, person)
+    if isinstance(found, nw.LazyFrame):
+        return [There(found, person is not None)]
+    batches, people = found
+    return each(lambda columns: Here(columns, people), batches)
+
+
+def misfits(
+    rows: Here | There, attributes: Sequence[Attribute], impossible: Sequence[Excluded]
+) -> dict[str, Any]:
+    """Return which rows do not fit, for each reason: without a cell or a person, or impossible.
+
+    Whether a row fits depends on that row alone.
+    """
+    strict = [k for k, a in enumerate(attributes) if a.other is None]
+    without_person = rows.without_person
+    return {
+        **({} if without_person is None else {PERSON: without_person}),
+        **{f"c{k}": rows.code(k) == 0 for k in strict},
+        **{f"rule{j}": matches(rows.code, rule) for j, rule in enumerate(impossible)},
+    }
 
 
 def outside_error(attribute: Attribute) -> DataError:
@@ -58,88 +153,63 @@ def code_table(
             Rows that have no cell are left out.
         limit: on the rows of each person, among those that are not left out. With "refuse" it looks
             at all rows first.
-        impossible: with a limit, what cannot occur in a row: such rows are treated as those without
-            a cell, so that they take no place among a person's counted rows.
+        impossible: what cannot occur in a row: such rows are treated as those without a cell, so
+            that they take no place among a person's counted rows.
 
     Raises:
-        DataError: a missing column or wrong type; with a limit, rows that have no cell or no
-            person.
+        DataError: a missing column or wrong type; an impossible row; with a limit, rows that have
+            no cell or no person.
         ParameterError: a limit in an engine that has no windows.
     """
     drop = on_outside == "drop"
     person = None if limit is None else limit.column
     source = open_for(table, attributes, person, drop)
 
+    def kept(own: Here | There) -> Here | There:
+        """Return the rows that fit, and of those the ones within the limit.
+
+        Which are depends on the rows of the same person alone, so that one person does not change
+        the rows of others.
+        """
+        if drop and (marks := list(misfits(own, attributes, impossible).values())):
+            own = own.but(marks)
+        return own if limit is None else own.limited(limit)
+
     def coded() -> Coded | nw.LazyFrame[Any]:
-        records = code_rows(source, attributes, person)
-        if isinstance(records, nw.LazyFrame):
-            return _kept(records, attributes, drop, limit, impossible)
-        rows, people = records
-        return each(lambda own: _kept_here(own, people, attributes, drop, limit, impossible), rows)
+        rows: Batches[Any] = coded_rows(source, attributes, person)
+        # before any row is left out, so that a refusal does not depend on chance
+        if not drop:
+            _check(rows, attributes, limit, impossible)
+        counted: Batches[Any] = each(kept, rows)
+        if isinstance(counted, list) and isinstance(counted[0], There):
+            return counted[0].frame
+        return each(lambda own: own.columns, counted)
 
-    return guarded(TASK, coded, engine=source.engine)
+    hint = FORM if is_csv(table) else ""
+    return guarded(TASK, coded, hint, engine=source.engine)
 
 
-def _kept_here(
-    columns: list[Codes],
-    people: People | None,
+def _check(
+    rows: Batches[Any],
     attributes: Sequence[Attribute],
-    drop: bool,
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
-) -> list[Codes]:
-    """Return the rows that are counted: without those outside, then those beyond the limit.
+) -> None:
+    """Raise DataError for impossible rows; with a limit, for all that do not fit.
 
-    Whether a row is outside depends on that row alone. Which rows are beyond the limit depends on
-    the remaining rows of the same person. So one person does not change the rows of others.
+    Without a limit, rows without a cell are refused where they are counted.
     """
-    strict = [k for k, a in enumerate(attributes) if a.other is None]
-    if drop and (strict or people is not None):
-        marks = [columns[k] > 0 for k in strict]
-        inside = np.all([*marks, *([] if people is None else [people.index >= 0])], axis=0)
-        columns = [codes[inside] for codes in columns]
-        people = people and People(people.index[inside], people.names)
-    if people is None or limit is None:
-        return columns
-    if drop and impossible:
-        inside = possible(columns, impossible)
-        columns = [codes[inside] for codes in columns]
-        people = People(people.index[inside], people.names)
-    if (people.index < 0).any():
+    if limit is None and not impossible:
+        return
+    looked_at = [] if limit is None else attributes
+    found: Counter[str] = Counter()
+    for own in rows:
+        found.update(own.totals(misfits(own, looked_at, impossible)))
+    if limit is not None and found[PERSON]:
         raise no_person(limit.column)
-    for k in strict:  # before any row is left out, so that a refusal does not depend on chance
-        if not columns[k].all():
-            raise outside_error(attributes[k])
-    if not drop:
-        check_possible([columns], impossible)
-    return limited_arrays(columns, people, limit)
-
-
-def _kept(
-    coded: nw.LazyFrame[Any],
-    attributes: Sequence[Attribute],
-    drop: bool,
-    limit: PersonLimit | None,
-    impossible: Sequence[Excluded],
-) -> nw.LazyFrame[Any]:
-    """Return the rows that are counted, as :func:`_kept_here` does, in another engine."""
-    outside = {f"c{k}": nw.col(f"c{k}") == 0 for k, a in enumerate(attributes) if a.other is None}
-    if limit is not None:
-        outside[PERSON] = nw.col(PERSON).is_null()
-    if drop and outside:
-        coded = coded.filter(balanced(operator.and_, [~mark for mark in outside.values()]))
-    if limit is None:
-        return coded
-    if drop:
-        coded = without(coded, impossible)
-    else:  # before any row is left out, so that a refusal does not depend on chance
-        marks = [mark.fill_null(False).any().alias(name) for name, mark in outside.items()]
-        row = coded.select(*marks).collect("pyarrow").to_native().to_pylist()[0]
-        if row.pop(PERSON):
-            raise no_person(limit.column)
-        for k in (int(name[1:]) for name, any_outside in row.items() if any_outside):
-            raise outside_error(attributes[k])
-        check_possible(coded, impossible)
-    dask = coded.implementation == nw.Implementation.DASK
-    limited = limited_dask if dask else limited_spark
-    return nw.from_native(limited(coded.to_native(), limit))
+    for k, attribute in enumerate(attributes):
+        if found[f"c{k}"]:
+            raise outside_error(attribute)
+    for j, rule in enumerate(impossible):
+        if found[f"rule{j}"]:
+            raise impossible_error(rule)

@@ -49,6 +49,7 @@ from .text import plan_text, unit_text
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
+    from ..counting.check_result import CheckResult
     from ..release.release import TableRelease
     from ..release.store import FileFormat
 
@@ -635,6 +636,42 @@ class Plan(PickledByArguments):
             id=id,
             executors=executors,
         )
+
+    def check(self, table: object) -> "CheckResult":
+        """Return which rows a release would leave out, and why. NOT private: for the owner alone.
+
+        It has exact counts of the data and values of it, without any noise, and spends no budget.
+        Of columns that no table of the plan has, nothing is read. A schema that is a draft can be
+        checked too.
+
+        Args:
+            table: as in :meth:`release`.
+
+        Returns:
+            A :class:`~gaussnoise.tables.CheckResult`. It has passed if ``on_outside="refuse"``
+            would accept the table; its ``counted`` are the rows that ``on_outside="drop"`` counts.
+
+        Raises:
+            DataError: what a release refuses also with ``on_outside="drop"``: a column is missing,
+                or of a type that cannot hold the attribute; or a file is malformed.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+        >>> survey = gn.plan(schema, 1, gn.zCDP(0.1))
+        >>> print(survey.check(pa.table({"sex": ["F", "M", "f", None, "f"]})))
+        NOT PRIVATE: exact counts of your data, and values of it; do not publish.
+        5 rows, 2 counted
+        3 left out, or on_outside="refuse" refuses the table:
+          sex  not a category  2  'f'
+          sex  missing         1
+        """
+        from ..counting.check import checked
+        from ..counting.persons import PersonLimit
+        from ..reading.files import written_in
+
+        limit = None if self.person is None else PersonLimit(self.person, self.rows_per_person)
+        table = written_in(table, self.schema.file)
+        return checked(table, self.schema, self.asked.used, limit, self.weight)
 
     def dp_event(self) -> "DpEvent":
         """Return the cost for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""

@@ -38,6 +38,15 @@ def batches(
     return [[here[name] for name in (*numbers, *others)]]
 
 
+def parts(source: Opened, column: str) -> Iterator[nw.Series[Any]]:
+    """Yield a column, in parts if it is not in this process."""
+    if source.engine != nw.Implementation.DASK:
+        yield from (own for (own,) in batches(source, [], [column]))
+        return
+    for part in source.frame.to_native()[[column]].to_delayed():  # dataframes of pandas
+        yield nw.from_native(part.compute(), eager_only=True)[column]
+
+
 def number_form(source: Opened, column: str) -> Form:
     """Return what is known of a column of numbers in :func:`batches`."""
     own = source.form(column)

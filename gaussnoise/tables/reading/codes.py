@@ -14,10 +14,10 @@ import numpy as np
 from ...errors import DataError, SchemaWarning
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside
-from .batches import batches, joined, number_form
+from .batches import batches, joined, number_form, parts
 from .codes_lazy import coded_lazily
 from .codes_polars import coded_polars
-from .columns import Codes, code_column, plain_type, wide_codes
+from .columns import Codes, code_column, distinct, objects_of_arrow, plain_type, wide_codes
 from .dates import with_numbers
 from .frames import guarded, native_frame
 from .opened import TASK, Opened, is_untyped, opened
@@ -44,20 +44,26 @@ def open_for(
         check_engine(source.engine)
         if not source.untyped:
             check_person_type(person, source.types[person])
-    if source.untyped:
-        list(_confused(source.frame, attributes, drop))
-        if drop:
-            return source
-    for attribute in (a for a in attributes if a.name not in source.text):
-        dtype = source.types[attribute.name]
-        if isinstance(source.frame, nw.DataFrame):
-            dtype = guarded(TASK, lambda a=attribute, t=dtype: plain_type(source.frame[a.name], t))
-        try:
-            check_type(attribute, dtype, drop)
-        except DataError:
-            if not guarded(TASK, lambda a=attribute: _is_missing(source, a.name)):
-                raise
+    for attribute in attributes:
+        check_column(source, attribute, drop)
     return source
+
+
+def check_column(source: Opened, attribute: Attribute, drop: bool) -> None:
+    """Raise DataError for a column whose type does not fit its attribute."""
+    name = attribute.name
+    if source.untyped:
+        list(_confused(source.frame, [attribute], drop))
+    if name in source.text or (source.untyped and drop):
+        return
+    dtype = source.types[name]
+    if isinstance(source.frame, nw.DataFrame):
+        dtype = guarded(TASK, lambda: plain_type(source.frame[name], dtype))
+    try:
+        check_type(attribute, dtype, drop)
+    except DataError:
+        if not guarded(TASK, lambda: _is_missing(source, name)):
+            raise
 
 
 def _is_missing(source: Opened, column: str) -> bool:
@@ -207,3 +213,22 @@ def _partition(
     if person is not None:
         codes[PERSON] = np.array(dask_person(frame[person], forms[person]), dtype=object)
     return pd.DataFrame(codes, index=frame.index)
+
+
+def values_outside(source: Opened, attribute: Attribute) -> Iterator[tuple[Any, int]]:
+    """Yield the values of a column that have no cell, with numbers of rows; some come repeatedly.
+
+    They are Python objects, and None for nulls. They are data, for their owner alone.
+    """
+    name, form = attribute.name, source.form(attribute.name)
+    for own in parts(source, name) if source.comes_here else ():
+        wide = is_wide(source.types[name])
+        codes = wide_codes(own, attribute) if wide else code_column(own, attribute, form)
+        index, known = distinct(own, form)
+        rows = np.bincount(index[codes == 0] + 1, minlength=len(known) + 1).tolist()
+        yield from ((value, n) for value, n in zip([None, *known], rows, strict=True) if n)
+    if not source.comes_here:
+        frame, [own], types = with_numbers(source.frame, [attribute], source.types)
+        coded = coded_lazily(frame, [own], types, None, [name]).filter(nw.col("c0") == 0)
+        found = coded.group_by("x0").agg(nw.len().alias("n")).collect("pyarrow").to_native()
+        yield from zip(objects_of_arrow(found["x0"]), found["n"].to_pylist(), strict=True)

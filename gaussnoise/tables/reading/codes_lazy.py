@@ -22,15 +22,16 @@ def coded_lazily(
     attributes: Sequence[Attribute],
     types: Mapping[str, nw.dtypes.DType],
     person: str | None,
+    kept: Sequence[str] = (),
 ) -> nw.LazyFrame[Any]:
     """Return the codes in Spark, ibis and any other lazy engine of narwhals.
 
-    Few cells are found by expressions, many by joins with small tables.
+    Few cells are found by expressions, many by joins with small tables. Columns that are ``kept``
+    come along as they are, as x0, x1, …
     """
-    person_too = [] if person is None else [nw.col(person).alias(PERSON)]
-    frame = frame.select(
-        *(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)), *person_too
-    )
+    more = [] if person is None else [nw.col(person).alias(PERSON)]
+    more += [nw.col(name).alias(f"x{k}") for k, name in enumerate(kept)]
+    frame = frame.select(*(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)), *more)
     if person is not None:
         frame = nw.from_native(spark_person(frame.to_native(), types[person]))
     frame = _as_bytes(frame, [f"r{k}" for k, a in enumerate(attributes) if types[a.name] in WORDS])
@@ -62,7 +63,8 @@ def coded_lazily(
                 frame = frame.join(keyed, left_on=f"r{k}", right_on=f"v{k}", how="left")
                 code = nw.col(f"k{k}").fill_null(0)
         codes.append(code.cast(width_of(attribute)).alias(f"c{k}"))
-    return frame.select(*codes, *([] if person is None else [PERSON]))
+    also = [*([] if person is None else [PERSON]), *(f"x{k}" for k in range(len(kept)))]
+    return frame.select(*codes, *also)
 
 
 def _in_hex(frame: nw.LazyFrame[Any]) -> bool:

@@ -65,9 +65,11 @@ def number_column(column: nw.Series[Any], form: Form) -> Doubles:
 
 def distinct(column: nw.Series[Any], form: Form) -> tuple[Integers, list[Any]]:
     """Return the distinct Python objects of a column, and each row's position; −1 for nulls."""
+    if column.dtype == nw.Object and form is not Form.UNTYPED:  # of polars
+        return np.arange(len(column)), column.to_list()
     if form is not Form.UNTYPED:
         index, known = encoded(arrow_of(column))
-        return index, objects_of(known)
+        return index, objects_of_arrow(known)
     own = untyped(column.to_native())
     if own.doubles is not None:
         import pyarrow as pa
@@ -210,10 +212,10 @@ def _untyped_arrow(values: Any) -> Untyped:
         return Untyped(values=([False, True], index.astype(np.int64)))
     if _is_string(values):
         return Untyped(text=values.cast(pa.large_string()))
-    return Untyped(values=(_objects_of_arrow(values), np.arange(len(values))))
+    return Untyped(values=(objects_of_arrow(values), np.arange(len(values))))
 
 
-def _objects_of_arrow(values: Any) -> list[Any]:
+def objects_of_arrow(values: Any) -> list[Any]:
     """Return Python objects of an arrow array, but numpy's for times, which Python may not have."""
     import pyarrow as pa
 
@@ -246,7 +248,7 @@ def _objects(values: Any) -> list[Any]:
     import pandas as pd
 
     if isinstance(values.dtype, pd.ArrowDtype):
-        return _objects_of_arrow(arrow_of(nw.from_native(pd.Series(values), series_only=True)))
+        return objects_of_arrow(arrow_of(nw.from_native(pd.Series(values), series_only=True)))
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         scale = _NANOSECONDS[values.dtype.unit]
         moments = pd.DatetimeIndex(values)

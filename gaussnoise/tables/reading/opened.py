@@ -43,6 +43,12 @@ class Opened:
         """The library that holds the table."""
         return self.frame.implementation
 
+    @property
+    def comes_here(self) -> bool:
+        """Whether columns can be read in this process, whole or in parts."""
+        lazy = (nw.Implementation.DUCKDB, nw.Implementation.POLARS, nw.Implementation.DASK)
+        return isinstance(self.frame, nw.DataFrame) or self.engine in lazy
+
     def form(self, column: str) -> Form:
         """Return what is known about the values of a column."""
         if self.untyped:

@@ -31,7 +31,7 @@ import re
 import uuid
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -367,6 +367,29 @@ def _typed_key(value: object, kind: type) -> object:
 
 def _untyped_key(value: object, kind: type) -> object:
     return key_of(value)
+
+
+Reason = Literal[
+    "missing", "not a category", "not a number", "not a date", "outside the edges", "unreadable"
+]
+
+
+def reason_of(value: object, attribute: Attribute, form: Form) -> Reason:
+    """Return why a value has no cell."""
+    return _total(_reason)(value, attribute, form) or "unreadable"
+
+
+def _reason(value: object, attribute: Attribute, form: Form) -> Reason:
+    if form is Form.UNTYPED and str(value) in NULL_WORDS:  # str, since pandas.NA equals nothing
+        return "missing"
+    blank = isinstance(value, str) and not str.__str__(value).strip()
+    if value is None or blank or not (value == value):  # NaN or NaT
+        return "missing"
+    if attribute.categories is not None:
+        return "not a category"
+    if is_dated(attribute.edges):
+        return "not a date" if moment_of(value) is None else "outside the edges"
+    return "not a number" if number_of(value, form) is None else "outside the edges"
 
 
 def step_of(number: float | None, clip: tuple[float, float]) -> int:

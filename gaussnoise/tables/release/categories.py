@@ -164,7 +164,8 @@ def discover_categories(
 
     Args:
         table: a CSV, TSV or Parquet file, or a table of polars, pandas, pyarrow, duckdb or dask;
-            :meth:`Dialect.table` for CSV in another dialect.
+            :meth:`Dialect.table` for CSV in another dialect. No schema says what is outside, so
+            there is no ``on_outside``: rows without a value or a person are always left out.
         column: a column of text or integers. Nulls are ignored. Values of a CSV file are text, byte
             by byte: 3 and 03 are two values.
         privacy: the budget for everything here.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +17,7 @@ from domains import DomainTooLargeError
 from ...errors import ParameterError
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import noise_stream, sampling_threads
+from ...records import check_on_outside
 from ...solvers.progress import Counted, check_progress, counting
 from ...solvers.tables.residuals import Subset
 from ..counting.count import count_marginals
@@ -157,10 +157,7 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
 
     Refuse a rule, too, that would reveal how many rows are inside.
     """
-    if on_outside not in get_args(OnOutside):
-        raise ParameterError(
-            f'{function}: expected on_outside="refuse" or "drop", got {on_outside!r}'
-        )
+    check_on_outside(function, on_outside, bodies=False)
     without = [
         plan.schema.names[i] for i in plan.asked.used if plan.schema.attributes[i].other is None
     ]

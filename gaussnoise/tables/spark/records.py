@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from ...errors import DataError, ParameterError
 from ...solvers.tables.residuals import Subset
-from ..counting.count import CHANGED, Placing, coded_records
+from ..counting.count import CHANGED, Placing
 from ..counting.impossible import Excluded
 from ..counting.numbers import WEIGHT, WITHOUT, weight_column, with_sums
 from ..counting.persons import PersonLimit
-from ..counting.records import outside_error
+from ..counting.records import code_table, outside_error
 from ..reading.frames import guarded, native_frame
 from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside
@@ -91,7 +91,7 @@ class SparkRecords:
         Raises:
             DataError: the table breaks the schema; names column and rule, never a value.
         """
-        coded: Any = coded_records(
+        coded: Any = code_table(
             self.table, self._read, self.on_outside, self.limit, self.impossible
         )
         if self.unit > 1:

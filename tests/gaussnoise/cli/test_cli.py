@@ -582,6 +582,25 @@ def test_help_lists_the_commands(call):
     assert "replace (one row" in " ".join(choices.replace("│", " ").split())
 
 
+def test_check_says_what_the_plan_says_and_its_exit_code_says_whether_rows_fit(folder, call):
+    assert call("check", "t.csv", "-s", "schema.toml")[0] == 0
+    (folder / "bad.csv").write_text(rows("F,1,true", f"{CANARY},130,true"), encoding="utf-8")
+    for options, workload in ((["-m", "sex"], ["sex"]), ([], 1)):
+        found = gn.plan(gn.Schema.load("schema.toml"), workload, gn.zCDP(1)).check("bad.csv")
+        assert call("check", "bad.csv", "-s", "schema.toml", *options) == (1, f"{found}\n", "")
+        status, out, _ = call("check", "bad.csv", "-s", "schema.toml", *options, "--json")
+        assert (status, json.loads(out)) == (1, json.loads(json.dumps(found.as_dict())))
+    assert call("check", "bad.csv", "-s", "schema.toml", "-m", "smoker")[0] == 0
+    lines = ("smoker,who,w", "true,a,1", "true,a,1", "true,b,3")
+    (folder / "persons.csv").write_text("\n".join(lines), encoding="utf-8")
+    persons = ["-m", "smoker", "--person", "who", "--rows-per-person", "1", "--weight", "w:2"]
+    status, out, _ = call("check", "persons.csv", "-s", "schema.toml", *persons)
+    assert (status, "3 rows, 2 counted\nnothing is left out\n1 not counted" in out) == (0, True)
+    (folder / "ragged.csv").write_text(BAD_TABLES["ragged"][0], encoding="utf-8")
+    status, out, err = call("check", "ragged.csv", "-s", "schema.toml")
+    assert (status, out, CANARY in err) == (1, "", False)
+
+
 @pytest.mark.usefixtures("folder")
 def test_bound_explains_what_plan_prints(call):
     budget = ("--schema", "schema.toml", "-m", "1", "--rho", "0.1")

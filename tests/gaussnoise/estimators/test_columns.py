@@ -251,6 +251,36 @@ def test_requests_that_make_no_sense_are_refused(change, kind, words):
         column_means(table(100), given.pop("columns"), given.pop("privacy"), **given)
 
 
+@pytest.mark.parametrize(
+    ("row", "more", "said"),
+    [
+        ((None, "f", "7391"), {}, "column 'x': expected only finite numbers"),
+        ((math.inf, "f", "7391"), {"person": "who"}, "column 'x': expected only finite numbers"),
+        ((1.0, "7391", "a"), {"by": {"g": ["f"]}}, "by: expected only listed categories"),
+        ((1.0, "f", None), {"person": "who"}, "column 'who': expected a person in every row"),
+    ],
+)
+def test_rows_outside_are_left_out_or_refused_in_the_words_of_releases(row, more, said, tmp_path):
+    good = [(float(k), "f", str(k)) for k in range(9)]
+    schema = {"x": pl.Float64, "g": pl.String, "who": pl.String}
+    budget = gn.zCDP(1)
+    fine, frame = (pl.DataFrame(rows, schema, orient="row") for rows in (good, [*good, row]))
+    assert len(column_means(frame, ["x"], budget, **more).means) == 1
+    assert len(column_means(fine, ["x"], budget, **more, on_outside="refuse").means) == 1
+    with pytest.raises(gn.DataError, match=said) as error:
+        column_means(frame, ["x"], budget, **more, on_outside="refuse")
+    assert "7391" not in str(error.value)
+    assert 'on_outside="drop"' in str(error.value)
+    with pytest.raises(gn.ParameterError, match='on_outside="refuse" or "drop", got \'project\''):
+        column_means(frame, ["x"], budget, **more, on_outside="project")
+    frame.write_csv(tmp_path / "t.csv")
+    command = ["mean", str(tmp_path / "t.csv"), "-c", "x", "--rho", "1"]
+    command += ["--person", "who"] if "person" in more else []
+    command += ["--by", "g=f"] if "by" in more else []
+    assert run(command) == 0
+    assert run([*command, "--on-outside", "refuse"]) == 1
+
+
 def test_columns_that_are_no_numbers_are_refused_without_a_value():
     frame = pl.DataFrame({"d": pl.Series(["CANARY"]).cast(pl.Categorical)})
     with pytest.raises(gn.DataError, match="expected numbers, got") as caught:

@@ -178,14 +178,16 @@ def test_steps_stay_in_range_for_any_rounding():
 def test_virtual_cells_get_no_negative_part():
     rng = np.random.default_rng(6)
     steps = np.concatenate([rng.integers(0, 2**20 + 1, 5000), [0, 1, 2**20 - 1, 2**20]])
-    codes = {"c0": steps + 1}
-    sums = _numbers.summable(codes, [gn.Attribute("x", clip=[0, 1], base=SQUARES)], None)
+    codes = [steps + 1]
+    squared = gn.Attribute("x", clip=[0, 1], base=SQUARES)
+    _, sums = _numbers.keys_and_sums(codes.__getitem__, [squared], None)
     cells = _numbers.spread_over(2**20, sums["a0"], sums["q0"])
     assert all((cell >= 0).all() for cell in cells)
     assert (sum(cells) == 2**20).all()
     weights = rng.integers(0, 2**20 + 1, len(steps))
-    codes["c1"] = weights + 1
-    sums = _numbers.summable(codes, [gn.Attribute("x", clip=[0, 1])], gn.Weight("w", 1))
+    codes.append(weights + 1)
+    number, weight = gn.Attribute("x", clip=[0, 1]), gn.Weight("w", 1)
+    _, sums = _numbers.keys_and_sums(codes.__getitem__, [number], weight)
     cells = _numbers.spread_over(sums["w"], sums["a0"], None)
     assert all((cell >= 0).all() for cell in cells)
     assert (sum(cells) == weights).all()

@@ -29,6 +29,7 @@ from pandas._libs import parsers
 
 import gaussnoise as gn
 from gaussnoise.estimators.numbers import read_numbers
+from gaussnoise.tables.counting.check import checked
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.frequencies import count_values
 from gaussnoise.tables.counting.persons import PersonLimit
@@ -278,6 +279,51 @@ def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path
         assert not wrong
         read += 1
     assert read or kind in ("zoned", "zoned ns", "durations", "clock", "bytes", "json")
+
+
+STRICT = {role: gn.Attribute("v", a.categories, a.edges, clip=a.clip) for role, a in ROLES.items()}
+
+
+def rows_or_refusal(table, attribute, on_outside):
+    """How many rows a release counts, and None; or None and the words of its refusal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gn.SchemaWarning)
+        try:
+            counted = dict(count_marginals(table, [attribute], [(0,)], on_outside))[(0,)]
+        except gn.DataError as error:
+            return None, str(error)
+    return counted.sum() // (1 if attribute.clip is None else 2**20), None
+
+
+@pytest.mark.parametrize(
+    ("engine", "kind"),
+    [
+        *((engine, kind) for engine in ENGINES for kind in ("int64", "double", "text", "days")),
+        *(
+            pytest.param("spark", kind, marks=pytest.mark.integration)
+            for kind in ("double", "text", "days")
+        ),
+    ],
+)
+def test_a_check_leaves_out_what_a_release_leaves_out(engine, kind, tmp_path, request):
+    """It passes where a release refuses nothing; otherwise it has the reasons of all rows."""
+    array, left_out = array_of(kind), 0
+    build = ENGINES.get(engine) or (lambda own, folder: in_spark(own, folder, request))
+    for rows in (len(array), 2):
+        (tmp_path / f"{rows}").mkdir()
+        table = build(pa.table({"v": array[1 : rows + 1]}), tmp_path / f"{rows}")
+        for role, attribute in STRICT.items():
+            counted, refusal = rows_or_refusal(table, attribute, "drop")
+            if refusal is not None:
+                with pytest.raises(gn.DataError, match=re.escape(refusal)):
+                    checked(table, gn.Schema([attribute]), [0])
+                continue
+            found = checked(table, gn.Schema([attribute]), [0])
+            assert (found.rows - found.left_out, found.counted) == (counted, counted), role
+            assert sum(case.rows for case in found.failure_cases) == found.left_out, role
+            assert found.passed == (rows_or_refusal(table, attribute, "refuse")[1] is None), role
+            left_out += found.left_out
+    assert left_out
 
 
 def read_like_the_reference(table, values):

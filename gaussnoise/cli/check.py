@@ -1,0 +1,57 @@
+"""The command that checks a table against a schema."""
+
+import typer
+
+from ..tables.schema.workload import load_workload
+from .asked import Options, asked_for, table_of
+from .console import say, show
+from .options import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    Json,
+    Marginals,
+    Person,
+    Quote,
+    Rows,
+    SchemaFile,
+    Tables,
+    WeightColumn,
+)
+
+
+def check_table(
+    table: Tables,
+    schema: SchemaFile,
+    marginals: Marginals = None,
+    rows_per_person: Rows = 1,
+    person: Person = None,
+    weight: WeightColumn = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
+    as_json: Json = False,
+) -> None:
+    """Say which rows a release would leave out, and why. NOT private: for the table's owner alone.
+
+    Without -m and [[workload]] tables, every column of the schema is checked. The exit code is 0
+    when no row is left out, otherwise 1. Rows beyond --rows-per-person do not change it.
+    """
+    if not (marginals or load_workload(schema)):
+        marginals = ["1"]
+    options = Options(
+        schema=schema,
+        marginals=marginals,
+        rho=1.0,  # which a check does not depend on
+        rows_per_person=rows_per_person,
+        person=person,
+        weight=weight,
+    )
+    written = delimiter, decimal, encoding, quote
+    found = options.plan(asked_for(options, written)).check(table_of(table))
+    if as_json:
+        show(found.as_dict())
+    else:
+        say(str(found))
+    raise typer.Exit(int(not found.passed))

@@ -1,0 +1,148 @@
+"""What a release would leave out of a table, and why: for the owner of the table alone.
+
+Everything here is computed from the data without noise. It comes from one explicit call, and all
+that it returns is labelled not private.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from operator import or_
+from typing import Any
+
+from ...errors import DataError
+from ..reading.codes import Batches, check_column, open_for, values_outside
+from ..reading.codes_lazy import balanced
+from ..reading.csv import FORM
+from ..reading.files import is_csv, state_of
+from ..reading.frames import guarded
+from ..reading.opened import TASK, Opened
+from ..reading.persons import PERSON
+from ..reading.values import reason_of
+from ..schema.numbers import Weight
+from ..schema.schema import Attribute, Schema
+from .check_result import CheckResult, FailureCase
+from .count import CHANGED, number_of_rows
+from .impossible import Excluded, excluded
+from .numbers import weight_column
+from .persons import PersonLimit
+from .records import coded_rows, misfits
+
+_EXAMPLES = 3
+_KEPT = 1000  # different values among which the most frequent are found
+_LONGEST = 40  # characters of a value that is shown
+
+
+def checked(
+    table: object,
+    schema: Schema,
+    used: Sequence[int],
+    limit: PersonLimit | None = None,
+    weight: Weight | None = None,
+) -> CheckResult:
+    """Return what a release of the attributes in ``used`` leaves out of a table.
+
+    Rows are read and judged by the functions that releases use. The table is read once for all
+    rows, once more with persons, and once for each column with values that do not fit.
+
+    Raises:
+        DataError: as for a release with ``on_outside="drop"``: a column is missing, or of a type
+            that cannot hold the attribute; or the table changed meanwhile.
+        ParameterError: persons in an engine that has no windows.
+    """
+    before = state_of(table)
+    attributes = [schema.attributes[i] for i in used]
+    read = [*attributes, *([] if weight is None else [weight_column(weight)])]
+    person = None if limit is None else limit.column
+    source, rules = open_for(table, read, person, True), excluded(schema, used)
+    intervals = [Attribute(a.name, edges=a.clip) for a in read if a.clip]
+
+    def counted() -> tuple[Counter[str], list[FailureCase], list[FailureCase]]:
+        if not (read or person):
+            return Counter(rows=number_of_rows(table, None, "drop")), [], []
+        rows = _totals(coded_rows(source, [*read, *intervals], person), read, rules, len(intervals))
+        clipped = [
+            replace(case, reason="outside the interval")
+            for k, interval in enumerate(intervals, len(read))
+            for case in _by_reason(source, interval, rows[f"c{k}"])
+            if case.reason == "outside the edges"
+        ]
+        return rows, list(_cases(source, read, rules, rows, person)), clipped
+
+    hint = FORM if is_csv(table) else ""
+    rows, cases, clipped = guarded(TASK, counted, hint, engine=source.engine)
+    fit = rows["rows"] - rows["left"]
+    kept = fit if limit is None else number_of_rows(table, limit, "drop", read, rules)
+    if kept > fit or state_of(table) != before:
+        raise DataError(CHANGED)
+    refused = tuple(_refusals(source, read))
+    return CheckResult(rows["rows"], rows["left"], kept, tuple(cases), tuple(clipped), refused)
+
+
+def _totals(
+    rows: Batches[Any], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
+) -> Counter[str]:
+    """Return how many rows there are, how many are left out, and how many by each reason.
+
+    The last ``intervals`` columns tell which numbers are inside their interval.
+    """
+    totals: Counter[str] = Counter()
+    for own in rows:
+        marks = misfits(own, read, rules)
+        left = {"left": balanced(or_, list(marks.values()))} if marks else {}
+        last = range(len(read), len(read) + intervals)
+        totals.update(own.totals({**marks, **left, **{f"c{k}": own.code(k) == 0 for k in last}}))
+    return totals
+
+
+def _cases(
+    source: Opened,
+    read: Sequence[Attribute],
+    rules: Sequence[Excluded],
+    rows: Counter[str],
+    person: str | None,
+) -> Iterator[FailureCase]:
+    """Yield why rows are left out, for each column and reason."""
+    for k, attribute in enumerate(read):
+        yield from _by_reason(source, attribute, rows[f"c{k}"])
+    if rows[PERSON]:
+        yield FailureCase(str(person), "no person", rows[PERSON])
+    for j, rule in enumerate(rules):
+        if rows[f"rule{j}"]:
+            columns = ", ".join(read[k].name for k, _ in rule.codes)
+            yield FailureCase(columns, "impossible combination", rows[f"rule{j}"], (rule.text,))
+
+
+def _by_reason(source: Opened, attribute: Attribute, rows: int) -> Iterator[FailureCase]:
+    """Yield the ``rows`` rows without a cell by reason, in the order of their numbers."""
+    counts: Counter[str] = Counter()
+    values: dict[str, Counter[str]] = {}
+    for value, n in values_outside(source, attribute) if rows else ():
+        reason = reason_of(value, attribute, source.form(attribute.name))
+        counts[reason] += n
+        shown = values.setdefault(reason, Counter())
+        if reason != "missing" and (len(shown) < _KEPT or _shown(value) in shown):
+            shown[_shown(value)] += n
+    if counts.total() != rows:
+        raise DataError(CHANGED)
+    for reason, n in counts.most_common():
+        examples = tuple([text for text, _ in values[reason].most_common(_EXAMPLES)])
+        yield FailureCase(attribute.name, reason, n, examples)
+
+
+def _shown(value: object) -> str:
+    """Return a short text of a value, in quotes if it is text; its type if it has no text."""
+    try:
+        text = repr(str.__str__(value)) if isinstance(value, str) else str(value)
+    except Exception:  # noqa: BLE001 (objects of any kind may raise any error)
+        return type(value).__name__
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _refusals(source: Opened, read: Sequence[Attribute]) -> Iterator[str]:
+    """Yield what ``on_outside="refuse"`` says about the types of columns."""
+    for attribute in read:
+        try:
+            check_column(source, attribute, False)
+        except DataError as error:
+            yield str(error)

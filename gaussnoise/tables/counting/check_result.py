@@ -1,0 +1,105 @@
+"""The result of :meth:`Plan.check`, as a text and as plain data."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+from ...text import number_of
+
+NOT_PRIVATE = "NOT PRIVATE: exact counts of your data, and values of it; do not publish."
+
+
+@final
+@dataclass(frozen=True)
+class FailureCase:
+    """Rows that fail for one reason.
+
+    Attributes:
+        column: the column, or the columns of an impossible combination.
+        reason: "missing", "not a category", "not a number", "not a date", "outside the edges",
+            "unreadable", "outside the interval", "no person", or an impossible combination.
+        rows: how many rows; a row may fail for several reasons.
+        examples: the most frequent of such values, as text.
+    """
+
+    column: str
+    reason: str
+    rows: int
+    examples: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class CheckResult:
+    """What a release would leave out of a table, and why. NOT private: for the owner alone.
+
+    Attributes:
+        rows: how many rows the table has.
+        left_out: how many do not fit the schema. ``on_outside="drop"`` leaves them out of all
+            tables; with "refuse", one such row refuses the release.
+        counted: how many rows are counted with "drop". Besides those that are left out, it lacks
+            the rows of persons who have more than are counted of each.
+        failure_cases: why rows are left out, for each column and reason.
+        clipped: numbers and weights outside their interval: they count, as the nearer end.
+        refused: what "refuse" says about the types of columns, for any rows; empty if they fit.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 65])])
+    >>> found = gn.plan(schema, 1, gn.zCDP(1.0)).check(pa.table({"age": [20, 17, -1, None]}))
+    >>> found.passed, found.left_out, [case.reason for case in found.failure_cases]
+    (False, 2, ['missing', 'outside the edges'])
+    """
+
+    rows: int
+    left_out: int
+    counted: int
+    failure_cases: tuple[FailureCase, ...]
+    clipped: tuple[FailureCase, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no row is left out: whether ``on_outside="refuse"`` accepts the table."""
+        return not (self.left_out or self.refused)
+
+    @property
+    def beyond_limit(self) -> int:
+        """How many rows fit, and are not counted since their person has too many."""
+        return self.rows - self.left_out - self.counted
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON, with the label that it is not private."""
+        own = asdict(self)
+        return {
+            "format": "gaussnoise.check/1",
+            "not_private": NOT_PRIVATE,
+            "passed": self.passed,
+            "rows": self.rows,
+            "left_out": self.left_out,
+            "beyond_limit": self.beyond_limit,
+            **{name: own[name] for name in ("counted", "failure_cases", "clipped", "refused")},
+        }
+
+    def __str__(self) -> str:
+        lines = [NOT_PRIVATE, f"{number_of(self.rows, 'row', form=',')}, {self.counted:,} counted"]
+        if self.left_out:
+            lines += [f'{self.left_out:,} left out, or on_outside="refuse" refuses the table:']
+            lines += _listed(self.failure_cases)
+        lines += [f'on_outside="refuse" refuses the table: {said}' for said in self.refused]
+        if self.passed:
+            lines += ["nothing is left out"]
+        if self.beyond_limit:
+            lines += [f"{self.beyond_limit:,} not counted: more rows of a person than are counted"]
+        if self.clipped:
+            lines += ["counted as the nearer end of their interval:", *_listed(self.clipped)]
+        return "\n".join(lines)
+
+
+def _listed(cases: Sequence[FailureCase]) -> Iterator[str]:
+    """Yield a line for each case."""
+    rows = [
+        (case.column, case.reason, f"{case.rows:,}", ", ".join(case.examples)) for case in cases
+    ]
+    name, reason, count = (max(len(row[k]) for row in rows) for k in range(3))
+    for row in rows:
+        yield f"  {row[0]:{name}}  {row[1]:{reason}}  {row[2]:>{count}}  {row[3]}".rstrip()

@@ -1,0 +1,252 @@
+"""What ``Plan.check`` says about a table, in every engine: the numbers are those of releases."""
+
+import json
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.tables import CheckResult
+from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.counting.impossible import excluded
+from gaussnoise.tables.counting.numbers import weight_column
+from gaussnoise.tables.counting.persons import PersonLimit
+
+# warnings of dask itself
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+SCHEMA = gn.Schema(
+    [
+        gn.Attribute("sex", ["F", "M"]),
+        gn.Attribute("age", edges=[0, 18, 65]),
+        gn.Attribute("since", edges=["2020-01-01", "2021-01-01"]),
+        gn.Attribute("job", ["nurse", "none"], other="other"),
+        gn.Attribute("unasked", ["x"]),
+    ],
+    impossible=[{"age": "[0, 18)", "job": "nurse"}],
+)
+WEIGHT = gn.Weight("w", most=2.0)
+ASKED = {"workload": [("sex", "age"), ("age", "job"), ("since",)], "privacy": gn.zCDP(1.0)}
+# who, sex, age, since, job, w
+ROWS = [
+    *[("a", "F", 20.0, "2020-02-01", "nurse", 1.0)] * 4,
+    ("b", "M", 20.0, "2020-12-31", "x", 5.0),
+    ("b", "m", 20.0, "2020-02-01", None, 1.0),
+    ("b", "m", -1.0, "2020-02-01", "nurse", -1.0),
+    ("c", None, 20.0, "2020-02-01", "nurse", 1.0),
+    ("c", "F", 70.5, "2022-01-01", "nurse", 1.0),
+    ("c", "F", 70.5, "yesterday", "none", None),
+    ("c", "F", 17.0, "2020-02-01", "nurse", 1.0),
+    (None, "F", 20.0, "2020-02-01", "nurse", 1.0),
+    ("d", "F", None, None, "none", None),
+]
+NAMES = ("who", "sex", "age", "since", "job", "w")
+KINDS = dict.fromkeys(NAMES, pa.string()) | {"age": pa.float64(), "w": pa.float64()}
+
+
+def table_of(rows):
+    columns = zip(*rows, strict=True) if rows else ([] for _ in NAMES)
+    return pa.table({n: pa.array(c, KINDS[n]) for n, c in zip(NAMES, columns, strict=True)})
+
+
+def as_csv(table, folder):
+    pyarrow.csv.write_csv(table, folder / "t.csv")
+    return folder / "t.csv"
+
+
+def as_parquet(table, folder):
+    pyarrow.parquet.write_table(table, folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+def as_dask(table, _):
+    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    return dask.from_pandas(table.to_pandas(), npartitions=3, sort=False)
+
+
+ENGINES = {
+    "pyarrow": lambda table, _: table,
+    "pandas": lambda table, _: table.to_pandas(),
+    "pandas on arrow": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": lambda table, _: pl.DataFrame(table),
+    "polars lazy": lambda table, _: pl.DataFrame(table).lazy(),
+    "duckdb": lambda table, _: duckdb.connect().from_arrow(table),
+    "csv": as_csv,
+    "parquet": as_parquet,
+    "dask": as_dask,
+}
+
+
+def build(engine, rows, folder, request):
+    if engine == "spark":
+        path = str(as_parquet(table_of(rows), folder))
+        return request.getfixturevalue("spark").read.parquet(path)
+    return ENGINES[engine](table_of(rows), folder)
+
+
+def counted(table, weight, person):
+    """How many rows a release counts, by the counts of its tables."""
+    used = range(4)
+    attributes = [SCHEMA.attributes[i] for i in used]
+    attributes += [] if weight is None else [weight_column(weight)]
+    limit = None if person is None else PersonLimit(person, 2)
+    subsets = [(k,) for k in range(len(attributes))]
+    counts = dict(
+        count_marginals(
+            table, attributes, subsets, "drop", limit, impossible=excluded(SCHEMA, used)
+        )
+    )
+    return counts[(0,)].sum() // (1 if weight is None else 2**20)
+
+
+def fails(row, weight, person):
+    who, sex, age, since, job, w = row
+    inside = since is not None and "2020-01-01" <= since <= "2021-01-01"
+    return (
+        sex not in ("F", "M")
+        or not inside
+        or age is None
+        or not 0 <= age <= 65
+        or (age < 18 and job == "nurse")
+        or (weight is not None and w is None)
+        or (person is not None and who is None)
+    )
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, pytest.param("spark", marks=pytest.mark.integration)])
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weight"])
+@pytest.mark.parametrize("person", [None, "who"], ids=["", "person"])
+def test_the_numbers_are_those_of_a_release_and_of_a_reference(
+    engine, weight, person, tmp_path, request
+):
+    table = build(engine, ROWS, tmp_path, request)
+    limit = {} if person is None else {"person": person, "rows_per_person": 2}
+    plan = gn.plan(SCHEMA, **ASKED, weight=weight, **limit)
+    found = plan.check(table)
+    assert found.rows == len(ROWS)
+    assert found.left_out == sum(fails(row, weight, person) for row in ROWS)
+    assert found.counted == counted(table, weight, person)
+    assert found.beyond_limit == (0 if person is None else 2)  # of a
+    assert not found.passed
+    assert not found.refused
+    wanted = {
+        ("sex", "not a category"): (2, ("'m'",)),
+        ("sex", "missing"): (1, ()),
+        ("age", "missing"): (1, ()),
+        ("age", "outside the edges"): (3, ("70.5", "-1.0")),
+        ("since", "missing"): (1, ()),
+        ("since", "not a date"): (1, ("'yesterday'",)),
+        ("since", "outside the edges"): (1, ("'2022-01-01'",)),
+        ("age, job", "impossible combination"): (1, ("age = [0, 18) with job = nurse",)),
+    }
+    wanted |= {} if weight is None else {("w", "missing"): (2, ())}
+    wanted |= {} if person is None else {("who", "no person"): (1, ())}
+    said = {(case.column, case.reason): case for case in found.failure_cases}
+    assert len(said) == len(found.failure_cases)
+    assert {key: case.rows for key, case in said.items()} == {k: n for k, (n, _) in wanted.items()}
+    for key, (_, examples) in wanted.items():
+        plain = [text.replace("'", "").removesuffix(".0") for text in said[key].examples]
+        assert plain == [text.replace("'", "").removesuffix(".0") for text in examples], key
+    clipped = [] if weight is None else [("w", "outside the interval", 2)]
+    assert [(case.column, case.reason, case.rows) for case in found.clipped] == clipped
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES.keys() - {"dask"}))  # which is slow
+@pytest.mark.parametrize("person", [None, "who"], ids=["", "person"])
+def test_it_passes_where_a_release_refuses_nothing(engine, person, tmp_path, request):
+    """Every row of a table is a table of its own here, and so is none."""
+    limit = {} if person is None else {"person": person, "rows_per_person": 2}
+    plan = gn.plan(SCHEMA, **ASKED, **limit)
+    passed = []
+    for k, rows in enumerate([ROWS[:5], *([row] for row in ROWS[5:]), []]):
+        (tmp_path / f"{k}").mkdir()
+        table = build(engine, rows, tmp_path / f"{k}", request)
+        found = plan.check(table)
+        try:
+            plan.release(table, on_outside="refuse")
+        except gn.DataError:
+            passed.append(False)
+        else:
+            passed.append(True)
+        assert found.passed is passed[-1], rows
+        assert ("nothing is left out" in str(found)) is found.passed
+    assert passed == [True, *[False] * 6, person is None, False, True]
+
+
+def test_it_says_that_a_type_is_refused_for_any_rows():
+    """With "drop", integer categories are taken from columns of floats as well."""
+    plan = gn.plan(gn.Schema([gn.Attribute("n", [1, 2])]), 1, gn.zCDP(1.0))
+    table = pl.DataFrame({"n": [1.0, 2.0]})
+    found = plan.check(table)
+    assert (found.left_out, found.counted, found.passed) == (0, 2, False)
+    (said,) = found.refused
+    with pytest.raises(gn.DataError) as refused:
+        plan.release(table, on_outside="refuse")
+    assert said == str(refused.value)
+    assert f'on_outside="refuse" refuses the table: {said}' in str(found)
+    assert plan.release(table, on_outside="drop").on_outside == "drop"
+
+
+def test_it_raises_what_a_release_raises_with_any_rule_and_shows_no_value():
+    plan = gn.plan(SCHEMA, **ASKED)
+    table = table_of(ROWS)
+    for broken in (table.drop_columns(["job"]), table.set_column(2, "age", table["sex"])):
+        with pytest.raises(gn.DataError) as refused:
+            plan.release(broken, on_outside="drop")
+        with pytest.raises(gn.DataError) as raised:
+            plan.check(broken)
+        assert str(raised.value) == str(refused.value)
+        assert "yesterday" not in str(raised.value)
+
+
+def test_a_clipped_number_with_a_catch_all_leaves_no_row_out():
+    schema = gn.Schema([gn.Attribute("pay", clip=[0, 10], other="unknown")])
+    found = gn.plan(schema, 1, gn.zCDP(1.0)).check(pa.table({"pay": [1.0, None, 11.0, -5.0]}))
+    assert (found.left_out, found.counted, found.failure_cases) == (0, 4, ())
+    assert [(case.rows, case.examples) for case in found.clipped] == [(2, ("11.0", "-5.0"))]
+
+
+def test_rows_of_a_total_are_counted_too():
+    table = table_of(ROWS)
+    assert gn.plan(SCHEMA, [()], gn.zCDP(1.0)).check(table) == CheckResult(13, 0, 13, ())
+    plan = gn.plan(SCHEMA, [()], gn.zCDP(1.0), person="who", rows_per_person=2)
+    found = plan.check(table)
+    assert (found.rows, found.left_out, found.counted, found.beyond_limit) == (13, 1, 7, 5)
+
+
+def test_a_draft_can_be_checked():
+    plan = gn.plan(gn.Schema(SCHEMA.attributes, is_draft=True), [("sex",)], gn.zCDP(1.0))
+    assert plan.check(table_of(ROWS)).left_out == 3
+
+
+def test_it_is_labelled_not_private_as_text_and_as_json():
+    found = gn.plan(SCHEMA, **ASKED).check(table_of(ROWS))
+    assert str(found).startswith("NOT PRIVATE: exact counts of your data")
+    plain = json.loads(json.dumps(found.as_dict()))
+    assert plain["not_private"].startswith("NOT PRIVATE")
+    assert plain["failure_cases"][0] == {
+        "column": "sex",
+        "reason": "not a category",
+        "rows": 2,
+        "examples": ["'m'"],
+    }
+    assert (plain["rows"], plain["left_out"], plain["passed"]) == (13, found.left_out, False)
+
+
+def test_objects_of_any_kind_are_named_by_their_text_or_their_type():
+    class Silent:
+        def __str__(self):
+            raise ValueError
+
+    objects = [Silent(), b"x", {3: 3}, "x" * 100, pd.NA, 10**5000]
+    plan = gn.plan(gn.Schema([gn.Attribute("v", ["a"])]), 1, gn.zCDP(1.0))
+    found = plan.check(pd.DataFrame({"v": pd.Series(objects, dtype=object)}))
+    assert found.left_out == 6
+    shown = {text for case in found.failure_cases for text in case.examples}
+    assert "Silent" in shown
+    assert max(map(len, shown)) <= 41
