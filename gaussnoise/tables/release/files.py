@@ -36,6 +36,7 @@ from ..planning.text import counted_text, public_text, relation_text
 from ..schema.bases import base_value
 from ..schema.groups import group_record, group_texts
 from ..schema.schema import OnOutside
+from .noisy import AbstractRelease
 from .store import (
     MOST_FILES,
     MOST_READ,
@@ -52,7 +53,6 @@ from .tidy import interval_record
 
 if TYPE_CHECKING:
     from ..planning.plan import Plan
-    from .release import TableRelease
     from .table import AbstractEstimates
 
 Array = NDArray[np.float64]
@@ -120,7 +120,7 @@ def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None
 
 
 def save_release(
-    release: "TableRelease", directory: str | os.PathLike[str], format: FileFormat
+    release: AbstractRelease, directory: str | os.PathLike[str], format: FileFormat
 ) -> None:
     """Write all files of a release to a new directory."""
     check_format(format, len(release))
@@ -155,7 +155,7 @@ class Document:
     answers: Mapping[int, str]
 
 
-def rehearsed(blank: "TableRelease", format: FileFormat, most_cells: int = MOST_READ) -> Document:
+def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST_READ) -> Document:
     """Return the document of a release whose tables are still zero.
 
     All that can fail without data fails here. After this, a charged release has only to count,
@@ -175,7 +175,7 @@ def rehearsed(blank: "TableRelease", format: FileFormat, most_cells: int = MOST_
 
 
 def document_of(
-    release: "TableRelease", format: FileFormat, most_cells: int = MOST_READ
+    release: AbstractRelease, format: FileFormat, most_cells: int = MOST_READ
 ) -> Document:
     """Return the document of a release in files of a format, as for :func:`rehearsed`."""
     format = "parquet" if len(release) > MOST_FILES else format
@@ -189,7 +189,7 @@ def document_of(
     )
 
 
-def write_document(document: Document, release: "TableRelease", folder: Path) -> None:
+def write_document(document: Document, release: AbstractRelease, folder: Path) -> None:
     """Write the files that go with the tables: ``release.json`` last.
 
     The others are ``answers/``, ``summary.txt`` and ``release.png``.
@@ -201,7 +201,7 @@ def write_document(document: Document, release: "TableRelease", folder: Path) ->
     write_record(document, release, folder, {})
 
 
-def write_answers(release: "TableRelease", k: int, name: str, path: Path) -> None:
+def write_answers(release: AbstractRelease, k: int, name: str, path: Path) -> None:
     """Write the tidy file of a workload entry that asks for more than cells.
 
     It is computed from the tables, hence at no further privacy cost. Its name ends in its format.
@@ -213,10 +213,10 @@ def write_answers(release: "TableRelease", k: int, name: str, path: Path) -> Non
         write(_answers(release, k).to_arrow(), file)
 
 
-def draw_picture(release: "TableRelease", path: Path) -> None:
+def draw_picture(release: AbstractRelease, path: Path) -> None:
     """Draw the picture of a release, if it can be drawn."""
     try:
-        from .plots import plot_release
+        from .release_plot import plot_release
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -227,7 +227,7 @@ def draw_picture(release: "TableRelease", path: Path) -> None:
 
 def write_record(
     document: Document,
-    release: "TableRelease",
+    release: AbstractRelease,
     folder: Path,
     digests: Mapping[str, str],
     more: Mapping[str, object] | None = None,
@@ -257,7 +257,7 @@ def write_record(
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _answer_files(release: "TableRelease", format: FileFormat, most_cells: int) -> dict[int, str]:
+def _answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
     """Return the file of each entry of the workload that asks for more than cells."""
     plan = release.plan
     if plan.domain.is_cells or len(plan.domain.terms) > MOST_FILES:
@@ -280,12 +280,12 @@ def _answer_files(release: "TableRelease", format: FileFormat, most_cells: int) 
     }
 
 
-def _answers(release: "TableRelease", k: int) -> "AbstractEstimates":
+def _answers(release: AbstractRelease, k: int) -> "AbstractEstimates":
     """Return the answers to one entry of the workload, with means of numbers."""
     return with_means(release, release.plan.domain.terms[k])
 
 
-def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[str, object]:
+def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict[str, object]:
     """Return what a machine or an auditor needs to know; nothing in it depends on the data."""
     plan, query = release.plan, release.query
     contrasts = contrasts_of(plan)
@@ -484,7 +484,7 @@ def _listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object
     return {"file": f"{name}.parquet", "count": len(entries)}
 
 
-def _marginals(release: "TableRelease") -> list[dict[str, object]]:
+def _marginals(release: AbstractRelease) -> list[dict[str, object]]:
     plan = release.plan
     return [
         {
@@ -497,7 +497,7 @@ def _marginals(release: "TableRelease") -> list[dict[str, object]]:
     ]
 
 
-def _deviation(release: "TableRelease", S: Subset) -> dict[str, object]:
+def _deviation(release: AbstractRelease, S: Subset) -> dict[str, object]:
     """Return one deviation for all cells, or the smallest and largest; tables hold them all."""
     pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
     if not (one := release.deviation(S, pieces[0])).ndim:
@@ -509,7 +509,7 @@ def _deviation(release: "TableRelease", S: Subset) -> dict[str, object]:
     return {"standard_deviation": [least, most]}
 
 
-def _workload(release: "TableRelease", answers: Mapping[int, str]) -> list[dict[str, object]]:
+def _workload(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict[str, object]]:
     """Return what was asked for, where that is more than cells."""
     plan = release.plan
     entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
@@ -539,7 +539,7 @@ def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
     }
 
 
-def _measurements(release: "TableRelease") -> list[dict[str, object]]:
+def _measurements(release: AbstractRelease) -> list[dict[str, object]]:
     names = release.plan.schema.names
     return [
         # as text, because they exceed 64 bits where budgets are extreme

@@ -49,7 +49,7 @@ def injected(*arguments, **options):
         "gaussnoise.tables.release.files.base_value",
         "gaussnoise.tables.planning.plan.bound_of",
         "gaussnoise.bounds.Bound.as_dict",
-        "gaussnoise.tables.release.release.query_labels",
+        "gaussnoise.tables.release.noisy.query_labels",
         "gaussnoise.noise.product_covariance.ProductCovariance.term_variance",
         "gaussnoise.tables.release.table.arrow_columns",
         "gaussnoise.tables.release.publish.frame_backend",
