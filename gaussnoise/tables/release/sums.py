@@ -194,16 +194,12 @@ def sums(release: AbstractRelease, name: str, given: Names = ()) -> SumTable:
     [10000000.0, 25000000.0]
     """
     i, group, S = _asked(release, "sums", name, given)
-    low, high = _clip(release, i)
     base = _clipped(release, i)
     estimate, variance = _rows(release, i, group, S, sum_weights(base)[None])
     return SumTable(
-        **_group_of(release, group),
+        **_described(release, i, group),
         estimate=estimate[0],
         standard_deviation=np.sqrt(variance[0]),
-        name=name,
-        clip=(low, high),
-        weighted=_weighted(release),
     )
 
 
@@ -254,14 +250,10 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
         ratio = np.where(counts > 0, above / counts, np.nan)
         squared = variance - 2 * ratio * covariance + ratio**2 * count_variance
         deviation = np.sqrt(np.maximum(squared, 0.0)) / counts
-    low, high = clip = _clip(release, i)
     return MeanTable(
-        **_group_of(release, group),
-        estimate=_scaled(ratio, clip),
-        standard_deviation=(high - low) / 2 * deviation,
-        name=name,
-        clip=clip,
-        weighted=_weighted(release),
+        **_described(release, i, group),
+        estimate=_scaled(ratio, (base.low, base.high)),
+        standard_deviation=(base.high - base.low) / 2 * deviation,
         counts=counts,
         above=above,
         variance=variance,
@@ -329,11 +321,6 @@ def _asked(
     return i, group, tuple(sorted((i, *group)))
 
 
-def _clip(release: AbstractRelease, i: int) -> tuple[float, float]:
-    base = _clipped(release, i)
-    return base.low, base.high
-
-
 def _clipped(release: AbstractRelease, i: int) -> Clipped:
     base = release.plan.schema.attributes[i].base
     if not isinstance(base, Clipped):
@@ -341,13 +328,13 @@ def _clipped(release: AbstractRelease, i: int) -> Clipped:
     return base
 
 
-def _weighted(release: AbstractRelease) -> str | None:
-    return None if release.plan.weight is None else release.plan.weight.column
-
-
-def _group_of(release: AbstractRelease, group: Subset) -> dict:
-    schema = release.plan.schema
+def _described(release: AbstractRelease, i: int, group: Subset) -> dict:
+    """Return what a table says of its number and groups."""
+    schema, base, weight = release.plan.schema, _clipped(release, i), release.plan.weight
     return {
+        "name": schema.names[i],
+        "clip": (base.low, base.high),
+        "weighted": None if weight is None else weight.column,
         "attributes": tuple(schema.names[k] for k in group),
         "labels": tuple(schema.attributes[k].labels for k in group),
         "private": release.private,
