@@ -1,5 +1,6 @@
 """Plots of releases; noise and comparisons of mechanisms have methods that plot them."""
 
-from .tables.release.plots import plot_heatmap, plot_intervals, plot_release
+from .tables.release.plots import plot_heatmap, plot_intervals
+from .tables.release.release_plot import plot_release
 
 __all__ = ["plot_heatmap", "plot_intervals", "plot_release"]

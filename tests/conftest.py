@@ -86,11 +86,11 @@ def quick_pictures():
     """
     from matplotlib.figure import Figure
 
-    from gaussnoise.tables.release import plots
+    from gaussnoise.tables.release import release_plot
 
     with pytest.MonkeyPatch.context() as patch:
-        whole = plots.plot_release
-        patch.setattr(plots, "plot_release", lambda release: Figure(figsize=(1, 1)))
+        whole = release_plot.plot_release
+        patch.setattr(release_plot, "plot_release", lambda release: Figure(figsize=(1, 1)))
         yield whole
 
 

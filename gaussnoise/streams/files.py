@@ -19,7 +19,7 @@ from ..privacy.lattice_bound import TABLE_STEPS
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.text import marginal_name
-from ..tables.release.files import contrasts_of
+from ..tables.release.record import contrasts_of
 from ..tables.release.store import Place, StoredTables
 from ..tables.release.tidy import LEVEL, interval_record, level_text
 from ..tables.schema.schema import OnOutside

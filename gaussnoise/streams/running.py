@@ -27,8 +27,9 @@ from ..numerics.intervals import Contrast
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import noise_stream
 from ..tables.planning.again import planned_from
+from ..tables.release.contrasts import Weights
 from ..tables.release.files import check_format
-from ..tables.release.release import TableRelease, Weights
+from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
 from ..tables.schema.schema import OnOutside
 from .counted_files import noted

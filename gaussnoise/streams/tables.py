@@ -14,7 +14,8 @@ from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
 from ..numerics.intervals import Contrast
 from ..solvers.tables.residuals import Subset
-from ..tables.release.release import TableRelease, Weights
+from ..tables.release.contrasts import Weights
+from ..tables.release.release import TableRelease
 from ..tables.schema.schema import OnOutside
 from ..text import number_of
 from .plan import StreamPlan

@@ -10,8 +10,9 @@ from .release.biased import BiasedTable
 from .release.categories import Categories, discover_categories
 from .release.cells import CellList
 from .release.combine import combine
+from .release.measurements import Measurement
 from .release.quantiles import QuantileTable
-from .release.release import Measurement, TableRelease
+from .release.release import TableRelease
 from .release.sums import MeanTable, SumTable
 from .release.table import MarginalTable, ProportionTable, QueryTable
 from .schema.dialect import Dialect

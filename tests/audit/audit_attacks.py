@@ -175,7 +175,7 @@ def refusal_oracle(folder):
         out = folder / f"out-{len(list(folder.iterdir()))}"
         with kit.listening(), pytest.MonkeyPatch.context() as patch:
             patch.delattr(
-                "gaussnoise.tables.release.plots.plot_release"
+                "gaussnoise.tables.release.release_plot.plot_release"
             )  # takes a second, and a release can do without
             status = run(
                 ["release", str(path), "-s", str(text), "-m", "1", "--rho", "1", "--out", str(out)]
@@ -523,7 +523,7 @@ def swallowed_interrupts(folder):
     script = """\
         import contextlib, importlib, json, os, signal, sys, time
         # once, not in every fork
-        import duckdb, narwhals, pyarrow, gaussnoise.cli.app, gaussnoise.tables.release.plots
+        import duckdb, narwhals, pyarrow, gaussnoise.cli.app, gaussnoise.tables.release.release_plot
         from gaussnoise.cli import main
         def drop():
             with contextlib.suppress(BaseException):

@@ -460,7 +460,7 @@ def ask_shell(problem, kind):
         status = []
         with kit.listening() as heard, pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "gaussnoise.tables.release.plots.plot_release", None
+                "gaussnoise.tables.release.release_plot.plot_release", None
             )  # half a second each, and it sees no records
             status.append(run([*words, "--out", str(folder / "out")]))
         complete = (folder / "out" / "release.json").exists()

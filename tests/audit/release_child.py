@@ -16,7 +16,7 @@ from killed_child import forked, spread
 
 import gaussnoise as gn
 from gaussnoise.files import disk as _disk
-from gaussnoise.tables.release import plots as _plots
+from gaussnoise.tables.release import release_plot as _plots
 
 COST = 0.1
 folder, what, kind, *points = sys.argv[1:]

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 
 import gaussnoise as gn
 from gaussnoise.plots import plot_heatmap, plot_intervals, plot_release
-from gaussnoise.tables.release import plots
+from gaussnoise.tables.release import release_plot
 from gaussnoise.tables.release.biased import BiasedTable
 
 
@@ -87,8 +87,8 @@ def test_large_tables_of_two_attributes_are_drawn_as_colours():
 
 
 def test_tables_that_are_too_large_to_look_at_are_left_out(monkeypatch):
-    monkeypatch.setattr(plots, "_MOST_COLOURED", 11)
-    monkeypatch.setattr(plots, "_MOST_CELLS", 4)
+    monkeypatch.setattr(release_plot, "_MOST_COLOURED", 11)
+    monkeypatch.setattr(release_plot, "_MOST_CELLS", 4)
     release = simulated(attributes(3, 4), [("a0", "a1"), ("a0",)])
     assert plot_release(release).axes[0].get_title().startswith("a0:")
     (comparison,) = plot_release(simulated(attributes(3, 4), [("a0", "a1")])).axes

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from ..planning.text import counted_text
 from ..schema.bases import as_base, query_labels
 from ..schema.schema import Category
 from .answer import Answer
+from .contrasts import Weights, contrasts
+from .noisy import AbstractRelease, read_only
 from .quantiles import quantiles_of, support
 from .question import (
     Cdf,
@@ -37,9 +39,8 @@ from .question import (
     parsed,
 )
 from .ratios import Ratios, difference_of_ratios, fieller
-
-if TYPE_CHECKING:
-    from .release import TableRelease, Weights
+from .sums import means, sums
+from .tidy import LEVEL
 
 Array = NDArray[np.float64]
 
@@ -50,12 +51,52 @@ _RATIO = "a ratio of unbiased counts is not itself unbiased; intervals are exact
 _RATIO_OF_SUMS = f"{_RATIO.replace('counts', 'sums')}; of the values as they were clipped"
 
 
-def answered(release: "TableRelease", text: str, level: float) -> Answer:
-    """Return the answer of :meth:`TableRelease.ask`."""
+def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer:
+    """Return the answer to a question in words, with intervals, from what was released.
+
+    Questions are of seven forms. ``given``, or ``by``, names groups; a name alone, like
+    ``sex``, asks for each of its labels; ``a|b`` adds labels up; names and labels that need it
+    stand in ``"…"``:
+
+    * ``count``, ``count of sex=F, age=[18, 65)``, ``count given sex``
+    * ``share of employed=yes given sex, age``
+    * ``ratio of (sex=F, employed=yes) to (sex=M, employed=yes) given age``
+    * ``difference of share of employed=yes given sex=F and sex=M``, or of two counts
+    * ``ratio of (sum of income, sex=F) to (sum of income, sex=M)``, or difference
+    * ``cdf of age given sex``
+    * ``quantile 0.5, 0.9 of age given sex``, ``median of age``
+    * ``sum of income given sex``, ``mean of income``: where numeric columns were released
+
+    Args:
+        release: the release that is asked.
+        question: see above; labels as in the schema.
+        level: of the intervals, each taken alone.
+
+    Returns:
+        An :class:`Answer`. Its intervals cover at least as often as their level says: intervals
+        of counts exactly; of shares and ratios exactly where the denominator is clear of zero
+        (Fieller 1954); of quantiles up to the width of bins. Intervals of differences of shares
+        cover to first order.
+
+    Raises:
+        ParameterError: the text is no question, has unknown names or labels, or asks for a
+            table that was not released; the message marks the place.
+        NotAvailableError: sums or means of a release that has none.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+    ... )
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> answer = release.ask("share of age=[18, 65) given sex")
+    >>> answer.meaning, answer.labels, answer.estimate.round(2).tolist()
+    ('share of age=[18, 65) given sex', (('F', 'M'),), [0.5, 1.0])
+    """
     quantile(level)  # refuses a level outside (0, 1)
-    question = parsed(text, release.plan.schema)
-    asked = _Asked(replace(release, tables=_Kept(release.tables)), text, level)
-    return asked.answer(question)
+    form = parsed(question, release.plan.schema)
+    asked = _Asked(replace(release, tables=_Kept(release.tables)), question, level)
+    return asked.answer(form)
 
 
 class _Kept(Mapping[Subset, Array]):
@@ -91,7 +132,7 @@ class _Axis(NamedTuple):
 class _Asked:
     """One question to a release."""
 
-    release: "TableRelease"
+    release: AbstractRelease
     text: str
     level: float
 
@@ -245,7 +286,7 @@ class _Asked:
                 groups[attributes[i].name] = Groups(size, cells.cells)
             elif isinstance(cells, tuple):
                 groups[attributes[i].name] = Base([[float(k in cells) for k in range(size)]])
-        quantiles = quantiles_of(self.release.answers, attribute, asked.probabilities, groups)
+        quantiles = quantiles_of(self.release, attribute, asked.probabilities, groups)
         axes[asked.attribute] = _Axis(quantiles.attributes[-1], quantiles.labels[-1], ())
         low, high = quantiles.confidence_interval(self.level)
         which = ", ".join(f"{p:g}" for p in asked.probabilities)
@@ -275,9 +316,9 @@ class _Asked:
         axes = self._axes(asked.given)
         given = tuple(schema.names[i] for i in asked.given)
         table = (
-            self.release.sums(asked.column, given)
+            sums(self.release, asked.column, given)
             if asked.what == "sum"
-            else self.release.means(asked.column, given)
+            else means(self.release, asked.column, given)
         )
         low, high = table.confidence_interval(self.level)
         numbers = table.estimate, table.standard_deviation, low, high
@@ -293,7 +334,7 @@ class _Asked:
     ) -> Answer:
         shape = tuple(len(axis.labels) for axis in axes.values())
         estimate, deviation, low, high = (
-            None if x is None else _read_only(np.asarray(x).reshape(shape)) for x in numbers
+            None if x is None else read_only(np.asarray(x).reshape(shape)) for x in numbers
         )
         if estimate is None or low is None or high is None:
             raise TypeError
@@ -360,8 +401,8 @@ class _Asked:
             rows = [
                 dict(zip(axes, place, strict=True)) for place in places[start : start + _AT_ONCE]
             ]
-            counts = self.release.contrasts(
-                [self._weights(form, axes, row) for row in rows for form in forms]
+            counts = contrasts(
+                self.release, [self._weights(form, axes, row) for row in rows for form in forms]
             )
             for k in range(len(rows)):
                 own = slice(k * count, (k + 1) * count)
@@ -371,7 +412,7 @@ class _Asked:
 
     def _weights(
         self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
-    ) -> "Weights":
+    ) -> Weights:
         """Return the weights of the cells that a form counts in one row of the answer."""
         schema = self.release.plan.schema
         weights = np.ones(())
@@ -402,9 +443,3 @@ class _Asked:
 def _sums(form: Conditions) -> list[Summed]:
     """Return the sum in a form as a list of one, or an empty list."""
     return [cells for cells in form.values() if isinstance(cells, Summed)]
-
-
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    values = values.view()
-    values.flags.writeable = False
-    return values

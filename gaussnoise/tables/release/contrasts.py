@@ -1,40 +1,90 @@
 """Linear combinations of cells of released tables, with their exact covariance."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import ParameterError
-from ...noise.table_covariance import TableCovariance
-from ...numerics.intervals import Contrasts
+from ...numerics.intervals import Contrast, Contrasts
 from ...solvers.tables.residuals import Subset, subsets_of
-from ..planning.measure import ResidualQuery
+from ...text import near
+from ..schema.schema import Category
+from .noisy import AbstractRelease, Names, estimate_of
 
 ROUNDED = 2.0**-42  # relative to weights: below this, a sum that cancels is rounding
 Array = NDArray[np.float64]
-Names = str | tuple[str, ...]
 Weights = Mapping[Names, ArrayLike]
 
 
-def combined(
-    combinations: Sequence[Weights],
-    estimate_of: Callable[[Names], tuple[Subset, Subset, Array]],
-    query: ResidualQuery,
-    noise: TableCovariance,
-    rows_in_all: float | None,
-) -> Contrasts:
-    """Return linear combinations of cells, with the covariance of their noise.
+def cell(release: AbstractRelease, /, **labels: Category) -> Weights:
+    """Return weights of a cell for :func:`contrast`: ``release.cell(sex="F", age="18-64")``.
+
+    Raises:
+        ParameterError: an unknown attribute or label.
+    """
+    attributes = [release.plan.schema.attributes[i] for i in release.plan.subset(tuple(labels))]
+    weights = np.zeros([attribute.size for attribute in attributes])
+    for attribute, label in zip(attributes, labels.values(), strict=True):
+        if label not in attribute.labels:
+            raise ParameterError(
+                f"cell: expected a label of {attribute.name!r}, one of "
+                f"{list(attribute.labels)}, got {label!r:.80}" + near(label, attribute.labels)
+            )
+    weights[
+        tuple(a.labels.index(label) for a, label in zip(attributes, labels.values(), strict=True))
+    ] = 1
+    return {tuple(labels): weights}
+
+
+def contrast(release: AbstractRelease, weights: Weights) -> Contrast:
+    """Return a linear combination of cells of one or several tables.
+
+    Its standard deviation is exact.
 
     Args:
-        combinations: for each, a mapping from tables to arrays of weights.
-        estimate_of: returns the positions of attributes as asked for, the same positions sorted,
-            and the estimates of the sorted ones.
-        query: the query that was answered with noise.
-        noise: the covariance of the noise of all tables.
-        rows_in_all: the number of rows if it is public, else None.
+        release: the release that is asked.
+        weights: for each marginal, an array shaped like its table.
+
+    Returns:
+        The estimate and its standard deviation, which includes correlations between tables.
+
+    Raises:
+        ParameterError: an unknown marginal or a wrong shape.
     """
+    if not isinstance(weights, Mapping):
+        raise ParameterError(
+            f'contrast: expected weights like {{("age", "sex"): array}}, got '
+            f"{type(weights).__name__}; "
+            "hint: contrasts() takes a list of them"
+        )
+    both = contrasts(release, [weights])
+    return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
+
+
+def contrasts(release: AbstractRelease, combinations: Sequence[Weights]) -> Contrasts:
+    """Return several linear combinations of cells, with their exact covariance matrix.
+
+    Args:
+        release: the release that is asked.
+        combinations: k mappings like the argument of :func:`contrast`.
+
+    Returns:
+        Their estimates, shape (k,), and their covariance, shape (k, k).
+
+    Raises:
+        ParameterError: an unknown marginal or a wrong shape.
+    """
+    if not isinstance(combinations, list | tuple) or not all(
+        isinstance(w, Mapping) for w in combinations
+    ):
+        raise ParameterError(
+            'contrasts: expected a list of weights like [{("age", "sex"): array}], got '
+            f"{type(combinations).__name__}; hint: release.cell(sex=...) makes the weights of "
+            "one cell"
+        )
+    query = release.query
     estimates, shares = np.zeros(
         (2, len(combinations))
     )  # shares: the estimate of one row spread evenly
@@ -42,7 +92,7 @@ def combined(
     sizes: dict[Subset, Array] = {}  # norms of the same, of absolute weights
     for row, weights in enumerate(combinations):
         for names, given in weights.items():
-            asked, S, estimate = estimate_of(names)
+            asked, S, estimate = estimate_of(release, names)
             order = [S.index(i) for i in asked]
             w = _weights(names, given)
             shape = tuple(estimate.shape[axis] for axis in order)
@@ -70,9 +120,9 @@ def combined(
         # where weights cancel, only rounding is left
         moved[np.linalg.norm(moved, axis=1) <= ROUNDED * length * sizes[T]] = 0.0
         known &= ~moved.any(axis=1)
-        covariance += noise.variances[T] * (moved @ moved.T)
+        covariance += release.covariance.variances[T] * (moved @ moved.T)
     if not query.public:
-        estimates = np.where(known, shares * (rows_in_all or 0.0), estimates)
+        estimates = np.where(known, shares * (release.public_rows or 0.0), estimates)
     return Contrasts(estimates, covariance)
 
 

@@ -1,7 +1,6 @@
 """Releases on disk: a folder is complete, or it does not exist."""
 
 import contextlib
-import dataclasses
 import json
 import math
 import os
@@ -17,25 +16,26 @@ from numpy.typing import NDArray
 from ...errors import GaussNoiseError, OutputError, ParameterError
 from ...files.disk import (
     MALFORMED,
-    MOST_RECORD,
     aside,
     check_parent,
     digests_in,
     folder_fault,
     read_json,
 )
-from ...privacy.definitions import gaussian_epsilon, zCDP
-from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger_results import OLD_TABLES
 from ...solvers.progress import Counted
-from ...solvers.tables.boxes import boxes
 from ...solvers.tables.residuals import Subset
-from ...solvers.tables.strategies import SolvedStrategy
-from ...text import SHOWN_DELTA, printable, versions
-from ..planning.text import counted_text, public_text, relation_text
-from ..schema.bases import base_value
-from ..schema.groups import group_record, group_texts
+from ...text import printable
 from ..schema.schema import OnOutside
+from .noisy import AbstractRelease
+from .record import (
+    FORMAT,
+    contrasts_of,
+    marginal_records,
+    measurement_records,
+    most_bytes,
+    release_record,
+)
 from .store import (
     MOST_FILES,
     MOST_READ,
@@ -47,21 +47,14 @@ from .store import (
     table_writer,
 )
 from .sums import with_means
-from .text import disclaimers, release_text
-from .tidy import interval_record
+from .text import release_text
 
 if TYPE_CHECKING:
     from ..planning.plan import Plan
-    from .release import TableRelease
-    from .table import AbstractEstimates
 
 Array = NDArray[np.float64]
 
-_FORMAT = "gaussnoise.tables/3"
 _MOST_ANSWERS = 10**7  # of one entry that is written; larger ones are not
-_BYTES_OF_PIECES = 2**9  # of a record, for every 2^20 cells: file names and their sha256
-_CELLS_AT_ONCE = 2**22  # whose deviations are computed at once
-_LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def check_format(format: str, marginals: int) -> None:
@@ -73,11 +66,6 @@ def check_format(format: str, marginals: int) -> None:
             f"save: expected at most {MOST_FILES} marginals in CSV files, got {marginals}; "
             'hint: format="parquet" writes one dataset'
         )
-
-
-def check_target(directory: str | os.PathLike[str]) -> None:
-    """Refuse a directory that exists, or a parent that cannot be written."""
-    check_parent(Path(directory), "save")
 
 
 @contextlib.contextmanager
@@ -120,11 +108,11 @@ def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None
 
 
 def save_release(
-    release: "TableRelease", directory: str | os.PathLike[str], format: FileFormat
+    release: AbstractRelease, directory: str | os.PathLike[str], format: FileFormat
 ) -> None:
     """Write all files of a release to a new directory."""
     check_format(format, len(release))
-    check_target(directory)
+    check_parent(Path(directory), "save")
     with staged(directory) as folder:
         plan = release.plan
         document = document_of(release, format)
@@ -155,7 +143,7 @@ class Document:
     answers: Mapping[int, str]
 
 
-def rehearsed(blank: "TableRelease", format: FileFormat, most_cells: int = MOST_READ) -> Document:
+def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST_READ) -> Document:
     """Return the document of a release whose tables are still zero.
 
     All that can fail without data fails here. After this, a charged release has only to count,
@@ -169,27 +157,27 @@ def rehearsed(blank: "TableRelease", format: FileFormat, most_cells: int = MOST_
         pa.array(attribute.labels)
     document = document_of(blank, format, most_cells)
     for k in document.answers:
-        _answers(blank, k).to_arrow()
+        with_means(blank, plan.domain.terms[k]).to_arrow()
     json.dumps([document.record, document.marginals, document.measurements])
     return document
 
 
 def document_of(
-    release: "TableRelease", format: FileFormat, most_cells: int = MOST_READ
+    release: AbstractRelease, format: FileFormat, most_cells: int = MOST_READ
 ) -> Document:
     """Return the document of a release in files of a format, as for :func:`rehearsed`."""
     format = "parquet" if len(release) > MOST_FILES else format
     answers = _answer_files(release, format, most_cells)
     return Document(
         release_record(release, answers),
-        _marginals(release),
-        _measurements(release),
+        marginal_records(release),
+        measurement_records(release),
         release_text(release),
         answers,
     )
 
 
-def write_document(document: Document, release: "TableRelease", folder: Path) -> None:
+def write_document(document: Document, release: AbstractRelease, folder: Path) -> None:
     """Write the files that go with the tables: ``release.json`` last.
 
     The others are ``answers/``, ``summary.txt`` and ``release.png``.
@@ -201,7 +189,7 @@ def write_document(document: Document, release: "TableRelease", folder: Path) ->
     write_record(document, release, folder, {})
 
 
-def write_answers(release: "TableRelease", k: int, name: str, path: Path) -> None:
+def write_answers(release: AbstractRelease, k: int, name: str, path: Path) -> None:
     """Write the tidy file of a workload entry that asks for more than cells.
 
     It is computed from the tables, hence at no further privacy cost. Its name ends in its format.
@@ -210,13 +198,13 @@ def write_answers(release: "TableRelease", k: int, name: str, path: Path) -> Non
 
     write = csv.write_csv if name.endswith(".csv") else parquet.write_table
     with open(path, "wb") as file:
-        write(_answers(release, k).to_arrow(), file)
+        write(with_means(release, release.plan.domain.terms[k]).to_arrow(), file)
 
 
-def draw_picture(release: "TableRelease", path: Path) -> None:
+def draw_picture(release: AbstractRelease, path: Path) -> None:
     """Draw the picture of a release, if it can be drawn."""
     try:
-        from .plots import plot_release
+        from .release_plot import plot_release
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -227,7 +215,7 @@ def draw_picture(release: "TableRelease", path: Path) -> None:
 
 def write_record(
     document: Document,
-    release: "TableRelease",
+    release: AbstractRelease,
     folder: Path,
     digests: Mapping[str, str],
     more: Mapping[str, object] | None = None,
@@ -257,119 +245,20 @@ def write_record(
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _answer_files(release: "TableRelease", format: FileFormat, most_cells: int) -> dict[int, str]:
+def _answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
     """Return the file of each entry of the workload that asks for more than cells."""
-    plan = release.plan
-    if plan.domain.is_cells or len(plan.domain.terms) > MOST_FILES:
+    schema, domain = release.plan.schema, release.plan.domain
+    if domain.is_cells or len(domain.terms) > MOST_FILES:
         return {}
-    names = file_names(
-        [tuple(plan.schema.names[i] for i, _ in term) for term in plan.domain.terms],
-        format,
-        "answers",
-    )
-    asked = (all(base.is_identity for _, base in term) for term in plan.domain.terms)
-    most = (
-        plan.domain.queries(term) <= _MOST_ANSWERS
-        and math.prod(plan.schema.sizes[i] for i, _ in term) <= most_cells
-        for term in plan.domain.terms
-    )
+    named = [tuple(schema.names[i] for i, _ in term) for term in domain.terms]
+    files = file_names(named, format, "answers")
     return {
-        k: name
-        for k, (name, cells, few) in enumerate(zip(names, asked, most, strict=True))
-        if few and not cells
+        k: file
+        for k, (file, term) in enumerate(zip(files, domain.terms, strict=True))
+        if not all(base.is_identity for _, base in term)
+        and domain.queries(term) <= _MOST_ANSWERS
+        and math.prod(schema.sizes[i] for i, _ in term) <= most_cells
     }
-
-
-def _answers(release: "TableRelease", k: int) -> "AbstractEstimates":
-    """Return the answers to one entry of the workload, with means of numbers."""
-    return with_means(release, release.plan.domain.terms[k])
-
-
-def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[str, object]:
-    """Return what a machine or an auditor needs to know; nothing in it depends on the data."""
-    plan, query = release.plan, release.query
-    contrasts = contrasts_of(plan)
-    entries = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
-    objective = (
-        f"p-norm of all {entries} weighted standard deviations at unit sensitivity, p = "
-        f"{plan.noise.p:g}"
-    )
-    implied = {
-        "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, TABLE_STEPS),
-        "delta": SHOWN_DELTA,
-        "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
-        "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA)
-        if release.rho_charged
-        else 0.0,
-    }
-    return {
-        "format": _FORMAT,
-        "private": release.private,
-        "neighbors": plan.neighbors,
-        "neighbors_meaning": relation_text(plan),
-        **({"published_exactly": public_text(plan)} if plan.public else {}),
-        "privacy_unit": plan.privacy_unit,
-        "rows_per_person": plan.rows_per_person,
-        "person": plan.person,
-        "rows_counted": counted_text(plan),
-        "on_outside": release.on_outside,
-        **({"without_time_zone": release.without_zone} if release.without_zone else {}),
-        "privacy": plan.privacy.as_dict(query.count, TABLE_STEPS),
-        "rho": release.rho_charged if release.private else None,
-        "epsilon_delta": implied if release.private else None,
-        "domain": [
-            {"name": a.name, "labels": list(a.labels)}
-            | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
-            | ({"clip": list(a.clip)} if a.clip else {})
-            | ({"base": base_value(a.base, a)} if a.base else {})
-            | ({"groups": group_record(a)} if a.groups else {})
-            for a in plan.schema.attributes
-        ],
-        "optimality": {
-            "objective": objective,
-            "gamma": plan.bracket[1],
-            "gamma_lower": plan.bracket[0],
-            "certified_gap": plan.gap,
-            "lower_bound": None if plan.public else plan.bound.as_dict(plan.error),
-            "method": plan.noise.method,
-        },
-        "noise": {
-            "query": (
-                "for every measured set T of attributes, multiplier_T * kron(C_i, i in T) on its "
-                "marginal counts; "
-                "C_i = (1, -1) for two categories, n I - 1 1^T for n > 2"
-                + (", unless contrasts_i are listed" if contrasts else "")
-                + "; discrete Gaussian noise on every integer"
-            ),
-            **({"contrasts": contrasts} if contrasts else {}),
-            **({} if query.unit == 1 else {"unit": _unit(plan)}),
-            "integer_sensitivity_squared": query.query.sensitivity_squared if query.query else 0,
-            "sigma": query.query.scale if query.query else 0.0,
-            "rho_of_one_row": query.query.rho if query.query else 0.0,
-        },
-        "plan": plan.asked.record(),
-        "request_sha256": plan.request_sha256,
-        "intervals": interval_record(),
-        **({} if plan.domain.is_cells else {"workload": _workload(release, answers)}),
-        "marginals": None,  # filled once the tables are written
-        "measurements": None,
-        "files": None,
-        "libraries": dict(versions(*_LIBRARIES)),
-        "disclaimers": disclaimers(release),
-    }
-
-
-def _unit(plan: "Plan") -> dict[str, object]:
-    """Return the unit of the integer counts, where one row adds more than one."""
-    meaning = (
-        "a row adds so many units to the integer counts of every table, spread over the virtual "
-        "cells of a clipped number x: t of them on the last cell and 1 - t on the first, t = (x - "
-        "low) / (high - low) in steps of 1 / unit; with three cells, (1 - t)^2, 2 t (1 - t), t^2"
-    )
-    if plan.weight is not None:
-        meaning += "; a row of weight w adds w / most of it"
-    weight = {} if plan.weight is None else {"weight": dataclasses.asdict(plan.weight)}
-    return {"units_of_a_row": plan.unit, "meaning": meaning, **weight}
 
 
 def read_release(
@@ -383,10 +272,10 @@ def read_release(
     """
     folder = Path(directory)
     try:
-        record = read_json(folder / "release.json", _most_bytes(plan))
-        if record["format"] not in (_FORMAT, OLD_TABLES):
+        record = read_json(folder / "release.json", most_bytes(plan))
+        if record["format"] not in (FORMAT, OLD_TABLES):
             raise OutputError(
-                f"load: expected format {_FORMAT!r} in {folder}, got another; hint: the version "
+                f"load: expected format {FORMAT!r} in {folder}, got another; hint: the version "
                 "that wrote it"
             )
         if record["request_sha256"] != plan.request_sha256:
@@ -429,30 +318,6 @@ def read_release(
     return private, rho, on_outside, tuple(zoneless), StoredTables(folder, places)
 
 
-def _most_bytes(plan: "Plan") -> int:
-    """Return a bound on the length of the record of a release of this plan."""
-    texts = [
-        str(label)
-        for a in plan.schema.attributes
-        for label in (a.name, *a.labels, *(a.edges or ()), *group_texts(a))
-    ]
-    terms, attributes = () if plan.domain.is_cells else plan.domain.terms, plan.schema.attributes
-    asked = [(a.base, a) for a in attributes if a.base]
-    asked += [(base, attributes[i]) for term in terms for i, base in term]
-    texts += [json.dumps(base_value(base, a)) for base, a in asked]
-    contrasts = sum(len(row) for rows in contrasts_of(plan).values() for row in rows)
-    entries = len(terms) + min(len(plan.tables.subsets), MOST_FILES)
-    names = entries * sum(len(a.name) for a in plan.schema.attributes)
-    return (
-        MOST_RECORD
-        + 64 * (sum(map(len, texts)) + len(texts))
-        + 2 * contrasts
-        + 4096 * entries
-        + 8 * names
-        + _BYTES_OF_PIECES * plan.tables.dim // 2**20
-    )
-
-
 def _places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
     """Return the place of each table, from the record."""
     entries = record["marginals"]
@@ -482,67 +347,3 @@ def _listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object
         return entries
     parquet.write_table(pa.Table.from_pylist(entries), folder / f"{name}.parquet")
     return {"file": f"{name}.parquet", "count": len(entries)}
-
-
-def _marginals(release: "TableRelease") -> list[dict[str, object]]:
-    plan = release.plan
-    return [
-        {
-            "attributes": list(marginal),
-            "cells": plan.tables.cells(S),
-            **({"weight": plan.domain.weights[k]} if plan.domain.is_cells else {}),
-            **_deviation(release, S),
-        }
-        for k, (marginal, S) in enumerate(zip(release, plan.tables.subsets, strict=True))
-    ]
-
-
-def _deviation(release: "TableRelease", S: Subset) -> dict[str, object]:
-    """Return one deviation for all cells, or the smallest and largest; tables hold them all."""
-    pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
-    if not (one := release.deviation(S, pieces[0])).ndim:
-        return {"standard_deviation": float(one)}
-    least, most = math.inf, 0.0
-    for box in pieces:
-        deviations = release.deviation(S, box)
-        least, most = min(least, float(deviations.min())), max(most, float(deviations.max()))
-    return {"standard_deviation": [least, most]}
-
-
-def _workload(release: "TableRelease", answers: Mapping[int, str]) -> list[dict[str, object]]:
-    """Return what was asked for, where that is more than cells."""
-    plan = release.plan
-    entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
-    return [
-        {
-            "name": plan.entries[k],
-            "bases": {
-                plan.schema.names[i]: base_value(base, plan.schema.attributes[i])
-                for i, base in term
-            },
-            "answers": math.prod(base.queries for _, base in term),
-            "weight": weight,
-            "root_mean_square_deviation": float(deviation),
-            "file": answers.get(k),
-        }
-        for k, (term, weight, deviation) in enumerate(entries)
-    ]
-
-
-def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
-    """Return the integer matrices measured instead of the usual ones, a string for each row."""
-    strategies = zip(plan.schema.names, plan.strategies, strict=True)
-    return {
-        name: [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]
-        for name, strategy in strategies
-        if isinstance(strategy, SolvedStrategy)
-    }
-
-
-def _measurements(release: "TableRelease") -> list[dict[str, object]]:
-    names = release.plan.schema.names
-    return [
-        # as text, because they exceed 64 bits where budgets are extreme
-        {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}
-        for T, multiplier in release.query.multipliers.items()
-    ]

@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...solvers.tables.residuals import Subset, part_of, subsets_of
-
-if TYPE_CHECKING:
-    from .release import TableRelease
+from .noisy import AbstractRelease
 
 Array = NDArray[np.float64]
 
@@ -43,8 +41,11 @@ class Measurement(NamedTuple):
     standard_deviation: float
 
 
-def measurements_of(release: "TableRelease") -> Iterator[Measurement]:
-    """Yield all measurements of a release, each once."""
+def measurements(release: AbstractRelease) -> Iterator[Measurement]:
+    """Return the independent noisy measurements that all tables are computed from.
+
+    Other inference engines can start from them.
+    """
     names, seen = release.plan.schema.names, set[Subset]()
     variances = release.covariance.variances
     for S in release.plan.tables.subsets:

@@ -1,4 +1,4 @@
-"""Pictures of releases.
+"""Pictures of tables.
 
 Figures are made without pyplot, so nothing global changes and no display is needed.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...drawing import OURS, THEIRS, label_text, new_figure
+from ...drawing import OURS, label_text, new_figure
 from ...errors import ParameterError
 from .biased import BiasedTable
 from .table import MarginalTable, QueryTable
@@ -22,65 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-    from ..planning.plan import Plan
-    from .release import TableRelease
 
 Array = NDArray[np.float64]
 
-_MOST_ROWS = 24
 _MOST_SERIES = 20  # that colours can tell apart
 _MOST_PANELS = 16
 _MOST_NUMBERS = 200  # written into cells
-_MOST_INTERVALS = 2**10  # of a table of two attributes: with more cells, it is drawn as colours
-# cells of a table that is drawn by default: as colours, or with an interval for every cell
-_MOST_COLOURED, _MOST_CELLS = 2**22, 2**14
 _MOST_POSITIONS = 25  # labelled along an axis of intervals
 _LARGEST = 14.0  # inches of a heat map, in either direction
 _PANEL = 3.5  # inches of a table beside the comparison
 _LABEL_ROOM = 0.17  # inches from one label to the next
 _VISIBLY_NEGATIVE = 0.1  # of the largest cell: then zero is in the middle of the colours
 _INSIGNIFICANT = "0.87"
-
-
-def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = None) -> "Figure":
-    """Draw one released marginal with 95 % intervals, beside all standard deviations.
-
-    A table of two attributes and more than 1000 cells is drawn as a heat map.
-
-    Args:
-        release: the release to draw.
-        marginal: the table to show; if omitted, the first of two attributes, unless it is very
-            large. If all tables are very large, none is shown.
-
-    Returns:
-        A matplotlib Figure; save it with ``.savefig(path)``.
-
-    >>> import pyarrow as pa
-    >>> people = pa.table({"sex": ["F", "M", "F"] * 400})
-    >>> survey = gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1))
-    >>> figure = plot_release(survey.simulate(people, np.random.default_rng(0)))
-    >>> len(figure.axes)
-    2
-    """
-    chosen = _first_table(release) if marginal is None else marginal
-    if chosen is None:
-        figure = new_figure(7, 5.2)
-        right = figure.subplots()
-    else:
-        table = release[chosen]
-        figure = new_figure(12, 5.2)
-        left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-        shape = table.estimate.shape
-        if marginal is None and len(shape) == 2 and shape[0] < shape[1]:
-            table = release[chosen[::-1]]  # the attribute of fewer values makes the series
-        if len(shape) == 2 and table.estimate.size > _MOST_INTERVALS:
-            _draw_cells(left, table)
-        else:
-            _draw_table(left, table)
-    _draw_comparison(right, release.plan)
-    budget = f"{release.plan.rho:.4g}-zCDP, {release.plan.neighbors} neighbours"
-    figure.suptitle(f"{warning_text(release.private)}{budget}: unbiased marginal counts")
-    return figure
 
 
 def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "Figure":
@@ -125,7 +78,7 @@ def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "F
     width = min(max(positions * max(0.35, 0.08 * series), 4.5), _LARGEST)
     figure = new_figure(1.5 + width + _margin(table, -1 if series > 1 else None), 5.2)
     axes = figure.subplots()
-    _draw_table(axes, table, level)
+    draw_intervals(axes, table, level)
     axes.set_title(warning_text(table.private) + title_text(table), fontsize="medium")
     return figure
 
@@ -361,18 +314,7 @@ def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
     )
 
 
-def _first_table(release: "TableRelease") -> tuple[str, ...] | None:
-    """Return the first table of two attributes, or else the first, that is small enough to draw."""
-    tables = release.plan.tables
-    few = [
-        marginal
-        for marginal, S in zip(release, tables.subsets, strict=True)
-        if tables.cells(S) <= (_MOST_COLOURED if len(S) == 2 else _MOST_CELLS)
-    ]
-    return next((m for m in few if len(m) == 2), few[0] if few else None)
-
-
-def _draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
+def draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
     """Draw counts of two attributes as colours, grey where they are not significant."""
     shown = np.ma.masked_array(table.estimate.astype(np.float64), _insignificant(table))
     colours, scale = _colours(table.estimate)
@@ -383,7 +325,7 @@ def _draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
     axes.set_title(title_text(table) + _grey_text(shown), fontsize="medium")
 
 
-def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:
+def draw_intervals(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:
     """Draw counts with intervals.
 
     Positions are along the first attributes, one line per value of the last.
@@ -440,32 +382,3 @@ def _labels_at(table: MarginalTable | QueryTable, row: int) -> list:
     """Return the names of all but the last attribute's cell, for a row of the flattened table."""
     cell = np.unravel_index(row, table.estimate.shape[:-1])
     return [labels[k] for labels, k in zip(table.labels, cell, strict=False)]
-
-
-def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
-    """Draw standard deviations of all marginals, beside independent noise at the same budget."""
-    order = np.argsort(plan.deviations, kind="stable")
-    shown = order[:: max(1, -(-len(order) // _MOST_ROWS))]
-    ours, theirs = plan.deviations[shown], plan.independent_deviations[shown]
-    cells = all(base.is_identity for term in plan.domain.terms for _, base in term)
-    rows = np.arange(len(shown))
-    axes.hlines(rows, ours, theirs, color="0.8", zorder=1)
-    axes.plot(
-        ours,
-        rows,
-        "o",
-        color=OURS,
-        ms=5,
-        label="this release (optimal)" if cells else "this release",
-    )
-    axes.plot(theirs, rows, "s", color=THEIRS, ms=5, label="independent noise, best split")
-    axes.set_yticks(rows, [label_text(plan.entries[k], 34) for k in shown], fontsize="x-small")
-    axes.set_xlim(0, 1.05 * float(max(ours.max(), theirs.max())) or 1.0)
-    axes.set_xlabel(
-        "standard deviation of each cell"
-        if cells
-        else "standard deviation, root mean square of the answers"
-    )
-    axes.legend(fontsize="small")
-    part = "" if len(shown) == len(order) else f" ({len(shown)} of {len(order)} marginals shown)"
-    axes.set_title(f"{plan.improvement:.2f} times less variance{part}", fontsize="medium")

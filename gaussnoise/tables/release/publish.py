@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains import DomainTooLargeError
 
 from ...errors import ParameterError
+from ...files.disk import check_parent
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import noise_stream, sampling_threads
 from ...records import check_on_outside
@@ -33,7 +34,6 @@ from .files import (
     Document,
     as_itself,
     check_format,
-    check_target,
     rehearsed,
     staged,
     write_document,
@@ -85,7 +85,7 @@ def published(
     if out is None:
         return replace(blank, tables=dict(_private(plan, table, on_outside, progress)))
     if ledger is None or id is None:
-        check_target(out)
+        check_parent(Path(out), "save")
         document = rehearsed(blank, format)
         with as_itself(progress) as say, staged(out) as folder:
             written = _write(folder, table, blank, document, format, say)

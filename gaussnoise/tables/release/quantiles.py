@@ -5,22 +5,23 @@ They are biased, since counts must first be made to increase; their intervals in
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Base
+from domains import AbstractBase, Base, Identity
 
 from ...errors import ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ..schema.bases import as_base
 from ..schema.dates import Edge, is_dated, place, shown_places
 from ..schema.schema import Attribute, Category
+from .noisy import AbstractRelease, Names
 from .show import first, table_text
-from .table import QueryTable
+from .sums import check_no_number
 from .tidy import LEVEL, arrow_columns, framed, level_text, with_level
 
 Array = NDArray[np.float64]
@@ -183,23 +184,72 @@ def support(attribute: Attribute) -> Support:
     return Support(values, values, False)
 
 
+def quantiles(
+    release: AbstractRelease, name: str, probabilities: Sequence[float], given: Names = ()
+) -> QuantileTable:
+    """Return quantiles of a numeric attribute within groups, with intervals: BIASED.
+
+    They are computed from its cumulative counts, which are first made to increase (isotonic
+    regression) and then interpolated linearly inside bins. For integer categories, the
+    quantile is the first category whose cumulative share reaches the probability. The
+    catch-all is left out.
+
+    Args:
+        release: the release that is asked.
+        name: an attribute with edges (numbers or dates), or with increasing integer categories.
+        probabilities: each in [0, 1].
+        given: attributes that define the groups; none for all records.
+
+    Returns:
+        A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's
+        unit, infinite in a bin without end, and NaN in a group whose count is not positive; its
+        dates are NaT in both cases. ``low`` and ``high`` are the ends of intervals that
+        cover at least as often as their level says.
+
+    Raises:
+        ParameterError: unknown or unordered attributes, a table that was not released, bad
+            probabilities.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 20, 40, 60, 80])])
+    >>> people = pa.table({"age": list(range(80)) * 1000})
+    >>> release = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.1)).release(people)
+    >>> found = release.quantiles("age", [0.5, 0.9])
+    >>> found.estimate.round(0).tolist()
+    [40.0, 72.0]
+    >>> found.low.tolist()[1], found.high.tolist()[1]  # what the bins can tell
+    (60.0, 80.0)
+    """
+    group = release.plan.subset((given,) if isinstance(given, str) else given)
+    (i,) = release.plan.subset((name,))
+    check_no_number(release, "quantiles", (name,))
+    if i in group:
+        raise ParameterError(
+            f"quantiles: expected groups by other attributes than {name!r}, got given={given!r}"
+        )
+    attributes = [release.plan.schema.attributes[k] for k in group]
+    groups = {a.name: Identity(a.size) for a in attributes}
+    marks = quantiles_of(release, release.plan.schema.attributes[i], probabilities, groups)
+    return replace(marks, labels=(*(a.labels for a in attributes), marks.labels[-1]))
+
+
 def quantiles_of(
-    answers: Callable[[Mapping[str, AbstractBase | None]], QueryTable],
+    release: AbstractRelease,
     attribute: Attribute,
     probabilities: Sequence[float],
     groups: Mapping[str, AbstractBase],
 ) -> QuantileTable:
-    """Return quantiles of an attribute within groups, computed from what a release answers.
+    """Return quantiles of an attribute within groups, with intervals.
 
     ``groups`` has, for every other attribute, one row for each group, which says its cells.
     """
     bins, wanted = support(attribute), probabilities_of(probabilities)
-    counts = answers({**groups, attribute.name: as_base("prefix", attribute)})
+    counts = release.answers({**groups, attribute.name: as_base("prefix", attribute)})
     below = as_base("prefix", attribute).toarray()
     shape = (*counts.estimate.shape[:-1], len(below) - 1, len(wanted))
     differences, deviations = np.zeros((2, *shape))
     for k, p in enumerate(wanted if len(below) > 1 else ()):
-        test = answers({**groups, attribute.name: Base(below[:-1] - p * below[-1:])})
+        test = release.answers({**groups, attribute.name: Base(below[:-1] - p * below[-1:])})
         differences[..., k], deviations[..., k] = test.estimate, test.standard_deviation
     estimate = bins.shown(interpolated(counts.estimate, bins, wanted))
     estimate.flags.writeable = False

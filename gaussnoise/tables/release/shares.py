@@ -1,8 +1,9 @@
 """Counts divided by the counts of their groups, both of which may hold several cells."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +13,207 @@ from domains.tables.tables import Term
 
 from ...errors import ParameterError
 from ...solvers.tables.residuals import Subset, subsets_of
+from ..schema.bases import as_base, query_labels
 from ..schema.entries import Asked, Entry, entry_term
+from ..schema.schema import Category
+from .contrasts import ROUNDED
+from .noisy import AbstractRelease, Names, estimate_of, ordered, read_only
+from .quantiles import steps_of
 from .sums import check_no_number
+from .table import ProportionTable
 
-if TYPE_CHECKING:
-    from .release import Names, TableRelease
-
+_CANCELLED = 1e-12  # relative to a variance: below this, it is rounding
 Array = NDArray[np.float64]
 
 
-class Within(NamedTuple):
+def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> ProportionTable:
+    """Return shares: counts divided by the counts of their groups.
+
+    Args:
+        release: the release that is asked.
+        names: attributes of the table. Where the schema has groups, a level stands for its
+            attribute: ``("region", "sex")`` where counties have regions; a mapping like
+            ``{"county": "region", "sex": None}`` says the same, or takes :class:`Groups`.
+        given: those attributes or levels that define the groups; none for shares of the total.
+            ``proportions("county", given="region")`` is the share of each county in its region.
+
+    Returns:
+        A :class:`ProportionTable`, axes in the order of ``names``.
+
+    Raises:
+        ParameterError: unknown attributes, a table that was not released, groups by other
+            attributes, or a part that lies in no group or in several groups.
+    """
+    if isinstance(names, Mapping) or isinstance(given, Mapping):
+        return _grouped(release, names, given)
+    if _has_levels(release, names) or _has_levels(release, given):
+        return _grouped(release, names, given)
+    check_no_number(release, "proportions", names)
+    asked, S, counts = estimate_of(release, names)
+    group, G, _ = estimate_of(release, given)
+    if not set(G) <= set(S):
+        table = tuple(
+            release.plan.schema.names[i] for i in (*(i for i in group if i not in asked), *asked)
+        )
+        raise ParameterError(
+            f"proportions: expected groups by some of {names!r}, got given={given!r}; "
+            f"hint: proportions({table!r}, given={given!r})"
+        )
+    labels = tuple(release.plan.schema.attributes[i].labels for i in asked)
+    groups = _groups(release, counts, tuple(axis for axis, i in enumerate(S) if i not in G))
+    share = release.query.spread(np.ones([release.query.strategies[i].size for i in G]), G, S)
+    variance = np.asarray(release.covariance.table_variance(S))
+    return _shares(release, asked, S, group, labels, (counts, groups, variance, share))
+
+
+def _grouped(release: AbstractRelease, names: Entry, given: Entry) -> ProportionTable:
+    """Return :func:`proportions` where the cells are counted in groups."""
+    found = _within(release, names, given)
+    plain = release.plan.schema.names
+    counts = estimate_of(release, tuple([plain[i] for i in found.subset]))[2]
+    groups = estimate_of(release, tuple([plain[i] for i in sorted(found.given)]))[2]
+    for axis, (_, base) in enumerate(found.parts):
+        counts = np.asarray(base.answer(counts, axis))
+    for axis, (_, base) in enumerate(found.wholes):
+        groups = np.asarray(base.answer(groups, axis))
+    variance = release.covariance.term_variance(found.parts)
+    group_variance = found.spread(np.asarray(release.covariance.term_variance(found.wholes)))
+    zeros = np.zeros(group_variance.shape)
+    share = np.divide(
+        _covariances(release, found), group_variance, out=zeros, where=group_variance > 0
+    )
+    asked = tuple(found.asked)
+    attributes = [release.plan.schema.attributes[i] for i in asked]
+    labels = tuple(query_labels(found.asked[i], a) for i, a in zip(asked, attributes, strict=True))
+    said = [given] if isinstance(given, str) else given
+    parts = counts, found.spread(groups), variance, share, group_variance
+    return _ratio_table(release, asked, found.subset, tuple(said), labels, parts)
+
+
+def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTable:
+    """Return cumulative shares of an attribute, in the order of the schema, within groups.
+
+    The shares are of all records of a group. Records in the catch-all of the attribute are
+    counted in the group, but have no place in the order.
+
+    Args:
+        release: the release that is asked.
+        name: the attribute.
+        given: attributes that define the groups; none for all records.
+
+    Returns:
+        A :class:`ProportionTable`, axes of ``given`` first. Its simultaneous intervals are
+        bands around the CDFs.
+
+    Raises:
+        ParameterError: unknown attributes, or a table that was not released.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+    ... )
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
+    >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(
+    ...     people
+    ... )
+    >>> bool(abs(release.cdf("age", given="sex").estimate - [[0.5, 1, 1], [0, 1, 1]]).max() < 0.02)
+    True
+    """
+    for asked in ((name,), given):
+        check_no_number(release, "cdf", asked)
+    group = release.plan.subset((given,) if isinstance(given, str) else given)
+    if release.plan.subset((name,))[0] in group:
+        raise ParameterError(
+            f"cdf: expected groups by other attributes than {name!r}, got given={given!r}"
+        )
+    names = release.plan.schema.names
+    asked, S, counts = estimate_of(release, (*(names[i] for i in group), name))
+    i = asked[-1]
+    axis, attribute = S.index(i), release.plan.schema.attributes[i]
+    prefix = as_base("prefix", attribute)
+    term = tuple((k, prefix if k == i else Identity(release.plan.schema.sizes[k])) for k in S)
+    G = tuple(sorted(group))
+    share = release.query.spread(np.ones([release.query.strategies[k].size for k in G]), G, S)
+    groups = _groups(release, counts, (axis,))
+    sums, share = (np.array(prefix.answer(values, axis)) for values in (counts, share))
+    if attribute.other is None:
+        last = (*[slice(None)] * axis, slice(-1, None))
+        sums[last], share[last] = groups, 1.0  # exactly, without rounding
+    variance = release.covariance.term_variance(term)
+    labels = [release.plan.schema.attributes[k].labels for k in group]
+    labels.append(query_labels(prefix, attribute))
+    shares = _shares(release, asked, S, group, tuple(labels), (sums, groups, variance, share))
+    return replace(shares, steps=steps_of(attribute))
+
+
+def _groups(release: AbstractRelease, counts: Array, axes: tuple[int, ...]) -> Array:
+    """Return counts added up along axes; a public number of rows is rounded to an integer."""
+    groups = counts.sum(axis=axes, keepdims=True)
+    return np.rint(groups) if groups.size == 1 and release.public_rows is not None else groups
+
+
+def _shares(
+    release: AbstractRelease,
+    asked: Subset,
+    S: Subset,
+    group: Subset,
+    labels: tuple[tuple[Category, ...], ...],
+    parts: tuple[Array, Array, Array, Array],
+) -> ProportionTable:
+    """Return sums divided by the counts of their groups.
+
+    The parts are sums, groups, variances and shares, with axes in the order of S.
+    """
+    names, G = release.plan.schema.names, tuple(sorted(group))
+    group_variance = np.asarray(release.covariance.table_variance(G))
+    if group_variance.ndim:
+        group_variance = group_variance.reshape(
+            [release.plan.schema.sizes[i] if i in G else 1 for i in S]
+        )
+    given = tuple(names[i] for i in group)
+    return _ratio_table(release, asked, S, given, labels, (*parts, group_variance))
+
+
+def _ratio_table(
+    release: AbstractRelease,
+    asked: Subset,
+    S: Subset,
+    given: tuple[str, ...],
+    labels: tuple[tuple[Category, ...], ...],
+    parts: tuple[Array, Array, Array, Array, Array],
+) -> ProportionTable:
+    """Return shares from counts, group counts and their covariances, axes in the order of S."""
+    names, shape = release.plan.schema.names, parts[0].shape
+    counts, groups, variance, share, group_variance = (
+        ordered(np.broadcast_to(part, shape), S, asked) for part in parts
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimate = np.where(groups > 0, counts / groups, np.nan)
+        squared = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
+        # a group divided by itself has no variance: only rounding is left
+        deviation = np.sqrt(np.where(squared > _CANCELLED * variance, squared, 0)) / groups
+        # a share of exactly 0 or 1 is certain; so is any share of exact tables
+        whole = (deviation == 0) & (
+            not release.query.public or np.abs(estimate - np.rint(estimate)) < ROUNDED
+        )
+        estimate = np.where(whole, np.rint(estimate), estimate)
+    return ProportionTable(
+        attributes=tuple(names[i] for i in asked),
+        labels=labels,
+        estimate=read_only(estimate),
+        standard_deviation=read_only(deviation),
+        private=release.private,
+        backend=release.backend,
+        given=given,
+        counts=counts,
+        groups=groups,
+        variance=variance,
+        group_variance=group_variance,
+        share=share,
+    )
+
+
+class _Within(NamedTuple):
     """Parts, and the groups they are parts of: axes in the order of sorted attributes.
 
     Attributes:
@@ -57,7 +249,7 @@ class Within(NamedTuple):
         return np.broadcast_to(values.reshape(shape), [b.queries for _, b in self.parts])
 
 
-def within(release: "TableRelease", names: Entry, given: Entry) -> Within:
+def _within(release: AbstractRelease, names: Entry, given: Entry) -> _Within:
     """Return the group that every part is in; raise ParameterError if there is none."""
     asked, group = _term(release, names), _term(release, given)
     if missing := [i for i in group if i not in asked]:
@@ -67,15 +259,15 @@ def within(release: "TableRelease", names: Entry, given: Entry) -> Within:
             f"hint: add {name!r} to the table"
         )
     places = {i: _places(release, i, asked[i], group[i]) for i in group}
-    return Within(asked, group, places)
+    return _Within(asked, group, places)
 
 
-def has_levels(release: "TableRelease", names: "Names") -> bool:
+def _has_levels(release: AbstractRelease, names: Names) -> bool:
     """Return whether any of the names is that of a level."""
     return any(name in _levels(release) for name in ((names,) if isinstance(names, str) else names))
 
 
-def covariances(release: "TableRelease", parts: Within) -> Array:
+def _covariances(release: AbstractRelease, parts: _Within) -> Array:
     """Return the covariance of every part's count with its group's count.
 
     It is the variance of the noise that both counts share. A group adds up all categories of the
@@ -92,7 +284,7 @@ def covariances(release: "TableRelease", parts: Within) -> Array:
     return total
 
 
-def _factor(release: "TableRelease", parts: Within, i: int, *, measured: bool) -> Array:
+def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool) -> Array:
     """Return the factor of one attribute in the covariance of each of its parts."""
     strategy = release.query.strategies[i]
     seen = strategy.root if measured else strategy.profile[:, None]
@@ -102,14 +294,14 @@ def _factor(release: "TableRelease", parts: Within, i: int, *, measured: bool) -
     return np.einsum("kr,kr->k", part, (parts.given[i].toarray() @ seen)[parts.groups[i]])
 
 
-def _levels(release: "TableRelease") -> dict[str, str]:
+def _levels(release: AbstractRelease) -> dict[str, str]:
     """Return attributes by the names of their levels; names of several attributes are left out."""
     listed = [(n, a.name) for a in release.plan.schema.attributes for n, _ in a.groups or ()]
     named = [name for name, _ in listed]
     return {name: attribute for name, attribute in listed if named.count(name) == 1}
 
 
-def _term(release: "TableRelease", entry: Entry) -> Asked:
+def _term(release: AbstractRelease, entry: Entry) -> Asked:
     """Return attributes with their queries: cells, or groups of cells."""
     schema = release.plan.schema
     if isinstance(entry, Mapping):
@@ -132,7 +324,7 @@ def _term(release: "TableRelease", entry: Entry) -> Asked:
 
 
 def _places(
-    release: "TableRelease", i: int, parts: AbstractBase, groups: AbstractBase
+    release: AbstractRelease, i: int, parts: AbstractBase, groups: AbstractBase
 ) -> NDArray[np.intp]:
     """Return the group that holds each part."""
     within = [frozenset(cells) for cells in _cells(groups)]

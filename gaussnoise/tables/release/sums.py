@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,9 @@ from ...errors import GaussNoiseError, ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile, ratio_interval
 from ...solvers.tables.residuals import Subset
 from ..schema.numbers import interval_text
+from .noisy import AbstractRelease, Names, estimate_of
 from .table import AbstractEstimates
 from .tidy import LEVEL
-
-if TYPE_CHECKING:
-    from .release import Names, TableRelease
 
 Array = NDArray[np.float64]
 
@@ -173,19 +171,35 @@ def _scaled(ratio: Array, clip: tuple[float, float]) -> Array:
     return np.clip((low / 2 + high / 2) + (high - low) / 2 * ratio, low, high)
 
 
-def sums_of(release: "TableRelease", name: str, given: "Names") -> SumTable:
-    """Return the table of :meth:`TableRelease.sums`."""
+def sums(release: AbstractRelease, name: str, given: Names = ()) -> SumTable:
+    """Return sums of a clipped number within groups.
+
+    Args:
+        release: the release that is asked.
+        name: an attribute with ``clip``.
+        given: attributes that define the groups; none for all records.
+
+    Returns:
+        A :class:`SumTable`, one axis for each group attribute: unbiased for the values as they
+        are clipped, standard deviations exact.
+
+    Raises:
+        ParameterError: unknown attributes, no clipped number, or a table that was not released.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5000])])
+    >>> people = pa.table({"sex": ["F", "M"] * 5000, "pay": [2000.0, 9000.0] * 5000})
+    >>> release = gn.plan(schema, [("sex", "pay")], gn.zCDP(0.5)).release(people)
+    >>> release.sums("pay", given="sex").estimate.round(-6).tolist()
+    [10000000.0, 25000000.0]
+    """
     i, group, S = _asked(release, "sums", name, given)
-    low, high = _clip(release, i)
     base = _clipped(release, i)
     estimate, variance = _rows(release, i, group, S, sum_weights(base)[None])
     return SumTable(
-        **_group_of(release, group),
+        **_described(release, i, group),
         estimate=estimate[0],
         standard_deviation=np.sqrt(variance[0]),
-        name=name,
-        clip=(low, high),
-        weighted=_weighted(release),
     )
 
 
@@ -194,8 +208,32 @@ def sum_weights(base: Clipped) -> Array:
     return Clipped(base.low, base.high, (1,), base.size, base.squares).toarray()[0]
 
 
-def means_of(release: "TableRelease", name: str, given: "Names") -> MeanTable:
-    """Return the table of :meth:`TableRelease.means`."""
+def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
+    """Return means of a clipped number within groups: released sums over released counts.
+
+    Records without a number, where the schema has a catch-all for them, enter neither the sums
+    nor the counts.
+
+    Args:
+        release: the release that is asked.
+        name: an attribute with ``clip``.
+        given: attributes that define the groups; none for all records.
+
+    Returns:
+        A :class:`MeanTable`, one axis for each group attribute; its intervals are exact.
+
+    Raises:
+        ParameterError: unknown attributes, no clipped number, or a table that was not released.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("pay", clip=[0, 5000])])
+    >>> people = pa.table({"pay": [2000.0, 9000.0] * 50000})
+    >>> release = gn.plan(schema, ["pay"], gn.zCDP(0.5)).release(people)
+    >>> means = release.means("pay")
+    >>> low, high = means.confidence_interval(0.999999)
+    >>> bool(low < 3500 < high), bool(high - low < 5)
+    (True, True)
+    """
     i, group, S = _asked(release, "means", name, given)
     base = _clipped(release, i)
     t = np.array([0.0, 0.5, 1.0] if base.squares else [0.0, 1.0])
@@ -212,14 +250,10 @@ def means_of(release: "TableRelease", name: str, given: "Names") -> MeanTable:
         ratio = np.where(counts > 0, above / counts, np.nan)
         squared = variance - 2 * ratio * covariance + ratio**2 * count_variance
         deviation = np.sqrt(np.maximum(squared, 0.0)) / counts
-    low, high = clip = _clip(release, i)
     return MeanTable(
-        **_group_of(release, group),
-        estimate=_scaled(ratio, clip),
-        standard_deviation=(high - low) / 2 * deviation,
-        name=name,
-        clip=clip,
-        weighted=_weighted(release),
+        **_described(release, i, group),
+        estimate=_scaled(ratio, (base.low, base.high)),
+        standard_deviation=(base.high - base.low) / 2 * deviation,
         counts=counts,
         above=above,
         variance=variance,
@@ -229,7 +263,7 @@ def means_of(release: "TableRelease", name: str, given: "Names") -> MeanTable:
 
 
 def with_means(
-    release: "TableRelease", term: Sequence[tuple[int, AbstractBase]]
+    release: AbstractRelease, term: Sequence[tuple[int, AbstractBase]]
 ) -> AbstractEstimates:
     """Return the answers to an entry of the workload, with the means that follow from them."""
     schema = release.plan.schema
@@ -239,7 +273,7 @@ def with_means(
         return answers
     (i,) = numbers
     axis = [k for k, _ in term].index(i)
-    means = release.means(schema.names[i], tuple(schema.names[k] for k, _ in term if k != i))
+    own = means(release, schema.names[i], tuple(schema.names[k] for k, _ in term if k != i))
 
     def along(a: Array, b: Array) -> Array:
         return np.concatenate([a, np.expand_dims(b, axis)], axis)
@@ -249,16 +283,16 @@ def with_means(
     return SummaryTable(
         attributes=answers.attributes,
         labels=tuple(labels),
-        estimate=along(answers.estimate, means.estimate),
-        standard_deviation=along(answers.standard_deviation, means.standard_deviation),
+        estimate=along(answers.estimate, own.estimate),
+        standard_deviation=along(answers.standard_deviation, own.standard_deviation),
         private=release.private,
         backend=release.backend,
-        parts=(answers, means),
+        parts=(answers, own),
         axis=axis,
     )
 
 
-def check_no_number(release: "TableRelease", function: str, names: "Names") -> None:
+def check_no_number(release: AbstractRelease, function: str, names: Names) -> None:
     """Refuse a function that would treat virtual cells as categories."""
     schema = release.plan.schema
     for i in release.plan.subset((names,) if isinstance(names, str) else names):
@@ -270,7 +304,7 @@ def check_no_number(release: "TableRelease", function: str, names: "Names") -> N
 
 
 def _asked(
-    release: "TableRelease", function: str, name: object, given: "Names"
+    release: AbstractRelease, function: str, name: object, given: Names
 ) -> tuple[int, Subset, Subset]:
     """Return the position of the number, its groups as asked for, and all positions sorted."""
     plan = release.plan
@@ -287,25 +321,20 @@ def _asked(
     return i, group, tuple(sorted((i, *group)))
 
 
-def _clip(release: "TableRelease", i: int) -> tuple[float, float]:
-    base = _clipped(release, i)
-    return base.low, base.high
-
-
-def _clipped(release: "TableRelease", i: int) -> Clipped:
+def _clipped(release: AbstractRelease, i: int) -> Clipped:
     base = release.plan.schema.attributes[i].base
     if not isinstance(base, Clipped):
         raise GaussNoiseError("sums: expected a clipped number to be asked for its sums")
     return base
 
 
-def _weighted(release: "TableRelease") -> str | None:
-    return None if release.plan.weight is None else release.plan.weight.column
-
-
-def _group_of(release: "TableRelease", group: Subset) -> dict:
-    schema = release.plan.schema
+def _described(release: AbstractRelease, i: int, group: Subset) -> dict:
+    """Return what a table says of its number and groups."""
+    schema, base, weight = release.plan.schema, _clipped(release, i), release.plan.weight
     return {
+        "name": schema.names[i],
+        "clip": (base.low, base.high),
+        "weighted": None if weight is None else weight.column,
         "attributes": tuple(schema.names[k] for k in group),
         "labels": tuple(schema.attributes[k].labels for k in group),
         "private": release.private,
@@ -314,11 +343,11 @@ def _group_of(release: "TableRelease", group: Subset) -> dict:
 
 
 def _rows(
-    release: "TableRelease", i: int, group: Subset, S: Subset, rows: Array
+    release: AbstractRelease, i: int, group: Subset, S: Subset, rows: Array
 ) -> tuple[Array, Array]:
     """Return estimates and variances of combinations of a number's cells: (rows, groups…)."""
     names, sizes = release.plan.schema.names, release.plan.schema.sizes
-    cells = release[tuple(names[k] for k in S)].estimate
+    _, _, cells = estimate_of(release, tuple(names[k] for k in S))
     axis, base = S.index(i), Base(rows)
     variance = release.covariance.term_variance(
         tuple((k, base if k == i else Identity(sizes[k])) for k in S)

@@ -3,23 +3,30 @@
 The noisy residuals are measurements of its graphical model.
 """
 
+import contextlib
+import io
+import logging
 import math
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import NotAvailableError
+from ...errors import NotAvailableError, ParameterError
 from ...solvers.tables.residuals import project_zero_sum
 from ...solvers.tables.strategies import AbstractStrategy, SolvedStrategy
-from ..schema.schema import Schema
+from ..schema.numbers import cell_numbers
+from ..schema.schema import Attribute, Category, Schema
+from .measurements import Measurement, measurements
+from .noisy import AbstractRelease
 
 if TYPE_CHECKING:
     import mbi
 
-    from .release import Measurement
+_MOST_RECORDS = 10**8
 
 
 class MbiProblem(NamedTuple):
@@ -95,8 +102,84 @@ class ContrastQuery:
         )
 
 
+def to_mbi(release: AbstractRelease) -> MbiProblem:
+    """Return the measurements as input of ``mbi``, for synthetic records.
+
+    The records are biased, but have no further privacy cost:
+    ``mbi.estimation.MirrorDescent().estimate(*release.to_mbi())`` is a model to draw records
+    from.
+
+    Raises:
+        NotAvailableError: ``mbi`` is not installed; the message says how to install it.
+        ParameterError: the plan has ``public`` attributes: models of ``mbi`` take no exact
+            tables.
+    """
+    if release.query.public:
+        raise ParameterError(
+            "to_mbi: expected a plan without public attributes: models of mbi take noisy "
+            "tables, and no exact ones beside the number of rows"
+        )
+    strategies = dict(zip(release.plan.schema.names, release.query.strategies, strict=True))
+    return mbi_measurements(measurements(release), release.plan.schema, strategies)
+
+
+def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
+    """Return synthetic records that look like the released tables; a model makes them: BIASED.
+
+    A graphical model of ``mbi`` is fitted to the noisy measurements, and records are drawn from
+    it: post-processing, at no further privacy cost. Counts of these records are not the
+    released estimates and have no known standard deviation. Relations that no released table
+    holds are assumptions of the model, not facts of the data. For numbers with intervals, ask
+    the release itself. The records are as private as the release: not at all for a simulation.
+
+    A clipped number is at an end of its interval, or in the middle where the workload asks for
+    squares: its sums and means are about right, and no other statistics of it are.
+
+    ``mbi`` draws from numpy's global generator. Nothing private depends on these draws, so you
+    may seed that generator to draw the same records again.
+
+    Args:
+        release: the release that is asked.
+        n: the number of records; about as many as the release estimates if left out.
+
+    Returns:
+        A dataframe of the library that the records came in (pyarrow for files and remote
+        engines), one column for each released attribute, with its labels: bins as
+        ``"[18, 65)"``.
+
+    Raises:
+        NotAvailableError: ``mbi`` is not installed; the message says how to install it.
+        ParameterError: n is not a positive integer.
+
+    Source: McKenna, Sheldon & Miklau (2019), see :func:`to_mbi`.
+    """
+    if n is not None and (type(n) is not int or not 1 <= n <= _MOST_RECORDS):
+        raise ParameterError(
+            f"synthetic: expected a number of records, from 1 to {_MOST_RECORDS}, got {n!r:.50}"
+        )
+    try:
+        with _quiet():
+            import jax
+            import mbi
+    except ImportError:
+        raise NotAvailableError(
+            'synthetic: needs mbi; hint: pip install "gaussnoise[synth]"'
+        ) from None
+    import narwhals as nw
+    import pyarrow as pa
+
+    with _quiet(), jax.enable_x64(True):
+        model: Any = mbi.estimation.MirrorDescent().estimate(*to_mbi(release))
+        records = model.synthetic_data(rows=n)
+    drawn = [a for a in release.plan.schema.attributes if a.name in records.domain.attributes]
+    codes = [pa.array(records.data[a.name]) for a in drawn]
+    columns = [pa.array(_values(a)).take(own) for a, own in zip(drawn, codes, strict=True)]
+    rows = pa.table(columns, [a.name for a in drawn])
+    return nw.from_arrow(rows, backend=release.backend).to_native()
+
+
 def mbi_measurements(
-    measurements: Iterable["Measurement"],
+    measurements: Iterable[Measurement],
     schema: Schema,
     strategies: Mapping[str, AbstractStrategy] | None = None,
 ) -> MbiProblem:
@@ -138,7 +221,7 @@ def mbi_measurements(
     >>> import jax
     >>> jax.config.update("jax_enable_x64", True)
     >>> jax.config.update("jax_enable_compilation_cache", False)
-    >>> from gaussnoise.tables.release.release import Measurement
+    >>> from gaussnoise.tables.release.measurements import Measurement
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
     >>> noisy = [
     ...     Measurement((), np.array(98.0), 2.0),
@@ -184,3 +267,26 @@ def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64
     if not isinstance(strategy, SolvedStrategy):
         return None
     return strategy.contrasts / math.sqrt(strategy.square)
+
+
+def _values(attribute: Attribute) -> Sequence[Category | float | None]:
+    """Return the value of the records of each cell: its label, or the number of its weight."""
+    return attribute.labels if attribute.clip is None else cell_numbers(attribute)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what jax and mbi print about devices, precision, caches and progress."""
+    logger = logging.getLogger("jax")
+    level, silent = logger.level, io.StringIO()
+    logger.setLevel(logging.ERROR)
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(silent),
+            contextlib.redirect_stderr(silent),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,18 +1,14 @@
 """Texts about releases."""
 
-from typing import TYPE_CHECKING
-
 from ... import text as _text
 from ..planning.text import impossible_rules, plan_text
 from ..schema.dates import ZONELESS
 from ..schema.numbers import interval_text
+from .noisy import AbstractRelease
 from .tidy import LEVEL, level_text
 
-if TYPE_CHECKING:
-    from .release import TableRelease
 
-
-def release_text(release: "TableRelease") -> str:
+def release_text(release: AbstractRelease) -> str:
     """Return the summary of a release for people."""
     plan = release.plan
     charged = (
@@ -38,7 +34,7 @@ def release_text(release: "TableRelease") -> str:
     )
 
 
-def numbers_text(release: "TableRelease") -> list[str]:
+def numbers_text(release: AbstractRelease) -> list[str]:
     """Return the units of sums, in words."""
     plan = release.plan
     used = {name for marginal in release for name in marginal}
@@ -62,7 +58,7 @@ def numbers_text(release: "TableRelease") -> list[str]:
     return lines
 
 
-def dropped_text(release: "TableRelease") -> list[str]:
+def dropped_text(release: AbstractRelease) -> list[str]:
     """Return which rows the tables leave out, in words."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
@@ -76,7 +72,7 @@ def dropped_text(release: "TableRelease") -> list[str]:
     return [f"Rows with {what} are in no table; how many is private."]
 
 
-def disclaimers(release: "TableRelease") -> list[str]:
+def disclaimers(release: AbstractRelease) -> list[str]:
     """Return sentences about what the privacy guarantee covers, and what it does not."""
     rows, person = release.plan.rows_per_person, release.plan.person
     whom = (

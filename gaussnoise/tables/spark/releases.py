@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, final
 
 from ...errors import DataError, LedgerError, OutputError, ParameterError
-from ...files.disk import held, publish, read_json, remove_at_once, sync
+from ...files.disk import check_parent, held, publish, read_json, remove_at_once, sync
 from ...privacy.ledger import Ledger
 from ..counting.count import CHANGED
 from ..planning.plan import Plan
-from ..release.files import Document, check_target, rehearsed, write_record
+from ..release.files import Document, rehearsed, write_record
 from ..release.release import TableRelease
 from ..release.store import StoredTables
 from . import pieces, tasks
@@ -85,7 +85,7 @@ def released(
     document = rehearsed(blank, "parquet", new.layout.most)
     Work.clear(new.out)
     if ledger is None or id is None:
-        check_target(new.out)
+        check_parent(new.out, "save")
         new.check_file_system()
         with closing(new):
             try:
@@ -98,7 +98,7 @@ def released(
     charge = json.dumps([os.path.realpath(ledger.path), id])
     new = replace(new, charge=hashlib.sha256(charge.encode()).hexdigest())
     if not any(entry.id == id and entry.state == "sealed" for entry in ledger.entries()):
-        check_target(new.out)
+        check_parent(new.out, "save")
     new.check_file_system()
     with closing(new):
         token = ledger.once(

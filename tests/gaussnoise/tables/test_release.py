@@ -662,7 +662,8 @@ def test_a_failure_at_any_stage_leaves_nothing(monkeypatch, tmp_path, stage, bro
 
 
 @pytest.mark.parametrize(
-    "stage", ["gaussnoise.tables.release.plots.plot_release", "matplotlib.figure.Figure.savefig"]
+    "stage",
+    ["gaussnoise.tables.release.release_plot.plot_release", "matplotlib.figure.Figure.savefig"],
 )
 def test_a_picture_that_cannot_be_drawn_does_not_undo_a_release(monkeypatch, tmp_path, stage):
     monkeypatch.setattr(stage, fail)
@@ -798,7 +799,7 @@ def test_the_number_of_rows_is_in_no_file(tmp_path, format):
 
 
 def test_the_picture_is_a_png(monkeypatch, tmp_path, survey, quick_pictures):
-    monkeypatch.setattr("gaussnoise.tables.release.plots.plot_release", quick_pictures)
+    monkeypatch.setattr("gaussnoise.tables.release.release_plot.plot_release", quick_pictures)
     survey.save(tmp_path / "out")
     picture = (tmp_path / "out" / "release.png").read_bytes()
     assert picture.startswith(b"\x89PNG")

@@ -16,6 +16,7 @@ import gaussnoise as gn
 from gaussnoise.files.disk import aside, digests_in
 from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.tables.release import files as _files
+from gaussnoise.tables.release import record as _record
 from gaussnoise.tables.release import store as _store
 from gaussnoise.tables.release.store import Place, StoredTables, table_writer
 
@@ -406,7 +407,7 @@ def test_releases_of_the_format_before_are_read(tmp_path, monkeypatch, under):
         pa.table({"a": [True], "b": [1], "c": [""]}),
         gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0)),
     )
-    monkeypatch.setattr(_files, "_FORMAT", "gaussnoise.tables/2")
+    monkeypatch.setattr(_record, "FORMAT", "gaussnoise.tables/2")
     tables_only = {".csv", ".parquet"}
     monkeypatch.setattr(
         _files,

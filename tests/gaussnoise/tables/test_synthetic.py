@@ -16,7 +16,7 @@ from scipy import stats
 import gaussnoise as gn
 from gaussnoise import demo
 from gaussnoise.errors import NotAvailableError
-from gaussnoise.tables.release.release import Measurement
+from gaussnoise.tables.release.measurements import Measurement
 from gaussnoise.tables.release.synthetic import ZeroSumQuery, mbi_measurements
 
 pytestmark = pytest.mark.integration  # with mbi, and what it compiles

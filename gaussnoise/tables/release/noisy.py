@@ -1,0 +1,167 @@
+"""Noisy tables and the covariance of their noise: all that answers are computed from."""
+
+import abc
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...files.pickling import PickledByArguments
+from ...noise.product_covariance import constants
+from ...noise.table_covariance import TableCovariance
+from ...solvers.tables.boxes import Box
+from ...solvers.tables.residuals import Subset, part_of
+from ..planning.measure import ResidualQuery
+from ..schema.bases import query_labels
+from ..schema.entries import Entry, entry_term
+from ..schema.numbers import in_own_unit
+from ..schema.schema import OnOutside
+from .over_time import OverTime
+from .table import MarginalTable, QueryTable
+
+if TYPE_CHECKING:
+    from ..planning.plan import Plan
+
+Array = NDArray[np.float64]
+Names = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractRelease(PickledByArguments, abc.ABC):
+    """The tables of a release with their covariance, as functions of releases see them.
+
+    :class:`TableRelease` says what its attributes are.
+    """
+
+    plan: "Plan"
+    private: bool
+    rho_charged: float
+    covariance: TableCovariance = field(repr=False)
+    query: ResidualQuery = field(repr=False)
+    tables: Mapping[Subset, Array] = field(repr=False)
+    backend: Any = field(repr=False)
+    on_outside: OnOutside = "refuse"
+    over: OverTime | None = None
+    without_zone: tuple[str, ...] = ()
+
+    @property
+    def times(self) -> str | None:
+        """The ticks that these tables of a stream are about; None if there is no stream."""
+        return None if self.over is None else self.over.times
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter(self.plan.marginals)
+
+    def __len__(self) -> int:
+        return len(self.plan.marginals)
+
+    def __getitem__(self, names: Names) -> MarginalTable:
+        asked, S, estimate = estimate_of(self, names)
+        schema = self.plan.schema
+        estimate = estimate.transpose([S.index(i) for i in asked])
+        return MarginalTable(
+            attributes=tuple(schema.names[i] for i in asked),
+            labels=tuple(schema.attributes[i].labels for i in asked),
+            estimate=read_only(estimate),
+            standard_deviation=np.broadcast_to(
+                ordered(self.deviation(S), S, asked), estimate.shape
+            ),
+            private=self.private,
+            backend=self.backend,
+        )
+
+    @cached_property
+    def public_rows(self) -> float | None:
+        """The number of rows where it is public, which is under replacement, or None."""
+        return None if () in self.query.multipliers else float(estimate_of(self, ())[2])
+
+    def deviation(self, S: Subset, box: Box | None = None) -> Array:
+        """Return standard deviations of the table of S, or of a box; one number if all agree."""
+        return np.sqrt(np.asarray(self.covariance.table_variance(S, box)))
+
+    def answers(self, entry: Entry) -> QueryTable:
+        """Return answers to queries about one table, whether they were planned or not.
+
+        Queries can be cumulative counts, ranges, bins, moments, or the rows of any query matrix.
+
+        Args:
+            entry: attribute names, asked about through their own bases, or a mapping from names to
+                bases, as in :func:`plan`.
+
+        Returns:
+            A :class:`QueryTable`, axes in the order of ``entry``.
+
+        Raises:
+            ParameterError: unknown attributes or bases, or a table that was not released.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema(
+        ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+        ... )
+        >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+        >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(
+        ...     people
+        ... )
+        >>> cumulative = release.answers({"age": "prefix"})
+        >>> print(cumulative.labels, cumulative.estimate.shape)
+        (('below 18', 'below 65', 'up to 120'),) (3,)
+        """
+        term = {i: in_own_unit(b) for i, b in entry_term(self.plan.schema, entry).items()}
+        asked, S, answers = estimate_of(self, tuple(self.plan.schema.names[i] for i in term))
+        for axis, i in enumerate(S):
+            answers = term[i].answer(answers, axis)
+        variance = self.covariance.term_variance(tuple((i, term[i]) for i in S))
+        if self.public_rows is not None:  # queries that only count all rows are known exactly
+            exact = reduce(
+                np.multiply.outer, (constants(term[i]) for i in S), np.array(self.public_rows)
+            )
+            answers = np.where(np.isnan(exact), answers, exact)
+        attributes = [self.plan.schema.attributes[i] for i in asked]
+        return QueryTable(
+            attributes=tuple(attribute.name for attribute in attributes),
+            labels=tuple(query_labels(term[i], a) for i, a in zip(asked, attributes, strict=True)),
+            estimate=read_only(ordered(np.asarray(answers, dtype=np.float64), S, asked)),
+            standard_deviation=read_only(ordered(np.sqrt(variance), S, asked)),
+            private=self.private,
+            backend=self.backend,
+        )
+
+
+def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset, Array]:
+    """Return positions as asked for, the same positions sorted, and the sorted estimates."""
+    asked = release.plan.subset((names,) if isinstance(names, str) else names)
+    S = tuple(sorted(asked))
+    if S in release.tables:
+        return asked, S, release.tables[S]
+    release.plan.check_released(S)
+    domain, wanted = release.plan.tables, set(S)
+    above = min((A for A in domain.subsets if wanted <= set(A)), key=domain.cells)
+    part = part_of(release.tables[above], above, S)
+    return (
+        asked,
+        S,
+        # a public number of rows is an integer
+        np.rint(part)
+        if _is_exact(release, S) or (part.size == 1 and _is_exact(release, ()))
+        else part,
+    )
+
+
+def _is_exact(release: AbstractRelease, S: Subset) -> bool:
+    """Return whether the table of S has no noise: that of all rows, or of public attributes."""
+    return () not in release.query.multipliers and set(S) <= set(release.query.public)
+
+
+def ordered(values: Array, S: Subset, asked: Subset) -> Array:
+    """Return axes moved from the order of S to the one asked for; a single number stays one."""
+    return values.transpose([S.index(i) for i in asked]) if values.ndim else values
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the same values as an array that cannot be written to."""
+    values = np.asarray(values).view()
+    values.flags.writeable = False
+    return values

@@ -1,0 +1,207 @@
+"""What ``release.json`` says of a release: nothing in it depends on the data."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...files.disk import MOST_RECORD
+from ...privacy.definitions import gaussian_epsilon, zCDP
+from ...privacy.lattice_bound import TABLE_STEPS
+from ...solvers.tables.boxes import boxes
+from ...solvers.tables.residuals import Subset
+from ...solvers.tables.strategies import SolvedStrategy
+from ...text import SHOWN_DELTA, versions
+from ..planning.text import counted_text, public_text, relation_text
+from ..schema.bases import base_value
+from ..schema.groups import group_record, group_texts
+from .noisy import AbstractRelease
+from .store import MOST_FILES
+from .text import disclaimers
+from .tidy import interval_record
+
+if TYPE_CHECKING:
+    from ..planning.plan import Plan
+
+FORMAT = "gaussnoise.tables/3"
+_BYTES_OF_PIECES = 2**9  # of a record, for every 2^20 cells: file names and their sha256
+_CELLS_AT_ONCE = 2**22  # whose deviations are computed at once
+_LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
+
+
+def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict[str, object]:
+    """Return what a machine or an auditor needs to know; nothing in it depends on the data."""
+    plan, query = release.plan, release.query
+    contrasts = contrasts_of(plan)
+    entries = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
+    objective = (
+        f"p-norm of all {entries} weighted standard deviations at unit sensitivity, p = "
+        f"{plan.noise.p:g}"
+    )
+    implied = {
+        "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, TABLE_STEPS),
+        "delta": SHOWN_DELTA,
+        "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
+        "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA)
+        if release.rho_charged
+        else 0.0,
+    }
+    return {
+        "format": FORMAT,
+        "private": release.private,
+        "neighbors": plan.neighbors,
+        "neighbors_meaning": relation_text(plan),
+        **({"published_exactly": public_text(plan)} if plan.public else {}),
+        "privacy_unit": plan.privacy_unit,
+        "rows_per_person": plan.rows_per_person,
+        "person": plan.person,
+        "rows_counted": counted_text(plan),
+        "on_outside": release.on_outside,
+        **({"without_time_zone": release.without_zone} if release.without_zone else {}),
+        "privacy": plan.privacy.as_dict(query.count, TABLE_STEPS),
+        "rho": release.rho_charged if release.private else None,
+        "epsilon_delta": implied if release.private else None,
+        "domain": [
+            {"name": a.name, "labels": list(a.labels)}
+            | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
+            | ({"clip": list(a.clip)} if a.clip else {})
+            | ({"base": base_value(a.base, a)} if a.base else {})
+            | ({"groups": group_record(a)} if a.groups else {})
+            for a in plan.schema.attributes
+        ],
+        "optimality": {
+            "objective": objective,
+            "gamma": plan.bracket[1],
+            "gamma_lower": plan.bracket[0],
+            "certified_gap": plan.gap,
+            "lower_bound": None if plan.public else plan.bound.as_dict(plan.error),
+            "method": plan.noise.method,
+        },
+        "noise": {
+            "query": (
+                "for every measured set T of attributes, multiplier_T * kron(C_i, i in T) on its "
+                "marginal counts; "
+                "C_i = (1, -1) for two categories, n I - 1 1^T for n > 2"
+                + (", unless contrasts_i are listed" if contrasts else "")
+                + "; discrete Gaussian noise on every integer"
+            ),
+            **({"contrasts": contrasts} if contrasts else {}),
+            **({} if query.unit == 1 else {"unit": _unit(plan)}),
+            "integer_sensitivity_squared": query.query.sensitivity_squared if query.query else 0,
+            "sigma": query.query.scale if query.query else 0.0,
+            "rho_of_one_row": query.query.rho if query.query else 0.0,
+        },
+        "plan": plan.asked.record(),
+        "request_sha256": plan.request_sha256,
+        "intervals": interval_record(),
+        **({} if plan.domain.is_cells else {"workload": _workload(release, answers)}),
+        "marginals": None,  # filled once the tables are written
+        "measurements": None,
+        "files": None,
+        "libraries": dict(versions(*_LIBRARIES)),
+        "disclaimers": disclaimers(release),
+    }
+
+
+def _unit(plan: "Plan") -> dict[str, object]:
+    """Return the unit of the integer counts, where one row adds more than one."""
+    meaning = (
+        "a row adds so many units to the integer counts of every table, spread over the virtual "
+        "cells of a clipped number x: t of them on the last cell and 1 - t on the first, t = (x - "
+        "low) / (high - low) in steps of 1 / unit; with three cells, (1 - t)^2, 2 t (1 - t), t^2"
+    )
+    if plan.weight is not None:
+        meaning += "; a row of weight w adds w / most of it"
+    weight = {} if plan.weight is None else {"weight": dataclasses.asdict(plan.weight)}
+    return {"units_of_a_row": plan.unit, "meaning": meaning, **weight}
+
+
+def _workload(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict[str, object]]:
+    """Return what was asked for, where that is more than cells."""
+    plan = release.plan
+    entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
+    return [
+        {
+            "name": plan.entries[k],
+            "bases": {
+                plan.schema.names[i]: base_value(base, plan.schema.attributes[i])
+                for i, base in term
+            },
+            "answers": math.prod(base.queries for _, base in term),
+            "weight": weight,
+            "root_mean_square_deviation": float(deviation),
+            "file": answers.get(k),
+        }
+        for k, (term, weight, deviation) in enumerate(entries)
+    ]
+
+
+def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
+    """Return what the record says of every table, without its place in files."""
+    plan = release.plan
+    return [
+        {
+            "attributes": list(marginal),
+            "cells": plan.tables.cells(S),
+            **({"weight": plan.domain.weights[k]} if plan.domain.is_cells else {}),
+            **_deviation(release, S),
+        }
+        for k, (marginal, S) in enumerate(zip(release, plan.tables.subsets, strict=True))
+    ]
+
+
+def _deviation(release: AbstractRelease, S: Subset) -> dict[str, object]:
+    """Return one deviation for all cells, or the smallest and largest; tables hold them all."""
+    pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
+    if not (one := release.deviation(S, pieces[0])).ndim:
+        return {"standard_deviation": float(one)}
+    least, most = math.inf, 0.0
+    for box in pieces:
+        deviations = release.deviation(S, box)
+        least, most = min(least, float(deviations.min())), max(most, float(deviations.max()))
+    return {"standard_deviation": [least, most]}
+
+
+def measurement_records(release: AbstractRelease) -> list[dict[str, object]]:
+    """Return what the record says of every noisy measurement."""
+    names = release.plan.schema.names
+    return [
+        # as text, because they exceed 64 bits where budgets are extreme
+        {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}
+        for T, multiplier in release.query.multipliers.items()
+    ]
+
+
+def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
+    """Return the integer matrices measured instead of the usual ones, a string for each row."""
+    strategies = zip(plan.schema.names, plan.strategies, strict=True)
+    return {
+        name: [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]
+        for name, strategy in strategies
+        if isinstance(strategy, SolvedStrategy)
+    }
+
+
+def most_bytes(plan: "Plan") -> int:
+    """Return a bound on the length of the record of a release of this plan."""
+    texts = [
+        str(label)
+        for a in plan.schema.attributes
+        for label in (a.name, *a.labels, *(a.edges or ()), *group_texts(a))
+    ]
+    terms, attributes = () if plan.domain.is_cells else plan.domain.terms, plan.schema.attributes
+    asked = [(a.base, a) for a in attributes if a.base]
+    asked += [(base, attributes[i]) for term in terms for i, base in term]
+    texts += [json.dumps(base_value(base, a)) for base, a in asked]
+    contrasts = sum(len(row) for rows in contrasts_of(plan).values() for row in rows)
+    entries = len(terms) + min(len(plan.tables.subsets), MOST_FILES)
+    names = entries * sum(len(a.name) for a in plan.schema.attributes)
+    return (
+        MOST_RECORD
+        + 64 * (sum(map(len, texts)) + len(texts))
+        + 2 * contrasts
+        + 4096 * entries
+        + 8 * names
+        + _BYTES_OF_PIECES * plan.tables.dim // 2**20
+    )
