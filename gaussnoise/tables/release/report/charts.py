@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from .markup import Html, number, shown, tag
+from .render import number, shown
 
 Array = NDArray[np.float64]
 
@@ -56,7 +57,7 @@ class Scale(NamedTuple):
         return [k * step for k in range(first, last + 1)]
 
 
-def interval_chart(rows: Sequence[Row], title: str, description: str) -> Html:
+def interval_chart(rows: Sequence[Row], title: str, description: str) -> Markup:
     """Draw a line for each interval, a dot for each estimate, names above them."""
     scale = Scale.over(*([r.estimate, r.low, r.high] for r in rows if r.estimate is not None))
     names, marks = [], []
@@ -72,7 +73,7 @@ def interval_chart(rows: Sequence[Row], title: str, description: str) -> Html:
 
 def comparison_chart(
     names: Sequence[str], ours: Array, theirs: Array, title: str, description: str
-) -> Html:
+) -> Markup:
     """Draw two dots on each line: what is proposed, and what it is compared with."""
     scale = Scale.over(ours, theirs)
     labels, marks = [], []
@@ -87,7 +88,7 @@ def comparison_chart(
     return _lines(title, description, len(names), scale, labels, marks)
 
 
-def _name(name: str, y: int, *, heading: bool = False) -> Html:
+def _name(name: str, y: int, *, heading: bool = False) -> Markup:
     """Write the name of a line; a heading may be longer, since nothing is beside it."""
     most = 2 * _MOST_NAME if heading else _MOST_NAME
     x = 0 if heading else 8
@@ -99,9 +100,9 @@ def _lines(
     description: str,
     count: int,
     scale: Scale,
-    names: Sequence[Html],
-    marks: Sequence[Html],
-) -> Html:
+    names: Sequence[Markup],
+    marks: Sequence[Markup],
+) -> Markup:
     """Draw names on the left, and marks over a scale on the right."""
     bottom = _TOP + _ROW * count
     plot = tag(
@@ -118,7 +119,7 @@ def _lines(
 
 def profile_chart(
     estimate: Array, low: Array, high: Array, below: str, title: str, description: str
-) -> Html:
+) -> Markup:
     """Draw many cells side by side as steps, in a band of their intervals.
 
     The numbers of the scale are placed where the steps are low.
@@ -166,7 +167,7 @@ def profile_chart(
     return _drawing(title, description, _PROFILE + 22, parts)
 
 
-def _vertical_scale(scale: Scale, bottom: int) -> list[Html]:
+def _vertical_scale(scale: Scale, bottom: int) -> list[Markup]:
     """Draw lines at round numbers, which are written above them."""
     parts = []
     for tick in scale.ticks():
@@ -189,7 +190,19 @@ def _percent(scale: Scale, value: float) -> str:
     return f"{scale.at(value):g}%"
 
 
-def _drawing(title: str, description: str, height: int, parts: Sequence[Html]) -> Html:
+def _drawing(title: str, description: str, height: int, parts: Sequence[Markup]) -> Markup:
     """Return an image with a name and a description for people who use screen readers."""
     words = tag("title", title), tag("desc", description)
     return tag("svg", *words, *parts, role="img", height=height)
+
+
+def tag(name: str, /, *inside: object, **attributes: object) -> Markup:
+    """Return an element of a picture; None attributes are left out."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in {"line", "circle", "rect", "polygon", "polyline"}:
+        return Markup(f"<{name}{given}/>")
+    return Markup(f"<{name}{given}>{''.join(map(escape, inside))}</{name}>")
