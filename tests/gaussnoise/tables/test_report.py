@@ -7,6 +7,7 @@ import re
 import shutil
 from html.parser import HTMLParser
 
+import matplotlib.style
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -120,6 +121,8 @@ CASES = {
     "cells": lambda: release_page(survey().release(people())),
     "odd labels": lambda: release_page(odd().release(pa.table({a: ["a"] for a in EVIL[:2]}
         | {EVIL[0]: [EVIL[2]]}), on_outside="drop")),
+    "odd names of rows": lambda: release_page(gn.plan(odd().schema, 1, gn.zCDP(1.0)).release(
+        pa.table({a: ["a"] for a in EVIL[:2]}), on_outside="drop")),
     "replace": lambda: release_page(survey(neighbors="replace", workload=[("sex", "age")]).release(
         people())),
     "answers": lambda: release_page(
@@ -221,6 +224,27 @@ def test_labels_are_shown_as_they_are_written(pages):
         assert " ".join(wanted.split())[:100] in page.words
     assert not [given for _, given in page.elements if "onerror" in given or "onload" in given]
     assert Page(pages["odd plan"]).words.count(EVIL[0]) >= 3
+
+
+def test_pictures_name_their_rows_and_headings(pages):
+    def drawn(name):
+        pictures = re.findall("<svg.*?</svg>", pages[name], flags=re.DOTALL)
+        return [" ".join(" ".join(Page(picture).text).split()) for picture in pictures]
+
+    (first,) = drawn("replace")
+    assert first.count("[18, 65)") == 2
+    assert "F" in first.split()
+    rows = drawn("odd names of rows")[0]
+    for text in EVIL:
+        wanted = " ".join(re.sub(r"[\x00-\x1f]", lambda m: m[0] if m[0].isspace() else "\ufffd",
+                                 text).split())  # fmt: skip
+        assert (wanted if len(wanted) <= 24 else wanted[:23] + "…") in rows
+
+
+def test_a_page_is_the_same_in_any_style_of_pictures(release):
+    with matplotlib.style.context(["dark_background", {"svg.fonttype": "path"}]):
+        styled = release_page(release)
+    assert styled == release_page(release)
 
 
 def numbers_of(release):

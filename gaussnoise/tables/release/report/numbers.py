@@ -14,7 +14,7 @@ from ...planning.text import marginal_name
 from ..store import MOST_READ, StoredTables
 from ..table import MarginalTable, QueryTable
 from ..tidy import LEVEL, level_text
-from .charts import Row, interval_chart, profile_chart
+from .charts import Picture, Row, interval_chart, profile_chart
 from .render import Cell, shown
 
 if TYPE_CHECKING:
@@ -31,13 +31,6 @@ _MOST_NAME = 60
 _MOST_HEAD = 40
 
 Table = MarginalTable | QueryTable
-
-
-class Picture(NamedTuple):
-    """A picture of a table, and what is written below it."""
-
-    svg: object
-    caption: str
 
 
 class Crossed(NamedTuple):
@@ -121,7 +114,7 @@ class Entry:
             return f"Standard deviation {most:.4g} in every number."
         return f"Standard deviations from {least:.4g} to {most:.4g}."
 
-    @property
+    @cached_property
     def picture(self) -> Picture:
         """Intervals with names, or all cells side by side where there are many."""
         table = self.table
@@ -138,15 +131,19 @@ class Entry:
                     last = group
                 rows.append(Row(name, cell.estimate, cell.low, cell.high))
             words = "One line for each number, in the order of the table below, which has them all."
-            return Picture(interval_chart(rows, title, words), "")
+            return interval_chart(rows, self.anchor, title, words)
         ordered = table.estimate.ndim == 1 and not self.is_cells
         order = np.arange(size) if ordered else _order(table.estimate)
         below = "in the order of the attribute" if ordered else "largest first"
-        words = f"All {size:,} numbers side by side, {below}, in a band of their intervals."
-        chart = profile_chart(
-            estimate[order], low[order], high[order], f"all {size:,}, {below}", title, words
+        return profile_chart(
+            estimate[order],
+            low[order],
+            high[order],
+            f"all {size:,}, {below}",
+            self.anchor,
+            title,
+            f"All {size:,} numbers side by side, {below}, in a band of their intervals.",
         )
-        return Picture(chart, words)
 
     @property
     def is_crossed(self) -> bool:

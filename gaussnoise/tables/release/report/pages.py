@@ -291,10 +291,11 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
     order = np.argsort(ours, kind="stable")
     drawn = order[:: max(1, -(-len(order) // _MOST_COMPARED))]
     what = f"Half-widths of {level_text(LEVEL)} intervals, in rows"
-    chart = comparison_chart(
+    picture = comparison_chart(
         [plan.entries[k] for k in drawn],
         ours[drawn],
         theirs[drawn],
+        "accuracy",
         f"{what}: this plan and independent noise",
         "One line for each table: a round dot for this plan, a square for independent noise "
         "with the best split of the same budget.",
@@ -307,7 +308,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
         rows.append((name, plan.queries[k], error_text(errors[k]), other))
     in_units = any("sums" in entry for entry in errors)
     return {
-        "svg": chart,
+        "picture": picture,
         "drawn": len(drawn),
         "what": what,
         "units": numbers_text(plan)[-1] if in_units else "",
