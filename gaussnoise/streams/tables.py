@@ -14,11 +14,12 @@ from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
 from ..numerics.intervals import Contrast
 from ..solvers.tables.residuals import Subset
+from ..tables.planning.facts import OverTime
 from ..tables.release.release import TableRelease, Weights
 from ..tables.schema.schema import OnOutside
 from ..text import number_of
 from .plan import StreamPlan
-from .text import over_time
+from .text import facts_of_stream
 
 Array = NDArray[np.float64]
 
@@ -206,5 +207,5 @@ def combined(
         tables=tables,
         backend=backend,
         on_outside=on_outside,
-        over=over_time(plan, what),
+        over=OverTime(what, facts_of_stream(plan)),
     )

@@ -40,11 +40,12 @@ from ..schema.entries import Entry, attribute_positions, entry_term, term_name
 from ..schema.numbers import Weight, in_own_unit, reached, unit_of
 from ..schema.schema import OnOutside, Schema
 from .exchange import least_error, with_number
+from .facts import unit_text
 from .independent import independent_deviations, saving
 from .measure import Array, ResidualQuery, measured_integers
 from .request import Request
 from .targets import Target, largest_ratio
-from .text import plan_text, unit_text
+from .text import plan_text
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent

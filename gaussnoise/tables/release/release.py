@@ -22,6 +22,7 @@ from ...solvers.tables.boxes import Box
 from ...solvers.tables.residuals import Subset, part_of
 from ...text import near, number_of
 from ..planning.again import planned_again
+from ..planning.facts import OverTime
 from ..planning.measure import ResidualQuery
 from ..schema.bases import as_base, query_labels
 from ..schema.entries import Entry, entry_term
@@ -34,7 +35,6 @@ from .contrasts import ROUNDED, Names, Weights, combined
 from .files import read_release, save_release
 from .measurements import Measurement, measurements_of
 from .merged import MergedPlan
-from .over_time import OverTime
 from .people import synthetic_records
 from .quantiles import QuantileTable, quantiles_of, steps_of
 from .shares import covariances, has_levels, within

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....numerics.intervals import ConfidenceInterval
-from ...planning.text import marginal_name
+from ...planning.facts import marginal_name
 from ..store import MOST_READ, StoredTables
 from ..table import MarginalTable, QueryTable
 from ..tidy import LEVEL, level_text

@@ -10,21 +10,12 @@ import numpy as np
 
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
-from ....privacy.definitions import gaussian_epsilon, zCDP
-from ....privacy.lattice_bound import TABLE_STEPS
+from ....privacy.definitions import zCDP
 from ....privacy.testing import total_variation
 from ....text import SHOWN_DELTA, versions
-from ...planning.text import (
-    counted_text,
-    marginal_name,
-    numbers_text,
-    public_text,
-    relation_text,
-    verdict,
-    work_text,
-)
+from ...planning.facts import CLOSED, Facts, counted_text, facts_of, marginal_name
+from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
-from ..over_time import Guarantee, OverTime
 from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
@@ -47,7 +38,6 @@ if TYPE_CHECKING:
 _MOST_IN_FULL = 12  # tables
 _MOST_LISTED = 1000  # by name
 _MOST_FIRST = 24  # listed where the page begins; more are at its end
-_CLOSED = 1e-3  # of a certified gap
 _MOST_COMPARED = 20  # in the picture of a plan
 _MOST_NAMED = 4  # attributes in the first sentence
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
@@ -116,6 +106,7 @@ def release_page(release: "TableRelease", title: str | None = None) -> str:
         ("words", "Five words"),
     ]
     is_long = len(plan.entries) > _MOST_FIRST
+    facts = facts_of(plan) if release.over is None else release.over.facts
     rules = [] if plan.person is None else [f"The tables count {counted_text(plan)}."]
     return _page(
         "release.html",
@@ -123,7 +114,7 @@ def release_page(release: "TableRelease", title: str | None = None) -> str:
         title or plan.asked.title or ("Released tables" if private else "Simulated tables"),
         [*sections, *([("all", "All tables")] if is_long else [])],
         errors,
-        release.over,
+        facts,
         rho=release.rho_charged if private else plan.rho,
         release=release,
         private=private,
@@ -160,7 +151,7 @@ def plan_page(plan: "Plan", title: str | None = None) -> str:
         title or plan.asked.title or "Plan of a release",
         sections,
         errors,
-        None,
+        facts_of(plan),
         rho=plan.rho_charged,
         release=None,
         private=True,
@@ -175,43 +166,39 @@ def _page(
     title: str,
     sections: Sections,
     widths: list[Errors],
-    over: OverTime | None,
+    facts: Facts,
     *,
     rho: float,
     **more: object,
 ) -> str:
     """Return a page with what plans and releases both have to say, and more."""
-    guarantee, gap = guarantee_of(plan), plan.gap
-    said = verdict(plan) if plan.error > 0 else []
-    if over is not None:
-        guarantee, gap, said = over.guarantee, over.gap, over.verdict
-    stated = [f"{key} = {value}" for key, value in guarantee.privacy.items() if key != "definition"]
-
-    def epsilon(delta: float) -> float:
-        return gaussian_epsilon(rho, delta, guarantee.integers, TABLE_STEPS)
-
-    exact = public_text(plan)
-    if not plan.public and plan.has_public_rows:
+    stated = [f"{key} = {value}" for key, value in facts.privacy.items() if key != "definition"]
+    is_noisy = plan.error > 0 or facts.whole == "stream"
+    exact = facts.exact
+    if not exact and plan.has_public_rows:
         exact = ["The number of rows is public, and comes out exactly."]
     return rendered(
         template,
         plan=plan,
         title=title,
         sections=sections,
-        over=over,
-        guarantee=guarantee,
+        facts=facts,
         rho=rho,
-        person="one row" if guarantee.unit == "one row" else "one person",
+        person="one row" if facts.unit == "one row" else "one person",
         has_sums=any("" not in entry for entry in widths),
         typical_error=typical_error(widths),
         level=level_text(LEVEL),
-        optimality="optimal" if gap < _CLOSED else f"within {100 * gap:.2g} % of optimal",
-        epsilon=f"ε = {epsilon(SHOWN_DELTA):.3g} at δ = {SHOWN_DELTA:g}",
-        epsilons=[(d, epsilon(d), zCDP(rho).epsilon(d) if rho > 0 else 0.0) for d in _DELTAS],
+        optimality="optimal"
+        if facts.gap < CLOSED
+        else f"within {100 * facts.gap:.2g} % of optimal",
+        epsilon=f"ε = {facts.epsilon(rho):.3g} at δ = {SHOWN_DELTA:g}",
+        epsilons=[
+            (d, facts.epsilon(rho, d), zCDP(rho).epsilon(d) if rho > 0 else 0.0) for d in _DELTAS
+        ],
         guessed=50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0,
-        definition=f"{guarantee.privacy.get('definition', plan.privacy)}: {', '.join(stated)}",
+        definition=f"{facts.privacy['definition']}: {', '.join(stated)}",
         exact=exact,
-        verdict=said,
+        verdict=facts.verdict if is_noisy else [],
         objective={
             2: "the root of the total variance of all numbers asked for",
             math.inf: "the largest (weighted) standard deviation",
@@ -221,28 +208,6 @@ def _page(
         marginal_name=marginal_name,
         named=_named,
         **more,
-    )
-
-
-def guarantee_of(plan: "Plan") -> Guarantee:
-    """Return the privacy guarantee of a plan."""
-    query = plan.query.query
-    if query is None:
-        why = "all tables are public" if plan.public else "no row can change these tables"
-        noise = f"none is needed: {why}"
-    else:
-        noise = (
-            f"discrete Gaussian, {plan.query.count:,} independent draws of one scale, "
-            f"σ = {query.scale:.10g}, on an integer query whose squared sensitivity is "
-            f"{query.sensitivity_squared}"
-        )
-    return Guarantee(
-        whole="release",
-        unit=plan.privacy_unit,
-        neighbors=relation_text(plan),
-        privacy=plan.privacy.as_dict(plan.query.count, TABLE_STEPS),
-        integers=plan.query.count,
-        noise=noise,
     )
 
 
