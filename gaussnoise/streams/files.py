@@ -19,7 +19,8 @@ from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
 from ..tables.release.files import contrasts_of
 from ..tables.release.store import Place, StoredTables
-from ..tables.release.tidy import LEVEL, interval_record, level_text
+from ..tables.release.text import INTERVALS
+from ..tables.release.tidy import interval_record
 from ..tables.schema.schema import OnOutside
 from ..text import SHOWN_DELTA, versions
 from .plan import StreamPlan, drawn_query
@@ -220,8 +221,7 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
             "Estimates are unbiased counts: they may be negative or fractional. Tables agree on "
             "shared margins, "
             "and those of all rows are the sums of those of each tick.",
-            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every "
-            "number by itself.",
+            INTERVALS,
             *disclaimers(plan),
         ]
     )

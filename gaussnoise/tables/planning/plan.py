@@ -18,7 +18,7 @@ from domains.tables.tables import AbstractTables
 
 from ...bounds import Bound, bound_of
 from ...bounds.proof import noise_of
-from ...errors import GaussNoiseError, ParameterError, not_a_generator
+from ...errors import GaussNoiseError, ParameterError, not_a_generator, too_coarse
 from ...files.pickling import PickledByArguments
 from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
@@ -304,9 +304,7 @@ class Plan(PickledByArguments):
         """The ρ that OpenDP's map charges for a release's noise, for all rows of one person."""
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
-            raise GaussNoiseError(
-                f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho"
-            )
+            raise too_coarse("release", query.scale)
         charged = rounded_up(Fraction(query.rho) * copies) if query is not None else 0.0
         if charged > self.rho:
             raise GaussNoiseError(

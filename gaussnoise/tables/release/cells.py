@@ -166,14 +166,14 @@ class CellList:
         more = f"… and {len(self) - len(shown)} more" if len(self) > len(shown) else ""
         columns = ["estimate", "± sd", "low", "high"]
         return rows_text(
-            repr(self), self.attributes, columns, rows, [more, _CLOSING], private=self.private
+            repr(self), self.attributes, columns, rows, [more, CLOSING], private=self.private
         )
 
     def _repr_html_(self) -> str:
         return _html(CellList(self.table, self.places[:_MOST_SHOWN]), repr(self), len(self))
 
 
-_CLOSING = (
+CLOSING = (
     f"± one standard deviation; low and high: {level_text(LEVEL)} intervals, for every number by "
     "itself"
 )
@@ -195,5 +195,5 @@ def _html(cells: CellList, title: str, count: int) -> str:
         numbers=map(Cell, cells.labels, *(part.tolist() for part in numbers)),
         title=title,
         more=max(count - len(cells), 0),
-        closing=_CLOSING,
+        closing=CLOSING,
     )

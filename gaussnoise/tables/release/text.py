@@ -11,6 +11,11 @@ from .tidy import LEVEL, level_text
 if TYPE_CHECKING:
     from .release import TableRelease
 
+INTERVALS = (
+    f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every number by "
+    "itself."
+)
+
 
 def release_text(release: "TableRelease") -> str:
     """Return the summary of a release for people."""
@@ -28,8 +33,7 @@ def release_text(release: "TableRelease") -> str:
             "",
             "Estimates are unbiased counts: they may be negative or fractional, and tables agree "
             "on shared margins.",
-            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every "
-            "number by itself.",
+            INTERVALS,
             *numbers_text(release),
             *dropped_text(release),
             *(f"{name}: {ZONELESS}." for name in release.without_zone),
