@@ -15,7 +15,9 @@ from jinja2 import UndefinedError
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.cli.documents import plan_document
 from gaussnoise.privacy.lattice_bound import TABLE_STEPS
+from gaussnoise.tables.planning.facts import facts_of
 from gaussnoise.tables.release.cells import CellList
 from gaussnoise.tables.release.report import errors
 from gaussnoise.tables.release.report.pages import plan_page, release_page
@@ -315,6 +317,37 @@ def test_privacy_is_said_in_full(release):
             release.rho_charged, delta, plan.query.count, TABLE_STEPS
         )
         assert f"{epsilon:.4g}" in page
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"neighbors": "replace", "public": "sex", "workload": [("sex", "age"), ("sex",)]},
+        {"person": "who", "rows_per_person": 2, "privacy": gn.ApproxDP(1, 1e-6)},
+    ],
+)
+def test_text_page_json_and_files_say_the_same_sentences(options, tmp_path):
+    rows = people().append_column("who", [[f"p{k % 600}" for k in range(900)]])
+    release = survey(**options).release(rows, out=tmp_path / "out")
+    plan, facts = release.plan, facts_of(release.plan)
+    printed, summary = str(plan), (tmp_path / "out" / "summary.txt").read_text(encoding="utf-8")
+    record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
+    pages = Page(plan_page(plan)).words, Page(release_page(release)).words
+    for said in (facts.relation, *facts.verdict, *facts.exact):
+        assert all(said in text for text in (printed, summary, *pages))
+    assert all(facts.unit in page and facts.noise in page for page in pages)
+    assert facts.budget in printed
+    assert (facts.counted in printed) is (plan.person is not None)
+    assert record["neighbors_meaning"] == facts.relation
+    assert record["privacy_unit"] == facts.unit
+    assert record["rows_counted"] == facts.counted
+    assert record["privacy"] == facts.privacy
+    if not plan.public:  # which has no bound for all data sets
+        document = plan_document(plan)
+        assert document["neighbors_meaning"] == facts.relation
+        assert document["verdict"] == facts.verdict
+        assert document["privacy"] == facts.privacy
 
 
 def test_weak_guarantees_are_called_weak():

@@ -1,6 +1,5 @@
 """The page of a release, and that of a plan, from the templates of this folder."""
 
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,8 +40,6 @@ _MOST_FIRST = 24  # listed where the page begins; more are at its end
 _MOST_COMPARED = 20  # in the picture of a plan
 _MOST_NAMED = 4  # attributes in the first sentence
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
-
-Sections = list[tuple[str, str]]  # names of templates, and titles
 
 
 def save_report(
@@ -95,16 +92,6 @@ def release_page(release: "TableRelease", title: str | None = None) -> str:
     used = {name for names in release for name in names}
     errors = errors_of_release(release)
     (total,) = cells_of(release[()], [0])
-    sections = [
-        ("asked", "What was asked"),
-        ("extremes", "Largest and smallest groups"),
-        ("tables", "The tables"),
-        ("noise", "What is noise and what is not"),
-        ("privacy", "Privacy"),
-        ("optimal", "How close to optimal"),
-        ("made", "How this was made"),
-        ("words", "Five words"),
-    ]
     is_long = len(plan.entries) > _MOST_FIRST
     facts = facts_of(plan) if release.over is None else release.over.facts
     rules = [] if plan.person is None else [f"The tables count {counted_text(plan)}."]
@@ -112,7 +99,6 @@ def release_page(release: "TableRelease", title: str | None = None) -> str:
         "release.html",
         plan,
         title or plan.asked.title or ("Released tables" if private else "Simulated tables"),
-        [*sections, *([("all", "All tables")] if is_long else [])],
         errors,
         facts,
         rho=release.rho_charged if private else plan.rho,
@@ -136,20 +122,11 @@ def release_page(release: "TableRelease", title: str | None = None) -> str:
 
 def plan_page(plan: "Plan", title: str | None = None) -> str:
     """Return the page of what would be released: it needs and holds no data."""
-    sections = [
-        ("asked", "What is asked"),
-        ("accuracy", "How accurate it will be"),
-        ("privacy", "Privacy"),
-        ("optimal", "How close to optimal"),
-        ("made", "How this was made"),
-        ("words", "Five words"),
-    ]
     errors = errors_of_plan(plan)
     return _page(
         "plan.html",
         plan,
         title or plan.asked.title or "Plan of a release",
-        sections,
         errors,
         facts_of(plan),
         rho=plan.rho_charged,
@@ -164,7 +141,6 @@ def _page(
     template: str,
     plan: "Plan",
     title: str,
-    sections: Sections,
     widths: list[Errors],
     facts: Facts,
     *,
@@ -173,36 +149,22 @@ def _page(
 ) -> str:
     """Return a page with what plans and releases both have to say, and more."""
     stated = [f"{key} = {value}" for key, value in facts.privacy.items() if key != "definition"]
-    is_noisy = plan.error > 0 or facts.whole == "stream"
-    exact = facts.exact
-    if not exact and plan.has_public_rows:
-        exact = ["The number of rows is public, and comes out exactly."]
     return rendered(
         template,
         plan=plan,
         title=title,
-        sections=sections,
         facts=facts,
         rho=rho,
-        person="one row" if facts.unit == "one row" else "one person",
         has_sums=any("" not in entry for entry in widths),
         typical_error=typical_error(widths),
         level=level_text(LEVEL),
-        optimality="optimal"
-        if facts.gap < CLOSED
-        else f"within {100 * facts.gap:.2g} % of optimal",
+        is_closed=facts.gap < CLOSED,
         epsilon=f"ε = {facts.epsilon(rho):.3g} at δ = {SHOWN_DELTA:g}",
         epsilons=[
             (d, facts.epsilon(rho, d), zCDP(rho).epsilon(d) if rho > 0 else 0.0) for d in _DELTAS
         ],
         guessed=50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0,
         definition=f"{facts.privacy['definition']}: {', '.join(stated)}",
-        exact=exact,
-        verdict=facts.verdict if is_noisy else [],
-        objective={
-            2: "the root of the total variance of all numbers asked for",
-            math.inf: "the largest (weighted) standard deviation",
-        }.get(plan.noise.p, f"the {plan.noise.p:g}-norm of all standard deviations"),
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
         marginal_name=marginal_name,
