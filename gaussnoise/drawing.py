@@ -1,6 +1,9 @@
 """The common parts of pictures: figures without a display, two colours, and safe labels."""
 
-from collections.abc import Sequence
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,3 +50,33 @@ def dotted_rows(
 def dotted_height(rows: int) -> float:
     """Return the height in inches that this many lines need."""
     return 1.4 + 0.24 * rows
+
+
+def svg_of(draw: "Callable[[Axes], None]", width: float, height: float, name: str) -> str:
+    """Return the elements inside the SVG of a picture: the same for the same picture.
+
+    Letters stay text, which a page shows in its own font. No style of the user's has an effect.
+
+    Args:
+        draw: draws on empty axes.
+        width: in inches.
+        height: in inches.
+        name: of the picture, unlike that of any other on the page.
+    """
+    from matplotlib import style
+
+    small = dict.fromkeys(["axes.labelsize", "xtick.labelsize", "ytick.labelsize"], "small")
+    own = {"axes.axisbelow": True, "font.size": 11, "svg.fonttype": "none", "svg.hashsalt": name}
+    buffer = io.StringIO()
+    with style.context(["default", small, own]), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of letters that matplotlib's font lacks
+        figure = new_figure(width, height)
+        axes = figure.add_subplot(frameon=False)
+        axes.tick_params(length=0)
+        draw(axes)
+        figure.patch.set_visible(False)
+        unsaid = dict.fromkeys(["Creator", "Date", "Format", "Type"])
+        figure.savefig(buffer, format="svg", metadata=unsaid)
+    _, _, inside = buffer.getvalue().partition("<svg")
+    inside = re.sub(r"^[^>]*>|<style.*?</style>|</svg>\s*$", "", inside, flags=re.DOTALL)
+    return re.sub(r'<g id="[^"]*">', "<g>", inside)  # nothing refers to these, and others have them

@@ -212,3 +212,21 @@ def not_a_generator(got: object) -> ParameterError:
         "simulate: expected a numpy Generator, like np.random.default_rng(0), got "
         f"{type(got).__name__}"
     )
+
+
+def exists_already(who: str, place: object) -> OutputError:
+    """Return the error of what would write to a place that is taken."""
+    return OutputError(f"{who}: {place} exists already; hint: name a new one")
+
+
+def another_format(who: str, wanted: str, folder: object) -> OutputError:
+    """Return the error for the files of another version."""
+    return OutputError(
+        f"{who}: expected format {wanted!r} in {folder}, got another; hint: the version that wrote "
+        "it"
+    )
+
+
+def too_coarse(who: str, scale: float) -> GaussNoiseError:
+    """Return the error of noise on a lattice of steps that are too long for it."""
+    return GaussNoiseError(f"{who}: a scale of {scale:.3g} is too coarse; hint: another rho")

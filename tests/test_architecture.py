@@ -194,9 +194,9 @@ def python(code, *, before=None, cwd):
 
 
 HEAVY = (
-    "cvxpy opendp dp_accounting duckdb jax matplotlib mbi narwhals pandas polars pyarrow typer "
-    "pydantic importlib.metadata numpy.ma scipy.linalg scipy.optimize scipy.sparse scipy.spatial "
-    "scipy.special scipy.stats"
+    "cvxpy opendp dp_accounting duckdb jax jinja2 matplotlib mbi narwhals pandas polars pyarrow "
+    "typer pydantic importlib.metadata numpy.ma scipy.linalg scipy.optimize scipy.sparse "
+    "scipy.spatial scipy.special scipy.stats"
 ).split()
 
 

@@ -1,17 +1,16 @@
 """The command that answers questions about a release."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .console import say, show
-from .options import Json, SomeTicks
+from .options import Json, Published, SomeTicks
 from .published import published
 
 
 def ask(
-    folder: Annotated[Path, typer.Argument(help="Folder of a release, or of a stream.")],
+    folder: Published,
     question: Annotated[str, typer.Argument(help='In quotes, like "count of sex=F".')],
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
     ticks: SomeTicks = None,

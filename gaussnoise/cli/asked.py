@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from ..privacy.guarantee import AbstractPrivacy
 from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
-from .console import ERR
+from .console import ERR, check_new
 from .options import (
     Delta,
     Epsilon,
@@ -184,8 +183,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:.*)?', re.DOTALL)
 
 def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
     """Return what budgets mean before one is chosen, and save a picture if asked for."""
-    if plot is not None and os.path.lexists(plot):
-        raise OutputError(f"plan: {plot} exists already; hint: choose a new name")
+    check_new("plan", plot)
     wanted: dict[str, Any] = {"neighbors": options.neighbors, "p": options.p}
     if options.delta is not None:
         wanted["delta"] = options.delta

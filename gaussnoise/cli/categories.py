@@ -1,19 +1,17 @@
 """The command ``categories``."""
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import OutputError
 from ..files.disk import save_text
 from ..privacy.definitions import ApproxDP
 from ..tables import Dialect, discover_categories
 from .asked import dialect_of
-from .console import say, show
-from .options import Decimal, Delimiter, Encoding, Json, Person, Quote
+from .console import check_new, say, show
+from .options import Decimal, Delimiter, Encoding, Json, Neighbors, Person, Quote, Rows
 
 
 def show_categories(
@@ -24,19 +22,8 @@ def show_categories(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="New TOML file; printed if omitted.")
     ] = None,
-    neighbors: Annotated[
-        str,
-        typer.Option(
-            "--neighbors",
-            help="Neighbours: add-remove (one row more or less) or replace (one row exchanged).",
-        ),
-    ] = "add-remove",
-    rows_per_person: Annotated[
-        int,
-        typer.Option(
-            "--rows-per-person", help="The most rows of one person: persons are protected."
-        ),
-    ] = 1,
+    neighbors: Neighbors = "add-remove",
+    rows_per_person: Rows = 1,
     person: Person = None,
     on_formula: Annotated[
         str,
@@ -56,8 +43,7 @@ def show_categories(
     as_json: Json = False,
 ) -> None:
     """Find the frequent values of a column, where no list of them is public: TOML for a schema."""
-    if out is not None and os.path.lexists(out):
-        raise OutputError(f"categories: {out} exists already; hint: choose a new name")
+    check_new("categories", out)
     # the function checks these values
     wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}
     categories = discover_categories(

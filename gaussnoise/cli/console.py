@@ -1,9 +1,12 @@
 """The output of commands: text, one JSON document, or progress on standard error."""
 
+import os
 import sys
+from pathlib import Path
 
 from rich.console import Console
 
+from ..errors import OutputError
 from ..text import printable
 from .documents import Document, written
 
@@ -19,3 +22,9 @@ def show(document: Document) -> None:
 def say(text: str, to: Console = OUT) -> None:
     """Print lines of text, in which no name or label can send a command to the terminal."""
     to.print(printable(text), markup=False)
+
+
+def check_new(command: str, file: Path | None) -> None:
+    """Raise OutputError if a file that a command is to write exists."""
+    if file is not None and os.path.lexists(file):
+        raise OutputError(f"{command}: {file} exists already; hint: choose a new name")

@@ -12,12 +12,12 @@ import numpy as np
 from ..estimators.columns import ColumnMeans
 from ..noise.optimal_noise import OptimalNoise
 from ..numerics.intervals import quantile
-from ..privacy.definitions import gaussian_epsilon, zCDP
+from ..privacy.definitions import zCDP
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
 from ..streams import Stream
 from ..tables import Budgets, Plan, Schema
-from ..tables.planning.text import relation_text, verdict
+from ..tables.planning.facts import facts_of
 from ..tables.release.tidy import LEVEL
 from ..text import SHOWN_DELTA
 
@@ -44,7 +44,7 @@ def _plain(value: Any) -> Any:
 
 def plan_document(plan: Plan) -> Document:
     """Return ``gaussnoise plan --json``: the request, its accuracy, its cost and its proof."""
-    z = quantile(LEVEL)
+    facts, z = facts_of(plan), quantile(LEVEL)
     entries = zip(
         plan.entries,
         plan.domain.terms,
@@ -57,15 +57,12 @@ def plan_document(plan: Plan) -> Document:
         "format": "gaussnoise.plan/1",
         "draft": plan.schema.is_draft,
         "neighbors": plan.neighbors,
-        "neighbors_meaning": relation_text(plan),
-        "privacy_unit": plan.privacy_unit,
+        "neighbors_meaning": facts.relation,
+        "privacy_unit": facts.unit,
         "rows_per_person": plan.rows_per_person,
-        "privacy": plan.privacy.as_dict(plan.integers, TABLE_STEPS),
+        "privacy": facts.privacy,
         "rho": plan.rho,
-        "epsilon_delta": {
-            "epsilon": gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, TABLE_STEPS),
-            "delta": SHOWN_DELTA,
-        },
+        "epsilon_delta": {"epsilon": facts.epsilon(plan.rho), "delta": SHOWN_DELTA},
         "level": LEVEL,
         "entries": [
             {
@@ -80,7 +77,7 @@ def plan_document(plan: Plan) -> Document:
         ],
         "target_ratio": None if plan.targets is None else plan.target_ratio,
         "optimality": _optimality(plan),
-        "verdict": verdict(plan),
+        "verdict": facts.verdict,
         "release": {
             "integers": plan.integers,
             "seconds": plan.seconds,

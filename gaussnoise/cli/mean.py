@@ -1,17 +1,16 @@
 """The command that releases means of columns."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import OutputError, ParameterError
+from ..errors import ParameterError
 from ..estimators import column_means
 from ..tables import Dialect, Schema
 from ..text import near
 from .asked import dialect_of, parts_of, privacy_of, table_of
-from .console import ERR, say, show
+from .console import ERR, check_new, say, show
 from .documents import means_document
 from .options import (
     Decimal,
@@ -84,8 +83,7 @@ def release_means(
         raise ParameterError(
             "mean: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    if out is not None and os.path.lexists(out):
-        raise OutputError(f"mean: {out} exists already; hint: choose a new name")
+    check_new("mean", out)
     relation: Any = neighbors
     listed = [_grouping(entry, schema) for entry in by or []]
     if len(groups := dict(listed)) < len(listed):

@@ -1,6 +1,5 @@
 """The command that finds the best noise for a matrix of queries."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from ..errors import OutputError, ParameterError
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import optimal_noise
 from ..text import number_of
-from .console import ERR, say, show
+from .console import ERR, check_new, say, show
 from .documents import noise_document
 from .matrix import read_matrix
 from .options import Json, Neighbors, Norm
@@ -42,8 +41,7 @@ def show_noise(
         )
     if out is not None and out.suffix != ".npz":
         raise ParameterError(f"optimize: expected --out FILE.npz, got {out}")
-    if out is not None and os.path.lexists(out):
-        raise OutputError(f"optimize: {out} exists already; hint: choose a new name")
+    check_new("optimize", out)
     relation: Any = neighbors
     with patience(ERR, "solving") as tell:
         noise = optimal_noise(

@@ -136,4 +136,5 @@ SomeTicks = Annotated[
     ),
 ]
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
+Published = Annotated[Path, typer.Argument(help="Folder of a release, or of a stream.")]
 StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]

@@ -7,12 +7,12 @@ import typer
 
 from .console import say, show
 from .documents import written_document
-from .options import Json, SomeTicks
+from .options import Json, Published, SomeTicks
 from .published import published
 
 
 def write_report(
-    folder: Annotated[Path, typer.Argument(help="Folder of a release, or of a stream.")],
+    folder: Published,
     out: Annotated[Path, typer.Option("--out", "-o", help="New HTML file.")] = Path("report.html"),
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
     ticks: SomeTicks = None,

@@ -35,6 +35,9 @@ from .options import (
 from .patience import patience
 
 _FEW = 3  # most tables of a stream that are shown
+_Ledger = Annotated[
+    Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
+]
 
 
 def start_stream(
@@ -150,9 +153,7 @@ def run_tick(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
-    ] = None,
+    ledger: _Ledger = None,
     as_json: Json = False,
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
@@ -171,9 +172,7 @@ def run_tick(
 
 def show_stream(
     folder: StreamFolder,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
-    ] = None,
+    ledger: _Ledger = None,
     as_json: Json = False,
 ) -> None:
     """Say what was planned, how many ticks are done, and what the last of them published."""

@@ -1,6 +1,5 @@
 """The command that draws synthetic records from a release."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 from ..errors import OutputError, ParameterError
 from ..tables import TableRelease
-from .console import say, show
+from .console import check_new, say, show
 from .documents import written_document
 from .options import Json
 
@@ -27,8 +26,7 @@ def synthetic(
 
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"synthetic: expected --out FILE.csv or FILE.parquet, got {out}")
-    if os.path.lexists(out):
-        raise OutputError(f"synthetic: {out} exists already; hint: choose a new name")
+    check_new("synthetic", out)
     records = TableRelease.load(folder).synthetic(n)  # of a folder: a pyarrow table
     write = csv.write_csv if out.suffix == ".csv" else parquet.write_table
     try:

@@ -262,7 +262,7 @@ def column_means(
     >>> all(abs(mean.mean / truth - 1) < 0.2 for mean in found.means)
     True
     """
-    from ..tables.planning.text import unit_text
+    from ..tables.planning.facts import unit_text
     from ..tables.reading.codes import check_categories
     from .numbers import read_numbers
 

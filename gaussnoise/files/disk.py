@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import CertificateError, OutputError
+from ..errors import CertificateError, OutputError, exists_already
 
 try:
     import fcntl
@@ -247,7 +247,7 @@ def check_parent(place: Path, who: str) -> None:
     except (OSError, ValueError):
         taken, writable = False, False
     if taken:
-        raise OutputError(f"{who}: {place} exists already; hint: name a new one")
+        raise exists_already(who, place)
     if not writable:
         raise OutputError(
             f"{who}: cannot write to {place.parent}; hint: name a place inside an existing "

@@ -14,7 +14,7 @@ from domains import AbstractFiniteDomain, FiniteSet
 from domains.description import describe
 
 from ..bounds import Bound, bound_of
-from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterError, not_a_generator
+from ..errors import DataError, NotAvailableError, ParameterError, not_a_generator, too_coarse
 from ..files.pickling import PickledByArguments
 from ..noise.agreement import ReplaceWithin
 from ..noise.covariance import FactorCovariance
@@ -172,10 +172,7 @@ class GaussianMechanism(PickledByArguments):
                 self.noise, given, rho, lambda length: bits_for(length, rho)
             )
         if lattice.rank and lattice.scale < POINT_STEPS:
-            raise GaussNoiseError(
-                f"GaussianMechanism: a scale of {lattice.scale:.3g} is too coarse; hint: another "
-                "rho"
-            )
+            raise too_coarse("GaussianMechanism", lattice.scale)
         return lattice
 
     @cached_property

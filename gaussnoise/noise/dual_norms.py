@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from domains import DomainTooLargeError
 from domains.floats import EPS
 
-from ..errors import NotAvailableError, ParameterError
+from ..errors import ParameterError
 from ..numerics.norms import dual_ball_norm, dual_order, even_weights, norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..numerics.span import placed
+from ..solvers.reference.sdp import cvxpy_with
 from .factorize import asked_norm, check_matrix, warn_of_gap
 
 Array = NDArray[np.float64]
@@ -185,16 +186,7 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
     semidefinite; the Gram matrix of all vectors is its multiplier. At p = 2, d_u is constant, and
     only A'A matters.
     """
-    try:
-        import cvxpy as cp
-    except ImportError:
-        raise NotAvailableError(
-            'dual_norm: needs cvxpy; hint: pip install "cvxpy[clarabel,scs]"'
-        ) from None
-    if solver.upper() not in cp.installed_solvers():
-        raise NotAvailableError(
-            f"dual_norm: solver {solver!r} is not installed; hint: pip install {solver}"
-        )
+    cp = cvxpy_with(solver, "dual_norm")
     q, n = A.shape
     core = np.linalg.qr(A)[1] if p == 2 and q > n else A
     conjugate: Any = dual_order(p)  # cvxpy's type stubs say int

@@ -8,6 +8,7 @@ from domains.algebra.products import parts_over_time
 from domains.participation.participations import VectorParticipations
 
 from ..errors import ParameterError
+from ..numerics.norms import check_order
 from ..solvers.progress import Watcher, watching
 from .agreement import ReplaceWithin
 from .answer import warned
@@ -189,10 +190,7 @@ def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, m
             f"{function}: expected a domain, got {type(domain).__name__}; hint: "
             "FiniteSet(points), or FiniteSet.from_workload(W) for a workload matrix"
         )
-    if not isinstance(p, Real) or not p >= 2:
-        raise ParameterError(
-            f"{function}: expected p >= 2, got {p!r}; hint: math.inf for the largest error"
-        )
+    check_order(function, p)
     if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
     if method not in _METHODS:

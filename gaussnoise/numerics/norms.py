@@ -1,9 +1,12 @@
 """Norms of numbers of any size, and the dual ball of coordinate weights."""
 
 import math
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..errors import ParameterError
 
 Array = NDArray[np.float64]
 
@@ -37,6 +40,14 @@ def error_of_factor(factor: Array, p: float, stretch: float = 1.0) -> float:
 def dual_power(p: float) -> float:
     """Return ``1/s* = 1 − 2/p``: shares that sum to one, to this power, have ``‖w‖_{s*} = 1``."""
     return 1 - 2 / p
+
+
+def check_order(function: str, p: float) -> None:
+    """Raise ParameterError unless p is a number, 2 or more."""
+    if not isinstance(p, Real) or not p >= 2:
+        raise ParameterError(
+            f"{function}: expected p >= 2, got {p!r}; hint: math.inf for the largest error"
+        )
 
 
 def dual_order(p: float) -> float:

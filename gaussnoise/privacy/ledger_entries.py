@@ -18,6 +18,8 @@ from .ledger_file import DAMAGED, knows_delta, knows_draws
 BUDGET_UNITS = 2**62
 CAP = BUDGET_UNITS + 2**22
 
+REFUSAL_COLUMNS = "attempt, id, protects, request, target, begun"
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,7 @@ def entries_in(
         _check_text(name, state, protects, target, begun, sha256 or "")
         charged = rounded_up(Fraction(units, BUDGET_UNITS) * rho)
         if not (draws is None or (type(draws) is int and draws >= 0)):
-            raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
+            raise _damaged("an entry")
         yield LedgerEntry(
             attempt,
             name,
@@ -102,9 +104,8 @@ def refusals_in(
     """Yield refusals of the data, oldest first: all, or those that an SQL condition selects."""
     if not _knows_refusals(database):
         return
-    columns = "attempt, id, protects, request, target, begun"
     rows = database.execute(
-        f"SELECT {columns} FROM refusals WHERE {where} ORDER BY attempt", values
+        f"SELECT {REFUSAL_COLUMNS} FROM refusals WHERE {where} ORDER BY attempt", values
     )
     for attempt, name, protects, request, target, begun in rows:
         _check_text(name, protects, target, begun)
@@ -140,7 +141,7 @@ def draws_in(database: sqlite3.Connection) -> int | None:
         return None if numbers_in(database)[0] else 0
     draws = [count for (count,) in database.execute("SELECT draws FROM entries")]
     if not all(count is None or (type(count) is int and count >= 0) for count in draws):
-        raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
+        raise _damaged("an entry")
     return None if None in draws else sum(draws)
 
 
@@ -155,17 +156,22 @@ def _knows_refusals(database: sqlite3.Connection) -> bool:
     return database.execute(query).fetchone() is not None
 
 
+def _damaged(what: str) -> LedgerError:
+    """Return the error for numbers or words that no ledger has."""
+    return LedgerError(f"ledger: {what} is damaged; {DAMAGED}")
+
+
 def _check_text(*values: object) -> None:
     """Raise LedgerError unless all of these values of an entry are text."""
     if not all(type(value) is str for value in values):
-        raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
+        raise _damaged("an entry")
 
 
 def _parsed(request: str) -> dict[str, str]:
     try:
         return dict(json.loads(request))
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}") from None
+        raise _damaged("an entry") from None
 
 
 def spent_units(database: sqlite3.Connection) -> int:
@@ -208,7 +214,7 @@ def delta_of(database: sqlite3.Connection) -> float:
     except (ValueError, TypeError, OverflowError):
         most = math.nan
     if not 0 < most < 1:
-        raise LedgerError(f"ledger: its budget is damaged; {DAMAGED}")
+        raise _damaged("its budget")
     return most
 
 
@@ -220,7 +226,7 @@ def budget_of(database: sqlite3.Connection) -> float:
     except (ValueError, TypeError, OverflowError):
         budget = math.nan
     if not (math.isfinite(budget) and budget > 0):
-        raise LedgerError(f"ledger: its budget is damaged; {DAMAGED}")
+        raise _damaged("its budget")
     return budget
 
 

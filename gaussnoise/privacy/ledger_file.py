@@ -233,15 +233,18 @@ def _identity(path: Path) -> str | None:
 
 
 DAMAGED = "hint: charges may be missing, so count its budget as spent"
+_BUSY = "is busy; hint: another program keeps a transaction open"
+_CLOSED = "cannot be opened; hint: see its permissions and those of its folder"
+_STRANGE = "is not a ledger, or is damaged; " + DAMAGED
 _MEANINGS = {
-    sqlite3.SQLITE_BUSY: "is busy; hint: another program keeps a transaction open",
-    sqlite3.SQLITE_LOCKED: "is busy; hint: another program keeps a transaction open",
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
     sqlite3.SQLITE_FULL: "cannot grow; hint: the disk is full",
     sqlite3.SQLITE_READONLY: "cannot be written; hint: see its permissions and those of its folder",
-    sqlite3.SQLITE_PERM: "cannot be opened; hint: see its permissions and those of its folder",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened; hint: see its permissions and those of its folder",
+    sqlite3.SQLITE_PERM: _CLOSED,
+    sqlite3.SQLITE_CANTOPEN: _CLOSED,
     sqlite3.SQLITE_IOERR: "cannot be read or written; hint: the disk is full or failing",
-    sqlite3.SQLITE_NOTADB: "is not a ledger, or is damaged; " + DAMAGED,
+    sqlite3.SQLITE_NOTADB: _STRANGE,
     sqlite3.SQLITE_CORRUPT: "is damaged; " + DAMAGED,
 }
 
@@ -252,7 +255,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        meaning = _MEANINGS.get(_code(error), "is not a ledger, or is damaged; " + DAMAGED)
+        meaning = _MEANINGS.get(_code(error), _STRANGE)
         raise LedgerError(f"ledger: {path} {meaning}") from None
     except GaussNoiseError:
         raise

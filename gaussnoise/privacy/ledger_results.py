@@ -31,6 +31,7 @@ from ..files.disk import (
 from .ledger_entries import (
     BUDGET_UNITS,
     CAP,
+    REFUSAL_COLUMNS,
     LedgerEntry,
     budget_of,
     delta_of,
@@ -247,7 +248,7 @@ class Results:
 
     def _refuse(self, entry: LedgerEntry) -> None:
         """Record a refusal instead of a charge for which nothing was drawn."""
-        columns = "attempt, id, protects, request, target, begun"
+        columns = REFUSAL_COLUMNS
         mine = "WHERE attempt = ? AND state = 'reserved'"
         with (
             contextlib.suppress(LedgerError),

@@ -3,7 +3,6 @@
 import math
 import warnings
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, final
 
 import numpy as np
@@ -17,7 +16,7 @@ from domains.participation.patterns import AbstractPatterns, Epochs
 from ..errors import ConvergenceWarning, ParameterError
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import optimal_noise
-from ..numerics.norms import norm
+from ..numerics.norms import check_order, norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from .participations import dense, participations
 
@@ -125,10 +124,7 @@ def certify(
     >>> print(f"{found.error / 30**0.5:.3f} {found.lower / 30**0.5:.3f} {found.factor:.3f}")
     4.304 3.941 1.092
     """
-    if not isinstance(p, Real) or not p >= 2:
-        raise ParameterError(
-            f"certify: expected p >= 2, got {p!r}; hint: math.inf for the largest error"
-        )
+    check_order("certify", p)
     if participation is not None and not isinstance(participation, AbstractPatterns):
         raise ParameterError(
             f"certify: expected who takes part when, or None, got {type(participation).__name__}; "

@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 from .. import text as _text
 from ..files.disk import digests_in
 from ..noise.table_covariance import TableCovariance
-from ..privacy.definitions import gaussian_epsilon
-from ..privacy.lattice_bound import TABLE_STEPS
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
-from ..tables.planning.text import marginal_name
+from ..tables.planning.facts import EPSILON_METHOD, marginal_name
 from ..tables.release.record import contrasts_of
 from ..tables.release.store import Place, StoredTables
-from ..tables.release.tidy import LEVEL, interval_record, level_text
+from ..tables.release.text import INTERVALS
+from ..tables.release.tidy import interval_record
 from ..tables.schema.schema import OnOutside
 from ..text import SHOWN_DELTA, versions
 from .plan import StreamPlan, drawn_query
-from .text import counted_text, head_text, participation_text
+from .text import facts_of_stream, head_text, participation_text
 from .ticks import Ticks
 from .time_strategy import TimeStrategy
 
@@ -164,23 +163,23 @@ def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Sub
 
 
 def _guarantee(plan: StreamPlan) -> dict[str, Any]:
-    rho = plan.rho_charged
+    facts, rho = facts_of_stream(plan), plan.rho_charged
     return {
         "neighbors": plan.neighbors,
-        "privacy_unit": plan.privacy_unit,
+        "privacy_unit": facts.unit,
         "participation": participation_text(plan),
         "rows_per_person_and_tick": plan.tables.rows_per_person,
         **(
             {}
             if plan.tables.person is None
-            else {"person": plan.tables.person, "rows_counted": counted_text(plan)}
+            else {"person": plan.tables.person, "rows_counted": facts.counted}
         ),
-        "privacy": plan.privacy.as_dict(plan.integers, TABLE_STEPS),
+        "privacy": facts.privacy,
         "rho_of_all_ticks": rho,
         "epsilon_delta_of_all_ticks": {
-            "epsilon": gaussian_epsilon(rho, SHOWN_DELTA, plan.integers, TABLE_STEPS),
+            "epsilon": facts.epsilon(rho),
             "delta": SHOWN_DELTA,
-            "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
+            "method": EPSILON_METHOD,
         },
     }
 
@@ -222,8 +221,7 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
             "Estimates are unbiased counts: they may be negative or fractional. Tables agree on "
             "shared margins, "
             "and those of all rows are the sums of those of each tick.",
-            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every "
-            "number by itself.",
+            INTERVALS,
             *disclaimers(plan),
         ]
     )

@@ -28,6 +28,7 @@ from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
 from ..solvers.tables.orbits import ByType, Type
+from ..tables.planning.facts import unit_text
 from ..tables.planning.measure import ResidualQuery
 from ..tables.planning.plan import SECONDS_PER_INTEGER, Plan
 from ..tables.planning.request import Request
@@ -167,7 +168,8 @@ class StreamPlan(PickledByArguments):
             one = f"{self.tables.privacy_unit} in each of at most {k} ticks"
             return f"{one}, each two at least {b} apart" if b > 1 else one
         if k == 1:
-            return "one row" if rows == 1 else f"one person of at most {rows} rows, in one tick"
+            one = unit_text(rows, None)
+            return one if rows == 1 else f"{one}, in one tick"
         each = "" if rows == 1 else f" of at most {rows} rows each"
         ticks = f", {b} ticks apart or more" if b > 1 else ", in different ticks"
         return f"one person of at most {k} reports{each}{ticks}"

@@ -21,6 +21,7 @@ from ..errors import (
     ParameterError,
     StreamError,
     StreamWarning,
+    another_format,
 )
 from ..files.disk import MALFORMED, aside, file_digest, read_json, save_text
 from ..numerics.intervals import Contrast
@@ -423,10 +424,7 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
     """
     try:
         if record["format"] != FORMAT:
-            raise OutputError(
-                f"open: expected format {FORMAT!r} in {folder}, got another; hint: the version "
-                "that wrote it"
-            )
+            raise another_format("open", FORMAT, folder)
         over, key = Ticks(**record["ticks"]), record["stream"]
         format, on_outside = record["table_format"], record["on_outside"]
         if (

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ..errors import OutputError, StreamError
+from ..errors import OutputError, StreamError, exists_already
 from ..files.disk import aside, file_digest, read_json, remove
 from ..privacy.ledger_file import alone
 
@@ -282,7 +282,7 @@ def made(path: Path) -> None:
             "stream.json",
         }
         if others:
-            raise OutputError(f"start: {path} exists already; hint: name a new one")
+            raise exists_already("start", path)
         (path / "ticks").mkdir(exist_ok=True)
         (path / "private").mkdir(mode=0o700, exist_ok=True)
         _check_owner("start", path)
@@ -291,7 +291,7 @@ def made(path: Path) -> None:
     except OutputError:
         raise
     except FileExistsError:
-        raise OutputError(f"start: {path} exists already; hint: name a new one") from None
+        raise exists_already("start", path) from None
     except OSError as error:
         raise OutputError(f"start: cannot write to {path} ({type(error).__name__})") from None
 

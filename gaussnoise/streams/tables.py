@@ -14,12 +14,13 @@ from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
 from ..numerics.intervals import Contrast
 from ..solvers.tables.residuals import Subset
+from ..tables.planning.facts import OverTime
 from ..tables.release.contrasts import Weights
 from ..tables.release.release import TableRelease
 from ..tables.schema.schema import OnOutside
 from ..text import number_of
 from .plan import StreamPlan
-from .text import over_time
+from .text import facts_of_stream
 
 Array = NDArray[np.float64]
 
@@ -207,5 +208,5 @@ def combined(
         tables=tables,
         backend=backend,
         on_outside=on_outside,
-        over=over_time(plan, what),
+        over=OverTime(what, facts_of_stream(plan)),
     )

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
-from ..tables.planning.text import about_text, draft_text, hours_text, marginal_name
-from ..tables.release.over_time import Guarantee, OverTime
+from ..tables.planning.facts import CLOSED, Facts, drawn_text, gap_text, marginal_name, public_text
+from ..tables.planning.text import draft_text, head_lines, hours_text
 
 if TYPE_CHECKING:
     from .plan import StreamPlan
 
 _MOST_LINES = 1000
-_CLOSED = 1e-3
 
 
 def participation_text(plan: "StreamPlan") -> str:
@@ -34,28 +33,16 @@ def participation_text(plan: "StreamPlan") -> str:
     return f"one person with {one} {change} in each of at most {k} ticks{apart}"
 
 
-def counted_text(plan: "StreamPlan") -> str:
-    """Return the words for the rows that the tables count."""
-    k = plan.tables.rows_per_person
-    rows = "one row" if k == 1 else f"{k} rows"
-    return (
-        f"at most {rows} of each person in a tick, drawn at random from that person's own of the "
-        "tick: where persons have more, counts of rows are too small, by how much is private"
-    )
-
-
 def head_text(plan: "StreamPlan") -> list[str]:
     """Return lines on what is said, protected, counted and spent, for plans and for every tick."""
+    facts = facts_of_stream(plan)
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
-    return [
-        *about_text(plan.tables),
-        f"neighbours   {plan.neighbors} ({participation_text(plan)}; the number of rows is "
-        f"{number})",
-        "budget       " + plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS, "of all ticks"),
-        f"noise        {plan.integers} integers in all ticks together, charged once, when the "
-        "stream starts",
-        *([] if plan.tables.person is None else [f"counted      {counted_text(plan)}"]),
-    ]
+    return head_lines(
+        plan.tables,
+        facts,
+        f"{facts.relation[:-1]}; the number of rows is {number})",
+        f"{plan.integers} integers in all ticks together, charged once, when the stream starts",
+    )
 
 
 def plan_text(plan: "StreamPlan") -> str:
@@ -87,20 +74,25 @@ def plan_text(plan: "StreamPlan") -> str:
         lines.append(f"{name:<{width}}  {plan.tables.tables.cells(S):>7}  {numbers}")
     if len(plan.marginals) > len(shown):
         lines.append(f"… and {len(plan.marginals) - len(shown)} more")
-    return "\n".join([*lines, "", *_verdict(plan)])
+    return "\n".join([*lines, "", *facts_of_stream(plan).verdict])
 
 
-def over_time(plan: "StreamPlan", times: str) -> OverTime:
-    """Return the facts about the whole stream that its ticks' tables show."""
-    guarantee = Guarantee(
+def facts_of_stream(plan: "StreamPlan") -> Facts:
+    """Return what a stream has to say."""
+    person, rows = plan.tables.person, plan.tables.rows_per_person
+    return Facts(
         whole="stream",
+        relation=f"{plan.neighbors} ({participation_text(plan)})",
         unit=plan.privacy_unit,
-        neighbors=f"{plan.neighbors} ({participation_text(plan)})",
+        counted="every row" if person is None else drawn_text(rows, each_tick=True),
         privacy=plan.privacy.as_dict(plan.integers, TABLE_STEPS),
+        budget=plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS, "of all ticks"),
         integers=plan.integers,
         noise=f"discrete Gaussian, {plan.integers:,} independent draws in all ticks together",
+        exact=public_text(plan.tables),
+        gap=plan.gap,
+        verdict=_verdict(plan),
     )
-    return OverTime(times, guarantee, plan.gap, _verdict(plan))
 
 
 def _late_text(late: str) -> str:
@@ -123,15 +115,5 @@ def _verdict(plan: "StreamPlan") -> list[str]:
         f"error {fresh / ours:.3g} times less than with noise of its own for every tick's rows, "
         "added up"
     ]
-    if plan.gap < _CLOSED:
-        lines.append(
-            "optimal among all Gaussian noises that protect these answers over time: certified "
-            f"gap {plan.gap:.1e}"
-        )
-    else:
-        least = 100 / (1 + plan.gap)
-        lines.append(
-            f"no Gaussian noise that protects these answers over time has less than {least:.4g} % "
-            "of this error"
-        )
+    lines.append(gap_text(plan.gap, "answers over time", plan.gap < CLOSED))
     return lines

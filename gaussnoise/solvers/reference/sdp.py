@@ -94,16 +94,7 @@ def _solve(
     B: Array, Y: Array, p: float, centered: bool, tol: float, solver: Solver, blocks: bool
 ) -> tuple[Array, Array, Array, Array, int]:
     """Return Q, v, the multipliers λ and w up to scale, and the solver's iterations."""
-    try:
-        import cvxpy as cp
-    except ImportError:
-        raise NotAvailableError(
-            'method="sdp": needs cvxpy; hint: pip install "cvxpy[clarabel,scs]"'
-        ) from None
-    if solver.upper() not in cp.installed_solvers():
-        raise NotAvailableError(
-            f'method="sdp": solver {solver!r} is not installed; hint: pip install {solver}'
-        )
+    cp = cvxpy_with(solver, 'method="sdp"')
     (N, r), d = Y.shape, len(B)
     Q, v, u = cp.Variable((r, r), symmetric=True), cp.Variable(r), cp.Variable(d)
     shift: Any = v if centered else np.zeros(r)
@@ -172,3 +163,18 @@ def _failure(solver: Solver, got: str) -> NotAvailableError:
         f'method="sdp": expected a solution from {solver}, got {got}; hint: the other solver, or '
         'method="auto"'
     )
+
+
+def cvxpy_with(solver: str, who: str) -> Any:
+    """Return cvxpy, or raise NotAvailableError without it or this solver."""
+    try:
+        import cvxpy as cp
+    except ImportError:
+        raise NotAvailableError(
+            f'{who}: needs cvxpy; hint: pip install "cvxpy[clarabel,scs]"'
+        ) from None
+    if solver.upper() not in cp.installed_solvers():
+        raise NotAvailableError(
+            f"{who}: solver {solver!r} is not installed; hint: pip install {solver}"
+        )
+    return cp

@@ -21,8 +21,9 @@ from ...text import SHOWN_DELTA, number_of
 from ..schema.entries import Entry
 from ..schema.schema import Schema
 from .door import plan
+from .facts import relation_text
 from .plan import Plan
-from .text import draft_text, relation_text
+from .text import draft_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from domains.tables.tables import AbstractTables
 
 from ...bounds import Bound, bound_of
 from ...bounds.proof import noise_of
-from ...errors import GaussNoiseError, ParameterError, not_a_generator
+from ...errors import GaussNoiseError, ParameterError, not_a_generator, too_coarse
 from ...files.pickling import PickledByArguments
 from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
@@ -40,11 +40,12 @@ from ..schema.entries import Entry, attribute_positions, entry_term, term_name
 from ..schema.numbers import Weight, in_own_unit, reached, unit_of
 from ..schema.schema import OnOutside, Schema
 from .exchange import least_error, with_number
+from .facts import unit_text
 from .independent import independent_deviations, saving
 from .measure import Array, ResidualQuery, measured_integers
 from .request import Request
 from .targets import Target, largest_ratio
-from .text import plan_text, unit_text
+from .text import plan_text
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -304,9 +305,7 @@ class Plan(PickledByArguments):
         """The ρ that OpenDP's map charges for a release's noise, for all rows of one person."""
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
-            raise GaussNoiseError(
-                f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho"
-            )
+            raise too_coarse("release", query.scale)
         charged = rounded_up(Fraction(query.rho) * copies) if query is not None else 0.0
         if charged > self.rho:
             raise GaussNoiseError(

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, final
 
 from domains import Identity, Leading, Marginals
@@ -16,6 +15,7 @@ from ...errors import ParameterError
 from ...files.pickling import PickledByArguments
 from ...noise.agreement import ReplaceWithin
 from ...noise.problem import Relation
+from ...numerics.norms import check_order
 from ...privacy.guarantee import AbstractPrivacy
 from ...text import printable
 from ..schema.bases import base_value
@@ -64,10 +64,7 @@ class Request(PickledByArguments):
     source: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.p, Real) or not self.p >= 2:
-            raise ParameterError(
-                f"plan: expected p >= 2, got {self.p!r}; hint: math.inf for the largest error"
-            )
+        check_order("plan", self.p)
         if self.neighbors not in ("add-remove", "replace"):
             raise ParameterError(
                 f'plan: expected neighbors="add-remove" or "replace", got {self.neighbors!r}'

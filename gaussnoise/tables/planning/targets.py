@@ -66,8 +66,7 @@ def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target
                 f"plan: expected {len(marginals)} targets, one per marginal, got {len(targets)}"
             )
         listed = [None if target is None else _target(target) for target in targets]
-        if all(target is None for target in listed):
-            raise ParameterError("plan: expected a target for one marginal at least")
+        _check_any(any(target is not None for target in listed))
         return listed
     if len(set(map(frozenset, marginals))) < len(marginals):
         raise ParameterError(
@@ -93,8 +92,7 @@ def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target
         if key in by_names:
             raise ParameterError(f"plan: expected one target for a marginal, got two for {names!r}")
         by_names[key] = _target(target)
-    if not by_names:
-        raise ParameterError("plan: expected a target for one marginal at least")
+    _check_any(bool(by_names))
     asked, known = set(map(frozenset, marginals)), {name for m in marginals for name in m}
     for names in by_names:
         if names not in asked:
@@ -105,6 +103,12 @@ def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target
                 f"{tuple(sorted(names))!r}{hint}{near(strange[0], known) if strange else ''}"
             )
     return [by_names.get(frozenset(m)) for m in marginals]
+
+
+def _check_any(has_target: bool) -> None:
+    """Raise ParameterError if no marginal has a target."""
+    if not has_target:
+        raise ParameterError("plan: expected a target for one marginal at least")
 
 
 def _target(target: Any) -> Target:

@@ -1,6 +1,5 @@
 """The text of plans."""
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -10,12 +9,12 @@ from numpy.typing import NDArray
 from domains import Clipped, Moments
 
 from ...numerics.intervals import quantile
-from ...privacy.lattice_bound import TABLE_STEPS
 from ...text import number_of
 from ..schema.bases import MIDDLES, moment_source
 from ..schema.impossible import Rule, rule_text
-from ..schema.numbers import interval_text, squared_numbers
+from ..schema.numbers import interval_text
 from ..schema.schema import Schema
+from .facts import Facts, facts_of, marginal_name
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -27,72 +26,28 @@ _MOST_SUMS = 50  # most lines of sums
 _MOST_RULES = 20
 _MOST_SUMMED = 10**6  # an entry with more answers gets no line of deviations, which would take long
 
-_CLOSED = 1e-3  # a certified gap below this is said to be closed
 
-
-def unit_text(rows: int, person: str | None) -> str:
-    """Return what a budget protects, in words: one row, or one person of limited rows."""
-    if person is not None:
-        counted = "1 row is" if rows == 1 else f"{rows} rows are"
-        return f"one person (column {person!r}), of whom at most {counted} counted"
-    return "one row" if rows == 1 else f"one person of at most {rows} rows"
-
-
-def relation_text(plan: "Plan") -> str:
-    """Return the neighbouring relation in words: what is protected."""
-    k = plan.rows_per_person
-    if plan.person is not None and plan.neighbors == "replace":
-        return (
-            f"replace (one person, a value of {plan.person!r}, exchanged for another, each with "
-            "any number of rows, also with none that fit; the number of rows is private)"
-        )
-    if plan.person is not None:
-        return (
-            f"add-remove (one person, a value of {plan.person!r}, more or less, with any number "
-            "of rows; the number of rows is private)"
-        )
-    if plan.neighbors == "replace":
-        exchanged = "one row exchanged for another"
-        if k > 1:
-            exchanged = f"one person's at most {k} rows exchanged for as many others"
-        if plan.public:
-            same = f", {'row by row ' if k > 1 else ''}of the same {' × '.join(plan.public)}"
-            return f"replace ({exchanged}{same}; tables of these alone are public and exact)"
-        return f"replace ({exchanged}; the number of rows is public and exact)"
-    one = "row" if k == 1 else f"person with at most {k} rows"
-    return f"add-remove (one {one} more or less; the number of rows is private)"
-
-
-def counted_text(plan: "Plan") -> str:
-    """Return in words which rows the tables count."""
-    if plan.person is None:
-        return "every row"
-    rows = "one row" if plan.rows_per_person == 1 else f"{plan.rows_per_person} rows"
-    return (
-        f"at most {rows} of each person, drawn at random from that person's own: where persons "
-        "have more, counts of rows are too small, by how much is private"
-    )
-
-
-def about_text(plan: "Plan") -> list[str]:
-    """Return lines on what the tables are about and where their rows come from, if it is said."""
-    lines = {"title": plan.asked.title, "source": plan.asked.source}
+def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> list[str]:
+    """Return lines on what tables are about, and on what is protected, spent and counted."""
+    lines = {
+        "title": plan.asked.title,
+        "source": plan.asked.source,
+        "neighbours": relation,
+        "budget": facts.budget,
+        "noise": noise,
+        "counted": None if plan.person is None else facts.counted,
+    }
     return [f"{what:<12} {said}" for what, said in lines.items() if said is not None]
 
 
 def plan_text(plan: "Plan") -> str:
     """Return the text that ``print(plan)`` shows."""
-    table, count = (
-        _cells_text(plan) if plan.domain.is_cells else _answers_text(plan),
-        len(plan.entries),
-    )
+    facts, count = facts_of(plan), len(plan.entries)
+    table = _cells_text(plan) if plan.domain.is_cells else _answers_text(plan)
     return "\n".join(
         [
             table[0],
-            *about_text(plan),
-            f"neighbours   {relation_text(plan)}",
-            f"budget       {plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS)}",
-            *([f"counted      {counted_text(plan)}"] if plan.person is not None else []),
+            *head_lines(plan, facts, facts.relation),
             work_text(plan),
             *draft_text(plan.schema),
             "",
@@ -101,9 +56,9 @@ def plan_text(plan: "Plan") -> str:
             "",
             *_middles_text(plan),
             *numbers_text(plan),
-            *public_text(plan),
+            *facts.exact,
             *_impossible_text(plan),
-            *verdict(plan),
+            *facts.verdict,
         ]
     )
 
@@ -222,27 +177,6 @@ def _impossible_text(plan: "Plan") -> list[str]:
     ]
 
 
-def public_text(plan: "Plan") -> list[str]:
-    """Return lines that say what exact tables cost in privacy, and what variance they save."""
-    if not plan.public:
-        return []
-    joint = marginal_name(plan.public)
-    tables = ", ".join(marginal_name(S) for S in plan.exact)
-    lines = [
-        f"EXACT, without noise: {tables}. Whoever sees the release knows exactly how many rows "
-        f"each combination of these has: which combination of {joint} a person is in has no "
-        "protection at all."
-    ]
-    if plan.noise.gamma == 0:
-        return [*lines, "Nothing else is left to protect in these tables: there is no noise."]
-    return [
-        *lines,
-        f"That saves: {plan.public_saving:.3g} times less variance than with these tables "
-        f"protected too (γ = {plan.noise.gamma:.7g} instead of "
-        f"{plan.noise.gamma * math.sqrt(plan.public_saving):.7g} at unit sensitivity).",
-    ]
-
-
 def _span(values: NDArray[np.float64]) -> str:
     """Return the range of the values as text: one number, or the least and the largest."""
     low, high = f"{values.min():.4g}", f"{values.max():.4g}"
@@ -272,61 +206,3 @@ def work_text(plan: "Plan") -> str:
     )
     memory = "1 MB" if size < 1 else f"{size:.0f} MB" if size < 1000 else f"{size / 1000:.1f} GB"
     return f"release      {plan.integers} noisy integers: {time} and {memory}"
-
-
-def verdict(plan: "Plan") -> list[str]:
-    """Return lines that say how good the plan is, and how this is known."""
-    kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
-        plan.noise.p, f"variance (at p = {plan.noise.p:g})"
-    )
-    lines = [] if plan.targets is None else [_targets_text(plan.target_ratio)]
-    if plan.targets is not None and None in plan.targets:
-        aimed = sum(target is not None for target in plan.targets)
-        lines.append(
-            f"targets for {aimed} of {len(plan.targets)}; the others take what is left of the "
-            "budget"
-        )
-    cells = plan.domain.is_cells
-    lines.append(
-        f"{kind} {plan.improvement:.2f} times less than with independent noise on each "
-        f"{'marginal' if cells else 'entry'} (best budget split, no least squares afterwards)"
-    )
-    if plan.has_public_rows and plan.noise.gamma > 0 and cells and not plan.public:
-        lines.append(
-            f"{plan.replace_saving:.2f} times less variance than the paper's calibration for "
-            "replaced rows (twice the noise of γ_p)"
-        )
-    if plan.gap < _CLOSED or (cells and plan.person is None):
-        what = "tables" if cells else "answers"
-        lines.append(
-            f"optimal among all Gaussian noises that protect these {what}: certified gap "
-            f"{plan.gap:.1e}"
-        )
-    else:
-        least = 100 / (1 + plan.gap)
-        lines.append(
-            f"no Gaussian noise that protects these answers has less than {least:.4g} % of this "
-            "error"
-        )
-    if squared_numbers(plan.domain):
-        lines.append(
-            "with squares of numbers, that is of all noises that protect the virtual cells too: "
-            "slightly more than records"
-        )
-    if plan.error > 0 and not plan.public:
-        lines.append(plan.bound.sentence(plan.error))
-    return lines
-
-
-def _targets_text(ratio: float) -> str:
-    """Return whether targets are met, given the largest ratio of a half-width to its target."""
-    if abs(ratio - 1) < 1e-6:
-        return "half-widths meet their targets, the closest exactly"
-    if ratio < 1:
-        return f"half-widths meet their targets: the largest is {ratio:.6g} of its target"
-    return f"half-widths MISS their targets: the largest is {ratio:.6g} times its target"
-
-
-def marginal_name(marginal: tuple[str, ...]) -> str:
-    """Return the name of a marginal."""
-    return " × ".join(marginal) or "total"

@@ -14,7 +14,7 @@ from domains import AbstractBase, Base, Groups, Identity
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
 from ...solvers.tables.residuals import Subset
-from ..planning.text import counted_text
+from ..planning.facts import counted_text
 from ..schema.bases import as_base, query_labels
 from ..schema.schema import Category
 from .answer import Answer

@@ -12,7 +12,7 @@ from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.ledger import Ledger, ledger_and_id
 from ...privacy.threshold import Change, ThresholdQuery
 from ...text import disclaimers, guarantee_text, versions
-from ..planning.text import unit_text
+from ..planning.facts import unit_text
 from ..schema.schema import Attribute, Schema
 
 if TYPE_CHECKING:

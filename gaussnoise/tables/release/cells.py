@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from ...numerics.intervals import ConfidenceInterval
 from ..schema.schema import Category
-from .report.markup import data, digits_of, escaped, label, tag
+from .report.render import Cell, rendered
 from .show import rows_text
 from .tidy import LEVEL, NUMBERS, as_pandas, framed, level_text, with_level
 
@@ -166,14 +166,14 @@ class CellList:
         more = f"… and {len(self) - len(shown)} more" if len(self) > len(shown) else ""
         columns = ["estimate", "± sd", "low", "high"]
         return rows_text(
-            repr(self), self.attributes, columns, rows, [more, _CLOSING], private=self.private
+            repr(self), self.attributes, columns, rows, [more, CLOSING], private=self.private
         )
 
     def _repr_html_(self) -> str:
         return _html(CellList(self.table, self.places[:_MOST_SHOWN]), repr(self), len(self))
 
 
-_CLOSING = (
+CLOSING = (
     f"± one standard deviation; low and high: {level_text(LEVEL)} intervals, for every number by "
     "itself"
 )
@@ -187,23 +187,13 @@ def cells_html(table: "AbstractEstimates", title: str) -> str:
 
 def _html(cells: CellList, title: str, count: int) -> str:
     """Return cells as an HTML table, with a heading that says what they are."""
-    low, high = (end.tolist() for end in cells.confidence_interval())
-    estimate, deviation = cells.estimate.tolist(), cells.standard_deviation.tolist()
-    names = ["estimate", "sd", "low", "high"]
-    head = (tag("th", name, scope="col") for name in [*map(label, cells.attributes), *names])
-    body = []
-    for k, own in enumerate(cells.labels):
-        digits = digits_of(deviation[k])
-        numbers = [data(x, digits) for x in (estimate[k], low[k], high[k])]
-        numbers.insert(1, escaped(f"{deviation[k]:.4g}"))
-        first = (tag("th", label(name), scope="row") for name in own)
-        body.append(tag("tr", *first, *(tag("td", number) for number in numbers)))
-    warning = "" if cells.private else tag("strong", "NOT PRIVATE, a simulation: ")
-    more = f"… and {count - len(cells)} more; " if count > len(cells) else ""
-    table = tag(
-        "table",
-        tag("caption", warning, title),
-        tag("thead", tag("tr", *head)),
-        tag("tbody", *body),
+    low, high = cells.confidence_interval()
+    numbers = (cells.estimate, low, high, cells.standard_deviation)
+    return rendered(
+        "cells.html",
+        cells=cells,
+        numbers=map(Cell, cells.labels, *(part.tolist() for part in numbers)),
+        title=title,
+        more=max(count - len(cells), 0),
+        closing=CLOSING,
     )
-    return tag("div", table, tag("small", more, _CLOSING))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import GaussNoiseError, OutputError, ParameterError
+from ...errors import GaussNoiseError, OutputError, ParameterError, another_format
 from ...files.disk import (
     MALFORMED,
     aside,
@@ -274,10 +274,7 @@ def read_release(
     try:
         record = read_json(folder / "release.json", most_bytes(plan))
         if record["format"] not in (FORMAT, OLD_TABLES):
-            raise OutputError(
-                f"load: expected format {FORMAT!r} in {folder}, got another; hint: the version "
-                "that wrote it"
-            )
+            raise another_format("load", FORMAT, folder)
         if record["request_sha256"] != plan.request_sha256:
             raise OutputError(
                 f"load: {folder} holds the release of another plan; hint: the same arguments of "

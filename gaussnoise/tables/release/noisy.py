@@ -14,12 +14,12 @@ from ...noise.product_covariance import constants
 from ...noise.table_covariance import TableCovariance
 from ...solvers.tables.boxes import Box
 from ...solvers.tables.residuals import Subset, part_of
+from ..planning.facts import OverTime
 from ..planning.measure import ResidualQuery
 from ..schema.bases import query_labels
 from ..schema.entries import Entry, entry_term
 from ..schema.numbers import in_own_unit
 from ..schema.schema import OnOutside
-from .over_time import OverTime
 from .table import MarginalTable, QueryTable
 
 if TYPE_CHECKING:

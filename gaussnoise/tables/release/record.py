@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...files.disk import MOST_RECORD
-from ...privacy.definitions import gaussian_epsilon, zCDP
-from ...privacy.lattice_bound import TABLE_STEPS
+from ...privacy.definitions import zCDP
 from ...solvers.tables.boxes import boxes
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import SolvedStrategy
 from ...text import SHOWN_DELTA, versions
-from ..planning.text import counted_text, public_text, relation_text
+from ..planning.facts import EPSILON_METHOD, facts_of
 from ..schema.bases import base_value
 from ..schema.groups import group_record, group_texts
 from .noisy import AbstractRelease
@@ -33,16 +32,16 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict[str, object]:
     """Return what a machine or an auditor needs to know; nothing in it depends on the data."""
     plan, query = release.plan, release.query
-    contrasts = contrasts_of(plan)
+    facts, contrasts = facts_of(plan), contrasts_of(plan)
     entries = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
     objective = (
         f"p-norm of all {entries} weighted standard deviations at unit sensitivity, p = "
         f"{plan.noise.p:g}"
     )
     implied = {
-        "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, TABLE_STEPS),
+        "epsilon": facts.epsilon(release.rho_charged),
         "delta": SHOWN_DELTA,
-        "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
+        "method": EPSILON_METHOD,
         "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA)
         if release.rho_charged
         else 0.0,
@@ -51,15 +50,15 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
         "format": FORMAT,
         "private": release.private,
         "neighbors": plan.neighbors,
-        "neighbors_meaning": relation_text(plan),
-        **({"published_exactly": public_text(plan)} if plan.public else {}),
-        "privacy_unit": plan.privacy_unit,
+        "neighbors_meaning": facts.relation,
+        **({"published_exactly": facts.exact} if plan.public else {}),
+        "privacy_unit": facts.unit,
         "rows_per_person": plan.rows_per_person,
         "person": plan.person,
-        "rows_counted": counted_text(plan),
+        "rows_counted": facts.counted,
         "on_outside": release.on_outside,
         **({"without_time_zone": release.without_zone} if release.without_zone else {}),
-        "privacy": plan.privacy.as_dict(query.count, TABLE_STEPS),
+        "privacy": facts.privacy,
         "rho": release.rho_charged if release.private else None,
         "epsilon_delta": implied if release.private else None,
         "domain": [

@@ -16,7 +16,7 @@ from ...numerics.intervals import (
 from ..schema.dates import Edge
 from ..schema.schema import Category
 from .biased import AbstractTable
-from .cells import CellList, cells_html, first_of, in_order
+from .cells import CLOSING, CellList, cells_html, first_of, in_order
 from .show import first, table_text
 from .tidy import (
     LEVEL,
@@ -24,7 +24,6 @@ from .tidy import (
     arrow_columns,
     as_pandas,
     framed,
-    level_text,
     with_level,
 )
 
@@ -150,13 +149,9 @@ class AbstractEstimates(abc.ABC):
         estimate, (low, high) = first(self.estimate, 8), self.confidence_interval()
         sd = first(self.standard_deviation, 4)
         numbers = [estimate, [f"± {x}" for x in sd], first(low, 8), first(high, 8)]
-        closing = (
-            f"± one standard deviation; low and high: {level_text(LEVEL)} intervals, for "
-            "every number by itself"
-        )
         names = ["estimate", "± sd", "low", "high"]
         return table_text(
-            repr(self), self.attributes, self.labels, names, numbers, closing, private=self.private
+            repr(self), self.attributes, self.labels, names, numbers, CLOSING, private=self.private
         )
 
 

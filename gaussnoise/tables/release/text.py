@@ -7,6 +7,11 @@ from ..schema.numbers import interval_text
 from .noisy import AbstractRelease
 from .tidy import LEVEL, level_text
 
+INTERVALS = (
+    f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every number by "
+    "itself."
+)
+
 
 def release_text(release: AbstractRelease) -> str:
     """Return the summary of a release for people."""
@@ -24,8 +29,7 @@ def release_text(release: AbstractRelease) -> str:
             "",
             "Estimates are unbiased counts: they may be negative or fractional, and tables agree "
             "on shared margins.",
-            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every "
-            "number by itself.",
+            INTERVALS,
             *numbers_text(release),
             *dropped_text(release),
             *(f"{name}: {ZONELESS}." for name in release.without_zone),

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, final
 
-from ...errors import DataError, LedgerError, OutputError, ParameterError
+from ...errors import DataError, LedgerError, OutputError, ParameterError, exists_already
 from ...files.disk import check_parent, held, publish, read_json, remove_at_once, sync
 from ...privacy.ledger import Ledger
 from ..counting.count import CHANGED
@@ -344,7 +344,7 @@ class _Unfinished:
         except (OSError, ValueError, LookupError, TypeError):
             run = None
         if run != self.token:
-            raise OutputError(f"release: {self.out} exists already; hint: name a new one")
+            raise exists_already("release", self.out)
         return replace(TableRelease.load(self.out, self.blank.plan), backend=self.blank.backend)
 
 

@@ -16,7 +16,8 @@ import gaussnoise as gn
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.noise.optimal_noise import OptimalNoise
 from gaussnoise.solvers.tables.orbits import ByType, Orbits
-from gaussnoise.tables.planning.text import plan_text, relation_text, verdict, work_text
+from gaussnoise.tables.planning.facts import relation_text, verdict
+from gaussnoise.tables.planning.text import plan_text, work_text
 
 
 def schema(*sizes):

@@ -7,16 +7,21 @@ import re
 import shutil
 from html.parser import HTMLParser
 
+import matplotlib.style
 import numpy as np
 import pyarrow as pa
 import pytest
+from jinja2 import UndefinedError
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.cli.documents import plan_document
 from gaussnoise.privacy.lattice_bound import TABLE_STEPS
-from gaussnoise.tables.release.report import markup, words
-from gaussnoise.tables.release.report.markup import Html, number, shown, tag
+from gaussnoise.tables.planning.facts import facts_of
+from gaussnoise.tables.release.cells import CellList
+from gaussnoise.tables.release.report import errors
 from gaussnoise.tables.release.report.pages import plan_page, release_page
+from gaussnoise.tables.release.report.render import Cell, digits_of, number, rendered, shown
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
 
@@ -118,6 +123,8 @@ CASES = {
     "cells": lambda: release_page(survey().release(people())),
     "odd labels": lambda: release_page(odd().release(pa.table({a: ["a"] for a in EVIL[:2]}
         | {EVIL[0]: [EVIL[2]]}), on_outside="drop")),
+    "odd names of rows": lambda: release_page(gn.plan(odd().schema, 1, gn.zCDP(1.0)).release(
+        pa.table({a: ["a"] for a in EVIL[:2]}), on_outside="drop")),
     "replace": lambda: release_page(survey(neighbors="replace", workload=[("sex", "age")]).release(
         people())),
     "answers": lambda: release_page(
@@ -186,8 +193,9 @@ def test_a_page_needs_nothing_from_outside(pages, name):
         assert "url(" not in given.get("style", "")
     (policy,) = [g for g in page.all("meta") if "http-equiv" in g]
     assert policy["content"].startswith("default-src 'none'")
-    assert "url(" not in markup.STYLE
-    assert "@import" not in markup.STYLE
+    (style,) = re.findall("<style>(.*?)</style>", pages[name], flags=re.DOTALL)
+    assert "url(" not in style
+    assert "@import" not in style
     targets = {given["href"][1:] for given in page.all("a")}
     assert targets <= set(page.ids)
 
@@ -218,6 +226,27 @@ def test_labels_are_shown_as_they_are_written(pages):
         assert " ".join(wanted.split())[:100] in page.words
     assert not [given for _, given in page.elements if "onerror" in given or "onload" in given]
     assert Page(pages["odd plan"]).words.count(EVIL[0]) >= 3
+
+
+def test_pictures_name_their_rows_and_headings(pages):
+    def drawn(name):
+        pictures = re.findall("<svg.*?</svg>", pages[name], flags=re.DOTALL)
+        return [" ".join(" ".join(Page(picture).text).split()) for picture in pictures]
+
+    (first,) = drawn("replace")
+    assert first.count("[18, 65)") == 2
+    assert "F" in first.split()
+    rows = drawn("odd names of rows")[0]
+    for text in EVIL:
+        wanted = " ".join(re.sub(r"[\x00-\x1f]", lambda m: m[0] if m[0].isspace() else "\ufffd",
+                                 text).split())  # fmt: skip
+        assert (wanted if len(wanted) <= 24 else wanted[:23] + "…") in rows
+
+
+def test_a_page_is_the_same_in_any_style_of_pictures(release):
+    with matplotlib.style.context(["dark_background", {"svg.fonttype": "path"}]):
+        styled = release_page(release)
+    assert styled == release_page(release)
 
 
 def numbers_of(release):
@@ -288,6 +317,37 @@ def test_privacy_is_said_in_full(release):
             release.rho_charged, delta, plan.query.count, TABLE_STEPS
         )
         assert f"{epsilon:.4g}" in page
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"neighbors": "replace", "public": "sex", "workload": [("sex", "age"), ("sex",)]},
+        {"person": "who", "rows_per_person": 2, "privacy": gn.ApproxDP(1, 1e-6)},
+    ],
+)
+def test_text_page_json_and_files_say_the_same_sentences(options, tmp_path):
+    rows = people().append_column("who", [[f"p{k % 600}" for k in range(900)]])
+    release = survey(**options).release(rows, out=tmp_path / "out")
+    plan, facts = release.plan, facts_of(release.plan)
+    printed, summary = str(plan), (tmp_path / "out" / "summary.txt").read_text(encoding="utf-8")
+    record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
+    pages = Page(plan_page(plan)).words, Page(release_page(release)).words
+    for said in (facts.relation, *facts.verdict, *facts.exact):
+        assert all(said in text for text in (printed, summary, *pages))
+    assert all(facts.unit in page and facts.noise in page for page in pages)
+    assert facts.budget in printed
+    assert (facts.counted in printed) is (plan.person is not None)
+    assert record["neighbors_meaning"] == facts.relation
+    assert record["privacy_unit"] == facts.unit
+    assert record["rows_counted"] == facts.counted
+    assert record["privacy"] == facts.privacy
+    if not plan.public:  # which has no bound for all data sets
+        document = plan_document(plan)
+        assert document["neighbors_meaning"] == facts.relation
+        assert document["verdict"] == facts.verdict
+        assert document["privacy"] == facts.privacy
 
 
 def test_weak_guarantees_are_called_weak():
@@ -374,25 +434,25 @@ def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
     rows = pa.table({"job": ["a", "b"], "pay": [70.0, 3300.0]})
     release = plan.simulate(rows, np.random.default_rng(0))
     sums = 1.959964 * release.sums("pay", given="job").standard_deviation.mean()
-    with_sums, counts = words.errors_of_release(release)
+    with_sums, counts = errors.errors_of_release(release)
     assert with_sums["sums"] == pytest.approx(sums)
     assert counts[""] == pytest.approx(plan.half_width("job"))
-    for page, errors in (
-        (Page(release_page(release)).words, words.errors_of_release(release)),
-        (Page(plan_page(plan)).words, words.errors_of_plan(plan)),
+    for page, found in (
+        (Page(release_page(release)).words, errors.errors_of_release(release)),
+        (Page(plan_page(plan)).words, errors.errors_of_plan(plan)),
     ):
-        assert words.error_text(errors[0]) in page
-        assert f"sums ± {number(sums, markup.digits_of(sums / 4))}" in page
-        assert f"Error of a count {words.typical_error(errors)} in 95 % of cases" in page
-        assert max(errors[0]["counts"], errors[1][""]) < 50 < sums / 100
+        assert errors.error_text(found[0]) in page
+        assert f"sums ± {number(sums, digits_of(sums / 4))}" in page
+        assert f"Error of a count {errors.typical_error(found)} in 95 % of cases" in page
+        assert max(found[0]["counts"], found[1][""]) < 50 < sums / 100
 
 
 def test_a_plan_of_squares_without_sums_has_a_page():
     pay = gn.Attribute("pay", clip=[10, 5000], base={"kind": "moments", "degrees": [0, 2]})
     plan = gn.plan(gn.Schema([pay]), ["pay"], gn.zCDP(0.1))
     page = Page(plan_page(plan)).words
-    assert list(words.errors_of_plan(plan)[0]) == ["counts", "sums of squares"]
-    assert words.error_text(words.errors_of_plan(plan)[0]) in page
+    assert list(errors.errors_of_plan(plan)[0]) == ["counts", "sums of squares"]
+    assert errors.error_text(errors.errors_of_plan(plan)[0]) in page
 
 
 def test_tables_of_a_stream_have_its_errors_and_its_guarantee():
@@ -401,10 +461,10 @@ def test_tables_of_a_stream_have_its_errors_and_its_guarantee():
     rows = pa.table({"sex": ["F", "M"], "age": [7, 33]})
     so_far = plan.simulate([rows] * 9, np.random.default_rng(0))
     for table, ticks in ((so_far.total(), (1, 9)), (so_far.difference(7, 3), (4, 7))):
-        width = words.errors_of_release(table)[0][""]
+        width = errors.errors_of_release(table)[0][""]
         assert width == pytest.approx(plan.half_width("sex", "age", ticks=ticks))
         page = Page(release_page(table)).words
-        assert f"± {number(width, markup.digits_of(width / 4))} in 95 % of cases" in page
+        assert f"± {number(width, digits_of(width / 4))} in 95 % of cases" in page
         assert "Protected one person" in page
         assert plan.privacy_unit in page
         assert f"{plan.integers:,} independent draws" in page
@@ -432,11 +492,25 @@ def test_numbers_are_written_plainly(value, digits, text):
     assert number(value, digits) == text
 
 
-def test_markup_escapes_all_but_markup():
-    assert tag("p", "<b>", Html("<b></b>"), title='"') == '<p title="&quot;">&lt;b&gt;<b></b></p>'
+def test_templates_escape_all_but_markup():
+    cells = CellList(gn.plan(gn.Schema([gn.Attribute("a", ["x"])]), 1, gn.zCDP(1)).release(
+        pa.table({"a": ["x"]}))["a"], np.array([0]))  # fmt: skip
+    cell = Cell(("<b>\x00&amp;",), -2.5, -3.5, -1.5, 0.5)
+    facts = {"cells": cells, "numbers": [cell], "title": "'<i>\"", "more": 0, "closing": "\x1b"}
+    text = rendered("cells.html", **facts)
+    assert "<bdi>&lt;b&gt;\ufffd&amp;amp;</bdi>" in text
+    assert '<data value="-2.5">−2</data>' in text
+    assert html.unescape(re.search("<caption>(.*)</caption>", text)[1]) == "'<i>\""
+    assert "<small>\ufffd</small>" in text
+    assert "<i>" not in text
+    with pytest.raises(UndefinedError, match="'closing' is undefined"):
+        rendered("cells.html", **{name: facts[name] for name in facts if name != "closing"})
+
+
+def test_labels_are_one_line_and_cut_where_they_are_long():
     assert shown("a\n b", 10) == "a b"
     assert shown("x" * 20, 10) == "x" * 9 + "…"
-    assert html.unescape(tag("p", "\x00")) == "<p>\ufffd</p>"
+    assert shown(" \n") == "(blank)"
 
 
 def test_the_page_says_whether_rows_of_persons_are_counted_or_stated():

@@ -1,21 +1,21 @@
 """Released numbers on a page: tables, pictures of them, largest and smallest cells."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...planning.text import marginal_name
+from ....numerics.intervals import ConfidenceInterval
+from ...planning.facts import marginal_name
 from ..store import MOST_READ, StoredTables
 from ..table import MarginalTable, QueryTable
 from ..tidy import LEVEL, level_text
-from .charts import Row, interval_chart, profile_chart
-from .markup import Html, counted, data, digits_of, grid, joined, label, number, section, shown, tag
-from .words import estimate_of
+from .charts import Picture, Row, interval_chart, profile_chart
+from .render import Cell, shown
 
 if TYPE_CHECKING:
     from ..release import TableRelease
@@ -29,6 +29,36 @@ _MOST_CELLS = 2 * 10**6  # of all these tables together
 _MOST_ANSWERS = 10**5  # of one entry
 _MOST_NAME = 60
 _MOST_HEAD = 40
+
+Table = MarginalTable | QueryTable
+
+
+class Crossed(NamedTuple):
+    """A table of two attributes, the one of fewer categories across."""
+
+    down: str
+    across: str
+    columns: list[str]
+    rows: list[tuple[object, list[Cell]]]
+
+
+class Extreme(NamedTuple):
+    """The largest and the smallest cell of a table, and how many others may be that."""
+
+    name: str
+    largest: Cell
+    as_large: int
+    smallest: Cell
+    as_small: int
+    empty: int
+    size: int
+
+
+class Extremes(NamedTuple):
+    """Extremes of tables, and the number of tables that are left out."""
+
+    rows: list[Extreme]
+    left: int
 
 
 @dataclass(frozen=True)
@@ -48,7 +78,7 @@ class Entry:
     anchor: str
 
     @property
-    def answers(self) -> int:
+    def size(self) -> int:
         """How many numbers it has."""
         return int(self.release.plan.queries[self.position])
 
@@ -58,7 +88,7 @@ class Entry:
         return all(base.is_identity for _, base in self.release.plan.domain.terms[self.position])
 
     @cached_property
-    def table(self) -> MarginalTable | QueryTable:
+    def table(self) -> Table:
         """Its numbers."""
         plan = self.release.plan
         term = plan.domain.terms[self.position]
@@ -67,13 +97,102 @@ class Entry:
         return self.release.answers({plan.schema.names[i]: base for i, base in term})
 
     @property
-    def file(self) -> str | None:
-        """The file of its cells; None without one."""
+    def title(self) -> str:
+        """The heading of its section."""
+        return (
+            marginal_name(tuple(map(shown, self.table.attributes))) if self.is_cells else self.name
+        )
+
+    @property
+    def accuracy(self) -> str:
+        """The noise in its numbers, in words."""
+        deviation = self.table.standard_deviation
+        least, most = float(deviation.min()), float(deviation.max())
+        if most == 0:
+            return "Exact: without noise."
+        if least == most:
+            return f"Standard deviation {most:.4g} in every number."
+        return f"Standard deviations from {least:.4g} to {most:.4g}."
+
+    @cached_property
+    def picture(self) -> Picture:
+        """Intervals with names, or all cells side by side where there are many."""
+        table = self.table
+        low, high = (np.ravel(end) for end in table.confidence_interval())
+        estimate, size = table.estimate.ravel(), table.estimate.size
+        title = f"{_title(table)}: estimates with {level_text(LEVEL)} intervals"
+        groups = size // table.estimate.shape[-1] if table.estimate.ndim > 1 else 0
+        if size + groups <= _MOST_LINES:
+            rows, last = [], ()
+            for cell in cells_of(table, range(size)):
+                *group, name = map(str, cell.names)
+                if group and group != last:
+                    rows.append(Row(" · ".join(group)))
+                    last = group
+                rows.append(Row(name, cell.estimate, cell.low, cell.high))
+            words = "One line for each number, in the order of the table below, which has them all."
+            return interval_chart(rows, self.anchor, title, words)
+        ordered = table.estimate.ndim == 1 and not self.is_cells
+        order = np.arange(size) if ordered else _order(table.estimate)
+        below = "in the order of the attribute" if ordered else "largest first"
+        return profile_chart(
+            estimate[order],
+            low[order],
+            high[order],
+            f"all {size:,}, {below}",
+            self.anchor,
+            title,
+            f"All {size:,} numbers side by side, {below}, in a band of their intervals.",
+        )
+
+    @property
+    def is_crossed(self) -> bool:
+        """Whether it is written as a table of two attributes."""
+        shape = self.table.estimate.shape
+        return len(shape) == 2 and min(shape) <= _MOST_COLUMNS and math.prod(shape) <= _MOST_ROWS
+
+    @property
+    def hidden(self) -> int:
+        """How many cells in the middle of a long table are not written."""
+        size = self.table.estimate.size
+        return 0 if size <= _MOST_ROWS else size - 2 * _ENDS
+
+    @property
+    def caption(self) -> str:
+        """What is written above its numbers."""
+        caption = f"{_title(self.table)}: estimates and {level_text(LEVEL)} intervals"
+        if not self.hidden:
+            return caption
         tables, plan = self.release.tables, self.release.plan
-        if not isinstance(tables, StoredTables):
-            return None
+        places = tables.places if isinstance(tables, StoredTables) else {}
         S = tuple(sorted({i for i, _ in plan.domain.terms[self.position]}))
-        return tables.places[S].file if S in tables.places else None
+        where = f" All are in {places[S].file}." if S in places else ""
+        return (
+            f"{caption}: the {_ENDS} largest and the {_ENDS} smallest of "
+            f"{self.table.estimate.size:,}.{where}"
+        )
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Its numbers, or those at its ends."""
+        if not self.hidden:
+            return cells_of(self.table, range(self.table.estimate.size))
+        order = _order(self.table.estimate)
+        return cells_of(self.table, [*order[:_ENDS], *order[-_ENDS:]])
+
+    @property
+    def crossed(self) -> Crossed:
+        """Its numbers as a table of two attributes, the last one across if both are as long."""
+        table = self.table
+        axis = int(np.argmin(table.estimate.shape[::-1])) ^ 1
+        places = np.moveaxis(np.arange(table.estimate.size).reshape(table.estimate.shape), axis, 1)
+        rows = [cells_of(table, row) for row in places]
+        return Crossed(
+            table.attributes[1 - axis],
+            table.attributes[axis],
+            [shown(name, _MOST_HEAD) for name in table.labels[axis]],
+            list(zip(table.labels[1 - axis], rows, strict=True)),
+        )
 
 
 def entries_of(release: "TableRelease") -> list[Entry]:
@@ -87,166 +206,55 @@ def entries_of(release: "TableRelease") -> list[Entry]:
     ]
 
 
-def table_section(entry: Entry) -> Html:
-    """Return the section of one table: its accuracy, a picture, numbers."""
-    table = entry.table
-    deviation = table.standard_deviation
-    least, most = float(deviation.min()), float(deviation.max())
-    if most == 0:
-        words = "Exact: without noise."
-    elif least == most:
-        words = f"Standard deviation {most:.4g} in every number."
-    else:
-        words = f"Standard deviations from {least:.4g} to {most:.4g}."
-    return section(
-        marginal_name(tuple(map(shown, table.attributes))) if entry.is_cells else entry.name,
-        entry.anchor,
-        tag("p", f"{counted(table.estimate.size, 'number')}. {words}", class_="note"),
-        _picture(table, entry.is_cells) if table.estimate.size > 1 else "",
-        _numbers(entry),
-        level=3,
+def cells_of(
+    table: Table, places: Iterable[int], interval: ConfidenceInterval | None = None
+) -> list[Cell]:
+    """Return the cells at these positions in C order, with an interval for each by itself."""
+    ends = interval or table.confidence_interval()
+    parts = [np.ravel(x) for x in (table.estimate, *ends, table.standard_deviation)]
+    found = []
+    for k in places:
+        where = np.unravel_index(k, table.estimate.shape) if table.estimate.shape else ()
+        names = (labels[i] for labels, i in zip(table.labels, where, strict=True))
+        found.append(Cell(tuple(names), *(float(part[k]) for part in parts)))
+    return found
+
+
+def extremes_of(entries: Sequence[Entry]) -> Extremes:
+    """Return the largest and smallest cell of every table of counts; intervals hold together."""
+    rows, cells, left = [], 0, 0
+    for entry in entries:
+        if not entry.is_cells or entry.size < 2:
+            continue
+        cells += entry.size
+        if len(rows) >= _MOST_COMPARED or cells > _MOST_CELLS:
+            left += 1
+            continue
+        rows.append(_extreme(entry.table))
+    return Extremes(rows, left)
+
+
+def _extreme(table: Table) -> Extreme:
+    interval = table.confidence_interval(simultaneous=True)
+    low, high = map(np.ravel, interval)
+    order = _order(table.estimate)
+    ends = [int(order[0]), int(order[-1])]
+    largest, smallest = cells_of(table, ends, interval)
+    return Extreme(
+        _title(table),
+        largest,
+        int((high >= largest.low).sum()) - 1,
+        smallest,
+        int((low <= smallest.high).sum()) - 1,
+        int(((low <= 0) & (high >= 0)).sum()),
+        table.estimate.size,
     )
 
 
-def _names(table: MarginalTable | QueryTable, cell: int) -> tuple[str, ...]:
-    """Return the labels of a cell, by its position in C order."""
-    where = np.unravel_index(cell, table.estimate.shape) if table.estimate.shape else ()
-    return tuple(str(names[k]) for names, k in zip(table.labels, where, strict=True))
-
-
-def _title(table: MarginalTable | QueryTable) -> str:
+def _title(table: Table) -> str:
     return marginal_name(tuple(shown(name, _MOST_NAME) for name in table.attributes))
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the cells, largest first."""
     return np.argsort(-estimate.ravel(), kind="stable")
-
-
-def _picture(table: MarginalTable | QueryTable, is_cells: bool) -> Html:
-    """Draw intervals with names, or all cells side by side where there are many."""
-    low, high = (np.ravel(end) for end in table.confidence_interval())
-    estimate, size = table.estimate.ravel(), table.estimate.size
-    title = f"{_title(table)}: estimates with {level_text(LEVEL)} intervals"
-    groups = size // table.estimate.shape[-1] if table.estimate.ndim > 1 else 0
-    if size + groups <= _MOST_LINES:
-        rows, last = [], ()
-        for k in range(size):
-            *group, name = _names(table, k)
-            if group and group != last:
-                rows.append(Row(" · ".join(group)))
-                last = group
-            rows.append(Row(name, float(estimate[k]), float(low[k]), float(high[k])))
-        words = "One line for each number, in the order of the table below, which has them all."
-        return tag("figure", interval_chart(rows, title, words))
-    ordered = table.estimate.ndim == 1 and not is_cells
-    order = np.arange(size) if ordered else _order(table.estimate)
-    below = "in the order of the attribute" if ordered else "largest first"
-    words = f"All {size:,} numbers side by side, {below}, in a band of their intervals."
-    chart = profile_chart(
-        estimate[order], low[order], high[order], f"all {size:,}, {below}", title, words
-    )
-    return tag("figure", chart, tag("figcaption", words))
-
-
-def _numbers(entry: Entry) -> Html:
-    """Return the table itself, or its ends."""
-    table, size = entry.table, entry.table.estimate.size
-    crossed = table.estimate.ndim == 2 and min(table.estimate.shape) <= _MOST_COLUMNS
-    if crossed and size <= _MOST_ROWS:
-        return _crossed(table)
-    if size <= _MOST_ROWS:
-        return _listed(table, np.arange(size), _caption(table))
-    order = _order(table.estimate)
-    where = "" if entry.file is None else f" All are in {entry.file}."
-    return _listed(
-        table,
-        np.concatenate([order[:_ENDS], order[-_ENDS:]]),
-        f"{_caption(table)}: the {_ENDS} largest and the {_ENDS} smallest of {size:,}.{where}",
-        gap=(_ENDS, size - 2 * _ENDS),
-    )
-
-
-def _caption(table: MarginalTable | QueryTable) -> str:
-    return f"{_title(table)}: estimates and {level_text(LEVEL)} intervals"
-
-
-def _listed(
-    table: MarginalTable | QueryTable,
-    cells: NDArray[np.intp],
-    caption: str,
-    gap: tuple[int, int] | None = None,
-) -> Html:
-    """Return one row for each cell; a gap after some row says how many cells it leaves out."""
-    low, high = (np.ravel(end).tolist() for end in table.confidence_interval())
-    estimate, deviation = table.estimate.ravel().tolist(), table.standard_deviation.ravel().tolist()
-    names = [label(name) for name in table.attributes]
-    rows: list[Sequence[object] | Html] = []
-    for k in cells.tolist():
-        digits = digits_of(deviation[k])
-        ends = joined([data(low[k], digits), data(high[k], digits)], " to ")
-        own = [label(name) for name in _names(table, k)] or ["all rows"]
-        interval = ends if deviation[k] > 0 else "exact"
-        rows.append([*own, data(estimate[k], digits), interval])
-    columns = [*(names or ["Group"]), "Estimate", f"{level_text(LEVEL)} interval"]
-    if gap is not None:
-        after, hidden = gap
-        words = tag("td", f"… {hidden:,} more …", colspan=len(columns))
-        rows.insert(after, tag("tr", words, class_="gap"))
-    return grid(caption, columns, rows, labels=max(len(names), 1))
-
-
-def _crossed(table: MarginalTable | QueryTable) -> Html:
-    """Return a table of two attributes, the one of fewer categories across."""
-    axis = int(np.argmin(table.estimate.shape[::-1])) ^ 1  # across; the last one if equal
-    numbers = (table.estimate, *table.confidence_interval(), table.standard_deviation)
-    parts = [np.moveaxis(part, axis, 1) for part in numbers]
-    down, across = table.labels[1 - axis], table.labels[axis]
-    corner = joined([label(table.attributes[1 - axis]), label(table.attributes[axis])], " \\ ")
-    columns = [corner, *(tag("bdi", shown(name, _MOST_HEAD)) for name in across)]
-    rows = []
-    for i, name in enumerate(down):
-        cells = ([float(part[i, j]) for part in parts] for j in range(len(across)))
-        rows.append([label(name), *(estimate_of(*cell) for cell in cells)])
-    return grid(_caption(table), columns, rows)
-
-
-def extremes_table(entries: Sequence[Entry]) -> Html | None:
-    """Return the largest and smallest cell of every table of counts; intervals hold together."""
-    rows, cells, left = [], 0, 0
-    for entry in entries:
-        if not entry.is_cells or entry.answers < 2:
-            continue
-        cells += entry.answers
-        if len(rows) >= _MOST_COMPARED or cells > _MOST_CELLS:
-            left += 1
-            continue
-        rows.append(_extreme(entry.table))
-    if not rows:
-        return None
-    columns = ("Table", "Most rows", "Fewest rows", "May be empty")
-    more = f" {left:,} more tables are not listed." if left else ""
-    caption = (
-        f"Largest and smallest groups. “May be empty” counts groups whose range holds zero.{more}"
-    )
-    return grid(caption, columns, rows, numeric=False)
-
-
-def _extreme(table: MarginalTable | QueryTable) -> tuple[object, ...]:
-    """Return a row of :func:`extremes_table`."""
-    low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
-    estimate, deviation = table.estimate.ravel(), table.standard_deviation.ravel()
-    order = _order(table.estimate)
-    largest, smallest = int(order[0]), int(order[-1])
-    rivals = int((high >= low[largest]).sum()) - 1, int((low <= high[smallest]).sum()) - 1
-
-    def said(cell: int, others: int) -> Html:
-        words = joined(map(label, _names(table, cell)), " · ")
-        ends = float(estimate[cell]), float(low[cell]), float(high[cell]), float(deviation[cell])
-        rivals = f"or one of {others:,} others" if others > 1 else "or 1 other"
-        also = tag("small", rivals) if others else ""
-        return joined([words, tag("br"), estimate_of(*ends), also], " ")
-
-    empty = int(((low <= 0) & (high >= 0)).sum())
-    share = f"{number(empty, 0)} of {estimate.size:,}"
-    return label(_title(table)), said(largest, rivals[0]), said(smallest, rivals[1]), share

@@ -1,0 +1,216 @@
+"""What a plan has to say of privacy and accuracy; text, pages and records write it down."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from ...privacy.definitions import gaussian_epsilon
+from ...privacy.lattice_bound import TABLE_STEPS
+from ...text import SHOWN_DELTA
+from ..schema.numbers import squared_numbers
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+CLOSED = 1e-3  # a certified gap below this is said to be closed
+EPSILON_METHOD = "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice"
+
+
+@final
+@dataclass(frozen=True)
+class Facts:
+    """What a plan or a stream has to say of privacy and accuracy, each in one sentence.
+
+    Attributes:
+        whole: what is charged once: a "release", or a "stream" with all its ticks.
+        relation: the change between neighbouring data sets.
+        unit: what the budget protects.
+        counted: which rows the tables count.
+        privacy: the definition and its numbers.
+        budget: the definition and what it implies.
+        integers: the number of noisy integers that are drawn.
+        noise: the distribution of the noise.
+        exact: what is published without noise.
+        gap: a bound on how much more error there is than the least possible.
+        verdict: how good the noise is, and how this is known.
+    """
+
+    whole: str
+    relation: str
+    unit: str
+    counted: str
+    privacy: Mapping[str, object]
+    budget: str
+    integers: int
+    noise: str
+    exact: Sequence[str]
+    gap: float
+    verdict: Sequence[str]
+
+    def epsilon(self, rho: float, delta: float = SHOWN_DELTA) -> float:
+        """Return the ε of this noise at δ, as it is drawn for ρ."""
+        return gaussian_epsilon(rho, delta, self.integers, TABLE_STEPS)
+
+
+@final
+@dataclass(frozen=True)
+class OverTime:
+    """Ticks of a stream that tables are about, and the facts on the whole stream."""
+
+    times: str
+    facts: Facts
+
+
+def facts_of(plan: "Plan") -> Facts:
+    """Return what a plan has to say."""
+    query = plan.query.query
+    if query is None:
+        why = "all tables are public" if plan.public else "no row can change these tables"
+        noise = f"none is needed: {why}"
+    else:
+        noise = (
+            f"discrete Gaussian, {plan.query.count:,} independent draws of one scale, "
+            f"σ = {query.scale:.10g}, on an integer query whose squared sensitivity is "
+            f"{query.sensitivity_squared}"
+        )
+    return Facts(
+        whole="release",
+        relation=relation_text(plan),
+        unit=plan.privacy_unit,
+        counted=counted_text(plan),
+        privacy=plan.privacy.as_dict(plan.integers, TABLE_STEPS),
+        budget=plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS),
+        integers=plan.integers,
+        noise=noise,
+        exact=public_text(plan),
+        gap=plan.gap,
+        verdict=verdict(plan),
+    )
+
+
+def unit_text(rows: int, person: str | None) -> str:
+    """Return what a budget protects, in words: one row, or one person of limited rows."""
+    if person is not None:
+        counted = "1 row is" if rows == 1 else f"{rows} rows are"
+        return f"one person (column {person!r}), of whom at most {counted} counted"
+    return "one row" if rows == 1 else f"one person of at most {rows} rows"
+
+
+def relation_text(plan: "Plan") -> str:
+    """Return the neighbouring relation in words: what is protected."""
+    k = plan.rows_per_person
+    if plan.person is not None and plan.neighbors == "replace":
+        return (
+            f"replace (one person, a value of {plan.person!r}, exchanged for another, each with "
+            "any number of rows, also with none that fit; the number of rows is private)"
+        )
+    if plan.person is not None:
+        return (
+            f"add-remove (one person, a value of {plan.person!r}, more or less, with any number "
+            "of rows; the number of rows is private)"
+        )
+    if plan.neighbors == "replace":
+        exchanged = "one row exchanged for another"
+        if k > 1:
+            exchanged = f"one person's at most {k} rows exchanged for as many others"
+        if plan.public:
+            same = f", {'row by row ' if k > 1 else ''}of the same {' × '.join(plan.public)}"
+            return f"replace ({exchanged}{same}; tables of these alone are public and exact)"
+        return f"replace ({exchanged}; the number of rows is public and exact)"
+    one = "row" if k == 1 else f"person with at most {k} rows"
+    return f"add-remove (one {one} more or less; the number of rows is private)"
+
+
+def counted_text(plan: "Plan") -> str:
+    """Return in words which rows the tables count."""
+    return "every row" if plan.person is None else drawn_text(plan.rows_per_person)
+
+
+def drawn_text(rows: int, *, each_tick: bool = False) -> str:
+    """Return in words which rows of a person are counted: of each tick if ``each_tick``."""
+    most = "one row" if rows == 1 else f"{rows} rows"
+    within, own = (" in a tick", " of the tick") if each_tick else ("", "")
+    return (
+        f"at most {most} of each person{within}, drawn at random from that person's own{own}: "
+        "where persons have more, counts of rows are too small, by how much is private"
+    )
+
+
+def public_text(plan: "Plan") -> list[str]:
+    """Return lines that say what exact tables cost in privacy, and what variance they save."""
+    if not plan.public:
+        return []
+    joint = marginal_name(plan.public)
+    tables = ", ".join(marginal_name(S) for S in plan.exact)
+    lines = [
+        f"EXACT, without noise: {tables}. Whoever sees the release knows exactly how many rows "
+        f"each combination of these has: which combination of {joint} a person is in has no "
+        "protection at all."
+    ]
+    if plan.noise.gamma == 0:
+        return [*lines, "Nothing else is left to protect in these tables: there is no noise."]
+    return [
+        *lines,
+        f"That saves: {plan.public_saving:.3g} times less variance than with these tables "
+        f"protected too (γ = {plan.noise.gamma:.7g} instead of "
+        f"{plan.noise.gamma * math.sqrt(plan.public_saving):.7g} at unit sensitivity).",
+    ]
+
+
+def verdict(plan: "Plan") -> list[str]:
+    """Return lines that say how good the plan is, and how this is known."""
+    kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
+        plan.noise.p, f"variance (at p = {plan.noise.p:g})"
+    )
+    lines = [] if plan.targets is None else [_targets_text(plan.target_ratio)]
+    if plan.targets is not None and None in plan.targets:
+        aimed = sum(target is not None for target in plan.targets)
+        lines.append(
+            f"targets for {aimed} of {len(plan.targets)}; the others take what is left of the "
+            "budget"
+        )
+    cells = plan.domain.is_cells
+    lines.append(
+        f"{kind} {plan.improvement:.2f} times less than with independent noise on each "
+        f"{'marginal' if cells else 'entry'} (best budget split, no least squares afterwards)"
+    )
+    if plan.has_public_rows and plan.noise.gamma > 0 and cells and not plan.public:
+        lines.append(
+            f"{plan.replace_saving:.2f} times less variance than the paper's calibration for "
+            "replaced rows (twice the noise of γ_p)"
+        )
+    is_closed = plan.gap < CLOSED or (cells and plan.person is None)
+    lines.append(gap_text(plan.gap, "tables" if cells and is_closed else "answers", is_closed))
+    if squared_numbers(plan.domain):
+        lines.append(
+            "with squares of numbers, that is of all noises that protect the virtual cells too: "
+            "slightly more than records"
+        )
+    if plan.error > 0 and not plan.public:
+        lines.append(plan.bound.sentence(plan.error))
+    return lines
+
+
+def gap_text(gap: float, what: str, is_closed: bool) -> str:
+    """Return in words how close noise is to the best Gaussian noise for ``what``."""
+    if is_closed:
+        return (
+            f"optimal among all Gaussian noises that protect these {what}: certified gap {gap:.1e}"
+        )
+    least = 100 / (1 + gap)
+    return f"no Gaussian noise that protects these {what} has less than {least:.4g} % of this error"
+
+
+def _targets_text(ratio: float) -> str:
+    """Return whether targets are met, given the largest ratio of a half-width to its target."""
+    if abs(ratio - 1) < 1e-6:
+        return "half-widths meet their targets, the closest exactly"
+    if ratio < 1:
+        return f"half-widths meet their targets: the largest is {ratio:.6g} of its target"
+    return f"half-widths MISS their targets: the largest is {ratio:.6g} times its target"
+
+
+def marginal_name(marginal: tuple[str, ...]) -> str:
+    """Return the name of a marginal."""
+    return " × ".join(marginal) or "total"

@@ -1,0 +1,79 @@
+"""The half-widths of what a plan or a release has to say, as numbers and in words."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from domains import Clipped
+
+from ....numerics.intervals import quantile
+from ..tidy import LEVEL
+from .render import digits_of, number
+
+if TYPE_CHECKING:
+    from ....noise.table_covariance import TableCovariance
+    from ...planning.plan import Plan
+    from ..release import TableRelease
+
+Errors = Mapping[str, float]  # half-widths by statistic; the key of a single one is ""
+
+_SUMMED = ("counts", "sums", "sums of squares")  # of a clipped number, by degree
+
+
+def errors_of_release(release: "TableRelease") -> list[Errors]:
+    """Return the errors of every entry of a release, at the level of all intervals."""
+    widths = half_widths(release.plan)
+    if release.over is not None:
+        variances = map(release.covariance.term_variance, release.plan.domain.terms)
+        widths = quantile(LEVEL) * np.sqrt([float(np.mean(variance)) for variance in variances])
+    return _errors(release.plan, release.covariance, widths)
+
+
+def errors_of_plan(plan: "Plan") -> list[Errors]:
+    """Return the errors of every entry of a plan, at the level of all intervals."""
+    return _errors(plan, plan.covariance, half_widths(plan))
+
+
+def half_widths(plan: "Plan") -> np.ndarray:
+    """Return half-widths of every entry; of sums, relative to the most that one row can be."""
+    return quantile(LEVEL) * np.asarray(plan.deviations)
+
+
+def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> list[Errors]:
+    """Return half-widths by statistic: counts and sums of clipped numbers have their own units."""
+    found: list[Errors] = []
+    for term, width in zip(plan.domain.terms, widths.tolist(), strict=True):
+        clipped = [(k, base) for k, (_, base) in enumerate(term) if isinstance(base, Clipped)]
+        if not clipped:
+            found.append({"": width})
+            continue
+        [(place, base)] = clipped  # a table has at most one
+        variance = np.moveaxis(covariance.term_variance(term), place, -1)
+        deviations = np.sqrt(variance.reshape(-1, variance.shape[-1]).mean(axis=0))
+        found.append(
+            {
+                _SUMMED[d]: quantile(LEVEL) * float(deviations[k]) * base.unit**d
+                for k, d in enumerate(base.degrees)
+            }
+        )
+    return found
+
+
+def error_text(errors: Errors) -> str:
+    """Return half-widths in words."""
+    said = [(what, f"± {number(w, digits_of(w / 4))}") for what, w in errors.items() if w]
+    return "; ".join(f"{what} {width}".strip() for what, width in said) or "exact"
+
+
+def typical_error(errors: list[Errors]) -> str:
+    """Return the range of half-widths of counts, in rows, or of sums if there are no counts."""
+    counts = [w for entry in errors for what, w in entry.items() if what in {"", _SUMMED[0]}]
+    widths = counts or [w for entry in errors for w in entry.values()]
+    low, high = min(widths), max(widths)
+    if high == 0:
+        return "exact"
+    short = [f"± {number(w, digits_of(w / 4))}" for w in (low, high)]
+    if low == 0:
+        return f"none or {short[1]}"
+    return short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}"

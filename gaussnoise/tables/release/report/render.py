@@ -1,0 +1,82 @@
+"""Pages from templates: all that is not markup is escaped, and numbers are written for people."""
+
+import math
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from ....text import number_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_MOST_LABEL = 120  # characters of a label that a page shows
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+_EXACT = 1e15  # larger numbers are not written with all digits
+
+
+class Cell(NamedTuple):
+    """A number on a page: its names, its interval and its noise."""
+
+    names: tuple[object, ...]
+    estimate: float
+    low: float
+    high: float
+    deviation: float
+
+    @property
+    def digits(self) -> int:
+        """The decimals that are larger than the noise."""
+        return digits_of(self.deviation)
+
+
+def rendered(template: str, **facts: object) -> str:
+    """Return a template filled with facts; characters that HTML forbids are replaced."""
+    return _CONTROL.sub("\ufffd", _templates().get_template(template).render(facts))
+
+
+@cache
+def _templates() -> "Environment":
+    """Return the templates of this folder; jinja2 is imported for the first page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        autoescape=True,
+        loader=PackageLoader(__name__.rpartition(".")[0]),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"form": format, "number": number, "shown": shown}
+    environment.globals["counted"] = counted
+    return environment
+
+
+def shown(text: object, most: int = _MOST_LABEL) -> str:
+    """Return a label on one line, cut where it is very long."""
+    line = " ".join(str(text).split()) or "(blank)"
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def digits_of(deviation: float) -> int:
+    """Return the decimals that are larger than the noise."""
+    if not 0 < deviation < math.inf:
+        return 0
+    return min(max(0, -math.floor(math.log10(2 * deviation))), 9)
+
+
+def number(value: float, digits: int) -> str:
+    """Return a number like ``−1,234.5``.
+
+    >>> number(-1234.56, 1), number(-0.01, 0)
+    ('−1,234.6', '0')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    text = f"{value:z,.{digits}f}" if abs(value) < _EXACT else f"{value:.6g}"
+    return text.replace("-", "−")
+
+
+def counted(count: int, thing: str) -> str:
+    """Return a count with its noun, like ``2 tables``."""
+    return number_of(count, thing, form=",")
