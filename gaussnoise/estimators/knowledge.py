@@ -104,7 +104,7 @@ def check_box(function: str, name: str, low: Array, high: Array) -> None:
 
 
 def digest(domain: AbstractDomain) -> list[object]:
-    """Return the form of a set that a ledger compares."""
+    """Return a set's description with digests of its arrays, for ledgers to compare."""
     header, arrays = describe(domain)
     return [
         header,

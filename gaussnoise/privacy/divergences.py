@@ -67,6 +67,7 @@ def power_of_approx(epsilon: float, delta: float, level: float) -> float:
 
 def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
     """Return the most that log odds can grow under (ε, δ) on an event of this probability."""
+    # bounds on the neighbour's probability, from the event and from its complement
     without = max(
         (chance - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - chance)
     )

@@ -169,7 +169,7 @@ def _growth(privacy: AbstractPrivacy, chance: float) -> float:
 
 
 def _implied(function: str, privacy: AbstractPrivacy) -> list[AbstractPrivacy]:
-    """Return the guarantees that one without a power function implies; raise if there are none."""
+    """Return the guarantees that ``privacy`` implies; raise if there are none."""
     found = privacy.implies(_DELTA)
     if not found:
         raise NotAvailableError(

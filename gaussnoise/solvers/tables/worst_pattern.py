@@ -292,7 +292,7 @@ class _Monomials:
         return matrices * free**3 + 100.0 * self.table.size
 
     def split_work(self, free: int) -> float:
-        """Return how many numbers the bounds of all lower degrees read together."""
+        """Return how many numbers all bounds of lower degrees read in total."""
         if self.degree < 3:
             return 0.0
         lower = self._lower[0]
