@@ -92,7 +92,7 @@ class CovarianceBound:
 
     @property
     def request(self) -> object:
-        """The form in which a ledger compares it."""
+        """Digests by which a ledger compares covariance bounds."""
         parts = [self.variances] if self.axes is None else [self.variances, self.axes]
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 

@@ -201,7 +201,7 @@ def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """Return by how much the chosen bin is below the fullest, at most, except with ``beta``."""
+    """Return a bound on the fullest bin's lead over the chosen one, at level 1 − beta."""
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
     # by a union bound, no noise exceeds √(2 log(bins/β)) deviations of 1/√ρ

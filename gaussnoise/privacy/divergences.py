@@ -109,7 +109,7 @@ def _power_of_renyi(rho: float, order: float, level: float) -> float:
 
 def _largest(divergence: Callable[[float], float], bound: float, level: float) -> float:
     """Return the largest q in [level, 1] at which an increasing function is within the bound."""
-    if level in (0.0, 1.0):  # an event of probability 0, or 1, has the same one for a neighbour
+    if level in (0.0, 1.0):  # an event of probability 0 or 1 has it for a neighbour too
         return level
     if divergence(1.0) <= bound:
         return 1.0

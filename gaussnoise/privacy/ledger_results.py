@@ -246,7 +246,7 @@ class Results:
         raise DataError(_REFUSED)
 
     def _refuse(self, entry: LedgerEntry) -> None:
-        """Record a refusal instead of a charge for which nothing was drawn."""
+        """Turn a charge for which nothing was drawn into a recorded refusal."""
         columns = "attempt, id, protects, request, target, begun"
         mine = "WHERE attempt = ? AND state = 'reserved'"
         with (

@@ -48,7 +48,7 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
 
 def most_posterior(privacy: AbstractPrivacy, chance: float, prior: float = 0.5) -> float:
-    r"""Return the posterior belief in a record exceeded with probability at most ``chance``.
+    r"""Return a bound that the posterior exceeds with probability at most ``chance``.
 
     A person who believes that the record was there with probability ``prior``, and knows all other
     records, sees the output or any part of it. If the record is there, the posterior probability

@@ -127,7 +127,7 @@ def _least_product(factors: Sequence[float]) -> float:
 
 
 class _Sum:
-    """The sum ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``, t the attributes of class k in T.
+    """The sum ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``; t counts T's attributes of class k.
 
     Here p_{k,t}(j), the coefficient of z^t in ``(1 + ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial
     in j.
