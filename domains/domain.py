@@ -109,7 +109,7 @@ class AbstractDomain(Storable, abc.ABC):
         return False
 
     def _contains(self, x: Array) -> bool:
-        """Return whether x belongs to K, up to ``SLACK``; by default, to the convex hull of K."""
+        """Return whether x is in K up to ``SLACK``; this default tests the convex hull of K."""
         # imported here, since the modules of oracles and operators import this class
         from .oracles.distance import is_near
 

@@ -89,7 +89,7 @@ def class_described(name: object) -> type[Storable] | None:
 
 
 def named_classes(family: type[Kind]) -> dict[str, type[Kind]]:
-    """Return the classes of a family that set a name for files, by these names."""
+    """Return the classes of a family that have a name in files, under this name."""
     return {
         name: cls
         for name, cls in _KNOWN.items()

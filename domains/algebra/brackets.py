@@ -20,6 +20,8 @@ def _ascend(support_point: Callable[[Array], Array], form: Array, center: Array,
     """Return a local maximizer of (x − c)' H (x − c), reached from x by support points."""
     value = value_at(x, form, center)
     for _ in range(ASCENTS):
+        # a convex function is above its tangent, so that a step to the tangent's maximum over K
+        # does not lower it
         nearby = support_point(form @ (x - center))
         if not value_at(nearby, form, center) > value * (1 + 1e-12):
             break

@@ -76,6 +76,7 @@ class DifferenceBody(AbstractDomain):
             upper = min(upper, inner.upper_bound)
             far.append(inner.maximizer)
             middle = middle + (inner.maximizer - middle) / (k + 2)
+        # triangle inequality: x − y − c = (x − middle) − (y − middle) − c
         upper = (2 * math.sqrt(upper) + seminorm(center, form)) ** 2
         return bracket(self._support_point, form, center, upper, [far[0] - x for x in far[1:]])
 

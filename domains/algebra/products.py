@@ -354,7 +354,7 @@ class Kronecker(AbstractDomain):
 
 
 def _are_few(points: Array, entries: int) -> bool:
-    """Return whether memory is enough for a matrix of ``entries`` entries for each point."""
+    """Return whether ``entries`` numbers for each point fit into memory."""
     return len(points) <= _MOST_PIECES and len(points) * entries <= LISTED_ENTRIES
 
 

@@ -75,7 +75,7 @@ class _Search:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Return whether <theta, member> is clearly below 0 for all, the ``farthest`` included."""
+        """Return whether ``<theta, farthest>``, the largest of all members, is clearly below 0."""
         return bool(farthest @ theta < -self.slack / 2 * np.linalg.norm(theta))
 
     def start(self, member: Array) -> bool | None:

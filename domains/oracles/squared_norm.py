@@ -66,7 +66,7 @@ class _Body:
 
     def __init__(self, blocks: "tuple[Block, ...]", intervals: int = 0) -> None:
         self.blocks = blocks
-        self.intervals = intervals  # number of further boxes of one column each
+        self.intervals = intervals  # one-dimensional boxes besides the blocks
         self.parts: list[tuple[slice, Block]] = []
         start = 0
         self.box = np.ones(sum(block.size for block in blocks) + intervals, dtype=bool)
@@ -300,7 +300,7 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
         tau = 0.0
     else:
         tau = low or min(high, 1e-20 * sigma[0] ** 2)
-        for _ in range(200):  # Newton's method on 1/‖x‖, concave and increasing in τ, in a bracket
+        for _ in range(200):  # Newton's method on 1/‖x‖, which is concave and increasing in τ
             x = solution(tau)
             length = float(np.linalg.norm(x))
             low, high = (tau, high) if length > 1 else (low, tau)

@@ -47,6 +47,7 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
     # this start is strictly feasible by diagonal dominance
     y = np.abs(unit).sum(axis=2) + 1.0
     t = np.full(m, 1.0)
+    # at the minimum for t, Σ y is within k/t of the least
     goal = k / tol
     Z = np.broadcast_to(np.eye(k), (m, k, k)).copy()
     active = np.arange(m)
@@ -56,6 +57,7 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
         S = -unit[active]
         S[:, diagonal, diagonal] += y[active]
         try:
+            # the gradient is t − diag S⁻¹, and the Hessian is S⁻¹ ∘ S⁻¹
             inverse = np.linalg.inv(S)
             gradient = t[active, None] - inverse[:, diagonal, diagonal]
             step = -np.linalg.solve(np.square(inverse), gradient[:, :, None])[:, :, 0]
@@ -69,6 +71,7 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
         done = centered & (t[active] >= goal)
         t[active[centered & ~done]] *= _SHARPER
         active = active[~done]
+    # at the minimum, S⁻¹/t has a unit diagonal; near it, S⁻¹ is scaled to one
     scales = np.sqrt(Z[:, diagonal, diagonal])
     Z = Z / scales[:, :, None] / scales[:, None, :]
     Z[:, diagonal, diagonal] = 1.0

@@ -280,6 +280,7 @@ class Apart(AbstractPatterns):
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
         ] * self.b
         for t in reversed(range(self.n)):
+            # tick t is not used, or it is, and then the next tick is t + b or later
             now = later[-1].copy()
             now[:, 1:] = np.maximum(now[:, 1:], values[:, t, None] + later[-self.b][:, :-1])
             later = [*later[1:], now]
@@ -311,6 +312,7 @@ class Apart(AbstractPatterns):
 
     def _sets(self) -> Iterator[tuple[int, ...]]:
         for m in range(1, self.most + 1):
+            # ticks at least b apart are distinct ticks once the j-th is moved forward by j (b − 1)
             for packed in itertools.combinations(range(self.n - (m - 1) * (self.b - 1)), m):
                 ticks = tuple(t + j * (self.b - 1) for j, t in enumerate(packed))
                 if m == self.most or not self._has_room(ticks):

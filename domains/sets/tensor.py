@@ -21,7 +21,7 @@ from .schatten import sphere_maximum
 _MOST_ENTRIES = 2**20  # largest number of coordinates of a tensor: 8 MB
 # largest dimension of symmetric tensors in which quadratic bounds are symmetrised
 _MOST_SYMMETRIZED = 1500
-_MOST_RELAXED = 80  # largest such dimension in which a sum-of-squares bound is searched
+_MOST_RELAXED = 80  # largest dimension of these in which a sum-of-squares bound is found
 _CIRCLE_CELLS = 4096  # number of arcs that branch and bound on the circle treats together
 
 # maps a unit vector to the value and gradient of a polynomial there

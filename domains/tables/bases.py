@@ -307,6 +307,7 @@ class Prefix(AbstractRuns):
     def gram(self) -> Array:
         _check_entries(self, self.size)
         places = np.arange(self.size)
+        # count the prefixes that contain both categories: they end at the later one or after it
         return np.asarray(self.size - np.maximum.outer(places, places), dtype=np.float64)
 
     def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
@@ -345,6 +346,8 @@ class Ranges(AbstractRuns):
     def gram(self) -> Array:
         _check_entries(self, self.size)
         places = np.arange(self.size)
+        # ranges that contain both categories start at or before the earlier, and end at or after
+        # the later
         before, after = (
             np.minimum.outer(places, places) + 1,
             self.size - np.maximum.outer(places, places),
@@ -468,6 +471,8 @@ class Windows(AbstractRuns):
         _check_entries(self, self.size)
         places = np.arange(self.size)
         apart = np.abs(np.subtract.outer(places, places))
+        # windows that contain both categories reach from one to the other either way round the
+        # circle
         shared = np.maximum(self.width - apart, 0) + np.maximum(self.width - (self.size - apart), 0)
         return shared.astype(np.float64)
 

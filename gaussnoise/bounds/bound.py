@@ -380,7 +380,7 @@ def bound_from(
     deviation: float = 0.0,
     guarantee: AbstractPrivacy | None = None,
 ) -> Bound:
-    """Return a bound from the certificate of a set, of which neighbours reach a ``share``."""
+    """Return a bound from the proof for a set, if ``share`` times this set is reachable."""
     values, counts = proof.spectrum
     guarantee = guarantee or proven(privacy, n, unbiased)
     return Bound(

@@ -55,9 +55,12 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
     for _ in range(_ROUNDS):
         for _ in range(_STEPS):
             forms, ratios = _gradients(points / size, weights, w)
+            # multiplicative step: every weight times its derivative, which is proportional to z'Hz
             weights = weights * np.einsum("rij,rij->ri", points / size @ forms, points / size)
             weights /= weights.sum(axis=1, keepdims=True)
             if p > 2:
+                # gains are w times the gradient of Σ f γ², and proportional to w^{s*} at the
+                # maximum
                 gains = evened((shares * ratios.sum(axis=1)) @ ratios, tables)
                 w = (gains / gains.sum()) ** dual_power(p)
         proven = [

@@ -99,6 +99,8 @@ def _of_tables(certificate: MarginalCertificate) -> Proof | None:
         for dim, V in matrices:
             _, sigma, right = np.linalg.svd(V * np.sqrt(shares), full_matrices=False)
             sigma = np.maximum(sigma - 8 * EPS * sigma[0], 0.0)
+            # gains are the shares times twice the derivative of the trace; at the maximum, they are
+            # proportional to the shares
             gains += math.sqrt(dim) * (sigma @ right**2)
             values.append(sigma / math.sqrt(dim))
             counts.append(np.full(len(sigma), float(dim)))

@@ -146,6 +146,7 @@ def _partitions(elements: int, blocks: int) -> int:
         return int(elements == blocks == 0)
     if elements < 2 * blocks:
         return 0
+    # the last element joins a block of the others, or is in a block with one other alone
     return blocks * _partitions(elements - 1, blocks) + (elements - 1) * _partitions(
         elements - 2, blocks - 1
     )

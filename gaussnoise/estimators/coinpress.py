@@ -92,7 +92,7 @@ class CovarianceBound:
 
     @property
     def request(self) -> object:
-        """The form in which a ledger compares it."""
+        """Digests by which a ledger compares covariance bounds."""
         parts = [self.variances] if self.axes is None else [self.variances, self.axes]
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 
@@ -216,6 +216,7 @@ class Plan:
         return SquaredLength(self.variances / scale**2, shift)
 
     def _early(self, scale: Array, rho: float, before: list[Step]) -> Step:
+        # a union bound over all n records
         q = self._lengths(scale, before).quantile(self._log_odds + math.log(self.n))
         return Step(scale, math.sqrt(q), self._deviation(q, rho), 0.0)
 
@@ -228,6 +229,7 @@ class Plan:
         return min(tried, key=self._width)
 
     def _deviation(self, q: float, rho: float) -> float:
+        # sensitivity is 2√q/n, and ρ is its square divided by 2 deviation²
         return math.sqrt(2 * q / rho) / self.n
 
     def _reach(self, step: Step) -> float:

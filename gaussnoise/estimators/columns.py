@@ -342,7 +342,7 @@ def _means(
     neighbors: Neighbors,
     known: tuple[float, float, float],
 ) -> list[ColumnMean]:
-    """Return the means of one column in every group; ``known`` is spread, k and level."""
+    """Return the means of one column in every group; ``known`` is (spread, k, level)."""
     spread, k, level = known
     x, cells = numbers.of(column)
     count = max(_noisy(len(x), 1, _share(rho, "count")), 1.0)

@@ -113,9 +113,12 @@ class CovariancePlan:
         for q in np.geomspace(d / 4, d + 2 * math.sqrt(40 * d) + 80, 96).tolist():
             # the largest change is √2 q/n, or q/n in one dimension
             deviation = q / (n * math.sqrt(rho if d > 1 else 2 * rho))
+            # E[χ²_d; χ²_d > q] = d P(χ²_{d+2} > q)
             kept = 1 - float(scipy.special.chdtrc(d + 2, q) - q / d * scipy.special.chdtrc(d, q))
+            # Z is at most (1 + off)² Cov(w) + widened I, where I is at most ratio · Cov(w)
             widened, shrunk = extreme * deviation, kept * max(1 - off, 0.0) ** 2
             following = ((1 + off) ** 2 + 2 * widened * ratio) / shrunk if shrunk > 0 else math.inf
+            # a variance of n normal numbers has the relative deviation √(2/n)
             width = 2 * math.hypot(deviation * ratio, math.sqrt(2 / n)) + 1 - kept
             plans.append(Whitening(q, kept, widened, shrunk, following, width))
         return plans
@@ -281,5 +284,6 @@ def _carried(root: Array, diagonal: float, off: float) -> Array:
     """Return deviations of ``root Y root`` for symmetric noise Y with independent upper entries."""
     known = root @ root
     alone = np.square(root) @ np.square(root).T
+    # Σ_{k<l} (r_ik r_jl + r_il r_jk)², expanded
     crossed = np.outer(np.diag(known), np.diag(known)) + np.square(known) - 2 * alone
     return np.sqrt(diagonal**2 * alone + off**2 * crossed)

@@ -73,6 +73,8 @@ def histogram_density(
     slope = positive(name, "lipschitz", lipschitz)
     budget = Budget.of(name, privacy, {"histogram": 1.0}, n)
     alpha = budget.whole if budget.pure else math.sqrt(2 * budget.whole)
+    # at these numbers m^b, the bias 1/m is as large as the sampling error √(m^b/n), or the noise
+    # m^b/(nα)
     cells = min(n ** (b / (b + 2)), max(n * alpha, 1.0) ** (b / (b + 1)))
     m = max(round(cells ** (1 / b)), 1)
     if b > _MOST_DIMENSIONS or m**b > _MOST_CELLS:

@@ -86,6 +86,8 @@ def gaussian_mean(
     hunt.check(sample)
     amount = budget.of_step("mean")
     check_ball_mean(1, amount, n, pure=budget.pure)
+    # a union bound: except with probability β/2, no record is further than this many deviations
+    # from μ
     tail = math.sqrt(2 * math.log(4 * n / beta))
     reach = hunt.error + deviation * tail
 

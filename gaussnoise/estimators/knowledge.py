@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 # The smallest and largest allowed number, in the units of the data. Squares, products and quotients
 # of numbers between them, and of the noise of any budget, are floats.
 SMALLEST, LARGEST = 1e-100, 1e100
-_MOST_ORDER = 100.0  # order of a moment: this power of a million deviations is a float
+_MOST_ORDER = 100.0  # largest order of a moment: this power of 10⁶ is still a float
 
 
 def shown(value: object) -> str:
@@ -104,7 +104,7 @@ def check_box(function: str, name: str, low: Array, high: Array) -> None:
 
 
 def digest(domain: AbstractDomain) -> list[object]:
-    """Return the form of a set that a ledger compares."""
+    """Return a set's description with digests of its arrays, for ledgers to compare."""
     header, arrays = describe(domain)
     return [
         header,

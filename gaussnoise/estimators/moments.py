@@ -39,6 +39,7 @@ def best_radius(k: float, size: float, noise: float) -> float:
     """Return the t that minimises ``tail_bias(t)² + (noise · t)²``."""
     if math.isinf(k):
         return size
+    # for a bias of c/t^(k−1), the derivative is zero at t^(2k) = (k − 1) (c/noise)²
     unit = tail_bias(1.0, k, 1.0)
     return size * math.exp((math.log(k - 1) / 2 + math.log(unit) - math.log(noise)) / k)
 

@@ -130,8 +130,10 @@ def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
 
 def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[LaplaceQuery, int, int]:
     """Return the query with its noise, the ℓ1 norm allowed for integer rows, and a row's bits."""
+    # the scale 2 · length/ε of the noise is 2^steps steps of the lattice
     steps = math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))))
     bits = max(math.floor(steps + math.log2(epsilon) - math.log2(2 * length)), _COARSEST)
+    # rounding changes a row's ℓ1 norm by at most d/2
     longest = math.floor(math.ldexp(length, bits)) + d
     return LaplaceQuery(2 * longest, epsilon), longest, bits
 
@@ -199,9 +201,10 @@ def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """Return by how much the chosen bin is below the fullest, at most, except with ``beta``."""
+    """Return a bound on the fullest bin's lead over the chosen one, at level 1 − beta."""
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
+    # by a union bound, no noise exceeds √(2 log(bins/β)) deviations of 1/√ρ
     return 2 * math.sqrt(2 * math.log(max(bins, 2) / beta) / amount)
 
 

@@ -349,6 +349,8 @@ class LocalMechanism:
         y = self._coordinates(as_array("covariance", record)[None], "refuse")[0]
         length, r = float(np.linalg.norm(y)), self.dim
         across, along = self._codebook.across, self._codebook.along
+        # a message has the second moment across · I + (along − across) uu', where u = ±y/‖y‖, or
+        # uniform for y = 0
         root = math.sqrt(across if length else across + (along - across) / r) * np.eye(r)
         if length:
             direction = y / length

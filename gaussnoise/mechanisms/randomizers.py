@@ -153,6 +153,7 @@ class Codebook(PickledByArguments):
         if below(2**self.bits) < self.hits:
             pair, other = int(order[below(k)]), False
         else:
+            # outside the cap are the k opposites of its members, and both signs of all other pairs
             j = below(self.size - k)
             pair = int(order[j if j < k else k + (j - k) // 2])
             other = j < k or bool((j - k) % 2)
@@ -283,6 +284,8 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
     """Return the least variance for infinitely many candidates, and the cap's share of them."""
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
+        # ⟨u, y⟩ has a density proportional to (1 − x²)^((dim − 3)/2), so that x times it has an
+        # integral in closed form
         rest = scipy.special.betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
         above, below = scipy.special.gammaln([dim / 2, (dim - 1) / 2])
         density = np.exp(above - below) / math.sqrt(math.pi)
@@ -303,7 +306,10 @@ def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
     """Return E‖u‖²/scale² − 1, the total variance of a decoded unit vector, by the cap's share."""
+    # the largest probability of the cap under ε: its odds are e^ε times those of a random choice
     chance = share / (share + (1 - share) * math.exp(-epsilon))
+    # all candidates sum to zero, so that those outside the cap have the mean −share/(1 − share)
+    # times the cap's
     scale = mean * (chance - share) / (1 - share)
     along = chance * square + (1 - chance) * (1 - share * square) / (1 - share)
     return (1.0 if spherical else dim - 1 + along) / scale**2 - 1
@@ -312,6 +318,7 @@ def _excess(
 def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float, float]:
     """Return the first two moments of the k largest of h absolute values, averaged over the k."""
     values, tails, weights = _quadrature(dim)
+    # the probability that fewer than k of the other h − 1 values are larger
     among = scipy.special.bdtr(closest - 1, pairs - 1, tails) if pairs > 1 else np.ones_like(values)
     weights = weights * among * (pairs / closest)
     return float(weights @ values), float(weights @ values**2)

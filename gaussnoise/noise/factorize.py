@@ -519,7 +519,7 @@ def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part 
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
-    """Return the general solution: the optimal ``M = L L'`` of the columns, and these in L."""
+    """Return the general solution: L of the columns' optimum ``M = L L'``, and R of ``A = L R``."""
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap

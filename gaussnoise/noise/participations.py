@@ -29,7 +29,7 @@ Indices = NDArray[np.intp]
 
 _SHARE = 0.8  # share of the tolerance for the solver; the checks may widen the gap by the rest
 _ROUGH = 1e-3  # tolerance of the solution that column generation starts from
-_NEGLIGIBLE_WEIGHT = 1e-14  # share of the largest weight
+_NEGLIGIBLE_WEIGHT = 1e-14  # weights below this share of the largest are dropped
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
 
 

@@ -185,6 +185,7 @@ def marginal_sensitivity(
         proven = None if claimed is None else claimed * (1 - ROUNDING_MARGIN)
         return searched_move(orbits, types, unequal, proven) * (1 + ROUNDING_MARGIN)
     sums = pattern_sums(orbits, types, [1.0] * len(unequal), unequal)
+    # two records' parts in T have the squared distance 2 share_T (1 − Π_{i ∈ T} correlation_i)
     return 2 * (total - float(sums.min())) * (1 + ROUNDING_MARGIN)
 
 

@@ -37,6 +37,7 @@ def longest_square(factor: Array, points: Array, center: Array, weights: Array) 
         ]
         for point in points.tolist()
     ]
+    # normal equations L'L c = L'(x − v): then (x − v)' M⁺ (x − v) = ‖c‖²
     gram = [[sum((row[i] * row[j] for row in L), Fraction(0)) for j in range(r)] for i in range(r)]
     pulled = [
         [sum((row[i] * x for row, x in zip(L, point, strict=True)), Fraction(0)) for point in moved]

@@ -81,6 +81,7 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
             return product.astype(np.float64, copy=False)
 
         inside = (here @ Q) @ inverse
+        # one step of iterative refinement
         inside += (residual(inside) @ Q) @ inverse
         left = residual(inside)
         # the residual inside range(L) moves the coordinates by at most ‖left‖/σ_min, plus its own

@@ -52,6 +52,7 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
     sample = _partners(points[outer[:_SAMPLE]])
     rounding = 8 * (points.shape[1] + 8) * EPS * radii.max() ** 2
     reach = math.sqrt(max(min(sample.largest, beyond) - rounding, 0.0))
+    # the distance of two points is at most the sum of their radii
     kept = outer[radii[outer] + radii.max() >= reach * (1 - 1e-12)]
     if len(kept) ** 2 * points.shape[1] > _MOST_OPERATIONS:
         raise DomainTooLargeError(

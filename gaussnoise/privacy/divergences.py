@@ -67,6 +67,7 @@ def power_of_approx(epsilon: float, delta: float, level: float) -> float:
 
 def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
     """Return the most that log odds can grow under (ε, δ) on an event of this probability."""
+    # bounds on the neighbour's probability, from the event and from its complement
     without = max(
         (chance - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - chance)
     )
@@ -108,7 +109,7 @@ def _power_of_renyi(rho: float, order: float, level: float) -> float:
 
 def _largest(divergence: Callable[[float], float], bound: float, level: float) -> float:
     """Return the largest q in [level, 1] at which an increasing function is within the bound."""
-    if level in (0.0, 1.0):  # an event of probability 0, or 1, has the same one for a neighbour
+    if level in (0.0, 1.0):  # an event of probability 0 or 1 has it for a neighbour too
         return level
     if divergence(1.0) <= bound:
         return 1.0

@@ -247,7 +247,7 @@ class Results:
         raise DataError(_REFUSED)
 
     def _refuse(self, entry: LedgerEntry) -> None:
-        """Record a refusal instead of a charge for which nothing was drawn."""
+        """Turn a charge for which nothing was drawn into a recorded refusal."""
         columns = REFUSAL_COLUMNS
         mine = "WHERE attempt = ? AND state = 'reserved'"
         with (

@@ -48,7 +48,7 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
 
 def most_posterior(privacy: AbstractPrivacy, chance: float, prior: float = 0.5) -> float:
-    r"""Return the posterior belief in a record exceeded with probability at most ``chance``.
+    r"""Return a bound that the posterior exceeds with probability at most ``chance``.
 
     A person who believes that the record was there with probability ``prior``, and knows all other
     records, sees the output or any part of it. If the record is there, the posterior probability
@@ -169,7 +169,7 @@ def _growth(privacy: AbstractPrivacy, chance: float) -> float:
 
 
 def _implied(function: str, privacy: AbstractPrivacy) -> list[AbstractPrivacy]:
-    """Return the guarantees that one without a power function implies; raise if there are none."""
+    """Return the guarantees that ``privacy`` implies; raise if there are none."""
     found = privacy.implies(_DELTA)
     if not found:
         raise NotAvailableError(

@@ -100,7 +100,7 @@ def drawn_late(bar: "Bar") -> Iterator[None]:
 
 @contextmanager
 def _drawn(bar: "Bar", asked: bool) -> Iterator[None]:
-    """Draw a bar that was asked for, or a late one."""
+    """Draw a bar: at once if it was requested, otherwise once the solver takes long."""
     with told(), bar if asked else drawn_late(bar):
         yield
 

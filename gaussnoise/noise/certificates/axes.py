@@ -134,6 +134,8 @@ def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> 
         moved = zip(center[rows].tolist(), shift[rows].tolist(), strict=True)
         centers = [(Fraction(c) - Fraction(v)) / Fraction(scale) for c, v in moved]
         middle = centers[0]
+        # on powers of the axes, the factor is (a − b) I + b 11', with singular values |a − b| and
+        # |a + (d − 1) b|
         least = min((a - b) ** 2, (a + (d - 1) * b) ** 2)
         beside = sum(((c - middle) ** 2 for c in centers), Fraction(0)) / least
     kind = "gamma" if problem.shifted else "replace"

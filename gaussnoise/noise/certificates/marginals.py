@@ -159,6 +159,7 @@ def _by_subsets(
         )
     # compute equal terms once: sums of rationals do not depend on their order
     alike = Counter((rank(T, domain.sizes), domain.cells(T), v) for T, v in variances.items())
+    # a record's part in the residual T has squared length rank/cells, and noise of variance v
     enclosure = float(
         sum((Fraction(n * r, cells) / Fraction(v) for (r, cells, v), n in alike.items()), 0)
     )
@@ -173,6 +174,7 @@ def _by_subsets(
         T: num * (below // den) * rank(T, domain.sizes) * domain.cells(T)
         for T, (num, den) in parts.items()
     }
+    # a cell of S has the variance Σ_T v_T rank_T cells_T / cells_S²
     deviations = []
     for S, weight in zip(domain.subsets, domain.weights, strict=True):
         summed = sum(summands[T] for T in subsets_of(S) if T in summands) / below

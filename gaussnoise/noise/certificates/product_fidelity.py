@@ -201,6 +201,7 @@ class Blocks:
             bases, value = dict(table), weight
             for k in set(S):
                 rest = S.count(k) - R.count(k)
+                # the number of ways to choose the attributes in S∖R, and the factor of each
                 value *= math.comb(len(self.workload.orbits.classes[k]) - R.count(k), rest)
                 value *= self.sides[k][bases[k]].own ** rest
             choice = tuple(sorted((k, bases[k]) for k in set(R)))

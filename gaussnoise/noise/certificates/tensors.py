@@ -116,6 +116,8 @@ def _checked(
     for j, basis in bases.items():
         columns = factor[:, start : start + multiplicity(power.base, j)]
         start += columns.shape[1]
+        # columns are √mean times orthonormal harmonic tensors, up to ``astray``: so M is at least
+        # mean − astray on this degree
         gram = columns.T @ columns
         mean = float(gram.trace()) / max(len(gram), 1)
         astray = float(np.linalg.norm(gram - mean * np.eye(len(gram))))

@@ -65,6 +65,8 @@ def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesD
         gamma = axes_trace(d, kind, share)
         rest = gamma * math.sqrt(1 - share)
         ones, center = rest * math.sqrt(share), (1 - share) / d
+    # on powers of axes, L is (own − other) I + other 11', with the singular values √rest, and √ones
+    # for (1, …, 1)
     other = (math.sqrt(ones) - math.sqrt(rest)) / d
     mixed = math.sqrt(tau * Fraction(rest))
     return AxesDesign(math.sqrt(rest) + other, other, mixed, center, share)

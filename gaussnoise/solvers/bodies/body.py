@@ -154,7 +154,7 @@ class Body:
         """Return the longest W (x − center), with W of shape (r, d), and a bracket."""
         moved = self.domain if not center.any() else self.domain - center
         farthest = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
-        # the support point in the direction of the maximiser's image is at least as long as that
+        # this support point is a member of K, and its image is at least as long as the maximiser
         point = self.domain.support_point(farthest.maximizer @ whitening)
         value = float(np.square(whitening @ (point - center)).sum())
         return Farthest(point, value, max(farthest.upper_bound, value))

@@ -61,6 +61,7 @@ def generated_design(
             value = fidelity.at(design.weights, shares).value
             known = None if best is None else rows
             far = candidates.far(design.factor, design.center, value * (1 + tol / 2), known)
+            # enlarged by the root of ``far.largest``, the factor covers all candidates
             error = error_of_factor(design.factor, p)
             gap = max(float(np.sqrt(far.largest) * error / value - 1), 0.0)
             halved, least = gap < least / 2, min(gap, least)

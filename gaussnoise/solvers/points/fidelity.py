@@ -118,7 +118,7 @@ class Fidelity:
         elif self.basis is None:
             frame, scaled = None, moved * np.sqrt(w)
         else:
-            # with an orthonormal frame of W^½ span, singular values are those of the small matrix
+            # by QR: in an orthonormal basis of the scaled span, singular values do not change
             frame, triangle = np.linalg.qr(np.sqrt(w)[:, None] * self.basis)
             scaled = moved @ triangle.T
         roots, inner = self._roots(weights, scaled)

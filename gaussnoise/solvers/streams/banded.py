@@ -177,6 +177,8 @@ class _Form:
             pivot = pivots[j] + weighed * first
             known = pivot > 0
             safe = np.where(known, pivot, 1.0)
+            # rank-one update of Uᵀ D U: an unknown takes its part of the row, and passes the rest
+            # on
             kept, taken = np.where(known, pivots[j] / safe, 1.0), weighed / safe
             for r, own in enumerate(row, j + 1):
                 row[r - j - 1] = kept * own + taken * left[r]
@@ -197,6 +199,7 @@ class _Form:
         size = len(self.pivots)
         loose = 2 * (size + 1) ** 2 * UNIT
         one = np.ones_like(self.pivots[0])
+        # for v with ones from first to last, v'(Uᵀ D U)⁻¹ v = Σ z_k²/D_k, where Uᵀ z = v
         solved, largest = {first: one}, {first: one}
         total = 1 / self.pivots[first]
         bound = (1 + loose) ** 2 * total

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _NEAR = 0.65  # the ends reach over this power of the shorter length
-_STEEP = 4.0  # power by which the effect of an end fades
+_STEEP = 4.0  # the effect of an end fades with this power of the distance from it
 
 
 def is_same_everywhere(bands: Array) -> bool:

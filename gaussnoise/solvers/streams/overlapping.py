@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 MOST_TICKS = 48  # n (n + 1)/2 unknowns
-MOST_ENTRIES = 2**23  # in the Hessians of all sets together
+MOST_ENTRIES = 2**23  # number of entries in the Hessians of all sets together
 _SHARPER = 8.0
 _CENTERED, _NEAR = 0.25, 1e-8  # squared Newton decrements of a centered and of a final point
 _SHARPEST = 1e3

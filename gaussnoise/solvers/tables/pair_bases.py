@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_OVERLAP = 0.999  # κ; at κ = 1 the part common to all cells would cost nothing, and X be singular
+_OVERLAP = 0.999  # κ < 1: at κ = 1 the part common to all cells costs nothing, so X is singular
 _STEPS = 300
 _THIN = 1e-12
 

@@ -1,4 +1,4 @@
-"""The change of independent measurements by a replaced record: one transform over patterns."""
+"""The change of measurements by a replaced record, by one transform for all patterns at once."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -179,7 +179,7 @@ def _searched(
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    """Return the error at unit sensitivity; with too many patterns, only those found count."""
+    """Return the error at unit sensitivity; if patterns are too many, a search selects some."""
     design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
     if not is_enumerable(workload.moving):

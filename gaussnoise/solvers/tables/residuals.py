@@ -53,6 +53,7 @@ def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
     """Return orthonormal columns spanning the zero-sum tensors of a shape, shape (cells, rank)."""
     basis = np.ones((1, 1))
     for n in shape:
+        # rows of Helmert's matrix are orthonormal and sum to zero
         basis = np.kron(basis, scipy.linalg.helmert(n).T)
     return basis
 

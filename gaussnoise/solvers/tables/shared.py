@@ -53,6 +53,8 @@ class SharedFidelity:
     def at(self, weights: Array, shares: Array) -> Evaluation:
         """Evaluate F; all but ``variances``, shape (k,), and the gap is as for the coordinates."""
         now = self.inner.at(weights, self.per_coordinate(shares))
+        # w_j = (v_S/q_S)^{1/s*}, so that Σ_j w_j u_j over a table S is v_S^{1/s*} times its entry
+        # here
         variances = np.bincount(self.tables, now.variances) * self.queries**-self.power
         return replace(
             now, variances=variances, gap=self.inner.gap(now.lengths, variances, now.value)
@@ -85,7 +87,7 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Return the diagonal without terms between coordinates of a table, a preconditioner."""
+        """Return a preconditioner: the diagonal without mixed terms of a table's coordinates."""
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 
     def __matmul__(self, v: Array) -> Array:

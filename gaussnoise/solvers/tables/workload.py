@@ -184,6 +184,7 @@ class Workload:
         """Return the variance of all queries of one table together from unit noise on one T."""
         left, total = Counter(T), 1.0
         for k, b in table:
+            # attributes in T contribute the gain of contrasts, all others that of totals
             total *= self.traces[k, b][0 if left[k] > 0 else 1]
             left[k] -= 1
         return total
@@ -208,6 +209,8 @@ class Workload:
         Coordinates have the weights ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
         """
         power = dual_power(p)
+        # a query's weight is (share/(tables · queries))^{1/s*}; tables of a type are summed, and
+        # each T of a type bears an equal part
         scaled = self.loss * (self.table_counts * (self.table_counts * self.queries) ** -power)
         return scipy.sparse.csr_array(scaled * (1 / self.residual_counts)[:, None])
 
@@ -277,6 +280,7 @@ class Workload:
             counts = np.array([T.count(k) for T in self.residuals])
             most = int(counts.max(initial=0))
             matrix = products(len(members), most, 1.0, self.correlation(k))
+            # a sum over all sets of t attributes, divided by their number, is an average
             matrix /= [math.comb(len(members), t) for t in range(most + 1)]
             kept *= matrix[patterns[:, k]][:, counts]
         return 2 * (1 - kept)

@@ -127,7 +127,7 @@ def _least_product(factors: Sequence[float]) -> float:
 
 
 class _Sum:
-    """The sum ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``, t the attributes of class k in T.
+    """The sum ``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``; t counts T's attributes of class k.
 
     Here p_{k,t}(j), the coefficient of z^t in ``(1 + ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial
     in j.
@@ -292,7 +292,7 @@ class _Monomials:
         return matrices * free**3 + 100.0 * self.table.size
 
     def split_work(self, free: int) -> float:
-        """Return how many numbers the bounds of all lower degrees read together."""
+        """Return how many numbers all bounds of lower degrees read in total."""
         if self.degree < 3:
             return 0.0
         lower = self._lower[0]
