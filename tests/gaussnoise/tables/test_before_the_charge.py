@@ -42,7 +42,8 @@ def injected(*arguments, **options):
     [
         "gaussnoise.tables.release.files.release_record",
         "gaussnoise.tables.release.files.release_text",
-        "gaussnoise.tables.release.record.gaussian_epsilon",
+        "gaussnoise.tables.planning.facts.gaussian_epsilon",
+        "gaussnoise.tables.planning.facts.verdict",
         "gaussnoise.tables.release.record.versions",
         "gaussnoise.tables.release.record.disclaimers",
         "gaussnoise.tables.release.files.file_names",
