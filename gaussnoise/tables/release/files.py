@@ -36,6 +36,7 @@ from ..planning.text import counted_text, public_text, relation_text
 from ..schema.bases import base_value
 from ..schema.groups import group_record, group_texts
 from ..schema.schema import OnOutside
+from .formats import FORMATS
 from .store import (
     MOST_FILES,
     MOST_READ,
@@ -67,11 +68,12 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 def check_format(format: str, marginals: int) -> None:
     """Refuse a format that is unknown, or that cannot hold so many tables."""
     if format not in get_args(FileFormat):
-        raise ParameterError(f'save: expected format "csv" or "parquet", got {format!r}')
-    if format == "csv" and marginals > MOST_FILES:
+        known = " or ".join(f'"{name}"' for name in FORMATS)
+        raise ParameterError(f"save: expected format {known}, got {format!r}")
+    if not FORMATS[format].holds_many and marginals > MOST_FILES:
         raise ParameterError(
-            f"save: expected at most {MOST_FILES} marginals in CSV files, got {marginals}; "
-            'hint: format="parquet" writes one dataset'
+            f"save: expected at most {MOST_FILES} marginals in {format.upper()} files, got "
+            f'{marginals}; hint: format="parquet" writes one dataset'
         )
 
 
@@ -206,11 +208,9 @@ def write_answers(release: "TableRelease", k: int, name: str, path: Path) -> Non
 
     It is computed from the tables, hence at no further privacy cost. Its name ends in its format.
     """
-    from pyarrow import csv, parquet
-
-    write = csv.write_csv if name.endswith(".csv") else parquet.write_table
-    with open(path, "wb") as file:
-        write(_answers(release, k).to_arrow(), file)
+    rows = _answers(release, k).to_arrow()
+    with FORMATS[name.rpartition(".")[2]].writer(path, rows.schema) as file:
+        file.write_table(rows)
 
 
 def draw_picture(release: "TableRelease", path: Path) -> None:
