@@ -542,6 +542,32 @@ def test_damaged_tables_are_refused(tmp_path, content, suffix):
         stored(path)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *('{"estimate": "1"}', '{"estimate": true}', '{"estimate": null}', '{"estimate": NaN}'),
+        *('{"estimate": 1e999}', '{"other": 1}', "[1]", "1", "[" * 10**5, '{"estimate": [1]}'),
+        *("", '{"estimate": 1', '{"estimate": ' + "9" * 5000 + "}", '{"estimate": 1}x'),
+    ],
+)
+def test_foreign_lines_are_refused(tmp_path, line):
+    good = b'{"estimate": 1.5}\n'
+    (tmp_path / "t.jsonl").write_bytes(3 * good)
+    assert stored(tmp_path / "t.jsonl").tolist() == [1.5] * 3
+    (tmp_path / "t.jsonl").write_bytes(good + line.encode() + b"\n" + good)
+    with pytest.raises(gn.OutputError, match="not the table that was released"):
+        stored(tmp_path / "t.jsonl")
+
+
+def test_lines_are_rows_for_any_reader(tmp_path):
+    plan = gn.plan(SCHEMA, [("a", "b")], gn.zCDP(0.5))
+    table = pa.table({"a": [True, False], "b": [1, 3]})
+    release = plan.release(table, out=tmp_path / "out", format="jsonl")
+    (path,) = (tmp_path / "out" / "tables").iterdir()
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert rows == release["a", "b"].to_frame().to_pylist()
+
+
 FOREIGN = {
     "integers": {"estimate": pa.array([1, 2, 3])},
     "texts": {"estimate": pa.array(["1", "2", "3"])},

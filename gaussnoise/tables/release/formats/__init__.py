@@ -5,7 +5,12 @@ from typing import Literal
 
 from .csv import Csv
 from .format import AbstractFormat
+from .jsonl import JsonLines
 from .parquet import Parquet
 
-FileFormat = Literal["csv", "parquet"]
-FORMATS: Mapping[str, AbstractFormat] = {"csv": Csv(), "parquet": Parquet()}
+FileFormat = Literal["csv", "parquet", "jsonl"]
+FORMATS: Mapping[str, AbstractFormat] = {
+    "csv": Csv(),
+    "parquet": Parquet(),
+    "jsonl": JsonLines(),
+}
