@@ -13,6 +13,7 @@ from .sets.stream import StreamWorkload
 from .sets.tensor import TensorPower
 from .sets.two_convex import TwoConvex
 from .sets.zonotope import Zonotope
+from .tables.arcs import Arcs
 from .tables.bases import (
     AbstractBase,
     Base,
@@ -38,6 +39,7 @@ __all__ = [
     "AbstractDomain",
     "AbstractFiniteDomain",
     "AbstractPolytope",
+    "Arcs",
     "Base",
     "Bins",
     "Clipped",

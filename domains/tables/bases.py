@@ -104,7 +104,7 @@ class AbstractBase(Storable, abc.ABC):
                [2., 2., 1.],
                [1., 1., 1.]])
         """
-        _check_entries(self, self.size)
+        check_entries(self, self.size)
         W = self.toarray()
         return W.T @ W
 
@@ -169,7 +169,7 @@ class AbstractRuns(AbstractBase):
         return first, last % self.size
 
     def toarray(self) -> Array:
-        _check_entries(self, self.queries)
+        check_entries(self, self.queries)
         return np.ascontiguousarray(self._columns(np.arange(self.size)).T)
 
     def _checked_runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -213,7 +213,7 @@ class Identity(AbstractBase):
     is_ordered = False
 
     def __post_init__(self) -> None:
-        _settle_size(self)
+        settle_size(self)
 
     @property
     def queries(self) -> int:
@@ -224,7 +224,7 @@ class Identity(AbstractBase):
         return True
 
     def toarray(self) -> Array:
-        _check_entries(self, self.size)
+        check_entries(self, self.size)
         return np.eye(self.size)
 
     def gram(self) -> Array:
@@ -256,7 +256,7 @@ class Total(AbstractRuns):
     is_ordered = False
 
     def __post_init__(self) -> None:
-        _settle_size(self)
+        settle_size(self)
 
     @property
     def queries(self) -> int:
@@ -266,7 +266,7 @@ class Total(AbstractRuns):
         return np.array([0]), np.array([self.size - 1])
 
     def gram(self) -> Array:
-        _check_entries(self, self.size)
+        check_entries(self, self.size)
         return np.ones((self.size, self.size))
 
     def summary(self) -> str:
@@ -295,7 +295,7 @@ class Prefix(AbstractRuns):
     stored_as = "prefix"
 
     def __post_init__(self) -> None:
-        _settle_size(self)
+        settle_size(self)
 
     @property
     def queries(self) -> int:
@@ -305,7 +305,7 @@ class Prefix(AbstractRuns):
         return np.zeros(self.size, dtype=np.int64), np.arange(self.size)
 
     def gram(self) -> Array:
-        _check_entries(self, self.size)
+        check_entries(self, self.size)
         places = np.arange(self.size)
         # count the prefixes that contain both categories: they end at the later one or after it
         return np.asarray(self.size - np.maximum.outer(places, places), dtype=np.float64)
@@ -333,7 +333,7 @@ class Ranges(AbstractRuns):
     stored_as = "ranges"
 
     def __post_init__(self) -> None:
-        _settle_size(self)
+        settle_size(self)
 
     @property
     def queries(self) -> int:
@@ -344,7 +344,7 @@ class Ranges(AbstractRuns):
         return first, last
 
     def gram(self) -> Array:
-        _check_entries(self, self.size)
+        check_entries(self, self.size)
         places = np.arange(self.size)
         # ranges that contain both categories start at or before the earlier, and end at or after
         # the later
@@ -382,7 +382,7 @@ class Bins(AbstractRuns):
 
     def __init__(self, size: int, widths: Iterable[int | Iterable[int]]) -> None:
         object.__setattr__(self, "size", size)
-        _settle_size(self)
+        settle_size(self)
         levels = list(_in_order("Bins", widths)) if isinstance(widths, Iterable) else []
         settled = [
             _integers("Bins: expected cuts", level) if isinstance(level, Iterable) else
@@ -424,7 +424,7 @@ class Bins(AbstractRuns):
         )
 
     def gram(self) -> Array:
-        _check_entries(self, self.size)
+        check_entries(self, self.size)
         gram = np.zeros((self.size, self.size))
         for level in self.widths:
             bins = np.searchsorted(self._starts(level), np.arange(self.size), side="right")
@@ -449,7 +449,7 @@ class Windows(AbstractRuns):
     stored_as = "windows"
 
     def __post_init__(self) -> None:
-        _settle_size(self)
+        settle_size(self)
         object.__setattr__(self, "width", _integers("Windows: expected a width", [self.width])[0])
         if not 1 <= self.width <= self.size:
             raise InvalidDomainError(
@@ -468,7 +468,7 @@ class Windows(AbstractRuns):
         return first, first + self.width - 1
 
     def gram(self) -> Array:
-        _check_entries(self, self.size)
+        check_entries(self, self.size)
         places = np.arange(self.size)
         apart = np.abs(np.subtract.outer(places, places))
         # windows that contain both categories reach from one to the other either way round the
@@ -567,7 +567,7 @@ class Leading(AbstractBase):
             raise InvalidDomainError(
                 f"Leading: expected a base, like Prefix(5), got {type(self.base).__name__}"
             )
-        _settle_size(self)
+        settle_size(self)
         if self.size <= self.base.size:
             raise InvalidDomainError(
                 f"Leading: expected more categories than the {self.base.size} of its base, got "
@@ -579,11 +579,11 @@ class Leading(AbstractBase):
         return self.base.queries
 
     def toarray(self) -> Array:
-        _check_entries(self, self.queries)
+        check_entries(self, self.queries)
         return np.pad(self.base.toarray(), ((0, 0), (0, self.size - self.base.size)))
 
     def gram(self) -> Array:
-        _check_entries(self, self.size)
+        check_entries(self, self.size)
         return np.pad(self.base.gram(), (0, self.size - self.base.size))
 
     def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
@@ -623,7 +623,7 @@ class Groups(AbstractBase):
 
     def __init__(self, size: int, members: Iterable[Iterable[int]]) -> None:
         object.__setattr__(self, "size", size)
-        _settle_size(self)
+        settle_size(self)
         several = isinstance(members, Iterable) and not isinstance(members, str)
         listed = [
             tuple(sorted(_integers("Groups: expected members", group)))
@@ -646,7 +646,7 @@ class Groups(AbstractBase):
         return f"{self.queries} groups"
 
     def toarray(self) -> Array:
-        _check_entries(self, self.queries)
+        check_entries(self, self.queries)
         W = np.zeros((self.queries, self.size))
         for row, group in zip(W, self.members, strict=True):
             row[list(group)] = 1.0
@@ -768,7 +768,8 @@ def _check_magnitude(name: str, W: Array) -> None:
         )
 
 
-def _settle_size(base: AbstractBase) -> None:
+def settle_size(base: AbstractBase) -> None:
+    """Check the number of categories, and make it an int."""
     name = type(base).__name__
     (size,) = _integers(f"{name}: expected a number of categories", [base.size])
     if size < 1:
@@ -776,7 +777,8 @@ def _settle_size(base: AbstractBase) -> None:
     object.__setattr__(base, "size", size)
 
 
-def _check_entries(base: AbstractBase, rows: int) -> None:
+def check_entries(base: AbstractBase, rows: int) -> None:
+    """Raise DomainTooLargeError for a matrix with a column per category that memory cannot hold."""
     if rows * base.size > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{type(base).__name__}: a matrix of {rows} × {base.size} numbers needs more than "

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ..tables.release.formats import FORMATS
+
 Tables = Annotated[
     list[Path],
     typer.Argument(
@@ -125,6 +127,7 @@ OnOutside = Annotated[
         "rows: for development).",
     ),
 ]
+Format = Annotated[str, typer.Option("--format", help=f"Table files: {' or '.join(FORMATS)}.")]
 Json = Annotated[
     bool,
     typer.Option("--json", help="One JSON document on standard output, in place of text."),

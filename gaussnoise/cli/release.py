@@ -11,7 +11,7 @@ from ..tables.planning.text import work_text
 from .asked import Options, asked_for, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
-from .options import Decimal, Delimiter, Encoding, Json, OnOutside, Quote, Tables
+from .options import Decimal, Delimiter, Encoding, Format, Json, OnOutside, Quote, Tables
 
 _PATIENCE = 10.0  # seconds; a longer release is announced, even if there is no terminal
 
@@ -25,7 +25,7 @@ def make_release(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
-    format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
+    format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
         Path | None,

@@ -21,6 +21,7 @@ from .options import (
     Delta,
     Encoding,
     Epsilon,
+    Format,
     Json,
     Neighbors,
     Norm,
@@ -91,7 +92,7 @@ def start_stream(
             "in a tick.",
         ),
     ] = None,
-    format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
+    format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Charge this budget, once for all ticks.")

@@ -7,6 +7,7 @@ import typer
 
 from ..errors import OutputError, ParameterError
 from ..tables import TableRelease
+from ..tables.release.formats import FORMATS
 from .console import check_new, say, show
 from .documents import written_document
 from .options import Json
@@ -14,7 +15,7 @@ from .options import Json
 
 def synthetic(
     folder: Annotated[Path, typer.Argument(help="Folder of a release.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="New file, .csv or .parquet.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help=f"New file, .{' or .'.join(FORMATS)}.")],
     n: Annotated[
         int | None,
         typer.Option("-n", help="How many records; as many as the release estimates if omitted."),
@@ -22,16 +23,15 @@ def synthetic(
     as_json: Json = False,
 ) -> None:
     """Draw synthetic records from a published folder alone: made by a model, hence biased."""
-    from pyarrow import csv, parquet
-
-    if out.suffix not in (".csv", ".parquet"):
-        raise ParameterError(f"synthetic: expected --out FILE.csv or FILE.parquet, got {out}")
+    format = FORMATS.get(out.suffix.removeprefix("."))
+    if format is None:
+        known = " or ".join(f"FILE.{name}" for name in FORMATS)
+        raise ParameterError(f"synthetic: expected --out {known}, got {out}")
     check_new("synthetic", out)
     records = TableRelease.load(folder).synthetic(n)  # of a folder: a pyarrow table
-    write = csv.write_csv if out.suffix == ".csv" else parquet.write_table
     try:
-        with open(out, "xb") as file:
-            write(records, file)
+        with open(out, "xb") as file, format.writer(file, records.schema) as rows:
+            rows.write_table(records)
     except OSError as error:
         raise OutputError(f"synthetic: cannot create {out} ({type(error).__name__})") from None
     if as_json:

@@ -329,7 +329,7 @@ class StreamPlan(PickledByArguments):
             ledger: a :class:`Ledger` or its path.
             id: the name of this stream in the ledger; its ticks are entries of their own, at no
                 further cost. It is in ``stream.json``, which is public.
-            format: the format of table files, "csv" or "parquet".
+            format: the format of table files, as for :meth:`Plan.release`.
             on_outside: as for :meth:`Plan.release`, at every tick.
             executors: whether Spark's executors count, draw, decode and write the ticks, which then
                 take Spark dataframes. The rules of ``executors`` in :meth:`Plan.release` hold for

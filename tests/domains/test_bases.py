@@ -3,14 +3,16 @@
 import pickle
 from dataclasses import dataclass
 
+import cases
 import numpy as np
 import pytest
-from cases import QUERIES, one_test_of
+from cases import one_test_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domains import (
     AbstractBase,
+    Arcs,
     Base,
     Bins,
     Clipped,
@@ -28,7 +30,14 @@ from domains import (
     Windows,
 )
 
-COUNTS = (Identity, Total, Prefix, Ranges, Bins, Windows, Groups)
+COUNTS = (Identity, Total, Prefix, Ranges, Bins, Windows, Groups, Arcs)
+QUERIES = cases.QUERIES | {
+    Arcs: lambda base: [
+        lambda x, i=i, more=more: (x - i) % base.size <= more
+        for more in range(base.size)
+        for i in range(base.size if more < base.size - 1 else 1)
+    ]
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class Users(AbstractBase):
 
 
 BASES = [
-    *(base(n) for base in (Identity, Total, Prefix, Ranges) for n in (1, 2, 7)),
+    *(base(n) for base in (Identity, Total, Prefix, Ranges, Arcs) for n in (1, 2, 7)),
     Bins(1, [1]), Bins(7, [3]), Bins(7, [7, 1, 2]), Bins(7, [(3,), 4, (1, 2, 6)]),
     Windows(1, 1), Windows(7, 1), Windows(7, 3), Windows(7, 5), Windows(7, 7),
     Groups(1, [[0]]), Groups(5, [(4, 0), [2], (0, 1, 2, 3, 4)]),
@@ -167,6 +176,7 @@ def test_every_query_has_a_label(base):
         (Bins(4, [3, (1, 2)]), ("3 to 5", "6", "3", "4", "5 to 6")),
         (Windows(3, 2), ("3 to 4", "4 to 5", "5 to 3")),
         (Windows(3, 1), ("3", "4", "5")),
+        (Arcs(2), ("3", "4", "3 to 4")),
         (Groups(3, [(2, 0), [1], [0, 1, 2]]), ("3 + 5", "4", "3 + 4 + 5")),
         (Moments([1.0, 2.0], [2, 0]), ("sum of power 2", "count")),
         (Leading(Ranges(2), 3), ("3", "3 to 4", "4")),
@@ -250,7 +260,7 @@ def test_answers_of_large_bases_need_no_matrix():
 HUGE = [
     Identity(10**12), Total(10**12), Prefix(10**12), Ranges(10**12), Bins(10**12, [7, 10**11, (5,
     10**11)]),
-    Windows(10**12, 10**11),
+    Windows(10**12, 10**11), Arcs(10**12),
 ]  # fmt: skip
 
 
@@ -274,7 +284,7 @@ def test_huge_runs_are_refused():
 
 
 @one_test_of(
-    "cls", [Identity, Total, Prefix, Ranges, lambda n: Bins(n, [1]), lambda n: Windows(n, 1)]
+    "cls", [Identity, Total, Prefix, Ranges, Arcs, lambda n: Bins(n, [1]), lambda n: Windows(n, 1)]
 )
 @one_test_of("size", [0, -1, 2.0, 2.5, True, None, "3", [3], np.nan])
 def test_sizes_are_validated(cls, size):

@@ -576,7 +576,8 @@ class Plan(PickledByArguments):
             out: a new directory for the files of :meth:`TableRelease.save`, which is checked before
                 noise is drawn. Tables are written one at a time and read back when asked for, so
                 that memory depends on the largest table alone.
-            format: the format of those files, "csv" or "parquet".
+            format: the format of those files, one of
+                :data:`~gaussnoise.tables.release.formats.FileFormat`.
             on_outside: what is done with a row that has a null, or a value outside the schema, in
                 an attribute without a catch-all, or an impossible combination: "refuse" refuses the
                 whole release; "drop" leaves out the row, so that it counts in no table. A refusal

@@ -27,6 +27,7 @@ from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...text import printable
 from ..schema.schema import OnOutside
+from .formats import FORMATS
 from .noisy import AbstractRelease
 from .record import (
     FORMAT,
@@ -60,11 +61,12 @@ _MOST_ANSWERS = 10**7  # of one entry that is written; larger ones are not
 def check_format(format: str, marginals: int) -> None:
     """Refuse a format that is unknown, or that cannot hold so many tables."""
     if format not in get_args(FileFormat):
-        raise ParameterError(f'save: expected format "csv" or "parquet", got {format!r}')
-    if format == "csv" and marginals > MOST_FILES:
+        known = " or ".join(f'"{name}"' for name in FORMATS)
+        raise ParameterError(f"save: expected format {known}, got {format!r}")
+    if not FORMATS[format].holds_many and marginals > MOST_FILES:
         raise ParameterError(
-            f"save: expected at most {MOST_FILES} marginals in CSV files, got {marginals}; "
-            'hint: format="parquet" writes one dataset'
+            f"save: expected at most {MOST_FILES} marginals in {format.upper()} files, got "
+            f'{marginals}; hint: format="parquet" writes one dataset'
         )
 
 
@@ -194,11 +196,9 @@ def write_answers(release: AbstractRelease, k: int, name: str, path: Path) -> No
 
     It is computed from the tables, hence at no further privacy cost. Its name ends in its format.
     """
-    from pyarrow import csv, parquet
-
-    write = csv.write_csv if name.endswith(".csv") else parquet.write_table
-    with open(path, "wb") as file:
-        write(with_means(release, release.plan.domain.terms[k]).to_arrow(), file)
+    rows = with_means(release, release.plan.domain.terms[k]).to_arrow()
+    with FORMATS[name.rpartition(".")[2]].writer(path, rows.schema) as file:
+        file.write_table(rows)
 
 
 def draw_picture(release: AbstractRelease, path: Path) -> None:

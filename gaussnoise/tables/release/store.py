@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,16 @@ from ...numerics.intervals import confidence_interval
 from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.residuals import Subset
 from ..schema.schema import Schema
+from .formats import FORMATS, FileFormat
+from .formats.parquet import row_groups
 from .tidy import LEVEL, NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
 Deviation = Callable[[Subset], Array]  # of every cell, or one number for all
-FileFormat = Literal["csv", "parquet"]
 
 MOST_READ = 2**28  # cells of a table that one machine reads: 2 GB
 MOST_FILES = 1000  # with more marginals, one Parquet file for each number of attributes
 _ROWS_AT_ONCE = 2**17
-_MOST_ROWS = 2**22  # of a row group that is read: pyarrow writes 2²⁰, this module 2¹⁸
-_MOST_BYTES = 2**28  # of one column of a row group
 _MOST_NAMES = 2**20  # bytes of all names in the file that lists tables
 
 
@@ -87,8 +86,8 @@ class StoredTables(Mapping[Subset, Array]):
                 f"load: a table of {math.prod(place.shape):.3g} cells, more than the 2^28 that "
                 f"are read here; hint: duckdb or Spark read {path.parent} as one dataset"
             )
-        read = _csv_estimates if path.suffix == ".csv" else _parquet_estimates
         with _read_errors(path):
+            read = FORMATS[path.suffix.removeprefix(".")].estimates
             return read(path, place.first_row, math.prod(place.shape)).reshape(place.shape)
 
     def __iter__(self) -> Iterator[Subset]:
@@ -119,58 +118,6 @@ def _read_errors(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _csv_estimates(path: Path, first_row: int, cells: int) -> Array:
-    """Return estimates, read in blocks, so that a file that is too long takes no more memory."""
-    from pyarrow import csv
-
-    convert = csv.ConvertOptions(include_columns=["estimate"], column_types={"estimate": "float64"})
-    parse = csv.ParseOptions(newlines_in_values=True)  # labels may contain line ends
-    found, rows = [], 0
-    with (
-        opened(path) as file,
-        csv.open_csv(file, parse_options=parse, convert_options=convert) as blocks,
-    ):
-        for block in blocks:
-            found.append(block["estimate"].to_numpy(zero_copy_only=False))
-            rows += len(block)
-            if rows > cells:
-                break
-    if (first_row, rows) != (0, cells):
-        raise ValueError
-    return np.concatenate(found)
-
-
-def _parquet_estimates(path: Path, first_row: int, cells: int) -> Array:
-    """Return estimates; refuse row groups that are larger than this module writes them."""
-    from pyarrow import parquet
-
-    found, rest = [], cells
-    while True:
-        with opened(path) as stored, parquet.ParquetFile(stored) as file:
-            here = min(rest, file.metadata.num_rows - first_row)
-            if here <= 0:
-                raise ValueError
-            groups = _row_groups(file, ["estimate"], first_row, here)
-            before = sum(file.metadata.row_group(k).num_rows for k in range(groups.start))
-            rows = file.read_row_groups(groups, columns=["estimate"])["estimate"]
-            numbers = rows.slice(first_row - before, here).to_numpy()
-        if numbers.dtype != np.float64 or len(numbers) != here:
-            raise ValueError
-        found.append(numbers)
-        rest -= here
-        if not rest:
-            return found[0] if len(found) == 1 else np.concatenate(found)
-        path, first_row = _next_file(path), 0
-
-
-def _next_file(path: Path) -> Path:
-    """Return the file in which a table continues."""
-    name, _, number = path.stem.rpartition("-")
-    if name != "part":
-        raise ValueError
-    return path.with_name(f"{name}-{int(number) + 1:0{len(number)}}{path.suffix}")
-
-
 def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
     """Return the place of each of ``count`` tables, from the file that lists them."""
     from pyarrow import parquet
@@ -182,7 +129,7 @@ def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
         opened(path) as stored,
         parquet.ParquetFile(stored, read_dictionary=texts) as file,
     ):
-        groups = _row_groups(file, names, 0, count)
+        groups = row_groups(file, names, 0, count)
         values = [
             file.metadata.row_group(k).column(j).num_values
             for k in groups
@@ -195,27 +142,6 @@ def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
         if sum(part.dictionary.nbytes for part in parts) > _MOST_NAMES:
             raise ValueError
         return rows.to_pylist()
-
-
-def _row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> range:
-    """Return the row groups that hold these rows.
-
-    Row groups that claim to be larger than any written here are refused.
-    """
-    sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
-    ends = np.cumsum(sizes)
-    first, last = np.searchsorted(ends, [first_row, first_row + rows - 1], side="right").tolist()
-    for k in range(first, last + 1):
-        group = file.metadata.row_group(k)
-        columns = [group.column(j) for j in range(group.num_columns)]
-        wanted = [column for column in columns if column.path_in_schema.split(".")[0] in names]
-        if sizes[k] > _MOST_ROWS or not all(
-            column.compression in ("SNAPPY", "UNCOMPRESSED")
-            and column.total_uncompressed_size <= _MOST_BYTES
-            for column in wanted
-        ):
-            raise ValueError
-    return range(first, last + 1)
 
 
 class AbstractTableWriter(abc.ABC):
@@ -277,6 +203,7 @@ class FilesWriter(AbstractTableWriter):
         format: FileFormat,
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
+        self._format = FORMATS[format]
         names = file_names([tuple(schema.names[i] for i in S) for S in subsets], format)
         self._files = dict(zip(subsets, names, strict=True))
 
@@ -289,21 +216,18 @@ class FilesWriter(AbstractTableWriter):
         pass
 
     def write(self, S: Subset, estimate: Array) -> None:
-        from pyarrow import csv, parquet
-
         self._places[S] = Place(self._files[S], 0, estimate.shape)
         path = self._folder / self._files[S]
         attributes = [self._schema.attributes[i] for i in S]
         with contextlib.ExitStack() as stack:
-            writer = None
+            writer: Any = None
             for cells in _slices(estimate.size):
                 numbers = self._numbers(S, cells, estimate.reshape(-1)[cells])
                 rows = arrow_columns(
                     [a.name for a in attributes], [a.labels for a in attributes], cells, numbers
                 )
                 if writer is None:
-                    kind = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
-                    writer = stack.enter_context(kind(path, rows.schema))
+                    writer = stack.enter_context(self._format.writer(path, rows.schema))
                 writer.write_table(rows)
 
 

@@ -30,9 +30,13 @@ if TYPE_CHECKING:
     from .schema import Attribute
 
 MIDDLES = "bin middles"
+_PLAIN = ", ".join(  # bases that need no more than the number of categories
+    f'"{name}"'
+    for name, cls in named_classes(AbstractBase).items()
+    if is_ours(cls) and list(inspect.signature(cls).parameters) == ["size"]
+)
 EXPECTED_BASE = (
-    'expected "identity", "prefix", "ranges", {kind = "bins", widths = [...]}, {kind = '
-    '"windows", width = ...}, '
+    f'expected {_PLAIN}, {{kind = "bins", widths = [...]}}, {{kind = "windows", width = ...}}, '
     '{kind = "moments", degrees = [...]} or a matrix, one row per query'
 )
 

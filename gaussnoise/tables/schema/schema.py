@@ -65,13 +65,14 @@ class Attribute:
             values.
         base: the queries about this attribute where a workload does not say: "identity" (counts,
             the default), "prefix" (the cumulative counts of its cells in order), "ranges" (all runs
-            of cells), ``{"kind": "bins", "widths": [2, 4]}``, ``{"kind": "windows", "width": 3}``,
-            ``{"kind": "moments", "degrees": [0, 1]}`` (of the middles of bins, or of integer
-            categories, unless ``"values"`` are given), a query matrix with a row per query and a
-            column per cell, or an :class:`AbstractBase`, which can also be named by its
-            ``stored_as`` if it is your own. Kept as a base; None for counts. The catch-all is in
-            no query that takes cells in order ("prefix", "ranges", bins, windows, moments): it is
-            the last cell of a table of counts, and the last column of a query matrix.
+            of cells), "arcs" (all runs around a circle, as of hours), ``{"kind": "bins", "widths":
+            [2, 4]}``, ``{"kind": "windows", "width": 3}``, ``{"kind": "moments", "degrees":
+            [0, 1]}`` (of the middles of bins, or of integer categories, unless ``"values"`` are
+            given), a query matrix with a row per query and a column per cell, or an
+            :class:`AbstractBase`, which can also be named by its ``stored_as`` if it is your own.
+            Kept as a base; None for counts. The catch-all is in no query that takes cells
+            in order ("prefix", "ranges", "arcs", bins, windows, moments): it is the last cell of a
+            table of counts, and the last column of a query matrix.
             Sums of middles of bins are not sums of the values. Of a clipped number: "sum" (count
             and sum, the default), or ``{"kind": "moments", "degrees": [0, 1, 2]}``.
         clip: ``[low, high]`` for a number whose sums and means are asked for, instead of categories

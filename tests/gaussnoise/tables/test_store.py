@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.tables.release import files as _files
 from gaussnoise.tables.release import record as _record
 from gaussnoise.tables.release import store as _store
+from gaussnoise.tables.release.formats import FORMATS, FileFormat
 from gaussnoise.tables.release.store import Place, StoredTables, table_writer
 
 LABELS = [[True, False], [3, 1, 2], ["x,y", 'q"', "", "a\nb"], list(range(300))]
@@ -41,9 +43,17 @@ def small_groups(monkeypatch):
     monkeypatch.setattr(_store, "_ROWS_AT_ONCE", 50)
 
 
+def test_types_and_messages_name_every_format(tmp_path):
+    assert get_args(FileFormat) == tuple(FORMATS)
+    plan = gn.plan(SCHEMA, [("a",)], gn.zCDP(0.5))
+    known = " or ".join(f'"{name}"' for name in FORMATS)
+    with pytest.raises(gn.ParameterError, match=f"expected format {known}, got 'xml'"):
+        plan.release(pa.table({"a": [True]}), out=tmp_path / "out", format="xml")
+
+
 @pytest.mark.usefixtures("small_groups")
 @pytest.mark.parametrize("most_files", [0, 1000])
-@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize("format", FORMATS)
 def test_what_is_written_in_any_order_is_read_back(monkeypatch, tmp_path, format, most_files):
     monkeypatch.setattr(_store, "MOST_FILES", most_files)
     tables = estimates()
@@ -86,7 +96,7 @@ def test_a_dataset_names_every_cell(monkeypatch, tmp_path):
 
 def test_a_table_of_many_row_groups(tmp_path):
     tables = estimates([(2, 3), (1, 2, 3)])
-    for most, format in itertools.product((0, 1000), ("csv", "parquet")):
+    for most, format in itertools.product((0, 1000), FORMATS):
         folder = tmp_path / f"{most}{format}"
         folder.mkdir()
         with pytest.MonkeyPatch.context() as patch:
@@ -199,7 +209,7 @@ def small(tmp_path):
     return plan, plan.release(table, out=tmp_path / "out"), tmp_path / "out"
 
 
-@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_a_release_is_loaded_with_all_it_can_answer(tmp_path, format, neighbors):
     def planned():
@@ -520,7 +530,7 @@ def stored(path, shape=(3,), first_row=0):
         *(b"a\n1\n", b"\xff\xfe\x00", b'estimate\n1\n"2\n3\n', b"estimate\n1,2\n2\n3\n"),
     ],
 )
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", FORMATS)
 def test_damaged_tables_are_refused(tmp_path, content, suffix):
     path = tmp_path / f"t.{suffix}"
     path.write_bytes(content)
@@ -531,6 +541,32 @@ def test_damaged_tables_are_refused(tmp_path, content, suffix):
     path.unlink()
     with pytest.raises(gn.OutputError, match="not the table that was released"):
         stored(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *('{"estimate": "1"}', '{"estimate": true}', '{"estimate": null}', '{"estimate": NaN}'),
+        *('{"estimate": 1e999}', '{"other": 1}', "[1]", "1", "[" * 10**5, '{"estimate": [1]}'),
+        *("", '{"estimate": 1', '{"estimate": ' + "9" * 5000 + "}", '{"estimate": 1}x'),
+    ],
+)
+def test_foreign_lines_are_refused(tmp_path, line):
+    good = b'{"estimate": 1.5}\n'
+    (tmp_path / "t.jsonl").write_bytes(3 * good)
+    assert stored(tmp_path / "t.jsonl").tolist() == [1.5] * 3
+    (tmp_path / "t.jsonl").write_bytes(good + line.encode() + b"\n" + good)
+    with pytest.raises(gn.OutputError, match="not the table that was released"):
+        stored(tmp_path / "t.jsonl")
+
+
+def test_lines_are_rows_for_any_reader(tmp_path):
+    plan = gn.plan(SCHEMA, [("a", "b")], gn.zCDP(0.5))
+    table = pa.table({"a": [True, False], "b": [1, 3]})
+    release = plan.release(table, out=tmp_path / "out", format="jsonl")
+    (path,) = (tmp_path / "out" / "tables").iterdir()
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert rows == release["a", "b"].to_frame().to_pylist()
 
 
 FOREIGN = {

@@ -1,0 +1,76 @@
+"""Tables in JSON Lines."""
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....files.disk import opened
+from .format import AbstractFormat
+
+
+@final
+class JsonLines(AbstractFormat):
+    """One JSON object a row, in UTF-8, with null for infinite numbers and NaN.
+
+    Source: https://jsonlines.org
+    """
+
+    holds_many = False
+
+    def writer(self, file: Path | IO[bytes], schema: Any) -> AbstractContextManager[Any]:
+        return _writer(file)
+
+    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
+        with opened(path) as file:
+            found = np.fromiter(map(_estimate, islice(file, cells + 1)), np.float64)
+        if (first_row, len(found)) != (0, cells):
+            raise ValueError
+        return found
+
+
+@contextmanager
+def _writer(file: Path | IO[bytes]) -> Iterator[Any]:
+    if isinstance(file, Path):
+        with file.open("wb") as own:
+            yield _Lines(own)
+    else:
+        yield _Lines(file)
+
+
+class _Lines:
+    """A writer of arrow tables, with the method of pyarrow's own writers."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write_table(self, rows: Any) -> None:
+        for row in rows.to_pylist():
+            plain = {name: _plain(value) for name, value in row.items()}
+            line = json.dumps(plain, ensure_ascii=False, allow_nan=False, default=str)
+            self._file.write(f"{line}\n".encode())
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _estimate(line: bytes) -> float:
+    """Return the estimate in a row.
+
+    Raises:
+        ValueError, LookupError, TypeError: not such a row.
+    """
+    try:
+        value = json.loads(line)["estimate"]
+    except RecursionError:  # of lists in lists
+        raise ValueError from None
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise ValueError
+    return float(value)

@@ -1,0 +1,78 @@
+"""Tables in Parquet."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....files.disk import opened
+from .format import AbstractFormat
+
+_MOST_ROWS = 2**22  # of a row group that is read: pyarrow writes 2²⁰, releases 2¹⁸
+_MOST_BYTES = 2**28  # of one column of a row group
+
+
+@final
+class Parquet(AbstractFormat):
+    """Parquet as pyarrow writes it."""
+
+    holds_many = True
+
+    def writer(self, file: Path | IO[bytes], schema: Any) -> AbstractContextManager[Any]:
+        from pyarrow import parquet
+
+        return parquet.ParquetWriter(file, schema)
+
+    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
+        """Return estimates; refuse row groups that are larger than this module writes them."""
+        from pyarrow import parquet
+
+        found, rest = [], cells
+        while True:
+            with opened(path) as stored, parquet.ParquetFile(stored) as file:
+                here = min(rest, file.metadata.num_rows - first_row)
+                if here <= 0:
+                    raise ValueError
+                groups = row_groups(file, ["estimate"], first_row, here)
+                before = sum(file.metadata.row_group(k).num_rows for k in range(groups.start))
+                rows = file.read_row_groups(groups, columns=["estimate"])["estimate"]
+                numbers = rows.slice(first_row - before, here).to_numpy()
+            if numbers.dtype != np.float64 or len(numbers) != here:
+                raise ValueError
+            found.append(numbers)
+            rest -= here
+            if not rest:
+                return found[0] if len(found) == 1 else np.concatenate(found)
+            path, first_row = _next_file(path), 0
+
+
+def _next_file(path: Path) -> Path:
+    """Return the file in which a table continues."""
+    name, _, number = path.stem.rpartition("-")
+    if name != "part":
+        raise ValueError
+    return path.with_name(f"{name}-{int(number) + 1:0{len(number)}}{path.suffix}")
+
+
+def row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> range:
+    """Return the row groups that hold these rows.
+
+    Row groups that claim to be larger than any written here are refused.
+    """
+    sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+    ends = np.cumsum(sizes)
+    first, last = np.searchsorted(ends, [first_row, first_row + rows - 1], side="right").tolist()
+    for k in range(first, last + 1):
+        group = file.metadata.row_group(k)
+        columns = [group.column(j) for j in range(group.num_columns)]
+        wanted = [column for column in columns if column.path_in_schema.split(".")[0] in names]
+        if sizes[k] > _MOST_ROWS or not all(
+            column.compression in ("SNAPPY", "UNCOMPRESSED")
+            and column.total_uncompressed_size <= _MOST_BYTES
+            for column in wanted
+        ):
+            raise ValueError
+    return range(first, last + 1)
