@@ -1,6 +1,5 @@
 """Noisy tables and the covariance of their noise: all that answers are computed from."""
 
-import abc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -30,7 +29,7 @@ Names = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class AbstractRelease(PickledByArguments, abc.ABC):
+class AbstractRelease(PickledByArguments):
     """The tables of a release with their covariance, as functions of releases see them.
 
     :class:`TableRelease` says what its attributes are.

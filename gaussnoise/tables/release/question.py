@@ -43,8 +43,8 @@ from ...errors import ParameterError
 from ...text import near
 from ..schema.dates import ISO, Edge, edge_position, edge_text, is_open
 from ..schema.groups import level_base, level_labels
+from ..schema.numbers import sum_weights
 from ..schema.schema import Attribute, Category, Schema
-from .sums import sum_weights
 
 Cells = tuple[int, ...]
 

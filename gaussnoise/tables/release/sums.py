@@ -12,7 +12,7 @@ from domains import AbstractBase, Base, Clipped, Identity
 from ...errors import GaussNoiseError, ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile, ratio_interval
 from ...solvers.tables.residuals import Subset
-from ..schema.numbers import interval_text
+from ..schema.numbers import interval_text, sum_weights
 from .noisy import AbstractRelease, Names, estimate_of
 from .table import AbstractEstimates
 from .tidy import LEVEL
@@ -201,11 +201,6 @@ def sums(release: AbstractRelease, name: str, given: Names = ()) -> SumTable:
         estimate=estimate[0],
         standard_deviation=np.sqrt(variance[0]),
     )
-
-
-def sum_weights(base: Clipped) -> Array:
-    """Return what each virtual cell of a clipped number adds to its sum, shape (size,)."""
-    return Clipped(base.low, base.high, (1,), base.size, base.squares).toarray()[0]
 
 
 def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from domains import AbstractBase, Clipped, Products
 
 from ...errors import ParameterError, SchemaError
@@ -144,6 +147,11 @@ def in_own_unit(base: AbstractBase) -> AbstractBase:
     if not isinstance(base, Clipped):
         return base
     return Clipped(base.low, base.high, base.degrees, base.size, base.squares)
+
+
+def sum_weights(base: Clipped) -> NDArray[np.float64]:
+    """Return what each virtual cell of a clipped number adds to its sum, shape (size,)."""
+    return Clipped(base.low, base.high, (1,), base.size, base.squares).toarray()[0]
 
 
 def clipped_name(base: Clipped) -> str:
