@@ -16,6 +16,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gaussnoise as gn
+from gaussnoise.errors import ConvergenceWarning
 
 pytestmark = pytest.mark.benchmark
 
@@ -192,7 +193,7 @@ def test_replaced_rows_of_many_sizes(d, k, gap):
     """
     unit = eigh_seconds()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         domain = gn.Marginals.all_kway([2 + i % 10 for i in range(d)], k)
         taken, noise = seconds(lambda: gn.optimal_noise(domain))
     table(

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import ConvergenceWarning
 
 pytestmark = pytest.mark.benchmark
 
@@ -160,7 +161,7 @@ def test_against_clarabel_on_the_joint_form_of_gaussian_points():
 
 def _at_any_gap(domain, p, method):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return solve(domain, p, method)
 
 

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 import gaussnoise as gn
 from gaussnoise.bounds.comparison import _sensitivities
+from gaussnoise.errors import ParameterError
 
 RNG = np.random.default_rng(11)
 
@@ -175,5 +176,5 @@ def test_pictures_show_every_way_and_the_bound():
 )
 def test_refusals(arguments, match):
     names = ("privacy", "n", "p", "neighbors")
-    with pytest.raises(gn.ParameterError, match=match):
+    with pytest.raises(ParameterError, match=match):
         gn.compare(gn.LpBall(2, 2), **dict(zip(names, arguments, strict=False)))

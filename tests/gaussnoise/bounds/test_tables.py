@@ -14,7 +14,7 @@ from gaussnoise.bounds.local_design import local_proof
 from gaussnoise.bounds.one_record import one_record
 from gaussnoise.bounds.tables import proof_of, tables_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.errors.ConvergenceWarning")
 
 P, Id, R = gn.Prefix, gn.Identity, gn.Ranges
 SMALL = [

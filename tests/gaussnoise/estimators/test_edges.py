@@ -16,6 +16,14 @@ import pytest
 from cases import one_test_of, pairwise
 
 import gaussnoise as gn
+from gaussnoise.errors import (
+    CertificateError,
+    DataError,
+    LedgerError,
+    ParameterError,
+    PrivacyWarning,
+    SchemaError,
+)
 from gaussnoise.estimators import columns, numbers, publishing, stored
 
 E = gn.estimators
@@ -189,7 +197,7 @@ def table_of(x):
 
 
 def at_random(x):
-    with warnings.catch_warnings(action="ignore", category=gn.PrivacyWarning):
+    with warnings.catch_warnings(action="ignore", category=PrivacyWarning):
         return E.release_one_at_random(x)
 
 
@@ -218,7 +226,7 @@ def tried(monkeypatch):
         try:
             found = estimator(*arguments)
             return str(found), found.to_json()
-        except gn.DataError:
+        except DataError:
             pass
         except gn.GaussNoiseError as error:
             if begun:
@@ -296,21 +304,21 @@ ODD = [True, b"x", 1j, object(), math.nan, 10**5000, np.array([1, 2]), [[1.0]], 
 def test_arguments_of_column_means_are_refused_before_a_table_is_opened(argument, values):
     for value in values:
         given = {"columns": ["x"], "privacy": gn.zCDP(1), argument: value}
-        with pytest.raises((gn.ParameterError, gn.SchemaError)):
+        with pytest.raises((ParameterError, SchemaError)):
             E.column_means(Unopened(), given.pop("columns"), given.pop("privacy"), **given)
 
 
 @one_test_of("value", [*ODD, None, "a", (1,), ("a", "b"), (0, 10**5000), {0: 1, 1: 2}])
 def test_odd_bounds_norms_and_orders_are_refused(value):
     x = DATA["ordinary"]
-    with pytest.raises(gn.ParameterError):
+    with pytest.raises(ParameterError):
         E.clipped_mean(x, gn.zCDP(1), bounds=value)
     for argument in ("p", "on_nonfinite"):
         if value is not True or argument == "on_nonfinite":
-            with pytest.raises(gn.ParameterError):
+            with pytest.raises(ParameterError):
                 E.clipped_mean(x, gn.zCDP(1), bounds=(0, 1), **{argument: value})
     for argument in ("setting", "n", "d", "eps", "delta", "k", "m", "radius"):
-        with pytest.raises(gn.ParameterError):
+        with pytest.raises(ParameterError):
             E.rates(**{"setting": "moments", "n": 10, argument: value})
 
 
@@ -338,7 +346,7 @@ def test_a_ledger_tells_persons_of_different_columns_apart(tmp_path):
     assert found.privacy["unit"] in found.privacy["disclaimers"][0]
     assert ledger.entries()[0].protects == f"{found.privacy['unit']} under add-remove"
     for other in ({"person": "house"}, {}, {"person": "who", "neighbors": "replace"}):
-        with pytest.raises(gn.LedgerError, match="protects"):
+        with pytest.raises(LedgerError, match="protects"):
             E.column_means(table, "x", gn.zCDP(0.1), id="b", **given | other)
     schema = gn.Schema([gn.Attribute("house", [1, 2])])
     plan = gn.plan(schema, ["house"], gn.zCDP(1), person="who")
@@ -405,7 +413,7 @@ def read_again(path, kind):
     """Return whether a file is read; then it can be printed, and written as it was."""
     try:
         found = kind.load(path)
-    except gn.CertificateError:
+    except CertificateError:
         return False
     assert str(found)
     assert repr(found)

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 import gaussnoise as gn
-from gaussnoise.errors import BudgetError, DataError, ParameterError
+from gaussnoise.errors import BudgetError, DataError, LedgerError, ParameterError
 from gaussnoise.estimators import person, steps
 from gaussnoise.estimators.location import Search
 from gaussnoise.estimators.samples import samples as rows_of
@@ -151,7 +151,7 @@ def test_one_charge_for_all_steps_protects_whole_people(people, tmp_path):
     (entry,) = ledger.entries()
     assert entry.rho == pytest.approx(PURE.epsilon**2 / 2)
     assert "all rows of one person" in entry.protects
-    with pytest.raises(gn.LedgerError):
+    with pytest.raises(LedgerError):
         mean(people, samples=3, ledger=ledger, id="mean")
 
 

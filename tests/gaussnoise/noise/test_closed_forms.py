@@ -11,16 +11,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import eval_chebyt, eval_gegenbauer
 
 import gaussnoise as gn
-from gaussnoise import (
-    Ellipsoid,
-    FiniteSet,
-    LpBall,
-    Polytope,
-    SchattenBall,
-    TensorPower,
-    TwoConvex,
-    Zonotope,
-)
+from domains import TwoConvex
+from gaussnoise import Ellipsoid, FiniteSet, LpBall, Polytope, SchattenBall, TensorPower, Zonotope
+from gaussnoise.errors import ConvergenceWarning
 
 PS = [2, 3, math.inf]
 QS = [1, 1.5, 2, 3, math.inf]
@@ -31,7 +24,7 @@ CLOSE = 2e-9
 def solve(problem, domain, p=2.0, **options):
     """Return γ_p(K), or γ°_p of a relation's sensitivity set; the test itself judges wide gaps."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         if problem == "gamma":
             return gn.gamma(domain, p, **options)
         return gn.optimal_noise(domain, p, neighbors=problem, **options)
@@ -43,7 +36,7 @@ def check_value(noise, value, rel=CLOSE):
     assert noise.gamma_lower == pytest.approx(value, rel=rel)
     assert noise.gamma_lower <= value * (1 + 1e-13)
     assert noise.gamma >= value * (1 - 1e-13)
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     noise.verify()
 
 

@@ -26,7 +26,7 @@ problems = pytest.mark.parametrize("problem", PROBLEMS)
 
 
 def solve(points, problem, p, **options):
-    domain = points if isinstance(points, gn.AbstractDomain) else FiniteSet(points)
+    domain = points if isinstance(points, gn.domains.AbstractDomain) else FiniteSet(points)
     if problem == "gamma":
         return gn.gamma(domain, p, **options)
     return gn.optimal_noise(domain, p, neighbors=problem, **options)
@@ -36,7 +36,7 @@ def check(noise, expected=None, digits=ROUNDING):
     """Check that the bracket is tight, contains ``expected`` and passes verification."""
     assert 0 <= noise.gamma_lower <= noise.gamma < math.inf
     assert 0 <= noise.gap <= 1e-6
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     noise.verify()
     assert noise.gamma >= noise.covariance.error(noise.p)
     if expected is not None:
@@ -255,7 +255,7 @@ def test_every_method_agrees(p, problem, method):
     # the central cut needs thousands of steps for six digits
     noise = solve(points, problem, p, method=method, tol=1e-3 if method == "ellipsoid" else 1e-5)
     noise.verify()
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     agree(noise, check(solve(points, problem, p)))
 
 

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 import gaussnoise as gn
 import gaussnoise.solvers.tables.patterns as patterns_module
 import gaussnoise.solvers.tables.worst_pattern as worst_pattern
-from gaussnoise import DomainTooLargeError, Marginals
+from gaussnoise import Marginals
+from gaussnoise.errors import (
+    CertificateError,
+    ConvergenceWarning,
+    CovarianceError,
+    DomainTooLargeError,
+)
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.solvers.tables.marginals import ResidualFidelity
 from gaussnoise.solvers.tables.orbits import ByType, Orbits, alike
@@ -128,7 +134,7 @@ def test_nothing_to_protect():
             for problem in ("gamma", "replace"):
                 noise = solve(domain, problem, p)
                 assert (noise.gamma, noise.gamma_lower, noise.gap) == (0.0, 0.0, 0.0)
-                assert noise.status is gn.Status.SOLVED
+                assert noise.status is gn.results.Status.SOLVED
                 assert not noise.covariance.toarray().any()
                 noise.verify()
     assert gn.optimal_noise(single, 2, "add-remove").gamma == pytest.approx(math.sqrt(13))
@@ -145,7 +151,7 @@ def contains(noise, expected, digits=1e-11):
     assert noise.gamma_lower <= expected * (1 + digits)
     assert noise.gamma >= expected * (1 - digits)
     assert 0 <= noise.gap <= 1e-6
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
 
 
 @pytest.mark.parametrize(
@@ -418,7 +424,7 @@ def test_noise_of_searched_patterns_covers_and_is_as_good(domain, p):
     assert noise.gamma_lower <= exact.gamma * (1 + ROUNDING)
     assert noise.gamma >= exact.gamma_lower * (1 - ROUNDING)
     assert noise.gap <= 1e-6
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     assert not caught
 
 
@@ -428,7 +434,7 @@ def test_fifty_attributes_of_ten_sizes_are_solved():
     assert noise.gap <= 1e-6
     noise.verify()
     less = MarginalCovariance(noise.domain, _scaled(noise.covariance.variances, 0.999))
-    with pytest.raises(gn.CertificateError, match="too little noise"):
+    with pytest.raises(CertificateError, match="too little noise"):
         dataclasses.replace(noise, covariance=less).verify()
 
 
@@ -437,10 +443,10 @@ def test_a_search_that_ends_early_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(worst_pattern, "_MOST_WORK", 1.0)
     monkeypatch.setattr(worst_pattern, "_MORE", 1.0)
     domain = Marginals.all_kway((2, 3, 4, 2, 3), 3)
-    with pytest.warns(gn.ConvergenceWarning, match="patterns"):
+    with pytest.warns(ConvergenceWarning, match="patterns"):
         noise = gn.optimal_noise(domain)
     assert 1e-6 < noise.gap < 0.2
-    assert noise.status is gn.Status.PATTERNS
+    assert noise.status is gn.results.Status.PATTERNS
     assert "too many to look at" in noise.method
     noise.verify()
     assert lengths(noise, "replace")[0].max() <= 1
@@ -504,7 +510,7 @@ def test_files_keep_every_bit(problem, p, tmp_path):
 def outcome(noise):
     try:
         noise.verify()
-    except (gn.CertificateError, gn.CovarianceError):
+    except (CertificateError, CovarianceError):
         return "refused"
     return "accepted"
 
@@ -611,18 +617,18 @@ def test_a_center_that_was_moved_in_a_file_is_refused(tmp_path):
         dataclasses.replace(noise, center=center).save(tmp_path / f"{name}.npz")
     assert gn.OptimalNoise.load(tmp_path / "kept.npz").gamma == noise.gamma
     for name in ("moved", "zeros"):
-        with pytest.raises(gn.CertificateError, match="mean of all records"):
+        with pytest.raises(CertificateError, match="mean of all records"):
             gn.OptimalNoise.load(tmp_path / f"{name}.npz")
 
 
 def test_the_other_relation_is_refused():
     noise = gn.optimal_noise(DOMAIN, neighbors="add-remove")
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(noise, neighbors="replace").verify()
     noise = gn.optimal_noise(DOMAIN)
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(noise, neighbors="add-remove").verify()
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(gn.gamma(DOMAIN), shifted=False).verify()
 
 
@@ -727,7 +733,7 @@ def test_narrow_brackets(problem, p):
         Marginals((3, 2, 4), [(0, 1), (1, 2), (0,), ()], [1, 0.3, 2, 5]), problem, p, tol=1e-9
     )
     assert noise.gap <= 1e-9
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     noise.verify()
 
 
@@ -741,9 +747,9 @@ def test_interrupted(problem, after):
     domain = Marginals(
         (3, 2, 4, 4), [(0, 1), (1, 2), (0, 3), (2, 3), (0,), ()], [1, 0.3, 2, 0.1, 5, 1]
     )
-    with pytest.warns(gn.ConvergenceWarning, match="gap"):
+    with pytest.warns(ConvergenceWarning, match="gap"):
         noise = solve(domain, problem, math.inf, progress=stop)
-    assert noise.status is gn.Status.INTERRUPTED
+    assert noise.status is gn.results.Status.INTERRUPTED
     assert 1e-6 < noise.gap < 2
     noise.verify()
     agree(noise, solve(domain, problem, math.inf))
@@ -768,5 +774,5 @@ def test_near_the_largest_explicit_table():
 
 
 def test_more_cells_than_can_be_numbered_are_refused():
-    with pytest.raises(gn.DomainTooLargeError, match="cells"):
+    with pytest.raises(DomainTooLargeError, match="cells"):
         gn.optimal_noise(Marginals((10**6,) * 4, [(0, 1, 2, 3)]), neighbors="add-remove")

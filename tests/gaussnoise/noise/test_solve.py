@@ -21,6 +21,13 @@ import gaussnoise as gn
 import gaussnoise.noise.points as points_module
 import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet, Marginals
+from gaussnoise.errors import (
+    CertificateError,
+    ConvergenceWarning,
+    CovarianceError,
+    DomainTooLargeError,
+    ParameterError,
+)
 from gaussnoise.noise.certificates.points import PointCertificate
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
@@ -44,7 +51,7 @@ def check(noise, expected=None):
     """Check that the bracket is tight, contains ``expected`` and passes verification."""
     assert 0 <= noise.gamma_lower <= noise.gamma
     assert 0 <= noise.gap <= 1e-6
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     noise.verify()
     if expected is not None:
         assert noise.gamma_lower <= expected * (1 + ROUNDING)
@@ -479,14 +486,14 @@ solved = pytest.mark.parametrize("noise", SOLVED.values(), ids=SOLVED.keys())
 
 @solved
 def test_a_covariance_a_thousandth_too_small_is_caught(noise):
-    with pytest.raises(gn.CertificateError, match="too little noise"):
+    with pytest.raises(CertificateError, match="too little noise"):
         dataclasses.replace(noise, covariance=thinner(noise.covariance, 0.999)).verify()
 
 
 @solved
 def test_an_ellipsoid_a_millionth_too_small_is_caught_for_all_claimed_sensitivities(noise):
     thin = dataclasses.replace(noise, covariance=thinner(noise.covariance, 1 - 1e-6))
-    with pytest.raises(gn.CertificateError, match="on the set"):
+    with pytest.raises(CertificateError, match="on the set"):
         dataclasses.replace(thin, sensitivity_squared=10.0).verify()
 
 
@@ -501,14 +508,14 @@ def test_an_ellipsoid_a_millionth_too_small_is_caught_for_all_claimed_sensitivit
     ],
 )
 def test_a_claim_that_is_too_strong_is_caught(noise, field, factor):
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(noise, **{field: getattr(noise, field) * factor}).verify()
 
 
 @solved
 @pytest.mark.parametrize("field", ["gamma_lower", "gamma", "sensitivity_squared"])
 def test_a_claim_that_is_not_a_number_is_caught(noise, field):
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(noise, **{field: math.nan}).verify()
 
 
@@ -516,7 +523,7 @@ def test_a_claim_that_is_not_a_number_is_caught(noise, field):
 def test_a_larger_domain_is_caught(name):
     noise = SOLVED[name]
     larger = FiniteSet(np.vstack([noise.domain.points, 1.01 * noise.domain.points]))
-    with pytest.raises(gn.CertificateError, match="too little noise"):
+    with pytest.raises(CertificateError, match="too little noise"):
         dataclasses.replace(noise, domain=larger).verify()
 
 
@@ -526,7 +533,7 @@ def test_a_larger_domain_is_caught(name):
 def test_another_marginal_domain_is_caught(name):
     noise = SOLVED[name]
     heavier = Marginals(noise.domain.sizes, noise.domain.subsets, [2.0] * len(noise.domain.subsets))
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(noise, domain=heavier).verify()
 
 
@@ -534,7 +541,7 @@ def test_another_marginal_domain_is_caught(name):
 def test_a_covariance_of_lower_rank_is_caught(name):
     noise = SOLVED[name]
     flat = FactorCovariance(2 * noise.covariance.unit_factor[:, :2], noise.covariance.scale)
-    with pytest.raises(gn.CovarianceError, match="without noise"):
+    with pytest.raises(CovarianceError, match="without noise"):
         dataclasses.replace(noise, covariance=flat).verify()
 
 
@@ -548,7 +555,7 @@ def test_a_bare_residual_is_caught(name, variance):
         del variances[bare]
     else:
         variances[bare] = variance
-    with pytest.raises((gn.CertificateError, gn.CovarianceError)):
+    with pytest.raises((CertificateError, CovarianceError)):
         dataclasses.replace(
             noise, covariance=MarginalCovariance(noise.domain, variances), gamma=1e9
         ).verify()
@@ -556,7 +563,7 @@ def test_a_bare_residual_is_caught(name, variance):
 
 def test_noise_for_replacement_does_not_pass_for_sums():
     noise = dataclasses.replace(SOLVED["many cells, gamma"], shifted=False, neighbors="add-remove")
-    with pytest.raises((gn.CertificateError, gn.CovarianceError)):
+    with pytest.raises((CertificateError, CovarianceError)):
         noise.verify()
 
 
@@ -580,13 +587,13 @@ def test_a_witness_outside_the_set_is_caught(name, field):
     witness = dataclasses.replace(
         noise.certificate, **{field: 2 * getattr(noise.certificate, field)}
     )
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         boast(noise, witness).verify()
 
 
 def test_a_witness_without_its_center_is_caught():
     noise = gn.gamma(FiniteSet(np.random.default_rng(5).normal(size=(8, 3)) + 10))
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         boast(noise, dataclasses.replace(noise.certificate, centered=False)).verify()
 
 
@@ -595,7 +602,7 @@ def test_a_witness_without_its_center_is_caught():
 def test_a_witness_that_is_no_measure_is_caught(name, weight):
     noise = SOLVED[name]
     weights = np.concatenate([[weight], noise.certificate.weights[1:]])
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(
             noise, certificate=dataclasses.replace(noise.certificate, weights=weights)
         ).verify()
@@ -605,7 +612,7 @@ def test_a_witness_that_is_no_measure_is_caught(name, weight):
 def test_a_witness_of_another_domain_is_caught(name):
     noise = SOLVED[name]
     other = Marginals(noise.domain.sizes, noise.domain.subsets, [2.0] * len(noise.domain.subsets))
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         boast(noise, dataclasses.replace(noise.certificate, domain=other)).verify()
 
 
@@ -616,7 +623,7 @@ def test_a_witness_for_sums_proves_nothing_about_means(name):
     wide = dataclasses.replace(
         noise, covariance=thinner(noise.covariance, 4), gamma=2 * noise.gamma
     )
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(wide, certificate=witness, gamma_lower=witness.lower_bound()).verify()
 
 
@@ -712,14 +719,14 @@ POINTS = FiniteSet(np.eye(3))
 @one_test_of(
     ("options", "error", "message"),
     [
-        ({"p": 1.99}, gn.ParameterError, "p >= 2"),
-        ({"p": math.nan}, gn.ParameterError, "p >= 2"),
-        ({"p": "max"}, gn.ParameterError, "p >= 2"),
-        ({"method": "newton"}, gn.ParameterError, "sdp, sdp-clarabel, sdp-scs, ellipsoid"),
-        ({"tol": 0}, gn.ParameterError, "0 < tol < 1"),
-        ({"tol": 1}, gn.ParameterError, "0 < tol < 1"),
-        ({"tol": math.nan}, gn.ParameterError, "0 < tol < 1"),
-        ({"tol": -1e-6}, gn.ParameterError, "0 < tol < 1"),
+        ({"p": 1.99}, ParameterError, "p >= 2"),
+        ({"p": math.nan}, ParameterError, "p >= 2"),
+        ({"p": "max"}, ParameterError, "p >= 2"),
+        ({"method": "newton"}, ParameterError, "sdp, sdp-clarabel, sdp-scs, ellipsoid"),
+        ({"tol": 0}, ParameterError, "0 < tol < 1"),
+        ({"tol": 1}, ParameterError, "0 < tol < 1"),
+        ({"tol": math.nan}, ParameterError, "0 < tol < 1"),
+        ({"tol": -1e-6}, ParameterError, "0 < tol < 1"),
     ],
 )
 def test_options_are_validated(function, options, error, message):
@@ -729,17 +736,17 @@ def test_options_are_validated(function, options, error, message):
 
 @pytest.mark.parametrize("neighbors", ["Replace", "", None, 2])
 def test_unknown_relations_are_refused(neighbors):
-    with pytest.raises(gn.ParameterError, match="add-remove"):
+    with pytest.raises(ParameterError, match="add-remove"):
         gn.optimal_noise(POINTS, neighbors=neighbors)
 
 
 @pytest.mark.parametrize("function", [gn.gamma, gn.optimal_noise])
 def test_arrays_are_not_domains(function):
-    with pytest.raises(gn.ParameterError, match="FiniteSet"):
+    with pytest.raises(ParameterError, match="FiniteSet"):
         function(np.eye(3))
 
 
-class Oracle(gn.AbstractDomain):
+class Oracle(gn.domains.AbstractDomain):
     dim = 1
     is_symmetric = True
     _support_point = _max_quadratic = _contains = None
@@ -747,23 +754,23 @@ class Oracle(gn.AbstractDomain):
 
 def test_differences_of_too_many_points_are_refused(monkeypatch):
     monkeypatch.setattr(pairs_module, "_MOST_OPERATIONS", 2**20)
-    with pytest.raises(gn.DomainTooLargeError, match="hint: keep only the extreme points"):
+    with pytest.raises(DomainTooLargeError, match="hint: keep only the extreme points"):
         gn.optimal_noise(FiniteSet(np.random.default_rng(0).normal(size=(2000, 20))))
-    with pytest.raises(gn.DomainTooLargeError, match='method="auto" does not list them'):
+    with pytest.raises(DomainTooLargeError, match='method="auto" does not list them'):
         gn.optimal_noise(FiniteSet(np.zeros((20_000, 2))), method="sdp")
 
 
 def test_policies_on_huge_marginals_are_refused():
-    with pytest.raises(gn.DomainTooLargeError, match="hint"):
+    with pytest.raises(DomainTooLargeError, match="hint"):
         gn.optimal_noise(Marginals((10,) * 40, [(0, 1)]), neighbors=networkx.path_graph(3))
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_an_unfinished_solve_warns_and_stays_private(monkeypatch, problem):
     monkeypatch.setattr(points_module, "MAX_STEPS", 2)
-    with pytest.warns(gn.ConvergenceWarning, match="after 2 steps"):
+    with pytest.warns(ConvergenceWarning, match="after 2 steps"):
         noise = solve(FiniteSet(np.random.default_rng(9).normal(size=(6, 3))), problem)
-    assert noise.status is gn.Status.MAX_STEPS
+    assert noise.status is gn.results.Status.MAX_STEPS
     assert noise.gap > 1e-6
     noise.verify()
     check_exactly(noise)

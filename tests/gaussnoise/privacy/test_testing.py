@@ -8,6 +8,7 @@ from cases import pairwise
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.privacy import implied, most_posterior, most_power, total_variation
 
 LEVELS = (1e-6, 0.01, 0.3, 0.9)
@@ -138,5 +139,5 @@ def test_nothing_is_implied_by_total_variation():
     ],
 )
 def test_other_things_than_a_guarantee_and_a_level_are_refused(call):
-    with pytest.raises(gn.ParameterError, match="expected"):
+    with pytest.raises(ParameterError, match="expected"):
         call()

@@ -5,6 +5,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.errors import ParameterError
 
 WORKLOADS = {
     "totals": (streams.prefix_sums(48), 4),
@@ -103,7 +104,7 @@ def test_a_saved_state_goes_on_with_the_same_noise(made):
 
 def test_a_state_of_another_design_is_refused():
     state = streams.noise(streams.prefix_sums(8)).state_dict()
-    with pytest.raises(gn.ParameterError, match="another one"):
+    with pytest.raises(ParameterError, match="another one"):
         streams.noise(streams.prefix_sums(9)).load_state_dict(state)
 
 
@@ -120,10 +121,10 @@ def test_draws_of_the_operating_system_are_normal_and_never_the_same():
 def test_the_stream_ends_and_keeps_its_shape():
     generator = streams.noise(streams.prefix_sums(2))
     generator.next((2, 3))
-    with pytest.raises(gn.ParameterError, match="shape"):
+    with pytest.raises(ParameterError, match="shape"):
         generator.next(5)
     assert generator.next((2, 3)).shape == (2, 3)
-    with pytest.raises(gn.ParameterError, match="all 2 ticks"):
+    with pytest.raises(ParameterError, match="all 2 ticks"):
         generator.next((2, 3))
 
 
@@ -145,5 +146,5 @@ def test_other_arrays_stay_what_they_are():
     ],
 )
 def test_what_cannot_be_made_is_refused(arguments, said):
-    with pytest.raises(gn.ParameterError, match=said):
+    with pytest.raises(ParameterError, match=said):
         streams.noise(arguments[0], **dict(zip(("states", "loss"), arguments[1:], strict=False)))

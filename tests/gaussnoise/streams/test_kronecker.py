@@ -10,6 +10,13 @@ import pytest
 import gaussnoise as gn
 from domains.tables.stream_product import StreamProduct
 from gaussnoise import streams
+from gaussnoise.errors import (
+    CertificateError,
+    ConvergenceWarning,
+    DomainTooLargeError,
+    InvalidDomainError,
+    ParameterError,
+)
 
 TOTALS = streams.prefix_sums(6)
 QUERIES = np.array([[1.0, 1, 0, 2], [0, 1, 1, 0], [3, 0, 1, 1]])
@@ -59,9 +66,9 @@ def test_long_streams_of_large_tables_are_never_formed(tmp_path):
     again = gn.OptimalNoise.load(tmp_path / "noise.npz")
     assert (again.gamma, again.gamma_lower) == (noise.gamma, noise.gamma_lower)
     assert again.covariance.standard_deviation().shape == (2000 * 147,)
-    with pytest.raises(gn.DomainTooLargeError, match="listed"):
+    with pytest.raises(DomainTooLargeError, match="listed"):
         noise.domain.to_finite_set()
-    with pytest.raises(gn.ParameterError, match="more ticks"):
+    with pytest.raises(ParameterError, match="more ticks"):
         gn.GaussianMechanism(noise, gn.zCDP(0.1))
 
 
@@ -91,7 +98,7 @@ def less_noise(noise):
 def test_damage_is_found(damage):
     noise = gn.optimal_noise(PRODUCTS["queries"], 2, "add-remove")
     noise.verify()
-    with pytest.raises(gn.CertificateError, match="verify"):
+    with pytest.raises(CertificateError, match="verify"):
         damage(noise).verify()
 
 
@@ -116,7 +123,7 @@ def test_small_products_are_released_like_lists_of_points():
 def test_only_products_with_a_stream_are_kept_apart():
     assert isinstance(gn.kron(gn.FiniteSet(np.eye(2)), gn.FiniteSet(np.eye(3))), gn.FiniteSet)
     assert not isinstance(gn.kron(TOTALS, gn.LpBall(2, 2)), StreamProduct)
-    with pytest.raises(gn.InvalidDomainError, match="one of them over time"):
+    with pytest.raises(InvalidDomainError, match="one of them over time"):
         StreamProduct((gn.FiniteSet(np.eye(2)), gn.FiniteSet(np.eye(3))))
 
 
@@ -165,7 +172,7 @@ def test_less_noise_for_a_body_over_time_is_found():
         replace(noise, gamma_lower=noise.gamma_lower * (1 + 1e-8)),
         replace(noise, domain=BODIES["ball"]),
     ):
-        with pytest.raises(gn.CertificateError, match="verify"):
+        with pytest.raises(CertificateError, match="verify"):
             damaged.verify()
 
 
@@ -173,12 +180,12 @@ def test_large_products_over_time_are_solved_at_p_2_and_refused_beyond():
     tables = gn.Products([gn.Prefix(64), gn.Identity(3), gn.Prefix(20)], [(0, 1), (0, 2), (1, 2)])
     product = gn.kron(TOTALS, tables)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)  # of many attributes, as alone
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of many attributes, as alone
         noise = gn.optimal_noise(product, 2, "add-remove")
         once = gn.optimal_noise(tables, 2, "add-remove")
     noise.verify()
     assert noise.gap == pytest.approx(once.gap, rel=0.01)
-    with pytest.raises(gn.CertificateError, match="too little noise"):
+    with pytest.raises(CertificateError, match="too little noise"):
         replace(noise, covariance=less_noise(noise)).verify()
-    with pytest.raises(gn.ParameterError, match="root mean square of its table"):
+    with pytest.raises(ParameterError, match="root mean square of its table"):
         gn.optimal_noise(product, math.inf, "add-remove")

@@ -12,7 +12,7 @@ import pytest
 
 import gaussnoise as gn
 from domains.participation.participations import VectorParticipations
-from gaussnoise import CertificateError, ConvergenceWarning, CovarianceError, ParameterError
+from gaussnoise.errors import CertificateError, ConvergenceWarning, CovarianceError, ParameterError
 from gaussnoise.noise import participations
 from gaussnoise.noise.covariance import FactorCovariance
 
@@ -231,7 +231,7 @@ def test_patterns_that_cannot_be_listed_get_a_bracket(monkeypatch):
         ConvergenceWarning, match="The search over what one person may do was stopped"
     ):
         bracket = solved(who)
-    assert bracket.status is gn.Status.PARTICIPATIONS
+    assert bracket.status is gn.results.Status.PARTICIPATIONS
     assert bracket.gamma_lower <= listed.gamma
     assert listed.gamma_lower <= bracket.gamma < 1.1 * listed.gamma
     assert bracket.verify().enclosure <= 1

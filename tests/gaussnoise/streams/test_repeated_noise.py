@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.errors import InvalidDomainError, ParameterError
 from gaussnoise.solvers.streams.recursions import Recursion
 from gaussnoise.streams.certify import sensitivity_of
 
@@ -142,7 +142,7 @@ def test_a_saved_state_goes_on_with_the_same_noise(made):
     again.load_state_dict(generator.state_dict())
     np.testing.assert_array_equal([again.correlate(draw) for draw in draws[4:]], whole[4:])
     generator.load_state_dict(start)
-    with pytest.raises(gn.ParameterError, match="another one"):
+    with pytest.raises(ParameterError, match="another one"):
         streams.noise(workload, loss=loss).load_state_dict(start)
 
 
@@ -157,7 +157,7 @@ def test_a_saved_state_goes_on_with_the_same_noise(made):
 )
 def test_what_cannot_be_made_is_refused(n, options, said):
     given = {"participation": streams.Epochs(9, 3), **options}
-    with pytest.raises(gn.ParameterError, match=said):
+    with pytest.raises(ParameterError, match=said):
         streams.noise(streams.prefix_sums(n), **given)
-    with pytest.raises(gn.InvalidDomainError, match="patterns over"):
+    with pytest.raises(InvalidDomainError, match="patterns over"):
         streams.noise(streams.prefix_sums(8), participation=streams.Epochs(9, 3))

@@ -12,6 +12,12 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.errors import (
+    CertificateError,
+    ConvergenceWarning,
+    DomainTooLargeError,
+    ParameterError,
+)
 from gaussnoise.noise import streams as route
 from gaussnoise.solvers.progress import interrupts_pass
 from gaussnoise.solvers.streams import optimum
@@ -81,7 +87,7 @@ def test_weights_that_vanish_do_not_stop_progress(never_written_out):
 def test_whenever_it_ends_the_bracket_holds(never_written_out, monkeypatch):
     monkeypatch.setattr(optimum, "MAX_STEPS", 40)
     workload = WORKLOADS["momentum"]
-    with pytest.warns(gn.ConvergenceWarning, match="step limit"):
+    with pytest.warns(ConvergenceWarning, match="step limit"):
         noise = gn.optimal_noise(workload, math.inf, "add-remove", tol=1e-7)
     dense = gn.optimal_noise(workload.to_finite_set(), math.inf, "add-remove")
     assert noise.steps < 200
@@ -184,7 +190,7 @@ def test_answers_are_stored_and_read_back(name, tmp_path, never_written_out):
 def test_damage_is_found(name, damage, never_written_out):
     noise = gn.optimal_noise(WORKLOADS[name], 2, "add-remove")
     noise.verify()
-    with pytest.raises(gn.CertificateError, match="verify"):
+    with pytest.raises(CertificateError, match="verify"):
         damage(noise).verify()
 
 
@@ -246,7 +252,7 @@ def test_ctrl_c_returns_a_certified_answer_once_there_is_one(ticks, evaluation, 
     monkeypatch.setattr(optimum, "evaluate", interrupted)
     totals = streams.prefix_sums(1200)
     if evaluation == 3:
-        with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+        with pytest.warns(ConvergenceWarning, match="Interrupted"):
             gn.optimal_noise(totals, 2, "add-remove").verify()
         calls.clear()
     with pytest.raises(KeyboardInterrupt), interrupts_pass() if evaluation == 3 else nullcontext():
@@ -268,11 +274,11 @@ def test_many_totals_obey_the_published_asymptotics():
 
 def test_too_many_ticks_for_a_matrix_are_refused_with_a_hint():
     noise = gn.optimal_noise(streams.prefix_sums(1025), 2, "add-remove", tol=1e-3)
-    with pytest.raises(gn.DomainTooLargeError, match=r"gn\.streams\.noise"):
+    with pytest.raises(DomainTooLargeError, match=r"gn\.streams\.noise"):
         noise.covariance.factor()
-    with pytest.raises(gn.ParameterError, match=r"gn\.streams\.noise"):
+    with pytest.raises(ParameterError, match=r"gn\.streams\.noise"):
         gn.GaussianMechanism(noise, gn.zCDP(0.1)).release(indices=[0])
-    with pytest.raises(gn.DomainTooLargeError, match="4096"):
+    with pytest.raises(DomainTooLargeError, match="4096"):
         gn.optimal_noise(streams.prefix_sums(5000))
 
 
@@ -315,7 +321,7 @@ def test_factorizations_of_long_streams_have_the_bracket_of_the_dense_one(
 def test_factors_of_long_streams_are_refused_by_their_size():
     found = gn.factorize(streams.prefix_sums(1025), "mean", tol=1e-3)
     for part in ("left", "right"):
-        with pytest.raises(gn.DomainTooLargeError, match="1025 x 1025"):
+        with pytest.raises(DomainTooLargeError, match="1025 x 1025"):
             getattr(found, part)
 
 
@@ -330,5 +336,5 @@ def test_factorizations_that_claim_too_much_are_found():
     noise = gn.factorize(streams.prefix_sums(1100), "mean", tol=1e-3).noise
     noise.verify()
     less = replace(noise.covariance, scale=noise.covariance.scale * (1 - 1e-6))
-    with pytest.raises(gn.CertificateError, match="too little noise"):
+    with pytest.raises(CertificateError, match="too little noise"):
         replace(noise, covariance=less).verify()

@@ -19,6 +19,16 @@ from scipy import stats
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import (
+    BudgetError,
+    DataError,
+    DomainTooLargeError,
+    LedgerError,
+    OutputError,
+    ParameterError,
+    StreamError,
+    StreamWarning,
+)
 from gaussnoise.privacy import AbstractPrivacy
 from gaussnoise.privacy.sampler import noise_stream
 from gaussnoise.streams import Stream, Ticks, measure
@@ -208,7 +218,7 @@ def test_under_replacement_numbers_of_rows_are_exact():
     assert [float(out.period(t)[()].estimate) for t in (1, 2, 3)] == [10, 11, 12]
     assert float(out.difference(3, 1)[()].estimate) == 23
     assert float(out.total()[()].standard_deviation) == 0
-    with pytest.raises(gn.ParameterError, match="integer"):
+    with pytest.raises(ParameterError, match="integer"):
         out.combined([0.5])
 
 
@@ -330,13 +340,13 @@ def test_rows_of_another_tick_refuse_it_for_all_rows_left_out():
     weeks = pa.array([2] * (len(late) - 1) + [1])
     late = late.set_column(late.column_names.index("week"), "week", weeks)
     for _ in range(5):
-        with pytest.raises(gn.DataError, match="rows of tick 2 alone, got earlier ones"):
+        with pytest.raises(DataError, match="rows of tick 2 alone, got earlier ones"):
             measure.counted(plan.tables, over, 2, late, "drop")
 
 
 def test_how_often_a_person_reports_is_said_where_persons_are_known(tmp_path, capsys):
     options = {"workload": [("sex",)], "schema": PERSONS}
-    with pytest.raises(gn.ParameterError, match=r"reports=k\) with person="):
+    with pytest.raises(ParameterError, match=r"reports=k\) with person="):
         planned(5, person="who", **options)
     every = planned(Ticks(5, 5), person="who", **options)
     once, unsaid = planned(Ticks(5, 1), person="who", **options), planned(5, **options)
@@ -396,9 +406,9 @@ def test_a_stream_goes_on_where_it_was(running):
     assert [again.total(t)["sex"].estimate.tolist() for t in (1, 2)] == before
     truth = np.array([sum(np.sum(np.array(rows(t)["sex"]) == s) for t in (1, 2, 3)) for s in "FM"])
     assert (np.abs(third["sex"].estimate - truth) < 8 * third["sex"].standard_deviation).all()
-    with pytest.raises(gn.ParameterError, match="from 1 to 3, the number of ticks"):
+    with pytest.raises(ParameterError, match="from 1 to 3, the number of ticks"):
         again.tick(rows(4), number=4)
-    with pytest.raises(gn.StreamError, match=r"number=3 reads the last tick again$"):
+    with pytest.raises(StreamError, match=r"number=3 reads the last tick again$"):
         again.tick(rows(4))
 
 
@@ -432,7 +442,7 @@ def test_what_becomes_of_a_tick_does_not_depend_on_counts_of_another(tmp_path):
     for name, count in (("same", 40), ("other", 41)):
         stream = planned().start(tmp_path / name)
         assert stream.tick(rows(1)).times == "tick 1"  # the first one needs no number
-        with pytest.raises(gn.StreamError, match="number=1 reads the last tick again, number=2"):
+        with pytest.raises(StreamError, match="number=1 reads the last tick again, number=2"):
             stream.tick(rows(1, count))
         assert len(stream) == 1
         assert [p.name for p in stream.state.private.glob("exact*")] == ["exact-counts-0001.json"]
@@ -453,14 +463,14 @@ def test_a_file_that_an_earlier_tick_counted_is_warned_of_by_its_identity(tmp_pa
     stream.tick(first, number=1)  # is read again
     os.utime(same, ns=(0, first.stat().st_mtime_ns + 1))
     stream.tick(same, number=2)  # the same rows, of another file
-    with pytest.warns(gn.StreamWarning, match=r"first.csv' was counted at tick 1 .*number=1"):
+    with pytest.warns(StreamWarning, match=r"first.csv' was counted at tick 1 .*number=1"):
         stream.tick(first, number=3)
     assert len(stream) == 3
     moved = first.rename(tmp_path / "moved.csv")
-    with pytest.warns(gn.StreamWarning, match=r"same.csv' \(and 1 more\) was counted"):
+    with pytest.warns(StreamWarning, match=r"same.csv' \(and 1 more\) was counted"):
         stream.tick([same, moved], number=4)
     stream.tick(written(first, rows(1)), number=5)  # the old name, of new rows
-    with pytest.warns(gn.StreamWarning, match="moved.csv' was counted at tick 4"):
+    with pytest.warns(StreamWarning, match="moved.csv' was counted at tick 4"):
         stream.tick(moved, number=6)
     (stream.state.private / "files.json").write_text("[1]")
     stream.tick(moved, number=7)  # a damaged note only gives no warnings
@@ -474,20 +484,20 @@ def test_a_tick_that_was_refused_has_counted_no_file(tmp_path):
     stream = planned().start(tmp_path / "stream")
     bad, good = pa.table({"sex": ["X"], "age": [1]}), rows(1)
     file = written(tmp_path / "bad.csv", bad)
-    with pytest.raises(gn.DataError):
+    with pytest.raises(DataError):
         stream.tick(file, number=1)
     stream.tick(good, number=1)
     stream = Stream.open(stream.path)
-    with pytest.raises(gn.DataError):  # and no warning
+    with pytest.raises(DataError):  # and no warning
         stream.tick(file, number=2)
 
 
 def test_ticks_cannot_be_left_out(running):
     stream = planned(5).start(running.path.parent / "another")
-    with pytest.raises(gn.StreamError, match="expected tick 1 next, got 2"):
+    with pytest.raises(StreamError, match="expected tick 1 next, got 2"):
         stream.tick(rows(1), number=2)
     for number in (0, 6, "1", True):
-        with pytest.raises(gn.ParameterError, match="from 1 to 5"):
+        with pytest.raises(ParameterError, match="from 1 to 5"):
             stream.tick(rows(1), number=number)
 
 
@@ -532,14 +542,14 @@ def test_exact_counts_are_kept_apart_and_for_the_owner_alone(running):
     assert Stream.open(running.path).total()["sex"].estimate.shape == (
         2,
     )  # what is public can be read without them
-    with pytest.raises(gn.StreamError, match="missing"):
+    with pytest.raises(StreamError, match="missing"):
         Stream.open(running.path).tick(rows(3), number=3)
 
 
 def test_nothing_private_is_in_messages(tmp_path):
     canary = "canary-7391"
     stream = planned().start(tmp_path / "stream")
-    with pytest.raises(gn.DataError) as caught:
+    with pytest.raises(DataError) as caught:
         stream.tick(pa.table({"sex": ["F", canary], "age": [1, 2]}))
     assert canary not in repr(caught.value) + repr(caught.value.__context__) + repr(
         caught.value.__cause__
@@ -608,7 +618,7 @@ DAMAGES = [
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_a_folder_that_was_changed_does_not_go_on(running, damage):
     damage(running)
-    with pytest.raises((gn.StreamError, gn.LedgerError)):
+    with pytest.raises((StreamError, LedgerError)):
         Stream.open(running.path).tick(rows(3), number=3)
     assert not (running.path / "ticks" / "0003").exists()
 
@@ -621,7 +631,7 @@ def test_an_older_copy_of_the_whole_folder_is_refused_under_a_ledger(tmp_path):
     stream.tick(rows(2), number=2)
     shutil.rmtree(stream.path)
     (tmp_path / "copy").rename(stream.path)
-    with pytest.raises(gn.LedgerError, match="missing"):
+    with pytest.raises(LedgerError, match="missing"):
         Stream.open(stream.path).tick(rows(3), number=2)
     assert len(list(stream.state.private.glob("exact*"))) == 1  # nothing was drawn
 
@@ -632,11 +642,11 @@ def test_a_tick_that_was_drawn_and_not_published_is_published(running, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(OneMachine, "write", full)
-        with pytest.raises((gn.OutputError, OSError)):
+        with pytest.raises((OutputError, OSError)):
             running.tick(rows(3), number=3)
     assert len(running) == 2
     kept = json.loads((running.state.private / "exact-counts-0003.json").read_text())
-    with pytest.raises(gn.StreamError, match="number=3 reads"):
+    with pytest.raises(StreamError, match="number=3 reads"):
         running.tick(rows(4))
     assert len(running) == 3
     assert json.loads((running.state.private / "exact-counts-0003.json").read_text()) == kept
@@ -670,7 +680,7 @@ def test_a_tick_on_a_full_disk_ends_with_a_typed_error_and_goes_on(tmp_path, sma
     kept = stream.state.private / "exact-counts-0002.json"
     for size in (0, 600, 1200, 4000, 5000):
         small_disk(size)
-        with pytest.raises(gn.OutputError, match="stream: cannot"):
+        with pytest.raises(OutputError, match="stream: cannot"):
             stream.tick(file, number=2)
         small_disk(-1)
         drawn += [kept.read_text()] if kept.exists() else []
@@ -683,7 +693,7 @@ def test_a_tick_on_a_full_disk_ends_with_a_typed_error_and_goes_on(tmp_path, sma
 def test_a_start_on_a_full_disk_leaves_nothing(tmp_path, small_disk):
     for size in (0, 1000):
         small_disk(size)
-        with pytest.raises(gn.OutputError, match="cannot write"):
+        with pytest.raises(OutputError, match="cannot write"):
             planned().start(tmp_path / "s")
         small_disk(-1)
         assert list(tmp_path.iterdir()) == []
@@ -703,7 +713,7 @@ def replaced_by_a_link(private):
 def test_a_private_folder_that_is_not_its_owners_alone_gets_no_counts(running, change):
     change(running.state.private)
     before = sorted(path.name for path in running.state.private.iterdir())
-    with pytest.raises(gn.StreamError, match=r"its owner alone|got a link"):
+    with pytest.raises(StreamError, match=r"its owner alone|got a link"):
         running.tick(rows(3), number=3)
     assert sorted(path.name for path in running.state.private.iterdir()) == before
 
@@ -718,7 +728,7 @@ def test_a_private_folder_of_another_user_gets_no_counts(running, monkeypatch):
         return os.stat_result([*status[:4], uid, *status[5:]])
 
     monkeypatch.setattr(os, "lstat", of_another)
-    with pytest.raises(gn.StreamError, match="another user's"):
+    with pytest.raises(StreamError, match="another user's"):
         running.tick(rows(3), number=3)
 
 
@@ -733,18 +743,18 @@ def test_a_stream_does_not_forget_its_ledger(tmp_path):
     lost = Stream.open(stream.path)
     assert lost.total()["sex"].estimate.shape == (2,)
     for path in (stream.path, tmp_path / "copy"):
-        with pytest.raises(gn.LedgerError, match=r"as 'weekly'.*ledger="):
+        with pytest.raises(LedgerError, match=r"as 'weekly'.*ledger="):
             Stream.open(path).tick(rows(3), number=len(Stream.open(path)) + 1)
     shutil.rmtree(stream.path)
     (tmp_path / "copy").rename(stream.path)
-    with pytest.raises(gn.LedgerError, match="missing"):  # the older copy, as with the link
+    with pytest.raises(LedgerError, match="missing"):  # the older copy, as with the link
         Stream.open(stream.path, ledger).tick(rows(3), number=2)
     other = gn.Ledger.create(tmp_path / "other", gn.zCDP(0.5))
-    with pytest.raises(gn.LedgerError, match="not what was charged"):
+    with pytest.raises(LedgerError, match="not what was charged"):
         Stream.open(stream.path, other).tick(rows(3), number=2)
     assert str(ledger.path) not in public_text(stream)
     plain = planned().start(tmp_path / "plain")
-    with pytest.raises(gn.LedgerError, match="charged to none"):
+    with pytest.raises(LedgerError, match="charged to none"):
         Stream.open(plain.path, ledger)
 
 
@@ -765,10 +775,10 @@ def test_the_budget_is_charged_once_at_the_start(tmp_path):
     assert ledger.epsilon(1e-6) <= gn.zCDP(0.5).epsilon(1e-6)
     again = plan.start(tmp_path / "stream", ledger=ledger, id="weekly")
     assert len(again) == 3
-    with pytest.raises(gn.BudgetError):
+    with pytest.raises(BudgetError):
         plan.start(tmp_path / "second", ledger=ledger, id="second")
     assert not (tmp_path / "second").exists()
-    with pytest.raises(gn.OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         plan.start(tmp_path / "stream")
 
 
@@ -785,7 +795,7 @@ def test_what_could_not_be_gone_on_with_is_not_charged(tmp_path):
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
     plan = gn.plan(SCHEMA, 1, Lasting(0.1), over=Ticks(3))
     Lasting.__name__ = "zCDP"
-    with pytest.raises(gn.ParameterError, match="read back from its record as itself"):
+    with pytest.raises(ParameterError, match="read back from its record as itself"):
         plan.start(tmp_path / "stream", ledger=ledger, id="weekly")
     assert ledger.spent == 0
     assert not (tmp_path / "stream").exists()
@@ -794,7 +804,7 @@ def test_what_could_not_be_gone_on_with_is_not_charged(tmp_path):
 def test_under_a_ledger_refusals_do_not_say_what_was_wrong(tmp_path):
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
     stream = planned().start(tmp_path / "stream", ledger=ledger, id="weekly")
-    with pytest.raises(gn.DataError, match="refusal is recorded"):
+    with pytest.raises(DataError, match="refusal is recorded"):
         stream.tick(pa.table({"sex": ["F", "X"], "age": [1, 2]}), number=1)
     assert [e.state for e in ledger.entries()] == ["sealed", "refused"]
     stream.tick(rows(1), number=1)
@@ -811,12 +821,12 @@ def test_late_rows_are_refused_or_carried_as_the_plan_says(tmp_path, late):
     def week(*weeks):
         return pa.table({"sex": ["F"] * len(weeks), "week": list(weeks)})
 
-    with pytest.raises(gn.DataError, match=r"'week'.*later"):
+    with pytest.raises(DataError, match=r"'week'.*later"):
         stream.tick(week(1, 2))
     stream.tick(week(*[1] * 500), number=1)
     mixed = week(*[2] * 300, *[1] * 200)
     if late == "refuse":
-        with pytest.raises(gn.DataError, match=r"'week'.*earlier"):
+        with pytest.raises(DataError, match=r"'week'.*earlier"):
             stream.tick(mixed, number=2)
         stream.tick(week(*[2] * 300), number=2)
     else:
@@ -825,33 +835,33 @@ def test_late_rows_are_refused_or_carried_as_the_plan_says(tmp_path, late):
     table = stream.period(2)["sex"]
     assert abs(table.estimate[0] - came) < 8 * table.standard_deviation[0]
     for bad in (week(4), pa.table({"sex": ["F"], "week": ["soon"]}), pa.table({"sex": ["F"]})):
-        with pytest.raises(gn.DataError):
+        with pytest.raises(DataError):
             stream.tick(bad, number=3)
 
 
 def test_requests_that_make_no_sense_are_refused(tmp_path):
-    with pytest.raises(gn.ParameterError, match="over="):
+    with pytest.raises(ParameterError, match="over="):
         gn.plan(SCHEMA, 1, gn.zCDP(1), over=52)  # pyright: ignore
-    with pytest.raises(gn.ParameterError, match="no targets"):
+    with pytest.raises(ParameterError, match="no targets"):
         gn.plan(SCHEMA, 1, targets=10, over=Ticks(5))
     wide = gn.Schema([gn.Attribute(f"a{i}", range(1000)) for i in range(2)])
-    with pytest.raises(gn.DomainTooLargeError, match="ticks"):
+    with pytest.raises(DomainTooLargeError, match="ticks"):
         gn.plan(wide, 2, gn.zCDP(1), over=Ticks(500)).start(tmp_path / "s")
-    with pytest.raises(gn.ParameterError, match="exact"):
+    with pytest.raises(ParameterError, match="exact"):
         gn.plan(SCHEMA, [()], gn.zCDP(1), neighbors="replace", over=Ticks(5))
-    with pytest.raises(gn.ParameterError, match="period"):
+    with pytest.raises(ParameterError, match="period"):
         planned(Ticks(5, period="age"))
     plan = planned()
-    with pytest.raises(gn.ParameterError, match="together"):
+    with pytest.raises(ParameterError, match="together"):
         plan.start(tmp_path / "s", id="x")
-    with pytest.raises(gn.OutputError, match="is not a stream"):
+    with pytest.raises(OutputError, match="is not a stream"):
         Stream.open(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").write_text("")
-    with pytest.raises(gn.OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         plan.start(tmp_path / "other")
     out = plan.simulate([rows(1)], np.random.default_rng(0))
-    with pytest.raises(gn.ParameterError, match="stream"):
+    with pytest.raises(ParameterError, match="stream"):
         out.total().save(tmp_path / "saved")
     calls = [
         lambda: out.total(2),
@@ -860,9 +870,9 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
         lambda: out.contrast({2: {}}),
     ]
     for call in calls:
-        with pytest.raises(gn.ParameterError):
+        with pytest.raises(ParameterError):
             call()
-    with pytest.raises(gn.ParameterError, match="Generator"):
+    with pytest.raises(ParameterError, match="Generator"):
         plan.simulate([rows(1)], 0)  # pyright: ignore[reportArgumentType]
 
 

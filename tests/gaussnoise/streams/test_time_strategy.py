@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.streams import Ticks, reports
 from gaussnoise.streams.time_strategy import BITS, TimeStrategy, causal_factor, chosen, gram
 
@@ -226,12 +227,12 @@ def test_columns_are_as_fine_as_asked_for():
     ],
 )
 def test_ticks_that_make_no_sense_are_refused(arguments, word):
-    with pytest.raises(gn.ParameterError, match=word):
+    with pytest.raises(ParameterError, match=word):
         Ticks(*arguments)
 
 
 def test_a_strategy_must_be_causal():
     over = Ticks(2)
     for matrix in ([[1, 1], [0, 1]], [[0, 0], [1, 1]], [[-1, 0], [0, 1]]):
-        with pytest.raises(gn.ParameterError, match="lower triangular"):
+        with pytest.raises(ParameterError, match="lower triangular"):
             TimeStrategy(np.array(matrix), over, 2, 0.0)

@@ -7,6 +7,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.errors import ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -71,5 +72,5 @@ def test_tables_of_a_stream_can_have_this_noise():
 
 @pytest.mark.parametrize("ticks", [1, 0, 2.5, True])
 def test_other_lengths_are_refused(ticks):
-    with pytest.raises(gn.ParameterError, match="at least 2 ticks"):
+    with pytest.raises(ParameterError, match="at least 2 ticks"):
         streams.unknown_length(ticks)

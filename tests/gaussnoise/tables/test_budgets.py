@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.tables.planning.budgets import RHOS
 
 SCHEMA = gn.Schema(
@@ -152,11 +153,11 @@ def test_pictures_have_a_curve_for_every_kind(found):
     ],
 )
 def test_bad_budgets_are_refused(arguments, part):
-    with pytest.raises(gn.ParameterError, match=part):
+    with pytest.raises(ParameterError, match=part):
         gn.budgets(SCHEMA, 1, *arguments)
 
 
 @pytest.mark.parametrize("rows", [0, -1, math.inf, "5"])
 def test_targets_are_positive_numbers(found, rows):
-    with pytest.raises(gn.ParameterError, match="positive, finite"):
+    with pytest.raises(ParameterError, match="positive, finite"):
         found.rho_within(rows)

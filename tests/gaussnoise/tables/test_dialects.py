@@ -10,6 +10,7 @@ from cases import packed
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import DataError, ParameterError, SchemaError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading.sniff import sniffed
 
@@ -151,7 +152,7 @@ def test_a_schema_keeps_its_dialect():
 def test_schema_files_name_the_line(line, told):
     key = next((key for key in ("encoding", "delimiter") if line.startswith(key)), "delimiter")
     text = re.sub(f"{key} = .*", line, SCHEMA, count=1)
-    with pytest.raises(gn.SchemaError, match=told):
+    with pytest.raises(SchemaError, match=told):
         gn.Schema.loads(text)
 
 
@@ -173,7 +174,7 @@ def test_schema_files_name_the_line(line, told):
     ],
 )
 def test_dialects_that_cannot_be_are_refused(wrong):
-    with pytest.raises(gn.ParameterError, match=f"dialect: expected {next(iter(wrong))}"):
+    with pytest.raises(ParameterError, match=f"dialect: expected {next(iter(wrong))}"):
         gn.Dialect(**wrong)
 
 
@@ -192,7 +193,7 @@ def test_files_that_are_not_in_the_dialect_are_refused(tmp_path, content, dialec
     if told is None:
         assert counted(table, [gn.Attribute("a;b", ["x"])]) == [0]
         return
-    with pytest.raises(gn.DataError) as caught:
+    with pytest.raises(DataError) as caught:
         counted(table, [gn.Attribute("a", ["x"])])
     assert told in str(caught.value)
 
@@ -202,7 +203,7 @@ def test_other_archives_are_refused(tmp_path, members):
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
         for member in members:
             archive.writestr(member, "a\nx\n")
-    with pytest.raises(gn.DataError, match=r"one \.csv or \.tsv file without a password; hint"):
+    with pytest.raises(DataError, match=r"one \.csv or \.tsv file without a password; hint"):
         counted(tmp_path / "t.zip", [gn.Attribute("a", ["x"])])
 
 
@@ -211,7 +212,7 @@ def test_packed_files_that_are_cut_are_refused(tmp_path, usual, name):
     packed(tmp_path / name, usual.read_bytes())
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[: -len(whole) // 2])
-    with pytest.raises(gn.DataError, match="could not open the file"):
+    with pytest.raises(DataError, match="could not open the file"):
         counted(tmp_path / name)
     if name != "t.zip":  # parts that are packed one by one
         lines = usual.read_bytes().splitlines(keepends=True)

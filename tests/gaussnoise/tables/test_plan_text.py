@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm as gaussian
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.noise.optimal_noise import OptimalNoise
 from gaussnoise.solvers.tables.orbits import ByType, Orbits
@@ -144,9 +145,7 @@ def test_savings_are_between_one_and_four(data):
 
 @pytest.mark.parametrize("saving", ["replace_saving", "add_remove_saving"])
 def test_savings_need_replaced_rows(saving):
-    with pytest.raises(
-        gn.ParameterError, match=f'{saving}: expected a plan with neighbors="replace"'
-    ):
+    with pytest.raises(ParameterError, match=f'{saving}: expected a plan with neighbors="replace"'):
         getattr(planned((2, 3), [(0, 1)]), saving)
 
 
@@ -260,7 +259,7 @@ def test_a_part_of_a_table_is_released_and_nothing_else(data):
         if any(set(S) <= set(planned) for planned in subsets):
             assert plan.standard_deviation(*names(S)) > 0
         else:
-            with pytest.raises(gn.ParameterError, match="no planned marginal contains"):
+            with pytest.raises(ParameterError, match="no planned marginal contains"):
                 plan.standard_deviation(*names(S))
 
 
@@ -304,7 +303,7 @@ def test_target_ratio_is_the_largest_of_all_marginals(neighbors):
     ],
 )
 def test_workloads_name_attributes(workload, match):
-    with pytest.raises(gn.ParameterError, match=match):
+    with pytest.raises(ParameterError, match=match):
         gn.plan(schema(2, 3), workload, gn.zCDP(1))
 
 
@@ -374,12 +373,12 @@ def test_the_verdict_says_whether_targets_are_met(times, said):
 
 
 def test_norms_below_two_are_refused_by_the_plan():
-    with pytest.raises(gn.ParameterError, match=r"plan: expected p >= 2, got 1\.5"):
+    with pytest.raises(ParameterError, match=r"plan: expected p >= 2, got 1\.5"):
         planned((2, 3), [(0, 1)], p=1.5)
 
 
 def test_simulations_take_a_generator():
-    with pytest.raises(gn.ParameterError, match="expected a numpy Generator, like"):
+    with pytest.raises(ParameterError, match="expected a numpy Generator, like"):
         planned((2, 3), [(0, 1)]).simulate({"a0": [0], "a1": [1]}, 0)
 
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.errors import CertificateError, CovarianceError, ParameterError
+from gaussnoise.errors import CertificateError, CovarianceError, ParameterError, PolicyWarning
 from gaussnoise.noise.agreement import ReplaceWithin
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.solvers.tables.strategies import IdentityStrategy
@@ -41,7 +41,7 @@ def by_policy(domain, public, p):
         if all(records[a][i] == records[b][i] for i in public)
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.PolicyWarning)
+        warnings.simplefilter("ignore", PolicyWarning)
         return gn.optimal_noise(domain.to_finite_set(), p, neighbors=graph, tol=1e-5)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import OutputError, ParameterError
 from gaussnoise.tables.planning.request import arguments_in
 
 SCHEMA = gn.Schema(
@@ -69,7 +70,7 @@ def test_a_release_keeps_its_title_and_source_and_shows_them(tmp_path):
         assert f"<p>Source: <bdi>{ABOUT['source']}</bdi></p>" in page
         document.report(tmp_path / f"named-{k}.html", title="Another")
         assert "<h1>Another</h1>" in (tmp_path / f"named-{k}.html").read_text("utf-8")
-    with pytest.raises(gn.OutputError, match="another plan"):
+    with pytest.raises(OutputError, match="another plan"):
         gn.TableRelease.load(tmp_path / "out", gn.plan(SCHEMA, 1, gn.zCDP(0.1)))
 
 
@@ -110,5 +111,5 @@ def test_without_a_budget_the_shell_refuses_what_no_plan_would_show(name, tmp_pa
     "said", ["", "  ", "two\nlines", "end\n", "a\u2028b", "\x1b[1m", "\ud800", "x" * 1001, 3, np.e]
 )
 def test_what_cannot_be_shown_in_one_line_is_refused(name, said):
-    with pytest.raises(gn.ParameterError, match=f"expected {name} to be one line"):
+    with pytest.raises(ParameterError, match=f"expected {name} to be one line"):
         gn.plan(SCHEMA, 1, gn.zCDP(0.1), **{name: said})
