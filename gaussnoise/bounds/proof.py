@@ -50,11 +50,12 @@ class Proof(NamedTuple):
 
 def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
     """Return optimal noise; the caller must mention the gap of products, which is often wide."""
-    return (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, tol)
+    solve = solved if isinstance(domain, Products) else optimal_noise
+    return solve(domain, p, neighbors=neighbors, tol=tol)
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
     """Return noise for its certificate: the bound itself shows a gap, so there is no warning."""
     with warnings.catch_warnings(), interrupts_pass():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return optimal_noise(domain, p, neighbors, tol)
+        return optimal_noise(domain, p, neighbors=neighbors, tol=tol)

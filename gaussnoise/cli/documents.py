@@ -63,7 +63,9 @@ def plan_document(plan: Plan) -> Document:
         "privacy": plan.privacy.as_dict(plan.integers, TABLE_STEPS),
         "rho": plan.rho,
         "epsilon_delta": {
-            "epsilon": gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, TABLE_STEPS),
+            "epsilon": gaussian_epsilon(
+                plan.rho, SHOWN_DELTA, draws=plan.integers, steps=TABLE_STEPS
+            ),
             "delta": SHOWN_DELTA,
         },
         "level": LEVEL,

@@ -111,7 +111,7 @@ def start_stream(
             f"most, got none; hint: --reports {ticks} is always true"
         )
     wanted: dict[str, Any] = {"late": late, "workload": workload}  # the class checks these values
-    over = Ticks(ticks, reports, apart, period=period, **wanted)
+    over = Ticks(ticks, reports, apart=apart, period=period, **wanted)
     relation: Any = neighbors
     loaded = Schema.load(schema)
     asked, privacy = workload_of(marginals, loaded.names), privacy_of(rho, epsilon, delta)

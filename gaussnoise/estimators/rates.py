@@ -32,9 +32,9 @@ class Rate(NamedTuple):
 def rates(
     setting: Setting,
     n: int,
+    *,
     d: int = 1,
     eps: float = 1.0,
-    *,
     delta: float = 1e-6,
     k: float = 2.0,
     m: int = 1,

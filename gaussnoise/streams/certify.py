@@ -91,7 +91,7 @@ class StrategyCertificate:
 
 
 def certify(
-    strategy: Any, workload: Any, participation: AbstractPatterns | None = None, p: float = 2
+    strategy: Any, workload: Any, *, participation: AbstractPatterns | None = None, p: float = 2
 ) -> StrategyCertificate:
     """Compare a strategy C for a workload A with the best possible noise.
 
@@ -121,7 +121,9 @@ def certify(
 
     >>> A = np.tril(np.ones((30, 30)))
     >>> root = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, 30))])  # A = C C
-    >>> found = gn.streams.certify(root[:7], A, gn.streams.Apart(30, 4, 7, kind="counts"))
+    >>> found = gn.streams.certify(
+    ...     root[:7], A, participation=gn.streams.Apart(30, 4, 7, kind="counts")
+    ... )
     >>> print(f"{found.error / 30**0.5:.3f} {found.lower / 30**0.5:.3f} {found.factor:.3f}")
     4.304 3.941 1.092
     """

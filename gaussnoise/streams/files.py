@@ -178,7 +178,7 @@ def _guarantee(plan: StreamPlan) -> dict[str, Any]:
         "privacy": plan.privacy.as_dict(plan.integers, TABLE_STEPS),
         "rho_of_all_ticks": rho,
         "epsilon_delta_of_all_ticks": {
-            "epsilon": gaussian_epsilon(rho, SHOWN_DELTA, plan.integers, TABLE_STEPS),
+            "epsilon": gaussian_epsilon(rho, SHOWN_DELTA, draws=plan.integers, steps=TABLE_STEPS),
             "delta": SHOWN_DELTA,
             "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
         },

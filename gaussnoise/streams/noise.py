@@ -96,7 +96,7 @@ def noise(
             f"got {states!r}"
         )
     p = _EXPONENT[loss]
-    best = optimal_noise(workload, p, "add-remove")
+    best = optimal_noise(workload, p, neighbors="add-remove")
     weights, shares = (
         np.maximum(given, _LEAST / workload.ticks) for given in _weights(best.certificate)
     )
@@ -121,14 +121,14 @@ def _repeated(
     if n > _MOST_REPEATED:
         raise ParameterError(
             f"noise: expected at most {_MOST_REPEATED} ticks with participation=, got {n}; hint: "
-            "certify(noise(workload), workload, participation) says what noise for one "
+            "certify(…, participation=) says what noise for one "
             "participation costs"
         )
     domain = participations(workload, who)
     listed = who if who.lists_few else Epochs(n, who.most)
     with warnings.catch_warnings():  # the factor states the gap
         warnings.simplefilter("ignore", ConvergenceWarning)
-        lower = optimal_noise(domain, p, "add-remove", tol=_ENOUGH).gamma_lower
+        lower = optimal_noise(domain, p, neighbors="add-remove", tol=_ENOUGH).gamma_lower
     found = repeated_recursion(workload, listed.maximal(), p, states)
     # add what C's own rounding can add, at each tick of one person
     sensitivity = sensitivity_of(found.strategy(), who) + who.most * found.rounding()

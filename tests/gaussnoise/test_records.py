@@ -34,7 +34,7 @@ def ball(neighbors):
     return gn.GaussianMechanism(
         gn.optimal_noise(BALL, neighbors=neighbors),
         gn.zCDP(0.5),
-        2 if neighbors == "replace" else None,
+        n=2 if neighbors == "replace" else None,
     )
 
 

@@ -108,7 +108,7 @@ class Budgets:
 
     def epsilon(self, rho: float) -> float:
         """Return the ε at :attr:`delta` that a release of these tables guarantees with this ρ."""
-        return gaussian_epsilon(rho, self.delta, self.plan.integers, TABLE_STEPS)
+        return gaussian_epsilon(rho, self.delta, draws=self.plan.integers, steps=TABLE_STEPS)
 
     def power(self, rho: float) -> float:
         """Return the most power of a test of whether one row (or person) was in the data.
@@ -327,9 +327,9 @@ class Budgets:
 def budgets(
     schema: Schema,
     workload: int | Sequence[Entry],
+    *,
     rhos: Iterable[float] | None = None,
     delta: float = SHOWN_DELTA,
-    *,
     neighbors: Relation = "add-remove",
     p: float = 2,
     weights: Sequence[float] | None = None,

@@ -295,7 +295,9 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         f"{plan.noise.p:g}"
     )
     implied = {
-        "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, TABLE_STEPS),
+        "epsilon": gaussian_epsilon(
+            release.rho_charged, SHOWN_DELTA, draws=query.count, steps=TABLE_STEPS
+        ),
         "delta": SHOWN_DELTA,
         "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
         "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA)

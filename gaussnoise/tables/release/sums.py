@@ -191,7 +191,9 @@ def sums_of(release: "TableRelease", name: str, given: "Names") -> SumTable:
 
 def sum_weights(base: Clipped) -> Array:
     """Return what each virtual cell of a clipped number adds to its sum, shape (size,)."""
-    return Clipped(base.low, base.high, (1,), base.size, base.squares).toarray()[0]
+    return Clipped(
+        base.low, base.high, degrees=(1,), size=base.size, squares=base.squares
+    ).toarray()[0]
 
 
 def means_of(release: "TableRelease", name: str, given: "Names") -> MeanTable:

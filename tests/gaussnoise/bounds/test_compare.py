@@ -21,7 +21,7 @@ def ways(comparison):
 
 @pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
 def test_sensitivities_of_tables_are_those_of_their_listed_points(neighbors):
-    tables = gn.Marginals((3, 2, 1, 2), [(), (0,), (0, 1), (1, 3), (2,)], [1, 2, 0.5, 3, 4])
+    tables = gn.Marginals((3, 2, 1, 2), [(), (0,), (0, 1), (1, 3), (2,)], weights=[1, 2, 0.5, 3, 4])
     found, listed = (
         _sensitivities(tables, neighbors),
         _sensitivities(tables.to_finite_set(), neighbors),

@@ -56,7 +56,7 @@ def means(shift):
     x, y, z = wild(shift=shift), tame(shift=shift), tame(d=3, shift=shift)
     yield E.clipped_mean(x, LARGE, bounds=(shift - 5, shift + 7)), (x, shift - 5, shift + 7)
     yield E.clipped_mean(x, LARGE, center=shift, radius=5), (x, shift - 5, shift + 5)
-    yield E.clipped_mean(z, LARGE, domain=gn.LpBall(3, 2, 6) + np.full(3, shift)), (z,)
+    yield E.clipped_mean(z, LARGE, domain=gn.LpBall(3, 2, radius=6) + np.full(3, shift)), (z,)
     yield E.clipped_mean(z, LARGE, bounds=(shift - 3, np.array([3, 30, 300]) + shift)), (z,)
     yield E.truncated_mean(z, LARGE, moment=2 * shift + 10, k=math.inf), (z,)
     y, radius = y[:, 0], 2 * shift + 10
@@ -161,7 +161,7 @@ EACH = {  # estimators by size and place
     "box": lambda x, p, s, c: E.clipped_mean(x, p, bounds=(c - s, c + s), **CLIP),
     "ball": lambda x, p, s, c: E.clipped_mean(x, p, center=c, radius=s, **CLIP),
     "set": lambda x, p, s, c: E.clipped_mean(
-        np.reshape(x, (-1, 1)), p, domain=gn.LpBall(1, 2, s), **CLIP
+        np.reshape(x, (-1, 1)), p, domain=gn.LpBall(1, 2, radius=s), **CLIP
     ),
     "truncated": lambda x, p, s, c: E.truncated_mean(x, p, moment=s, **CLIP),
     "location": lambda x, p, s, c: E.coarse_location(x, p, sigma=s, radius=1e3, center=c, **CLIP),
@@ -329,7 +329,7 @@ def test_rates_at_the_ends_of_their_arguments(setting):
     for n, d, eps, k, radius in pairwise(
         [1, 2**53], [1, 2**53], [1e-100, 1e100], [2.0, 100.0, math.inf], [1e-100, 1e100]
     ):
-        for rate in E.rates(setting, n, d, eps, k=k, radius=radius).values():
+        for rate in E.rates(setting, n, d=d, eps=eps, k=k, radius=radius).values():
             assert 0 <= rate.lower
             assert math.isnan(rate.upper) or rate.upper >= rate.lower
 

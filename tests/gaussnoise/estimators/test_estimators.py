@@ -470,12 +470,12 @@ def test_rates_are_what_the_tables_say():
     moments = E.rates("moments", n=1000, d=4, eps=0.1, k=2)
     assert moments["pure"].lower == pytest.approx(1 / 1000 + math.sqrt(16 / 100**2))
     assert moments["TV"].upper == pytest.approx(1 / 1000 + math.sqrt(4 / 100**2))
-    assert E.rates("bounded", 1000, 5, 0.1)["pure"].upper == pytest.approx(25 / 100**2)
-    assert E.rates("bounded", 10, 5, 0.1)["pure"].lower == 1
+    assert E.rates("bounded", 1000, d=5, eps=0.1)["pure"].upper == pytest.approx(25 / 100**2)
+    assert E.rates("bounded", 10, d=5, eps=0.1)["pure"].lower == 1
     assert E.rates("support", 100, eps=0.1)["TV"].lower == pytest.approx((1 / 320) ** 2)
     assert E.rates("person", 1000, m=100, k=math.inf)["pure"].lower == pytest.approx(1e-5)
     for setting in ("bounded", "moments", "normal", "person", "density"):
-        for rate in E.rates(setting, 500, 3, 0.5, radius=7).values():
+        for rate in E.rates(setting, 500, d=3, eps=0.5, radius=7).values():
             assert 0 <= rate.lower <= rate.upper
             assert rate.source
     with pytest.raises(ParameterError, match="expected one of"):

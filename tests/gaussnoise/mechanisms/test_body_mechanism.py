@@ -72,7 +72,7 @@ class Drop(AbstractDomain):
 
 
 BODIES = {
-    **{f"l{q:g}": LpBall(3, q, 2.0) for q in (1, 1.5, 2, 3, math.inf)},
+    **{f"l{q:g}": LpBall(3, q, radius=2.0) for q in (1, 1.5, 2, 3, math.inf)},
     "ellipsoid": Ellipsoid(G.T @ G),
     "flat ellipsoid, moved": Ellipsoid(np.outer([1.0, 2.0, -1.0], [1.0, 2.0, -1.0]), V),
     "thin ellipsoid": Ellipsoid([[1.0, 1.0], [1.0, 1.0 + 1e-9]]),
@@ -753,17 +753,17 @@ def test_arguments_are_validated():
     with pytest.raises(NotAvailableError, match="convex bodies"):
         listed.release(indices=[0], on_outside="project")
     with pytest.raises(ParameterError, match="n is private"):
-        gn.GaussianMechanism(NOISES["l2", "add-remove"], gn.zCDP(1), 10)
+        gn.GaussianMechanism(NOISES["l2", "add-remove"], gn.zCDP(1), n=10)
     with pytest.raises(ParameterError, match="policy graphs"):
         gn.GaussianMechanism(
-            dataclasses.replace(NOISES["l2", "replace"], neighbors="else"), gn.zCDP(1), 10
+            dataclasses.replace(NOISES["l2", "replace"], neighbors="else"), gn.zCDP(1), n=10
         )
 
 
 # Projection
 
 PROJECTED = {
-    **{f"l{q:g}": LpBall(3, q, 2.0) for q in (1, 1.5, 2, 3, math.inf)},
+    **{f"l{q:g}": LpBall(3, q, radius=2.0) for q in (1, 1.5, 2, 3, math.inf)},
     "ellipsoid": BODIES["ellipsoid"],
     "flat ellipsoid, moved": BODIES["flat ellipsoid, moved"],
     "box": Zonotope(np.diag([1.0, 2.0, 0.0]), V),
@@ -933,7 +933,8 @@ FAR = LpBall(2, 2) + Polytope(
     [[1e10, 1e10]]
 )  # kept as a sum, so that its members carry the rounding
 CANCELLING = hull(
-    np.hstack([np.eye(2), -np.eye(2)]) @ product(FAR, FAR), LpBall(2, 2, 0.1) + np.array([0.3, 0.2])
+    np.hstack([np.eye(2), -np.eye(2)]) @ product(FAR, FAR),
+    LpBall(2, 2, radius=0.1) + np.array([0.3, 0.2]),
 )
 
 
@@ -974,14 +975,14 @@ def polygons_of_numbers_that_cancel(far, key=22):
         rng.normal(size=(3, 2)),
         0.1 * rng.normal(size=(2, 2)),
     )
-    square = LpBall(2, math.inf, 1e-3)
+    square = LpBall(2, math.inf, radius=1e-3)
     shift = far * np.linalg.svd(A)[2][2]  # A takes this direction nearly to zero
     P, Z = Polytope(corners + shift[:2]), Zonotope(generators, shift[2:])
     pairs = itertools.product(
         exactly(P.vertices), exactly(Z.center) + SIGNS @ exactly(Z.generators)
     )
     yield hull(A @ product(P, Z), square), [exactly(A) @ np.concatenate(pair) for pair in pairs]
-    P, Q = Polytope(corners + 0.3 * far), LpBall(2, math.inf, 0.1) - np.full(2, 0.3 * far)
+    P, Q = Polytope(corners + 0.3 * far), LpBall(2, math.inf, radius=0.1) - np.full(2, 0.3 * far)
     yield (
         hull(P + Q, square),
         [
@@ -1035,7 +1036,7 @@ def test_answers_about_numbers_that_cancel_verify(far):
     A = np.random.default_rng(1).normal(size=(2, 4))
     shift = far * np.linalg.svd(A)[2][2]
     discs = product(LpBall(2, 2), LpBall(2, 2)) + shift
-    for K in (A @ discs, hull(A @ discs, LpBall(2, 2, 0.1))):
+    for K in (A @ discs, hull(A @ discs, LpBall(2, 2, radius=0.1))):
         for neighbors in ("replace", "add-remove"):
             gn.optimal_noise(K, tol=0.05, neighbors=neighbors).verify()
 

@@ -26,7 +26,7 @@ RANDOMIZERS = ["privunitg", "privunit", "point-release"]
 
 
 def mechanism(domain=BALL, epsilon=2.0, p=2, randomizer="privunitg"):
-    return gn.LocalMechanism(domain, gn.LocalDP(epsilon), p, randomizer)
+    return gn.LocalMechanism(domain, gn.LocalDP(epsilon), p=p, randomizer=randomizer)
 
 
 def decoded(local, records, rng):
@@ -373,7 +373,7 @@ def test_messages_of_another_mechanism_are_refused():
     local = mechanism(gn.LpBall(3, 2), 1.0)
     others = [
         mechanism(gn.LpBall(3, 2), 1.3),
-        mechanism(gn.LpBall(3, 2, 2.0), 1.0),
+        mechanism(gn.LpBall(3, 2, radius=2.0), 1.0),
         mechanism(gn.LpBall(3, 2) + np.eye(3)[0], 1.0),
         mechanism(gn.LpBall(3, 2), 1.0, randomizer="privunit"),
     ]

@@ -50,7 +50,7 @@ def assert_private(local):
 
 @cache
 def mechanism(name):
-    return gn.LocalMechanism(DOMAINS[name], gn.LocalDP(1.5), 3)
+    return gn.LocalMechanism(DOMAINS[name], gn.LocalDP(1.5), p=3)
 
 
 @pytest.fixture(params=DOMAINS)

@@ -474,7 +474,7 @@ def test_a_printed_release_shows_estimate_and_guarantee(privacy, stated):
 )
 def test_other_definitions_are_told_where_to_go(privacy, hint):
     with pytest.raises(ParameterError, match=hint):
-        gn.GaussianMechanism(NOISES["random, replace"], privacy, 10)
+        gn.GaussianMechanism(NOISES["random, replace"], privacy, n=10)
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
     with pytest.raises(ParameterError, match=hint) as caught:
         gn.plan(schema, 1, privacy)

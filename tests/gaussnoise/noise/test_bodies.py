@@ -150,7 +150,7 @@ def atom(dim, kind, rng, most_squares=2):
     v, G = rng.integers(-4, 5, size=dim) / 2, rng.integers(-4, 5, size=(3, dim)) / 2
     if kind == "ball":
         q, r = rng.choice([1, 1.5, 2, 3, np.inf]), 2.0 ** rng.integers(-2, 3)
-        return Known(LpBall(dim, q, r), lambda t: r * lp_support(t, q))
+        return Known(LpBall(dim, q, radius=r), lambda t: r * lp_support(t, q))
     if kind == "ellipsoid":
         M = G.T @ G
         return Known(Ellipsoid(M, v), lambda t: v + M @ t / (math.sqrt(max(t @ M @ t, 0.0)) or 1.0))
@@ -532,7 +532,7 @@ SETTINGS = {
     "itself": lambda K: K,
     "moved": lambda K: K + np.array([3.0, 1.0]),
     "image": lambda K: np.array([[1.0, 0.5], [0.0, 1.0]]) @ K,
-    "in a hull": lambda K: gn.hull(LpBall(2, 2, 0.5), K),
+    "in a hull": lambda K: gn.hull(LpBall(2, 2, radius=0.5), K),
     "in a sum": lambda K: K + LpBall(2, 3),
     "in a product": lambda K: gn.product(LpBall(1, 2), K),
     "in a Kronecker product": lambda K: gn.kron(LpBall(1, 2), K),
@@ -1024,7 +1024,7 @@ STORED = {
         [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0]
     ),
     "marginals": lambda: Marginals.all_kway((2, 3), 1),
-    "ball": lambda: LpBall(3, math.inf, 0.1),
+    "ball": lambda: LpBall(3, math.inf, radius=0.1),
     "curved ball": lambda: LpBall(2, 1.5) + np.array([1.0, 2.0]),
     "Schatten ball": lambda: SchattenBall((2, 3), 3),
     "ellipsoid": lambda: Ellipsoid([[2.0, 1.0], [1.0, 3.0]], [0.1, 0.2]),
@@ -1036,8 +1036,8 @@ STORED = {
     "sum": lambda: LpBall(2, 3) + Polytope([[0.0, 0.0], [0.1, 0.3]]),
     "hull": lambda: gn.hull(LpBall(2, 2), FiniteSet([[3.0, 0.0]])),
     "difference": lambda: gn.hull(LpBall(2, 2), FiniteSet([[3.0, 0.0]])) - LpBall(2, 3),
-    "product": lambda: gn.product(LpBall(2, 1), LpBall(1, 2, 0.3)),
-    "Kronecker product": lambda: gn.kron(LpBall(2, 1), LpBall(1, 2, 0.3)),
+    "product": lambda: gn.product(LpBall(2, 1), LpBall(1, 2, radius=0.3)),
+    "Kronecker product": lambda: gn.kron(LpBall(2, 1), LpBall(1, 2, radius=0.3)),
     "scaled": lambda: 0.3 * (ROTATION @ SchattenBall((1, 2), 3) + [1.0, 0.1]),
 }
 

@@ -82,7 +82,7 @@ def enclosed(points, problem):
 )
 def test_largest_error_of_prefix_sums(n, square):
     check(
-        gn.optimal_noise(FiniteSet.from_workload(prefix_sums(n)), math.inf, "add-remove"),
+        gn.optimal_noise(FiniteSet.from_workload(prefix_sums(n)), math.inf, neighbors="add-remove"),
         math.sqrt(square),
     )
 
@@ -90,7 +90,7 @@ def test_largest_error_of_prefix_sums(n, square):
 @pytest.mark.parametrize(("p", "square"), [(2, 64 * 4.987504570096), (math.inf, 5.20551871894)])
 def test_prefix_sums_in_two_dimensions(p, square):
     grid = FiniteSet.from_workload(np.kron(prefix_sums(8), prefix_sums(8)))
-    check(gn.optimal_noise(grid, p, "add-remove"), math.sqrt(square))
+    check(gn.optimal_noise(grid, p, neighbors="add-remove"), math.sqrt(square))
 
 
 @norms
@@ -130,7 +130,7 @@ def test_an_orbit_of_signed_permutations_needs_round_noise(p, problem):
 def test_circulants_have_the_nuclear_norm_found_by_fft(p, m):
     first = np.random.default_rng(m).normal(size=m)
     C = np.array([np.roll(first, k) for k in range(m)]).T
-    noise = gn.optimal_noise(FiniteSet.from_workload(C), p, "add-remove")
+    noise = gn.optimal_noise(FiniteSet.from_workload(C), p, neighbors="add-remove")
     check(noise, m ** (1 / p) * np.abs(np.fft.fft(first)).sum() / m)
 
 
@@ -147,7 +147,7 @@ def test_all_kway_marginals_of_bits(p, d, k):
 
 
 ALL_TWO_WAY = Marginals.all_kway((3, 2, 4), 2)
-WEIGHTED = Marginals((2, 3, 2), [(0, 1), (1, 2), (0,)], [1.0, 0.7, 2.0])
+WEIGHTED = Marginals((2, 3, 2), [(0, 1), (1, 2), (0,)], weights=[1.0, 0.7, 2.0])
 
 
 @pytest.mark.parametrize(

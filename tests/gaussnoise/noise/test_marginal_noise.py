@@ -35,7 +35,7 @@ ROUNDING = 1e-11
 def solve(domain, problem, p=2, **options):
     if problem == "gamma":
         return gn.gamma(domain, p, **options)
-    return gn.optimal_noise(domain, p, problem, **options)
+    return gn.optimal_noise(domain, p, neighbors=problem, **options)
 
 
 @st.composite
@@ -48,7 +48,7 @@ def workloads(draw, log_weight=3.0):
     subsets = draw(st.lists(st.sampled_from(every), min_size=1, max_size=6, unique=True))
     exponent = st.one_of(st.just(0.0), st.floats(-log_weight, log_weight))
     weights = [10 ** draw(exponent) for _ in subsets]
-    return Marginals(sizes, subsets, weights)
+    return Marginals(sizes, subsets, weights=weights)
 
 
 def unit_factors(domain):
@@ -128,7 +128,7 @@ def test_as_good_as_for_listed_points_and_covering(domain, p, problem):
 
 
 def test_nothing_to_protect():
-    single = Marginals((1, 1), [(0, 1), ()], [2.0, 3.0])
+    single = Marginals((1, 1), [(0, 1), ()], weights=[2.0, 3.0])
     for domain in (single, Marginals((3, 2), [()])):
         for p in (2, 3, math.inf):
             for problem in ("gamma", "replace"):
@@ -137,8 +137,8 @@ def test_nothing_to_protect():
                 assert noise.status is gn.results.Status.SOLVED
                 assert not noise.covariance.toarray().any()
                 noise.verify()
-    assert gn.optimal_noise(single, 2, "add-remove").gamma == pytest.approx(math.sqrt(13))
-    assert gn.optimal_noise(single, math.inf, "add-remove").gamma == pytest.approx(3)
+    assert gn.optimal_noise(single, 2, neighbors="add-remove").gamma == pytest.approx(math.sqrt(13))
+    assert gn.optimal_noise(single, math.inf, neighbors="add-remove").gamma == pytest.approx(3)
 
 
 # Published and closed forms
@@ -167,9 +167,14 @@ def contains(noise, expected, digits=1e-11):
     ids=["Adult, 3-way", "Adult, up to 3-way", "10^50", "10^100"],
 )
 def test_published_values(sizes, cumulative, largest_variance, root_mean_variance):
-    domain = Marginals.all_kway(sizes, 3, cumulative)
-    contains(gn.optimal_noise(domain, math.inf, "add-remove"), math.sqrt(largest_variance))
-    contains(gn.optimal_noise(domain, 2, "add-remove"), root_mean_variance * math.sqrt(domain.dim))
+    domain = Marginals.all_kway(sizes, 3, cumulative=cumulative)
+    contains(
+        gn.optimal_noise(domain, math.inf, neighbors="add-remove"), math.sqrt(largest_variance)
+    )
+    contains(
+        gn.optimal_noise(domain, 2, neighbors="add-remove"),
+        root_mean_variance * math.sqrt(domain.dim),
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,9 +188,9 @@ def test_all_tables_of_alike_attributes(n, d, k):
     )
     if (n, d, k) == (2, 64, 2):
         assert root**2 == pytest.approx(204.5872311081, rel=1e-12)
-    contains(gn.optimal_noise(domain, math.inf, "add-remove"), root)
-    contains(gn.optimal_noise(domain, 2, "add-remove"), root * math.sqrt(domain.dim))
-    contains(gn.optimal_noise(domain, 4, "add-remove"), root * domain.dim**0.25)
+    contains(gn.optimal_noise(domain, math.inf, neighbors="add-remove"), root)
+    contains(gn.optimal_noise(domain, 2, neighbors="add-remove"), root * math.sqrt(domain.dim))
+    contains(gn.optimal_noise(domain, 4, neighbors="add-remove"), root * domain.dim**0.25)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +210,9 @@ def test_replaced_records():
     contains(gn.optimal_noise(Marginals.all_kway((2,) * 10, 3)), 158.7450785499)
     contains(gn.optimal_noise(Marginals.all_kway((3, 2, 4), 2), math.inf), 1.970378, 5e-7)
     contains(
-        gn.optimal_noise(Marginals((2, 3, 2), [(0, 1), (1, 2), (0,)], (1, 0.7, 2)), math.inf),
+        gn.optimal_noise(
+            Marginals((2, 3, 2), [(0, 1), (1, 2), (0,)], weights=(1, 0.7, 2)), math.inf
+        ),
         2.314939,
         5e-7,
     )
@@ -354,7 +361,9 @@ def test_numbers_by_type_are_a_mapping():
 
 @pytest.mark.parametrize("p", [2, 2.5, 6, math.inf])
 def test_derivatives_of_the_fidelity(p):
-    domain = Marginals((3, 2, 4, 2), [(0, 1), (1, 2), (0, 2, 3), (2,), ()], [1, 0.3, 2, 5, 0.7])
+    domain = Marginals(
+        (3, 2, 4, 2), [(0, 1), (1, 2), (0, 2, 3), (2,), ()], weights=[1, 0.3, 2, 5, 0.7]
+    )
     workload = Workload.of(domain, total=False)
     listed = np.array(
         [[1, 0, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0], [0, 0, 0, 1], [1, 1, 1, 0]], dtype=np.intp
@@ -468,7 +477,9 @@ def _scaled(variances, factor):
 
 # Files and forgeries
 
-DOMAIN = Marginals((2, 3, 1, 2, 2), [(0, 1), (1, 3), (1, 4), (2,), ()], [1.0, 0.7, 0.7, 2.0, 5.0])
+DOMAIN = Marginals(
+    (2, 3, 1, 2, 2), [(0, 1), (1, 3), (1, 4), (2,), ()], weights=[1.0, 0.7, 0.7, 2.0, 5.0]
+)
 KEPT = [
     "p",
     "neighbors",
@@ -525,7 +536,9 @@ def test_forgeries_are_refused(domain, problem, p):
     noise = solve(domain, problem, p)
     noise.verify()
     witness = noise.certificate
-    other = solve(Marginals(domain.sizes, domain.subsets, domain.weights), problem, p).certificate
+    other = solve(
+        Marginals(domain.sizes, domain.subsets, weights=domain.weights), problem, p
+    ).certificate
     variances = dict(noise.covariance.variances)
     first = next(T for T in variances if T)
 
@@ -643,11 +656,11 @@ def test_names_of_attributes_do_not_matter(problem, p):
     renamed = [3, 5, 0, 4, 1, 2]  # i becomes renamed[i]
     places = [renamed.index(i) for i in range(len(sizes))]
     moved = [tuple(renamed[i] for i in S) for S in subsets]
-    noise = solve(Marginals(sizes, subsets, weights), problem, p)
-    other = solve(Marginals([sizes[i] for i in places], moved, weights), problem, p)
+    noise = solve(Marginals(sizes, subsets, weights=weights), problem, p)
+    other = solve(Marginals([sizes[i] for i in places], moved, weights=weights), problem, p)
     agree(noise, other)
     assert noise.gamma == pytest.approx(other.gamma, rel=1e-6)
-    shuffled = solve(Marginals(sizes, subsets[::-1], weights[::-1]), problem, p)
+    shuffled = solve(Marginals(sizes, subsets[::-1], weights=weights[::-1]), problem, p)
     agree(noise, shuffled)
 
 
@@ -659,7 +672,7 @@ def test_attributes_that_are_almost_alike_get_almost_the_same_noise(problem, p):
         weights = np.ones(len(domain.subsets))
         weights[1] += 1e-9
         noise = solve(domain, problem, p, tol=1e-8)
-        split = solve(Marginals(sizes, domain.subsets, weights), problem, p, tol=1e-8)
+        split = solve(Marginals(sizes, domain.subsets, weights=weights), problem, p, tol=1e-8)
         assert noise.gamma_lower <= split.gamma * (1 + 1e-11)
         assert split.gamma_lower <= noise.gamma * (1 + 2e-9)
         assert noise.gamma == pytest.approx(split.gamma, rel=4e-8)
@@ -677,7 +690,7 @@ def test_attributes_that_are_almost_alike_get_almost_the_same_noise(problem, p):
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("p", [2, 2.5, math.inf])
 def test_weights_of_any_size(weights, problem, p):
-    noise = solve(Marginals((2, 3, 2), [(0, 1), (1, 2), (0,), ()], weights), problem, p)
+    noise = solve(Marginals((2, 3, 2), [(0, 1), (1, 2), (0,), ()], weights=weights), problem, p)
     assert noise.gap <= 1e-6
     covered, outside = lengths(noise, problem)
     assert covered.max() <= 1 + 1e-9
@@ -689,7 +702,7 @@ def test_weights_of_any_size(weights, problem, p):
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_p_of_any_size(problem, p):
     for domain in (
-        Marginals((3, 2, 4), [(0, 1), (1, 2), (0,), ()], [1, 0.3, 2, 5]),
+        Marginals((3, 2, 4), [(0, 1), (1, 2), (0,), ()], weights=[1, 0.3, 2, 5]),
         Marginals((2, 2, 1, 5), [(0,), (1,), (0, 1, 2), (3,)]),
     ):
         noise = solve(domain, problem, p)
@@ -706,11 +719,13 @@ def test_p_of_any_size(problem, p):
 def test_large_tables():
     n = 10**6
     for neighbors in ("add-remove", "replace"):
-        noise = gn.optimal_noise(Marginals((n, 2), [(0,), (1,)]), 2, neighbors)
+        noise = gn.optimal_noise(Marginals((n, 2), [(0,), (1,)]), 2, neighbors=neighbors)
         noise.verify()
         assert noise.gap <= 1e-6
     contains(gn.optimal_noise(Marginals((n,), [(0,)])), math.sqrt(2 * (n - 1)))
-    noise = gn.optimal_noise(Marginals.all_kway((n,) * 3, 2), 2, "add-remove")  # 3e12 cells
+    noise = gn.optimal_noise(
+        Marginals.all_kway((n,) * 3, 2), 2, neighbors="add-remove"
+    )  # 3e12 cells
     assert noise.gap <= 1e-6
     noise.verify()
 
@@ -730,7 +745,10 @@ def test_a_table_of_sixteen_attributes(problem):
 @pytest.mark.parametrize("p", [2, 3, math.inf])
 def test_narrow_brackets(problem, p):
     noise = solve(
-        Marginals((3, 2, 4), [(0, 1), (1, 2), (0,), ()], [1, 0.3, 2, 5]), problem, p, tol=1e-9
+        Marginals((3, 2, 4), [(0, 1), (1, 2), (0,), ()], weights=[1, 0.3, 2, 5]),
+        problem,
+        p,
+        tol=1e-9,
     )
     assert noise.gap <= 1e-9
     assert noise.status is gn.results.Status.SOLVED
@@ -745,7 +763,7 @@ def test_interrupted(problem, after):
             raise KeyboardInterrupt
 
     domain = Marginals(
-        (3, 2, 4, 4), [(0, 1), (1, 2), (0, 3), (2, 3), (0,), ()], [1, 0.3, 2, 0.1, 5, 1]
+        (3, 2, 4, 4), [(0, 1), (1, 2), (0, 3), (2, 3), (0,), ()], weights=[1, 0.3, 2, 0.1, 5, 1]
     )
     with pytest.warns(ConvergenceWarning, match="gap"):
         noise = solve(domain, problem, math.inf, progress=stop)
@@ -762,7 +780,7 @@ def test_interrupted(problem, after):
 def test_many_cells_leave_room_for_rounding(p):
     subsets = [(0, 1), (1, 2), (2,), (1,), (0, 2), (0, 1, 2), ()]
     noise = gn.optimal_noise(
-        Marginals((6, 5, 6), subsets, [1, 0.144, 1, 1, 1, 7.67, 1]), p, tol=1e-8
+        Marginals((6, 5, 6), subsets, weights=[1, 0.144, 1, 1, 1, 7.67, 1]), p, tol=1e-8
     )
     noise.verify()
 

@@ -21,7 +21,7 @@ from gaussnoise.errors import (
 )
 from gaussnoise.noise.covariance import FactorCovariance
 
-WEIGHTED = Marginals((2, 3, 1, 2), [(0, 1), (1, 3), (2,), ()], [1.0, 0.7, 2.0, 5.0])
+WEIGHTED = Marginals((2, 3, 1, 2), [(0, 1), (1, 3), (2,), ()], weights=[1.0, 0.7, 2.0, 5.0])
 RANDOM = FiniteSet(
     np.random.default_rng(0).normal(size=(6, 3)) @ np.random.default_rng(1).normal(size=(3, 5))
 )

@@ -20,7 +20,7 @@ from gaussnoise.noise.shadow import marginal_points
 
 POINTS = np.array([[0.0, 0.0], [3.0, 1.0], [1.0, 2.0], [2.5, 2.5], [1.0, -0.5]])
 SPACE = np.random.default_rng(0).normal(size=(12, 4)) * [1.0, 2.0, 0.5, 3.0]
-TABLES = gn.Marginals((3, 2, 4), [(0, 1), (0, 2), (2,), ()], [1.0, 0.5, 2.0, 1.5])
+TABLES = gn.Marginals((3, 2, 4), [(0, 1), (0, 2), (2,), ()], weights=[1.0, 0.5, 2.0, 1.5])
 COMPASS = np.array([[math.cos(t), math.sin(t)] for t in np.linspace(0, 2 * np.pi, 73)])
 CHORD = 1e-4  # relative amount by which polygons of 360 sides fall short of ellipses
 
@@ -424,7 +424,7 @@ def test_records_seen_on_two_cells(data):
     weights = data.draw(
         st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(subsets), max_size=len(subsets))
     )
-    domain = gn.Marginals(sizes, subsets, weights)
+    domain = gn.Marginals(sizes, subsets, weights=weights)
     points = domain.to_finite_set().points
     for i, j in itertools.permutations(range(domain.dim), 2):
         expected = np.unique(points[:, [i, j]], axis=0)

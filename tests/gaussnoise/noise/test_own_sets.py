@@ -63,8 +63,10 @@ class Mirrored(gn.domains.AbstractDomain):
 
 
 def test_its_answer_is_certified_and_saved(tmp_path):
-    noise = gn.optimal_noise(Disc(3.0), 2, "replace")
-    assert noise.gamma == pytest.approx(gn.optimal_noise(gn.LpBall(2, 2, 3), 2, "replace").gamma)
+    noise = gn.optimal_noise(Disc(3.0), 2, neighbors="replace")
+    assert noise.gamma == pytest.approx(
+        gn.optimal_noise(gn.LpBall(2, 2, radius=3), 2, neighbors="replace").gamma
+    )
     assert noise.gap < 1e-6
     noise.save(tmp_path / "disc.npz")
     again = gn.OptimalNoise.load(tmp_path / "disc.npz")  # verified against the class

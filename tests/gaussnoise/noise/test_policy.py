@@ -37,7 +37,7 @@ def public(graph):
 def solve(domain, graph, p=2, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PolicyWarning)
-        return gn.optimal_noise(domain, p, graph, **options)
+        return gn.optimal_noise(domain, p, neighbors=graph, **options)
 
 
 def check(noise, expected=None):
@@ -98,7 +98,10 @@ def test_the_complete_graph_is_replacement(domain, p):
 @norms
 def test_a_star_is_the_set_less_its_center(p):
     moved = FiniteSet(CLOUD.points[1:] - CLOUD.points[0])
-    agree(check(solve(CLOUD, nx.star_graph(5), p)), check(gn.optimal_noise(moved, p, "add-remove")))
+    agree(
+        check(solve(CLOUD, nx.star_graph(5), p)),
+        check(gn.optimal_noise(moved, p, neighbors="add-remove")),
+    )
 
 
 @norms
@@ -123,7 +126,7 @@ def test_against_an_independent_sdp(graph, p):
 def test_a_path_of_prefix_sums_is_a_histogram(m, p):
     # neighbours on the line differ in one prefix sum
     noise = check(solve(FiniteSet(np.tril(np.ones((m, m)))), nx.path_graph(m), p))
-    agree(noise, gn.optimal_noise(FiniteSet(np.eye(m)[1:]), p, "add-remove"))
+    agree(noise, gn.optimal_noise(FiniteSet(np.eye(m)[1:]), p, neighbors="add-remove"))
 
 
 @pytest.mark.parametrize("m", [3, 6, 9])
@@ -209,7 +212,7 @@ def test_directed_graphs_are_refused(kind):
 
 def test_a_policy_is_reused_as_it_is():
     noise = solve(CLOUD, nx.path_graph(6))
-    assert gn.optimal_noise(CLOUD, 2, noise.neighbors).gamma == noise.gamma
+    assert gn.optimal_noise(CLOUD, 2, neighbors=noise.neighbors).gamma == noise.gamma
 
 
 def test_changing_the_graph_later_changes_nothing():

@@ -35,7 +35,7 @@ from gaussnoise.solvers.tables.workload import Workload
 
 P, Id, R = gn.Prefix, gn.Identity, gn.Ranges
 # one attribute asked about in two ways, and neither distinguishes all of its categories
-TWO_WAYS = gn.Products([Id(2), R(2)], [{1: R(2)}, {1: Id(2)}], [0.5, 0.5])
+TWO_WAYS = gn.Products([Id(2), R(2)], [{1: R(2)}, {1: Id(2)}], weights=[0.5, 0.5])
 
 # noise for products has a gap by its design, which the tests below bound
 pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.errors.ConvergenceWarning")
@@ -77,7 +77,7 @@ def products(draw, several=True):
     weights = draw(
         st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(terms), max_size=len(terms))
     )
-    return gn.Products(bases, terms, weights)
+    return gn.Products(bases, terms, weights=weights)
 
 
 def contrasts(strategy):
@@ -176,7 +176,7 @@ def _index(workload, i, base):
 @example(TWO_WAYS, "replace", 4)
 @given(products(), st.sampled_from(["add-remove", "replace"]), st.sampled_from([2, 4, math.inf]))
 def test_both_ends_are_what_explicit_matrices_say(domain, neighbors, p):
-    noise = gn.optimal_noise(domain, p, neighbors)
+    noise = gn.optimal_noise(domain, p, neighbors=neighbors)
     noise.verify()
     loss, sensitivity = explicit(noise)
     assert sensitivity <= 1
@@ -256,9 +256,9 @@ def test_replaced_records_cost_little_more_than_the_dense_optimum(domain, excess
 def test_identities_are_the_closed_form_of_marginals(neighbors):
     sizes, subsets, weights = (4, 3, 2, 1), [(0, 1), (2,), (1, 2), (0, 3), ()], [1, 2, 0.5, 3, 1]
     noise = gn.optimal_noise(
-        gn.Products([Id(n) for n in sizes], subsets, weights), neighbors=neighbors
+        gn.Products([Id(n) for n in sizes], subsets, weights=weights), neighbors=neighbors
     )
-    marginals = gn.optimal_noise(gn.Marginals(sizes, subsets, weights), neighbors=neighbors)
+    marginals = gn.optimal_noise(gn.Marginals(sizes, subsets, weights=weights), neighbors=neighbors)
     assert noise.gamma == pytest.approx(
         marginals.gamma, rel=1e-12 if neighbors == "add-remove" else 1e-6
     )
@@ -323,7 +323,7 @@ def test_many_attributes_are_planned_at_once(count):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("domain", [
     gn.Products([P(6), P(5), Id(3)], [(0, 1), (0, 2), (1, 2)]),
-    gn.Products([P(6), P(6), P(6)], [(0, 1, 2), (0, 1), (2,)], [1, 2, 3]),
+    gn.Products([P(6), P(6), P(6)], [(0, 1, 2), (0, 1), (2,)], weights=[1, 2, 3]),
     gn.Products([P(7), R(4), Id(2), Id(2)], [(0, 1, 2), (0, 3), (1, 3)]),
     # alike attributes with another between them
     gn.Products([P(4), R(5), P(4)], [(0, 1), (1, 2), (0, 2), (1,)]),
@@ -359,7 +359,7 @@ def test_certificates_of_every_size_agree(monkeypatch, domain, neighbors):
     st.integers(0, 10**6),
 )
 def test_any_measure_bounds_from_below(monkeypatch, domain, neighbors, p, seed):
-    noise = gn.optimal_noise(domain, p, neighbors)
+    noise = gn.optimal_noise(domain, p, neighbors=neighbors)
     rng = np.random.default_rng(seed)
     found = noise.certificate
     cells = tuple(
@@ -425,7 +425,9 @@ def test_strategies_decode_what_they_measure(n, bits, seed):
 
 
 def test_the_covariance_is_that_of_the_decoded_noise():
-    domain = gn.Products([P(4), Id(3), R(3)], [(0, 1), {0: R(4)}, (1, 2), ()], [1, 2, 0.5, 1])
+    domain = gn.Products(
+        [P(4), Id(3), R(3)], [(0, 1), {0: R(4)}, (1, 2), ()], weights=[1, 2, 0.5, 1]
+    )
     noise = gn.optimal_noise(domain, neighbors="add-remove")
     points = domain.to_finite_set().points
     dense = points.T @ np.linalg.inv(sum(A.T @ A / v for A, v in measured(_full(noise)))) @ points
@@ -454,7 +456,9 @@ def _full(noise):
 
 def test_saved_noise_is_the_same_noise(tmp_path):
     domain = gn.Products(
-        [P(6), P(6), Id(3)], [(0, 2), (1, 2), {0: gn.Base(np.eye(6)[:3]), 1: P(6)}], [1, 1, 2]
+        [P(6), P(6), Id(3)],
+        [(0, 2), (1, 2), {0: gn.Base(np.eye(6)[:3]), 1: P(6)}],
+        weights=[1, 1, 2],
     )
     noise = gn.optimal_noise(domain, neighbors="replace")
     noise.save(tmp_path / "noise.npz")
@@ -612,7 +616,7 @@ def test_products_are_released_as_tables():
     noise = gn.optimal_noise(gn.Products([P(5), Id(2)], [(0, 1)]))
     with pytest.raises(ParameterError, match=r"released from tables; hint: gaussnoise.plan"):
         gn.GaussianMechanism(noise, gn.zCDP(0.1), n=100)
-    bound = gn.lower_bound(noise.domain, gn.ApproxDP(1, 1e-6), 100)
+    bound = gn.lower_bound(noise.domain, gn.ApproxDP(1, 1e-6), n=100)
     assert 0 < bound.error < noise.gamma
 
 
@@ -623,14 +627,17 @@ def test_a_gap_wider_than_asked_for_is_warned_of_where_it_was_asked_for(neighbor
         ConvergenceWarning,
         match=r"certified gap \S+ after \d+ steps, wider than tol=1e-06; The best",
     ) as caught:
-        noise = gn.optimal_noise(domain, p, neighbors, tol=1e-6)
+        noise = gn.optimal_noise(domain, p, neighbors=neighbors, tol=1e-6)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert noise.gap > 1e-6
     assert noise.status in (gn.results.Status.PRODUCTS, gn.results.Status.COUPLINGS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert gn.optimal_noise(domain, p, neighbors, tol=0.5).status is gn.results.Status.SOLVED
+        assert (
+            gn.optimal_noise(domain, p, neighbors=neighbors, tol=0.5).status
+            is gn.results.Status.SOLVED
+        )
         schema = gn.Schema([gn.Attribute("a", list("uvwx")), gn.Attribute("b", list("wxy"))])
         survey = gn.plan(
             schema,

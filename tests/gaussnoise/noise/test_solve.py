@@ -393,7 +393,7 @@ def small_marginals(draw):
             max_size=len(subsets),
         )
     )
-    return Marginals(sizes, subsets, weights)
+    return Marginals(sizes, subsets, weights=weights)
 
 
 @few
@@ -425,7 +425,7 @@ def brute_force_sensitivity(noise):
         FiniteSet([[-1.0], [1.0]]),
         FiniteSet([[1.0, 2.0], [1.0, 2.0]]),
         Marginals.all_kway((3, 2, 4), 2),
-        Marginals((2, 3, 1, 2), [(0, 1), (1, 3), (0,), ()], [1.0, 0.7, 2.0, 5.0]),
+        Marginals((2, 3, 1, 2), [(0, 1), (1, 3), (0,), ()], weights=[1.0, 0.7, 2.0, 5.0]),
         Marginals((2, 2), [()]),
     ],
 )
@@ -445,7 +445,8 @@ def test_optimal_noise_has_unit_sensitivity():
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize(
-    "domain", [Marginals((2, 3), [(0, 1), (0,)], [1.0, 0.5]), FiniteSet([[1.0, 2.0, 3.0]] * 2)]
+    "domain",
+    [Marginals((2, 3), [(0, 1), (0,)], weights=[1.0, 0.5]), FiniteSet([[1.0, 2.0, 3.0]] * 2)],
 )
 def test_feasible_in_rational_arithmetic_on_chosen_domains(domain, problem):
     check_exactly(solve(domain, problem))
@@ -532,7 +533,9 @@ def test_a_larger_domain_is_caught(name):
 )
 def test_another_marginal_domain_is_caught(name):
     noise = SOLVED[name]
-    heavier = Marginals(noise.domain.sizes, noise.domain.subsets, [2.0] * len(noise.domain.subsets))
+    heavier = Marginals(
+        noise.domain.sizes, noise.domain.subsets, weights=[2.0] * len(noise.domain.subsets)
+    )
     with pytest.raises(CertificateError):
         dataclasses.replace(noise, domain=heavier).verify()
 
@@ -611,7 +614,9 @@ def test_a_witness_that_is_no_measure_is_caught(name, weight):
 @pytest.mark.parametrize("name", ["marginals, gamma", "many cells, gamma"])
 def test_a_witness_of_another_domain_is_caught(name):
     noise = SOLVED[name]
-    other = Marginals(noise.domain.sizes, noise.domain.subsets, [2.0] * len(noise.domain.subsets))
+    other = Marginals(
+        noise.domain.sizes, noise.domain.subsets, weights=[2.0] * len(noise.domain.subsets)
+    )
     with pytest.raises(CertificateError):
         boast(noise, dataclasses.replace(noise.certificate, domain=other)).verify()
 
@@ -706,7 +711,7 @@ def test_constant_coordinates_get_no_noise():
 @pytest.mark.parametrize("weight", [1e-150, 1e150])
 def test_marginals_of_extreme_weight(weight):
     sizes, subsets = (3, 2, 4), [(0, 1), (0, 2), (1, 2)]
-    noise = check(gn.gamma(Marginals(sizes, subsets, [weight] * 3)))
+    noise = check(gn.gamma(Marginals(sizes, subsets, weights=[weight] * 3)))
     assert float(noise) == pytest.approx(6.5185756789 * weight, rel=1e-9)
 
 
@@ -813,10 +818,10 @@ def test_symmetric_sets_need_no_iterations(name, neighbors):
     domain = gn.FiniteSet(points)
     for p in (2, 4) if neighbors == "replace" else (2, math.inf):
         if neighbors == "gamma":
-            ours, other = gn.gamma(domain, p), gn.gamma(domain, p, 1e-5, "sdp")
+            ours, other = gn.gamma(domain, p), gn.gamma(domain, p, tol=1e-5, method="sdp")
         else:
-            ours = gn.optimal_noise(domain, p, neighbors)
-            other = gn.optimal_noise(domain, p, neighbors, 1e-5, "sdp")
+            ours = gn.optimal_noise(domain, p, neighbors=neighbors)
+            other = gn.optimal_noise(domain, p, neighbors=neighbors, tol=1e-5, method="sdp")
         assert ours.gamma == pytest.approx(other.gamma, rel=2e-5)
         assert ours.gap < 1e-6
         ours.verify()
@@ -850,14 +855,14 @@ def test_points_that_are_a_kronecker_product_are_solved_by_its_parts(p, shape):
     signs = np.random.default_rng(5).choice([-2.0, 0.0, 2.0], shape)
     signs[0, :] = 2
     A = np.kron(np.tril(np.ones((4, 4))), signs)
-    noise = gn.optimal_noise(gn.FiniteSet.from_workload(A), p, "add-remove")
+    noise = gn.optimal_noise(gn.FiniteSet.from_workload(A), p, neighbors="add-remove")
     noise.verify()
     assert noise.method.startswith("Kronecker product")
     assert noise.gap <= 1e-6
     # nearly the same points are no product, and are solved as they are
     bent = A.copy()
     bent[0, 0] *= 1 + 1e-12
-    listed = gn.optimal_noise(gn.FiniteSet.from_workload(bent), p, "add-remove")
+    listed = gn.optimal_noise(gn.FiniteSet.from_workload(bent), p, neighbors="add-remove")
     assert not listed.method.startswith("Kronecker product")
     assert noise.gamma_lower <= listed.gamma * (1 + 1e-10)
     assert listed.gamma_lower <= noise.gamma * (1 + 1e-10)

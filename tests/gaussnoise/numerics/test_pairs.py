@@ -288,7 +288,7 @@ def test_interior_points_change_nothing():
 def test_symmetric_sets_need_twice_the_noise_of_their_points():
     half = np.random.default_rng(12).normal(size=(300, 3))
     whole = check(gn.optimal_noise(FiniteSet(np.vstack([half, -half])), 3))
-    single = gn.optimal_noise(FiniteSet(half), 3, "add-remove")
+    single = gn.optimal_noise(FiniteSet(half), 3, neighbors="add-remove")
     assert float(whole) == pytest.approx(2 * float(single), rel=2e-6)
 
 
@@ -419,7 +419,7 @@ def test_a_difference_of_points_outside_the_domain_is_caught(noise):
 
 @solved
 def test_a_witness_on_single_points_is_caught(noise):
-    sums = gn.optimal_noise(DOMAIN, noise.p, "add-remove")
+    sums = gn.optimal_noise(DOMAIN, noise.p, neighbors="add-remove")
     with pytest.raises(CertificateError, match="not a measure on the sensitivity set"):
         dataclasses.replace(
             noise, certificate=sums.certificate, gamma_lower=sums.gamma_lower

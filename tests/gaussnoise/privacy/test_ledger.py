@@ -270,8 +270,10 @@ def test_epsilon_of_gaussians_is_that_of_one(ledger):
 
 def test_epsilon_pays_for_every_draw(ledger):
     once(ledger, cost=0.25, draws=2**62)
-    assert gaussian_epsilon(0.25, 1e-6, 2**62) > gaussian_epsilon(0.25, 1e-6) * (1 + 1e-6)
-    assert ledger.epsilon(1e-6) == pytest.approx(gaussian_epsilon(0.25, 1e-6, 2**62), rel=1e-12)
+    assert gaussian_epsilon(0.25, 1e-6, draws=2**62) > gaussian_epsilon(0.25, 1e-6) * (1 + 1e-6)
+    assert ledger.epsilon(1e-6) == pytest.approx(
+        gaussian_epsilon(0.25, 1e-6, draws=2**62), rel=1e-12
+    )
 
 
 def test_epsilon_of_other_noise_is_through_zcdp(ledger):
@@ -1138,7 +1140,7 @@ def test_deltas_add_up_exactly(with_delta):
 @given(st.lists(st.floats(1e-12, 2e-6), max_size=6))
 def test_deltas_never_exceed_the_budget(deltas):
     with tempfile.TemporaryDirectory() as folder:
-        ledger, charged = Ledger.create(f"{folder}/l", gn.zCDP(1.0), 1e-6), Fraction(0)
+        ledger, charged = Ledger.create(f"{folder}/l", gn.zCDP(1.0), delta=1e-6), Fraction(0)
         for k, delta in enumerate(deltas):
             fits = charged + Fraction(delta) <= Fraction(1e-6)
             try:
@@ -1167,7 +1169,7 @@ def test_a_ledger_without_delta_refuses_thresholds_and_is_of_the_first_format(le
 
 def test_epsilon_takes_off_what_thresholds_spent(with_delta):
     once(with_delta, "noise", cost=0.25, draws=3)
-    assert with_delta.epsilon(1e-6) == gaussian_epsilon(0.25, 1e-6, 3)
+    assert with_delta.epsilon(1e-6) == gaussian_epsilon(0.25, 1e-6, draws=3)
     once(with_delta, "threshold", cost=0.25, delta=5e-7)
     assert with_delta.epsilon(1e-6) == pytest.approx(gn.zCDP(0.5).epsilon(5e-7), rel=1e-9)
     assert with_delta.epsilon(1e-6) >= gn.zCDP(0.5).epsilon(5e-7)
@@ -1184,7 +1186,7 @@ def test_a_threshold_alone_costs_no_epsilon(with_delta):
 @pytest.mark.parametrize("delta", [-1e-9, 1.0, math.nan, "1e-6", True])
 def test_deltas_out_of_range_are_refused(tmp_path, delta):
     with pytest.raises(ParameterError, match="delta"):
-        Ledger.create(tmp_path / "l", gn.zCDP(1.0), delta)
+        Ledger.create(tmp_path / "l", gn.zCDP(1.0), delta=delta)
     assert not list(tmp_path.iterdir())
 
 

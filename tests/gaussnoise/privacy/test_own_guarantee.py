@@ -139,7 +139,7 @@ def test_doors_of_streams_write_and_read_it(tmp_path):
 
 
 def test_releases_of_means_print_all_its_numbers(tmp_path):
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(K), OWN, 4)
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(K), OWN, n=4)
     release = mechanism.release(indices=[0, 1, 2, 3])
     assert repr(release) == "Release(4 coordinates, RenyiDP(alpha=2, eps=0.4), rho = 0.2)"
     release.save(tmp_path / "release.json")
@@ -158,7 +158,7 @@ def test_a_record_of_ones_own_is_printed_with_all_its_numbers():
         def as_dict(self, draws=1, steps=2.0**28):
             return {"definition": "Rényi DP", "alpha": self.alpha, "eps": self.eps}
 
-    release = gn.GaussianMechanism(gn.optimal_noise(K), Flat(2, 0.4), 4).release(indices=[0] * 4)
+    release = gn.GaussianMechanism(gn.optimal_noise(K), Flat(2, 0.4), n=4).release(indices=[0] * 4)
     assert repr(release) == "Release(4 coordinates, Rényi DP, alpha = 2, eps = 0.4)"
 
 
@@ -168,7 +168,7 @@ def test_laplace_noise_spends_what_implies_it():
     assert mean.noise == "laplace"
     assert mean.split == {"location": "epsilon = 0.25", "mean": "epsilon = 0.75"}
     assert "BoundedRange(eta=2.0), epsilon = 1.0" in str(mean)
-    assert gn.compare(K, BoundedRange(2.0), 50).ways == gn.compare(K, gn.PureDP(1.0), 50).ways
+    assert gn.compare(K, BoundedRange(2.0), n=50).ways == gn.compare(K, gn.PureDP(1.0), n=50).ways
     with pytest.raises(ParameterError, match="expected a privacy guarantee"):
         gn.plan(SCHEMA, 1, BoundedRange(2.0))
 
@@ -193,20 +193,20 @@ def test_its_own_chi_squared_bounds_errors_as_that_of_another_does(asked):
 
 
 def test_without_chi_squared_bounds_go_through_what_is_implied():
-    bound = gn.lower_bound(K, RenyiDP(1.5, 0.2), 50)
-    assert bound.error == gn.lower_bound(K, gn.KL(0.2), 50).error > 0
+    bound = gn.lower_bound(K, RenyiDP(1.5, 0.2), n=50)
+    assert bound.error == gn.lower_bound(K, gn.KL(0.2), n=50).error > 0
     assert bound.at_neighbor
     assert f"it implies (0, {math.sqrt(0.1):.6g})-differential privacy" in bound.explain()
     # the least χ² among the implied guarantees
-    ranged = gn.lower_bound(K, BoundedRange(1.0), 50)
-    assert ranged.error == gn.lower_bound(K, gn.zCDP(1 / 8), 50).error
+    ranged = gn.lower_bound(K, BoundedRange(1.0), n=50)
+    assert ranged.error == gn.lower_bound(K, gn.zCDP(1 / 8), n=50).error
     assert "because      it implies zCDP(rho=0.125): Hammersley–" in ranged.explain()
     with pytest.raises(ParameterError, match="have a bound under PureDP"):
-        gn.lower_bound(K, RenyiDP(1.5, 0.2), 50, unbiased="distributional")
+        gn.lower_bound(K, RenyiDP(1.5, 0.2), n=50, unbiased="distributional")
 
 
 def test_comparisons_leave_out_noise_that_is_not_known_to_keep_it():
-    ours, like = gn.compare(K, OWN, 50), gn.compare(K, gn.zCDP(0.2), 50)
+    ours, like = gn.compare(K, OWN, n=50), gn.compare(K, gn.zCDP(0.2), n=50)
     assert [way for way in like.ways if way.name != "Laplace"] == list(ours.ways)
     assert len(like.ways) == len(ours.ways) + 1
     assert "under RenyiDP(alpha=2, eps=0.4)" in str(ours)
@@ -259,8 +259,8 @@ def test_power_alone_says_the_rest_from_above(own):
         exact, found = (most_posterior(privacy, chance) for privacy in (own.known, own))
         assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-8)
     assert [type(weaker) for weaker in implied(own)] == [gn.TV]
-    bound = gn.lower_bound(K, own, 50)
-    like = gn.lower_bound(K, gn.TV(own.known.variation()), 50)
+    bound = gn.lower_bound(K, own, n=50)
+    like = gn.lower_bound(K, gn.TV(own.known.variation()), n=50)
     assert bound.error == pytest.approx(like.error, rel=1e-6)
 
 
@@ -272,7 +272,7 @@ def test_where_nothing_is_known_tables_are_released_and_bounds_are_refused(tmp_p
     plan.simulate(ROWS, np.random.default_rng(0)).save(tmp_path / "out")
     assert gn.TableRelease.load(tmp_path / "out").plan.privacy == own
     for name, ask in {
-        "lower_bound": lambda: gn.lower_bound(K, own, 50),
+        "lower_bound": lambda: gn.lower_bound(K, own, n=50),
         "most_power": lambda: most_power(own, 0.1),
         "most_posterior": lambda: most_posterior(own, 0.1),
         "total_variation": lambda: total_variation(own),
@@ -325,15 +325,15 @@ def test_a_guarantee_that_knows_no_noise_says_so():
         wish: float
 
     with pytest.raises(ParameterError, match="Wishful: no Gaussian noise is known to keep it"):
-        gn.GaussianMechanism(gn.optimal_noise(K), Wishful(1.0), 4)
+        gn.GaussianMechanism(gn.optimal_noise(K), Wishful(1.0), n=4)
     Wishful.noise = "laplace"
     with pytest.raises(NotAvailableError, match="Wishful: no Laplace noise is known to keep it"):
-        gn.compare(K, Wishful(1.0), 50)
+        gn.compare(K, Wishful(1.0), n=50)
     with pytest.raises(NotAvailableError, match="Wishful: no Laplace noise is known to keep it"):
         gn.estimators.clipped_mean(np.zeros((9, 2)), Wishful(1.0), radius=1)
     Wishful.noise = "local"
     with pytest.raises(NotAvailableError, match="override chi_squared or implies in its class"):
-        gn.lower_bound(K, Wishful(1.0), 50)
+        gn.lower_bound(K, Wishful(1.0), n=50)
 
 
 @pytest.mark.parametrize("flag", [True, np.True_, np.array(True)], ids=repr)

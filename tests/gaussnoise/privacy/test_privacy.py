@@ -424,7 +424,7 @@ def test_gaussian_dp_is_rounded_down(mu):
 @hundreds
 @given(log_uniform(1e-6, 20), log_uniform(1e-12, 0.5))
 def test_the_reported_epsilon_is_private_and_tight(rho, delta):
-    epsilon = gaussian_epsilon(rho, delta, 1, FINE)
+    epsilon = gaussian_epsilon(rho, delta, draws=1, steps=FINE)
     assert epsilon <= gn.zCDP(rho).epsilon(delta)
     assert exact_delta(epsilon, distance(rho)) <= delta
     if (
@@ -437,7 +437,7 @@ def test_the_reported_epsilon_is_private_and_tight(rho, delta):
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.1, 1e-9), (5, 1e-5)])
 def test_what_is_calibrated_is_reported(epsilon, delta):
     rho = gn.ApproxDP(epsilon, delta).to_zcdp(1, FINE).rho
-    assert epsilon * (1 - 1e-7) < gaussian_epsilon(rho, delta, 1, FINE) <= epsilon
+    assert epsilon * (1 - 1e-7) < gaussian_epsilon(rho, delta, draws=1, steps=FINE) <= epsilon
     assert gn.zCDP(rho).epsilon(delta) > 1.04 * epsilon
 
 

@@ -31,7 +31,7 @@ MANY = {
     "very different sizes": RNG.normal(size=(800, 4)) * 10.0 ** -np.arange(0, 12, 3),
 }
 DOORS = {
-    "add-remove": lambda domain, p: gn.optimal_noise(domain, p, "add-remove"),
+    "add-remove": lambda domain, p: gn.optimal_noise(domain, p, neighbors="add-remove"),
     "gamma": gn.gamma,
 }
 
@@ -64,11 +64,11 @@ def test_points_left_out_change_nothing(monkeypatch, kind, p, door):
 
 def test_differences_along_a_policy_are_left_out_too(monkeypatch):
     domain, graph = FiniteSet(RNG.normal(size=(500, 2))), nx.cycle_graph(500)
-    few = gn.optimal_noise(domain, 2, graph)
+    few = gn.optimal_noise(domain, 2, neighbors=graph)
     assert "points found by their lengths" in few.method
     few.verify()
     monkeypatch.setattr(points_module, "_MANY", math.inf)
-    whole = gn.optimal_noise(domain, 2, graph)
+    whole = gn.optimal_noise(domain, 2, neighbors=graph)
     assert few.gamma == pytest.approx(whole.gamma, rel=2e-6)
 
 

@@ -38,13 +38,17 @@ FLAT = FiniteSet(RNG.normal(size=(20, 2)) @ RNG.normal(size=(2, 5)))
 SOLVES = {
     "gamma": lambda **options: gn.gamma(FEW, 2, **options),
     "gamma, p=∞": lambda **options: gn.gamma(FEW, math.inf, **options),
-    "add-remove, p=3": lambda **options: gn.optimal_noise(FEW, 3, "add-remove", **options),
+    "add-remove, p=3": lambda **options: gn.optimal_noise(
+        FEW, 3, neighbors="add-remove", **options
+    ),
     "replace, listed": lambda **options: gn.optimal_noise(FEW, 2, **options),
     "replace, all pairs at once": lambda **options: gn.optimal_noise(AT_ONCE, 3, **options),
     "replace, generated": lambda **options: gn.optimal_noise(MANY, 2, **options),
     "replace, generated, p=∞": lambda **options: gn.optimal_noise(MANY, math.inf, **options),
-    "add-remove, generated": lambda **options: gn.optimal_noise(LONG, 3, "add-remove", **options),
-    "policy": lambda **options: gn.optimal_noise(FEW, 3, nx.cycle_graph(30), **options),
+    "add-remove, generated": lambda **options: gn.optimal_noise(
+        LONG, 3, neighbors="add-remove", **options
+    ),
+    "policy": lambda **options: gn.optimal_noise(FEW, 3, neighbors=nx.cycle_graph(30), **options),
     "heavy tails": lambda **options: gn.gamma(HEAVY, math.inf, **options),
     "rank-deficient": lambda **options: gn.gamma(FLAT, 8, **options),
     "tiny": lambda **options: gn.gamma(FiniteSet(1e-150 * FEW.points), 3, **options),

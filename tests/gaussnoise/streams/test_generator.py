@@ -9,7 +9,7 @@ from gaussnoise.errors import ParameterError
 
 WORKLOADS = {
     "totals": (streams.prefix_sums(48), 4),
-    "momentum": (streams.momentum(40, 0.9, 0.001), 6),
+    "momentum": (streams.momentum(40, 0.9, weight_decay=0.001), 6),
     "means": (streams.running_means(40), 4),
 }
 
@@ -52,7 +52,9 @@ def test_the_answers_have_the_stated_deviations(made):
 def test_few_states_are_nearly_the_best_of_all_noise(made):
     workload, loss, generator = made
     p = np.inf if loss == "max" else 2
-    best = gn.optimal_noise(gn.FiniteSet.from_workload(workload.toarray()), p, "add-remove")
+    best = gn.optimal_noise(
+        gn.FiniteSet.from_workload(workload.toarray()), p, neighbors="add-remove"
+    )
     lower = best.gamma_lower / (1 if loss == "max" else np.sqrt(workload.ticks))
     assert generator.lower == pytest.approx(lower, rel=2e-6)
     assert 1 <= generator.factor < 1.1

@@ -57,7 +57,7 @@ def full_sets(who):
         (Epochs(6, 3), 2),
         (Epochs(7, 3), np.inf),
         (Epochs(6, 2), 3),
-        (Epochs(6, 2, 2), np.inf),
+        (Epochs(6, 2, b=2), np.inf),
         (Apart(7, 3, 2), 2),
         (Apart(6, 2, 2), np.inf),
         (Apart(5, 3, 1), 4),
@@ -104,11 +104,11 @@ def test_a_person_of_every_tick_has_a_closed_form():
 
 
 def test_counts_have_known_errors():
-    any_two = solved(AnyOf(32, 2, "counts"))
+    any_two = solved(AnyOf(32, 2, kind="counts"))
     assert any_two.gamma / 32**0.5 == pytest.approx(3.365043, abs=3e-6)
-    assert solved(AnyOf(32, 2, "counts"), np.inf).gamma == pytest.approx(3.42288, abs=1e-5)
+    assert solved(AnyOf(32, 2, kind="counts"), np.inf).gamma == pytest.approx(3.42288, abs=1e-5)
     # numbers in [0, 1] are vectors no longer than one
-    assert solved(AnyOf(8, 2, "counts")).gamma_lower <= solved(AnyOf(8, 2)).gamma
+    assert solved(AnyOf(8, 2, kind="counts")).gamma_lower <= solved(AnyOf(8, 2)).gamma
 
 
 def test_two_epochs_of_signed_numbers_need_what_vectors_need():
@@ -153,7 +153,9 @@ def test_workloads_are_scaled_without_loss():
         )
 
 
-@pytest.mark.parametrize("who", [Epochs(6, 2), Apart(6, 2, 2), AnyOf(5, 2, "counts")], ids=repr)
+@pytest.mark.parametrize(
+    "who", [Epochs(6, 2), Apart(6, 2, 2), AnyOf(5, 2, kind="counts")], ids=repr
+)
 def test_answers_are_stored_bit_for_bit(who, tmp_path):
     noise = solved(who, np.inf)
     noise.save(tmp_path / "noise.npz")

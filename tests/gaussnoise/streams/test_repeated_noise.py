@@ -78,11 +78,13 @@ def test_the_answers_have_the_stated_deviations(made):
 def test_its_strategy_is_certified_as_stated(made):
     workload, who, loss, generator = made
     p = np.inf if loss == "max" else 2
-    found = streams.certify(generator, workload.toarray(), who, p)
+    found = streams.certify(generator, workload.toarray(), participation=who, p=p)
     assert found.sensitivity == pytest.approx(1, rel=1e-6)
     assert found.factor == pytest.approx(generator.factor, rel=2e-4)
     assert 1 <= generator.factor < 1.06
-    once = streams.certify(streams.noise(workload, loss=loss), workload.toarray(), who, p)
+    once = streams.certify(
+        streams.noise(workload, loss=loss), workload.toarray(), participation=who, p=p
+    )
     assert generator.factor < once.factor
 
 

@@ -78,7 +78,7 @@ PLANS = [
     planned(workload=2),
     planned(Ticks(3, 3), workload=[("sex", "age"), ("age",)], neighbors="replace"),
     planned(workload=[{"age": "prefix"}, {"sex": "identity", "age": "ranges"}], p=math.inf),
-    planned(Ticks(3, 2, 2, "both"), workload=[()], rows_per_person=2),
+    planned(Ticks(3, 2, apart=2, workload="both"), workload=[()], rows_per_person=2),
 ]
 
 
@@ -107,7 +107,7 @@ def drawn():
     """Return estimates of all cells in all ticks from many streams, by floating-point noise:
     (draws, ticks, cells).
     """
-    plan = planned(Ticks(3, 2, 1), workload=[("sex", "age"), ("age",)])
+    plan = planned(Ticks(3, 2, apart=1), workload=[("sex", "age"), ("age",)])
     exact = counted(plan, [rows(t) for t in range(3)])
     rng, found = np.random.default_rng(0), []
     draws = 800
@@ -184,7 +184,7 @@ def test_totals_are_sums_and_tables_agree(drawn):
     "weights", [[1.0], [1, 1, 1], [0, 1, 1], [-1, 0, 1], [0.5, -2, 0.25]], ids=str
 )
 def test_deviations_of_combinations_follow_from_the_covariance_over_time(weights):
-    plan = planned(Ticks(3, 2, 1), workload=2)
+    plan = planned(Ticks(3, 2, apart=1), workload=2)
     out = plan.simulate([rows(t) for t in range(3)], np.random.default_rng(1)).combined(weights)
     w = np.pad(np.array(weights, dtype=float), (0, 3 - len(weights)))
     first = plan.standard_deviation("sex", "age", ticks=(1, 1))
@@ -213,7 +213,7 @@ def test_contrasts_between_ticks_know_their_covariance():
 
 
 def test_under_replacement_numbers_of_rows_are_exact():
-    plan = planned(Ticks(3, 2, 1), workload=2, neighbors="replace")
+    plan = planned(Ticks(3, 2, apart=1), workload=2, neighbors="replace")
     out = plan.simulate([rows(t, 10 + t) for t in range(3)], np.random.default_rng(1))
     assert [float(out.period(t)[()].estimate) for t in (1, 2, 3)] == [10, 11, 12]
     assert float(out.difference(3, 1)[()].estimate) == 23
@@ -232,7 +232,7 @@ def test_no_person_moves_more_than_is_charged(neighbors, reports, apart):
     attained by one row in all of them.
     """
     plan = planned(
-        Ticks(3, reports, apart), workload=[("sex", "age"), ("sex",)], neighbors=neighbors
+        Ticks(3, reports, apart=apart), workload=[("sex", "age"), ("sex",)], neighbors=neighbors
     )
     cells = [(sex, age) for sex in "FM" for age in (5, 30, 70)]
 
@@ -294,7 +294,7 @@ def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
     keys = itertools.cycle([bytes([k]) * 16 for k in range(3)])
     monkeypatch.setattr(persons.secrets, "token_bytes", lambda size: next(keys))
     options = {"schema": PERSONS, "rows_per_person": 2, "person": "who"}
-    plan = planned(Ticks(3, 2, 2), workload=[("sex",)], **options)
+    plan = planned(Ticks(3, 2, apart=2), workload=[("sex",)], **options)
     own = [h for n in range(4) for h in itertools.combinations_with_replacement("FM", n)]
     without = numbers(plan, [of_person("")] * 3)
     most = 0
@@ -306,7 +306,7 @@ def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
     # the negative control: three reports, and rows without a limit
     found = numbers(plan, [of_person("FFF")] * 3)
     assert int(np.square(found - without).sum()) > charged
-    trusted = planned(Ticks(3, 2, 2), workload=[("sex",)], schema=PERSONS, rows_per_person=2)
+    trusted = planned(Ticks(3, 2, apart=2), workload=[("sex",)], schema=PERSONS, rows_per_person=2)
     change = numbers(trusted, [of_person("FFF"), of_person(""), of_person("FFF")]) - without
     assert int(np.square(change).sum()) > charged
 
@@ -877,14 +877,14 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
 
 
 def test_a_plan_says_what_it_guarantees():
-    text = str(planned(Ticks(12, 3, 2, period="week"), rows_per_person=2))
+    text = str(planned(Ticks(12, 3, apart=2, period="week"), rows_per_person=2))
     assert "at most 3 ticks, each two at least 2 ticks apart" in text
     assert "one person's at most 2 rows" in text
     assert "charged once" in text
     assert "no Gaussian noise" in text
     assert "'week'" in text
     assert "certified gap" in str(planned(5, workload=2))
-    assert planned(Ticks(12, 3, 2), rows_per_person=2).privacy_unit == (
+    assert planned(Ticks(12, 3, apart=2), rows_per_person=2).privacy_unit == (
         "one person of at most 3 reports of at most 2 rows each, 2 ticks apart or more"
     )
 

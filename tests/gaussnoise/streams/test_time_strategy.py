@@ -150,14 +150,14 @@ def test_for_more_reports_the_bracket_holds_the_optimum(n, k, apart, known, most
     """The optima are those of a semidefinite programme over all sets, to four digits, for one row
     in all ticks.
     """
-    strategy = chosen(Ticks(n, k, apart), 2)
+    strategy = chosen(Ticks(n, k, apart=apart), 2)
     assert strategy.lower < strategy.error
     if known is not None:
         assert strategy.lower <= known * math.sqrt(n) * (1 + 1e-4)
         assert strategy.error >= known * math.sqrt(n) * (1 - 1e-4)
         assert strategy.error <= most * known * math.sqrt(n)
     single = chosen(Ticks(n), 2)
-    alone = TimeStrategy(single.matrix, Ticks(n, k, apart), 2, 0.0)
+    alone = TimeStrategy(single.matrix, Ticks(n, k, apart=apart), 2, 0.0)
     assert strategy.error <= alone.error  # no worse than the optimum for one report
 
 
@@ -166,10 +166,10 @@ def test_for_more_reports_the_bracket_holds_the_optimum(n, k, apart, known, most
     ("over", "before", "most"),
     [
         (Ticks(12, 3), 0.0024, 1e-4),
-        (Ticks(12, 3, 4), 0.0, 1e-4),
+        (Ticks(12, 3, apart=4), 0.0, 1e-4),
         (Ticks(16, 16), 0.0490, 1e-4),
-        (Ticks(20, 3, 4), 0.0059, 0.0019),
-        (Ticks(24, 4, 6), 0.0289, 1e-4),
+        (Ticks(20, 3, apart=4), 0.0059, 0.0019),
+        (Ticks(24, 4, apart=6), 0.0289, 1e-4),
     ],
     ids=str,
 )
@@ -186,7 +186,9 @@ def test_people_who_may_move_every_tick_differently_are_served_optimally(over, b
     assert before == 0 or most < before / 3
 
 
-@pytest.mark.parametrize("over", [Ticks(9), Ticks(9, 3, 2), Ticks(9, workload="both")], ids=str)
+@pytest.mark.parametrize(
+    "over", [Ticks(9), Ticks(9, 3, apart=2), Ticks(9, workload="both")], ids=str
+)
 def test_what_is_measured_is_undone_exactly(over):
     C = chosen(over, 2).matrix.tolist()
     strategy = chosen(over, 2)

@@ -26,7 +26,7 @@ def test_the_noise_covers_every_contribution_to_the_totals(any_length):
 
 def test_known_lengths_are_certified(any_length):
     for length, known in zip(any_length.lengths, any_length.known, strict=True):
-        best = gn.optimal_noise(gn.FiniteSet(np.tri(length).T), math.inf, "add-remove")
+        best = gn.optimal_noise(gn.FiniteSet(np.tri(length).T), math.inf, neighbors="add-remove")
         assert known <= best.gamma * (1 + 1e-12)
         assert known >= best.gamma_lower * (1 - 2e-6)
 

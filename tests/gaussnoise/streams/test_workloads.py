@@ -19,7 +19,7 @@ def steps_of_momentum(gradients, momentum, weight_decay, rates):
 def test_momentum_is_what_the_optimiser_does():
     rng = np.random.default_rng(0)
     gradients, rates = rng.normal(size=20), rng.uniform(0.1, 1, 20)
-    workload = streams.momentum(20, 0.9, 0.01, rates)
+    workload = streams.momentum(20, 0.9, weight_decay=0.01, schedule=rates)
     np.testing.assert_allclose(
         workload.apply(gradients), [*steps_of_momentum(gradients, 0.9, 0.01, rates)], rtol=1e-9
     )
@@ -80,7 +80,7 @@ def test_large_workloads_are_not_formed():
         lambda: streams.prefix_sums(2.5),
         lambda: streams.decayed_sums(3, 1.5),
         lambda: streams.momentum(3, 1.0),
-        lambda: streams.momentum(3, 0.9, 1.0),
+        lambda: streams.momentum(3, 0.9, weight_decay=1.0),
         lambda: streams.momentum(3, 0.9, schedule=[1, 2]),
         lambda: streams.momentum(3, 0.9, schedule=[1, 0, 1]),
         lambda: streams.sliding_windows(3, 4),

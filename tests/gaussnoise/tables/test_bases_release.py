@@ -871,7 +871,7 @@ def test_a_catch_all_costs_what_a_cell_in_no_query_costs(neighbors):
     matrix = gn.plan(schema, [{"age": W}], gn.zCDP(0.1), neighbors=neighbors)
     assert named.queries.tolist() == [6]
     assert named.error == pytest.approx(matrix.error, rel=1e-6)
-    best = gn.optimal_noise(gn.FiniteSet.from_workload(W), 2, neighbors)
+    best = gn.optimal_noise(gn.FiniteSet.from_workload(W), 2, neighbors=neighbors)
     assert best.gamma_lower * (1 - 1e-9) <= named.noise.gamma <= best.gamma * 1.01
     assert named.noise.gamma_lower <= best.gamma * (1 + 1e-9)
     assert named.request_sha256 != matrix.request_sha256

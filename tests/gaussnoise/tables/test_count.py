@@ -815,7 +815,7 @@ NULLS = {
 def test_a_column_of_nulls_alone_is_not_refused_where_rows_are_dropped(engine, attribute):
     ((_, counts),) = count_marginals(NULLS[engine](), [attribute], [(0,)], "drop")
     assert not counts.any()
-    other = gn.Attribute("x", attribute.categories, attribute.edges, other="rest")
+    other = gn.Attribute("x", attribute.categories, edges=attribute.edges, other="rest")
     ((_, counts),) = count_marginals(NULLS[engine](), [other], [(0,)], "drop")
     assert counts.tolist() == [0] * attribute.size + [2]
 

@@ -234,7 +234,7 @@ WRITTEN = {
     "xz": ("t.csv.xz", gn.Dialect()),
     "zst": ("t.tsv.zst", gn.Dialect()),
     "zip": ("t.zip", gn.Dialect(encoding="cp1252")),
-    "all": ("t.CSV.XZ", gn.Dialect(";", ",", "cp1250", "'")),
+    "all": ("t.CSV.XZ", gn.Dialect(";", ",", encoding="cp1250", quote="'")),
 }
 
 

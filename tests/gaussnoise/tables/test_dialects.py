@@ -14,7 +14,7 @@ from gaussnoise.errors import DataError, ParameterError, SchemaError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading.sniff import sniffed
 
-GERMAN = gn.Dialect(";", ",", "cp1252")
+GERMAN = gn.Dialect(";", ",", encoding="cp1252")
 PLACES = ["Köln", "Œuf; Straße", 'zu "Haus"', "1,5"]
 PAY = ["1,5", "0,25", "-3", "1.5", "1.000,5", "1,5e2", ",5", "x", "", "1_0,0", "7"]
 SIZES = ["3", "03", "3,0", "3.0", "30e-1", "3,5", "", "4", "9007199254740993,0", "x"]
@@ -72,14 +72,14 @@ def usual(tmp_path_factory):
         (GERMAN, "sep=;\r\n"),
         (gn.Dialect(decimal=","), ""),
         (gn.Dialect(";", ",", quote="'"), ""),
-        (gn.Dialect("\t", ",", "utf-8"), "\ufeff"),
+        (gn.Dialect("\t", ",", encoding="utf-8"), "\ufeff"),
     ],
 )
 def test_numbers_count_by_value_and_text_as_written(tmp_path, usual, name, dialect, first):
     path = written(tmp_path, dialect, name, first)
     assert counted(dialect.table(path)) == counted(usual)
     # without the stated mark, these are other numbers
-    point = gn.Dialect(dialect.delimiter, ".", dialect.encoding, dialect.quote)
+    point = gn.Dialect(dialect.delimiter, ".", encoding=dialect.encoding, quote=dialect.quote)
     assert counted(point.table(path)) != counted(usual)
 
 
@@ -247,7 +247,7 @@ def test_streams_read_in_the_dialect_of_their_schema(tmp_path, usual):
 def shell(tmp_path, monkeypatch, capsys):
     """Return a function to the output of a command, in a folder with the German table."""
     monkeypatch.chdir(tmp_path)
-    written(tmp_path, gn.Dialect(";", ",", "cp1252", "'"))
+    written(tmp_path, gn.Dialect(";", ",", encoding="cp1252", quote="'"))
     (tmp_path / "schema.toml").write_text(SCHEMA, encoding="utf-8")
 
     def shell(line, status=0):
@@ -263,7 +263,7 @@ def test_the_shell_states_dialects(shell, tmp_path, usual):
     stated = "--delimiter ; --decimal , --encoding cp1252 --quote '"
     shell("release t.csv -s schema.toml --quote ' --rho 1e8 -o out")
     table = gn.TableRelease.load("out").plan.schema.file
-    assert table == gn.Dialect(";", ",", "cp1252", "'")
+    assert table == gn.Dialect(";", ",", encoding="cp1252", quote="'")
     assert "Köln" in shell(f"categories t.csv Ort --epsilon 1 --delta 1e-6 {stated}")
     means = shell(f"mean t.csv -c Lohn --rho 1e6 {stated}")
     numbers = sum(PLAIN[pay] not in ("?", "x", "", "1_0.0") for _, pay, _ in ROWS)
@@ -285,7 +285,7 @@ def test_the_shell_states_dialects(shell, tmp_path, usual):
         ("t.csv.xz", GERMAN, ""),
         ("t.csv", GERMAN, "sep=;\r\n"),
         ("t.zip", gn.Dialect("|", ","), ""),
-        ("t.csv", gn.Dialect("\t", ",", "cp1252"), ""),
+        ("t.csv", gn.Dialect("\t", ",", encoding="cp1252"), ""),
     ],
 )
 def test_drafts_see_the_dialect(tmp_path, name, dialect, first):

@@ -206,7 +206,7 @@ def test_the_plan_has_the_optimum_of_the_matrix_of_counts_and_sums(neighbors):
     assert plan.noise.gamma_lower == pytest.approx(best.gamma_lower, rel=1e-6)
     if neighbors == "add-remove":
         assert plan.noise.gap < 1e-6
-        points = gn.optimal_noise(domain.to_finite_set(), 2, neighbors, tol=1e-4)
+        points = gn.optimal_noise(domain.to_finite_set(), 2, neighbors=neighbors, tol=1e-4)
         assert plan.noise.gamma == pytest.approx(points.gamma, rel=2e-4)
 
 
@@ -227,7 +227,7 @@ def test_bounds_with_squares_are_of_records_alone():
     attribute = gn.Attribute("x", clip=[-1, 1], base=SQUARES)
     plan = gn.plan(gn.Schema([attribute]), ["x"], gn.zCDP(0.5))
     t = np.linspace(-1, 1, 41)
-    curve = gn.optimal_noise(gn.FiniteSet(np.stack([t**0, t, t**2], 1)), 2, "add-remove")
+    curve = gn.optimal_noise(gn.FiniteSet(np.stack([t**0, t, t**2], 1)), 2, neighbors="add-remove")
     assert curve.gamma <= plan.noise.gamma * (1 + 1e-6) < 1.3 * curve.gamma
     assert plan.bound.gamma_lower <= curve.gamma_lower * (1 + 1e-6)
     assert "virtual cells" in str(plan)

@@ -138,7 +138,7 @@ def test_streams_hold_a_base_of_a_user(tmp_path):
 
 def test_its_noise_is_saved_and_verified(tmp_path):
     K = gn.Products([Around(7), gn.Identity(2)], [(0, 1), {0: Around(7, 2)}])
-    noise = gn.optimal_noise(K, 2, "add-remove", tol=0.05)
+    noise = gn.optimal_noise(K, 2, neighbors="add-remove", tol=0.05)
     noise.save(tmp_path / "noise.npz")
     again = gn.OptimalNoise.load(tmp_path / "noise.npz")
     assert again.domain.terms == K.terms

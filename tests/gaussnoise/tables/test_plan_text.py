@@ -105,8 +105,8 @@ def test_savings_agree_with_listed_records(sizes, subsets, weights, p):
     listed = plan.domain.to_finite_set()
     paper, both, exact = (
         gn.gamma(listed, p),
-        gn.optimal_noise(listed, p, "add-remove"),
-        gn.optimal_noise(listed, p, "replace"),
+        gn.optimal_noise(listed, p, neighbors="add-remove"),
+        gn.optimal_noise(listed, p, neighbors="replace"),
     )
     assert plan.replace_saving == pytest.approx((2 * paper.gamma / exact.gamma) ** 2, rel=3e-4)
     assert plan.add_remove_saving == pytest.approx((2 * both.gamma / exact.gamma) ** 2, rel=3e-4)
@@ -124,7 +124,7 @@ def test_savings_with_targets_are_those_of_the_weighted_tables():
     plan = gn.plan(
         schema(2, 3, 2), [("a0", "a1"), "a2"], gn.zCDP(1), targets=targets, neighbors="replace"
     )
-    exact = gn.optimal_noise(plan.domain.to_finite_set(), math.inf, "replace")
+    exact = gn.optimal_noise(plan.domain.to_finite_set(), math.inf, neighbors="replace")
     paper = gn.gamma(plan.domain.to_finite_set(), math.inf)
     assert plan.replace_saving == pytest.approx((2 * paper.gamma / exact.gamma) ** 2, rel=3e-4)
 
@@ -169,7 +169,8 @@ def test_improvement_when_rows_are_replaced_is_over_the_best_independent_split(
     plan = planned(sizes, subsets, weights=weights, p=p, neighbors="replace")
     alone = np.array(
         [
-            gn.optimal_noise(gn.Marginals(sizes, [S]).to_finite_set(), 2, "replace").gamma ** 2
+            gn.optimal_noise(gn.Marginals(sizes, [S]).to_finite_set(), 2, neighbors="replace").gamma
+            ** 2
             for S in subsets
         ]
     )
@@ -209,7 +210,7 @@ def covariances(draw):
     every = parts(range(len(sizes)))
     subsets = draw(st.lists(st.sampled_from(every), min_size=1, max_size=8, unique=True))
     weights = [draw(st.floats(0.1, 10)) for _ in subsets]
-    domain = gn.Marginals(sizes, subsets, weights)
+    domain = gn.Marginals(sizes, subsets, weights=weights)
     moving = [T for T in every if all(sizes[i] > 1 for i in T)]
     if draw(st.booleans()):
         measured = draw(st.lists(st.sampled_from(moving), min_size=1, unique=True))

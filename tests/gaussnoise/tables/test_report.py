@@ -286,7 +286,7 @@ def test_privacy_is_said_in_full(release):
     assert f"{plan.noise.gap:.1e}" in page
     for delta in (1e-4, 1e-6, 1e-9):
         epsilon = gn.privacy.gaussian_epsilon(
-            release.rho_charged, delta, plan.query.count, TABLE_STEPS
+            release.rho_charged, delta, draws=plan.query.count, steps=TABLE_STEPS
         )
         assert f"{epsilon:.4g}" in page
 

@@ -24,7 +24,7 @@ ABOUT = {"title": "Age and sex, 2024", "source": "Register of «Nord-Süd», 5 %
         {},
         {"p": 3, "weights": [2, 1], "neighbors": "replace"},
         {"neighbors": "replace", "public": ["age", "sex"], "rows_per_person": 2},
-        {"targets": [gn.Target(50, 0.9, True), None]},
+        {"targets": [gn.Target(50, 0.9, simultaneous=True), None]},
         {"person": "id", "rows_per_person": 3},
         {"weight": gn.Weight("w", 2.5)},
         ABOUT,

@@ -75,7 +75,7 @@ def test_load_reads_what_to_toml_wrote(tmp_path):
     schema = gn.Schema(
         [
             gn.Attribute("größe", edges=[-math.inf, 1.5, math.inf]),
-            gn.Attribute("sex", ["F", "M"], None),
+            gn.Attribute("sex", ["F", "M"], edges=None),
         ]
     )
     path = tmp_path / "schema.toml"

@@ -143,7 +143,7 @@ def typical_error(errors: list[Errors]) -> str:
 
 def implied_epsilon(guarantee: Guarantee, rho: float, delta: float = SHOWN_DELTA) -> float:
     """Return the ε of this noise, as it is drawn."""
-    return gaussian_epsilon(rho, delta, guarantee.integers, TABLE_STEPS)
+    return gaussian_epsilon(rho, delta, draws=guarantee.integers, steps=TABLE_STEPS)
 
 
 def attributes_table(plan: "Plan") -> Html:
