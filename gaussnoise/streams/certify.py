@@ -19,7 +19,7 @@ from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import optimal_noise
 from ..numerics.norms import norm
 from ..numerics.rounding import ROUNDING_MARGIN
-from .participations import dense, participations
+from .participations import check_participation, dense, participations
 
 Array = NDArray[np.float64]
 
@@ -131,12 +131,8 @@ def certify(
         raise ParameterError(
             f"certify: expected p >= 2, got {p!r}; hint: math.inf for the largest error"
         )
-    if participation is not None and not isinstance(participation, AbstractPatterns):
-        raise ParameterError(
-            f"certify: expected who takes part when, or None, got {type(participation).__name__}; "
-            "hint: "
-            "gn.streams.Epochs(n, k), gn.streams.Apart(n, k, b)"
-        )
+    if participation is not None:
+        check_participation("certify", participation)
     who = participation
     matrix = dense(workload)
     # this checks the workload, for any participation

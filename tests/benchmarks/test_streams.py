@@ -99,7 +99,7 @@ def test_few_states_are_closer_to_the_optimum_than_buffered_toeplitz_matrices(lo
     theirs = gn.streams.certify(
         np.asarray(matrix.toeplitz_coefs(n)), workload, p=2 if loss == "mean" else math.inf
     )
-    ours = gn.streams.noise(workload, states=4, loss=loss)
+    ours = gn.streams.noise(workload, states=4, error=loss)
     print(
         f"{loss}: 4 buffers {theirs.factor - 1:.2%} above the optimum, 4 states "
         f"{ours.factor - 1:.2%}"

@@ -72,7 +72,8 @@ def test_points_are_the_answers_of_records(arguments):
 @given(products())
 @settings(derandomize=True, max_examples=60, deadline=None)
 def test_descriptions_come_back(arguments):
-    K = Products(*arguments)
+    bases, subsets, weights = arguments
+    K = Products(bases, subsets, weights=weights)
     tree, arrays = describe(K)
     again = rebuild(json.loads(json.dumps(tree, allow_nan=False)), arrays)
     assert (again.bases, again.terms, again.weights) == (K.bases, K.terms, K.weights)

@@ -246,7 +246,7 @@ def test_a_ledger_is_charged_once(tmp_path):
         ({"neighbors": "swap"}, ParameterError, "add-remove"),
         ({"by": {"sex": ["f"]}, "person": "id"}, NotAvailableError, "several groups"),
         ({"spread": 0}, ParameterError, "spread"),
-        ({"k": 1}, ParameterError, "k >= 2"),
+        ({"order": 1}, ParameterError, "order >= 2"),
         ({"level": 1}, ParameterError, "level"),
         ({"privacy": gn.PureDP(1)}, ParameterError, "PureDP"),
         ({"id": "a"}, ParameterError, "together"),

@@ -58,17 +58,17 @@ def means(shift):
     yield E.clipped_mean(x, LARGE, center=shift, radius=5), (x, shift - 5, shift + 5)
     yield E.clipped_mean(z, LARGE, domain=gn.LpBall(3, 2, radius=6) + np.full(3, shift)), (z,)
     yield E.clipped_mean(z, LARGE, bounds=(shift - 3, np.array([3, 30, 300]) + shift)), (z,)
-    yield E.truncated_mean(z, LARGE, moment=2 * shift + 10, k=math.inf), (z,)
+    yield E.truncated_mean(z, LARGE, moment=2 * shift + 10, order=math.inf), (z,)
     y, radius = y[:, 0], 2 * shift + 10
     pure = gn.PureDP(700)
     for privacy in (LARGE, pure):
         # ten thousand times the rounding of a record in so large a range
         sigma = max(1.0, 1e-10 * shift)
         yield E.gaussian_mean(y, privacy, sigma=sigma, radius=radius, beta=1e-9), (y[:, None],)
-    yield E.heavy_tailed_mean(y, LARGE, k=8, radius=radius), (y[:, None],)
+    yield E.heavy_tailed_mean(y, LARGE, order=8, radius=radius), (y[:, None],)
     person = np.arange(len(y))
     yield (
-        E.person_level_mean(y, LARGE, person=person, samples=1, k=8, radius=radius),
+        E.person_level_mean(y, LARGE, person=person, samples=1, order=8, radius=radius),
         (y[:, None],),
     )
     turned = np.array([[2, 1, 0.3], [1, 3, 0.1], [0.3, 0.1, 1]])
@@ -99,7 +99,7 @@ def test_bounds_of_rounding_are_next_to_nothing_for_budgets_in_use():
         for found in (
             E.clipped_mean(x, privacy, bounds=(-5, 7)),
             E.clipped_mean(x, privacy, center=0, radius=5),
-            E.truncated_mean(x, privacy, moment=30, k=math.inf),
+            E.truncated_mean(x, privacy, moment=30, order=math.inf),
         ):
             assert 0 < found.bias_bound[0] < 1e-6 * found.noise_deviation[0]
 
@@ -167,12 +167,12 @@ EACH = {  # estimators by size and place
     "location": lambda x, p, s, c: E.coarse_location(x, p, sigma=s, radius=1e3, center=c, **CLIP),
     "anywhere": lambda x, p, s, c: E.gaussian_mean(x, p, sigma=s, center=c, **CLIP),
     "normal": lambda x, p, s, c: E.gaussian_mean(x, p, sigma=1, radius=s, center=c, **CLIP),
-    "heavy": lambda x, p, s, c: E.heavy_tailed_mean(x, p, moment=s, k=100, radius=s, **CLIP),
+    "heavy": lambda x, p, s, c: E.heavy_tailed_mean(x, p, moment=s, order=100, radius=s, **CLIP),
     "people": lambda x, p, s, c: E.person_level_mean(
         [[v, v] for v in x], p, samples=2, moment=s, radius=s, center=c, **CLIP
     ),
     "pure people": lambda x, p, s, c: E.pure_person_level_mean(
-        [[v, v] for v in x], p, samples=2, moment=s, k=100, radius=s, center=c, **CLIP
+        [[v, v] for v in x], p, samples=2, moment=s, order=100, radius=s, center=c, **CLIP
     ),
     "density": lambda x, p, s, c: E.histogram_density(x, p, lipschitz=s, **CLIP),
     "coinpress": lambda x, p, s, c: E.coinpress_mean(
@@ -183,7 +183,7 @@ EACH = {  # estimators by size and place
     ),
     "columns": lambda x, p, s, c: E.column_means(table_of(x), "x", p, spread=s),
     "groups": lambda x, p, s, c: E.column_means(
-        table_of(x), ["x"], p, by={"g": ["a", "b"]}, neighbors="replace", k=100
+        table_of(x), ["x"], p, by={"g": ["a", "b"]}, neighbors="replace", order=100
     ),
     "one at random": lambda x, p, s, c: at_random(x),
 }
@@ -296,7 +296,7 @@ ODD = [True, b"x", 1j, object(), math.nan, 10**5000, np.array([1, 2]), [[1.0]], 
         ("person", [*ODD, 5, ["who"]]),
         ("neighbors", [*ODD, None, "swap"]),
         ("spread", [*ODD[1:], None, "1", 0, -1, 1e101, 1e-101]),
-        ("k", [*ODD[1:], None, "2", 1, 101, math.inf]),
+        ("order", [*ODD[1:], None, "2", 1, 101, math.inf]),
         ("level", [*ODD, None, "0.95", 0, 1]),
         ("privacy", [*ODD, None, 0.1, gn.PureDP(1), gn.zCDP(1e101), gn.zCDP(TINY)]),
     ],
@@ -317,7 +317,7 @@ def test_odd_bounds_norms_and_orders_are_refused(value):
         if value is not True or argument == "on_nonfinite":
             with pytest.raises(ParameterError):
                 E.clipped_mean(x, gn.zCDP(1), bounds=(0, 1), **{argument: value})
-    for argument in ("setting", "n", "d", "eps", "delta", "k", "m", "radius"):
+    for argument in ("setting", "n", "d", "epsilon", "delta", "order", "samples", "radius"):
         with pytest.raises(ParameterError):
             E.rates(**{"setting": "moments", "n": 10, argument: value})
 
@@ -329,7 +329,7 @@ def test_rates_at_the_ends_of_their_arguments(setting):
     for n, d, eps, k, radius in pairwise(
         [1, 2**53], [1, 2**53], [1e-100, 1e100], [2.0, 100.0, math.inf], [1e-100, 1e100]
     ):
-        for rate in E.rates(setting, n, d=d, eps=eps, k=k, radius=radius).values():
+        for rate in E.rates(setting, n, d=d, epsilon=eps, order=k, radius=radius).values():
             assert 0 <= rate.lower
             assert math.isnan(rate.upper) or rate.upper >= rate.lower
 

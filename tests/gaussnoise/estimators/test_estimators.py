@@ -42,7 +42,7 @@ ESTIMATORS = {
         x, privacy, moment=1, radius=1e5, **more
     ),
     "truncated_mean": lambda x, privacy, **more: E.truncated_mean(
-        x, privacy, moment=4, k=3, **more
+        x, privacy, moment=4, order=3, **more
     ),
     "histogram_density": lambda x, privacy, **more: E.histogram_density(
         (np.asarray(x) + 7) / 20, privacy, lipschitz=9, **more
@@ -224,7 +224,7 @@ def test_what_is_no_sample_is_refused_without_a_value(name, data):
         lambda x: E.gaussian_mean(x, gn.PureDP(1), sigma=1e-200, radius=1e200),
         lambda x: E.gaussian_mean(x, gn.PureDP(1), sigma=1, radius=1e308),
         lambda x: E.gaussian_mean(x, gn.zCDP(1), sigma=1, radius=1, beta=0.7),
-        lambda x: E.heavy_tailed_mean(x, gn.zCDP(1), moment=1, k=1.5, radius=1),
+        lambda x: E.heavy_tailed_mean(x, gn.zCDP(1), moment=1, order=1.5, radius=1),
         lambda x: E.heavy_tailed_mean(x, gn.zCDP(1), moment="1", radius=1),
         lambda x: E.truncated_mean(x, gn.LocalDP(1)),
         lambda x: E.histogram_density(x, gn.zCDP(1), lipschitz=-1),
@@ -397,7 +397,7 @@ def test_the_noise_that_a_source_gives_for_approximate_privacy_is_too_small():
         -whitened / 2 - epsilon / whitened
     )
     assert real > 100 * delta
-    ours = E.truncated_mean(normal(1000), gn.ApproxDP(epsilon, delta), moment=4, k=math.inf)
+    ours = E.truncated_mean(normal(1000), gn.ApproxDP(epsilon, delta), moment=4, order=math.inf)
     assert ours.noise_deviation > 1.5 * (2 * 4 / 1000) / whitened
 
 
@@ -467,15 +467,15 @@ def test_the_warning_example_publishes_a_record_and_says_so():
 
 
 def test_rates_are_what_the_tables_say():
-    moments = E.rates("moments", n=1000, d=4, eps=0.1, k=2)
+    moments = E.rates("moments", n=1000, d=4, epsilon=0.1, order=2)
     assert moments["pure"].lower == pytest.approx(1 / 1000 + math.sqrt(16 / 100**2))
     assert moments["TV"].upper == pytest.approx(1 / 1000 + math.sqrt(4 / 100**2))
-    assert E.rates("bounded", 1000, d=5, eps=0.1)["pure"].upper == pytest.approx(25 / 100**2)
-    assert E.rates("bounded", 10, d=5, eps=0.1)["pure"].lower == 1
-    assert E.rates("support", 100, eps=0.1)["TV"].lower == pytest.approx((1 / 320) ** 2)
-    assert E.rates("person", 1000, m=100, k=math.inf)["pure"].lower == pytest.approx(1e-5)
+    assert E.rates("bounded", 1000, d=5, epsilon=0.1)["pure"].upper == pytest.approx(25 / 100**2)
+    assert E.rates("bounded", 10, d=5, epsilon=0.1)["pure"].lower == 1
+    assert E.rates("support", 100, epsilon=0.1)["TV"].lower == pytest.approx((1 / 320) ** 2)
+    assert E.rates("person", 1000, samples=100, order=math.inf)["pure"].lower == pytest.approx(1e-5)
     for setting in ("bounded", "moments", "normal", "person", "density"):
-        for rate in E.rates(setting, 500, d=3, eps=0.5, radius=7).values():
+        for rate in E.rates(setting, 500, d=3, epsilon=0.5, radius=7).values():
             assert 0 <= rate.lower <= rate.upper
             assert rate.source
     with pytest.raises(ParameterError, match="expected one of"):

@@ -344,8 +344,9 @@ def test_what_is_no_message_is_refused():
     ],
 )
 def test_bad_arguments(arguments, error, message):
+    domain, privacy, *options = arguments
     with pytest.raises(error, match=message):
-        gn.LocalMechanism(*arguments)
+        gn.LocalMechanism(domain, privacy, **dict(zip(("p", "randomizer"), options, strict=False)))
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, 1e4, "much"])

@@ -182,7 +182,7 @@ def test_strategies_are_checked(strategy, message):
 def test_other_arguments_are_checked():
     with pytest.raises(ParameterError, match="p >= 2"):
         gn.streams.certify(np.eye(4), prefix_sums(4), p=1)
-    with pytest.raises(ParameterError, match="who takes part when"):
+    with pytest.raises(ParameterError, match="expected a pattern of participation"):
         gn.streams.certify(np.eye(4), prefix_sums(4), participation=2)
     with pytest.raises(InvalidDomainError, match="lower-triangular workload"):
         gn.streams.certify(np.eye(4), np.ones((4, 4)))

@@ -20,7 +20,7 @@ WORKLOADS = {
 def made(request):
     name, loss = request.param
     workload, states = WORKLOADS[name]
-    return workload, loss, streams.noise(workload, states=states, loss=loss)
+    return workload, loss, streams.noise(workload, states=states, error=loss)
 
 
 def mixing(generator):
@@ -46,7 +46,7 @@ def test_the_answers_have_the_stated_deviations(made):
     deviations = np.linalg.norm(left, axis=1)
     np.testing.assert_allclose(generator.standard_deviation, deviations, rtol=1e-9)
     error = deviations.max() if loss == "max" else np.sqrt((deviations**2).mean())
-    assert generator.loss == pytest.approx(error, rel=1e-9)
+    assert generator.error == pytest.approx(error, rel=1e-9)
 
 
 def test_few_states_are_nearly_the_best_of_all_noise(made):
@@ -98,7 +98,7 @@ def test_a_saved_state_goes_on_with_the_same_noise(made):
     generator.load_state_dict(start)
     for draw in draws[:4]:
         generator.correlate(draw)
-    again = streams.noise(workload, states=dict(WORKLOADS.values())[workload], loss=loss)
+    again = streams.noise(workload, states=dict(WORKLOADS.values())[workload], error=loss)
     again.load_state_dict(generator.state_dict())
     np.testing.assert_array_equal([again.correlate(draw) for draw in draws[4:]], whole[4:])
     generator.load_state_dict(start)
@@ -149,4 +149,4 @@ def test_other_arrays_stay_what_they_are():
 )
 def test_what_cannot_be_made_is_refused(arguments, said):
     with pytest.raises(ParameterError, match=said):
-        streams.noise(arguments[0], **dict(zip(("states", "loss"), arguments[1:], strict=False)))
+        streams.noise(arguments[0], **dict(zip(("states", "error"), arguments[1:], strict=False)))

@@ -245,7 +245,7 @@ def test_what_vectors_cannot_do_is_refused_with_a_hint():
         gn.optimal_noise(K)
     with pytest.raises(ParameterError, match='method="auto"'):
         gn.optimal_noise(K, neighbors="add-remove", method="sdp")
-    with pytest.raises(ParameterError, match="expected who takes part when"):
+    with pytest.raises(ParameterError, match="expected a pattern of participation"):
         gn.streams.participations(prefix_sums(4), (4, 2))
     with pytest.raises(ParameterError):
         gn.gamma(K)

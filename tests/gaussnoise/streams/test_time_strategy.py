@@ -214,23 +214,23 @@ def test_columns_are_as_fine_as_asked_for():
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ((0,), "n"),
-        ((2001,), "n"),
-        ((5.0,), "n"),
-        ((5, 0), "reports"),
-        ((5, 1, 0), "apart"),
-        ((5, 1, 1, "sums"), "workload"),
-        ((3, 1, 1, [[1, 2]]), "3 ticks"),
-        ((2, 1, 1, [[1, 2]]), "rank"),
-        ((2, 1, 1, [[1, math.nan], [0, 1]]), "finite"),
-        ((5, 1, 1, "totals", "drop"), "late"),
-        ((5, 1, 1, "totals", "carry"), "period"),
-        ((5, 1, 1, "totals", "refuse", 3), "period"),
+        ({"n": 0}, "n"),
+        ({"n": 2001}, "n"),
+        ({"n": 5.0}, "n"),
+        ({"reports": 0}, "reports"),
+        ({"apart": 0}, "apart"),
+        ({"workload": "sums"}, "workload"),
+        ({"n": 3, "workload": [[1, 2]]}, "3 ticks"),
+        ({"n": 2, "workload": [[1, 2]]}, "rank"),
+        ({"n": 2, "workload": [[1, math.nan], [0, 1]]}, "finite"),
+        ({"late": "drop"}, "late"),
+        ({"late": "carry"}, "period"),
+        ({"period": 3}, "period"),
     ],
 )
 def test_ticks_that_make_no_sense_are_refused(arguments, word):
     with pytest.raises(ParameterError, match=word):
-        Ticks(*arguments)
+        Ticks(**({"n": 5, "reports": 1} | arguments))
 
 
 def test_a_strategy_must_be_causal():
