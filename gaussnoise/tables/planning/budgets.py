@@ -98,13 +98,13 @@ class Budgets:
             for (answers, _), places in groups.items()
         )
 
-    def deviation(self, kind: Kind, rho: float) -> float:
+    def standard_deviation(self, kind: Kind, rho: float) -> float:
         """Return the standard deviation of an answer, in rows, at this ρ."""
         return kind.deviation / math.sqrt(rho)
 
     def half_width(self, kind: Kind, rho: float) -> float:
         """Return half the length of an answer's 95 % interval, in rows, at this ρ."""
-        return quantile(LEVEL) * self.deviation(kind, rho)
+        return quantile(LEVEL) * self.standard_deviation(kind, rho)
 
     def epsilon(self, rho: float) -> float:
         """Return the ε at :attr:`delta` that a release of these tables guarantees with this ρ."""
@@ -182,7 +182,7 @@ class Budgets:
             "tables": [kind.name for kind, _ in pairs],
             "answers": [kind.answers for kind, _ in pairs],
             "rho": [rho for _, rho in pairs],
-            "standard_deviation": [self.deviation(*pair) for pair in pairs],
+            "standard_deviation": [self.standard_deviation(*pair) for pair in pairs],
             "half_width": [self.half_width(*pair) for pair in pairs],
             # these depend on the budget alone, not on the table
             "epsilon": [self.epsilon(rho) for rho in self.rhos] * len(self.kinds),
