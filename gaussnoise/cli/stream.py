@@ -161,7 +161,7 @@ def run_tick(
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
-    file = stream.plan.tables.schema.file
+    file = stream.plan.schema.file
     written = dialect_of(file, delimiter, decimal, encoding, quote)
     with patience(ERR, "counting"), _warnings_said():
         stream.tick(written.table(table_of(table)), number=number)

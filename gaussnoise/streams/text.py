@@ -18,8 +18,8 @@ _CLOSED = 1e-3
 
 def participation_text(plan: "StreamPlan") -> str:
     """Return the words for the unit that is protected over time."""
-    k, b, rows = plan.over.most_reports, plan.over.apart, plan.tables.rows_per_person
-    person = plan.tables.person
+    k, b, rows = plan.over.most_reports, plan.over.apart, plan.rows_per_person
+    person = plan.person
     one = "one row" if rows == 1 else f"one person's at most {rows} rows"
     if person is not None:  # for any number of rows
         one = f"all rows of one value of {person!r}"
@@ -36,7 +36,7 @@ def participation_text(plan: "StreamPlan") -> str:
 
 def counted_text(plan: "StreamPlan") -> str:
     """Return the words for the rows that the tables count."""
-    k = plan.tables.rows_per_person
+    k = plan.rows_per_person
     rows = "one row" if k == 1 else f"{k} rows"
     return (
         f"at most {rows} of each person in a tick, drawn at random from that person's own of the "
@@ -48,13 +48,13 @@ def head_text(plan: "StreamPlan") -> list[str]:
     """Return lines on what is said, protected, counted and spent, for plans and for every tick."""
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
     return [
-        *about_text(plan.tables),
+        *about_text(plan.one_tick),
         f"neighbours   {plan.neighbors} ({participation_text(plan)}; the number of rows is "
         f"{number})",
         "budget       " + plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS, "of all ticks"),
         f"noise        {plan.integers} integers in all ticks together, charged once, when the "
         "stream starts",
-        *([] if plan.tables.person is None else [f"counted      {counted_text(plan)}"]),
+        *([] if plan.person is None else [f"counted      {counted_text(plan)}"]),
     ]
 
 
@@ -65,7 +65,7 @@ def plan_text(plan: "StreamPlan") -> str:
     names = [marginal_name(m) for m in shown]
     width = max(len("marginal"), *map(len, names))
     lines = [
-        f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.tables.dim} cells",
+        f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.dim} cells",
         *head_text(plan),
         *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
         *(
@@ -79,12 +79,12 @@ def plan_text(plan: "StreamPlan") -> str:
         f"{f'sd of all {n}':>12}",
     ]
     for name, marginal in zip(names, shown, strict=True):
-        S = tuple(sorted(plan.tables.subset(marginal)))
+        S = tuple(sorted(plan.one_tick.subset(marginal)))
         sds = [
             plan.standard_deviation(*marginal, ticks=ticks) for ticks in ((1, 1), (n, n), (1, n))
         ]
         numbers = "  ".join(f"{sd:>12.4g}" for sd in sds)
-        lines.append(f"{name:<{width}}  {plan.tables.tables.cells(S):>7}  {numbers}")
+        lines.append(f"{name:<{width}}  {plan.tables.cells(S):>7}  {numbers}")
     if len(plan.marginals) > len(shown):
         lines.append(f"… and {len(plan.marginals) - len(shown)} more")
     return "\n".join([*lines, "", *_verdict(plan)])

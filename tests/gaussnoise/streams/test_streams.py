@@ -57,7 +57,7 @@ class Nothing:
 
 def counted(plan, tables):
     return [
-        measure.counted(plan.tables, plan.over, t, table, "refuse")
+        measure.counted(plan.one_tick, plan.over, t, table, "refuse")
         for t, table in enumerate(tables, 1)
     ]
 
@@ -82,7 +82,7 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.neighbors} {plan.tables.entries}")
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.neighbors} {plan.entries}")
 def test_without_noise_every_tick_is_counted_exactly(plan):
     tables = [rows(t, 10 * (t + 1)) for t in range(3)]
     exact, noisy = counted(plan, tables), []
@@ -127,7 +127,7 @@ def drawn():
                 )
             found.append(ticks)
     truth = np.array(
-        [np.concatenate([tick[S].ravel() for S in plan.tables.tables.subsets]) for tick in exact]
+        [np.concatenate([tick[S].ravel() for S in plan.tables.subsets]) for tick in exact]
     )
     return plan, truth, np.array(found)
 
@@ -320,7 +320,7 @@ def test_streams_of_persons_cost_what_the_guarantee_costs_and_say_what_is_counte
     total = stream.tick(of_person("F" * 5000), number=1)
     assert np.abs(total["sex"].estimate - [3, 3]).max() < 9 * total["sex"].standard_deviation.max()
     again = Stream.open(tmp_path / "s")
-    assert again.plan.tables.person == "who"
+    assert again.plan.person == "who"
     again.tick(of_person("M"), number=2)
     assert "at most 2 rows of each person in a tick" in str(bounded)
     assert "one person (column 'who')" in bounded.privacy_unit
@@ -341,7 +341,7 @@ def test_rows_of_another_tick_refuse_it_for_all_rows_left_out():
     late = late.set_column(late.column_names.index("week"), "week", weeks)
     for _ in range(5):
         with pytest.raises(DataError, match="rows of tick 2 alone, got earlier ones"):
-            measure.counted(plan.tables, over, 2, late, "drop")
+            measure.counted(plan.one_tick, over, 2, late, "drop")
 
 
 def test_how_often_a_person_reports_is_said_where_persons_are_known(tmp_path, capsys):
@@ -412,7 +412,7 @@ def test_a_stream_goes_on_where_it_was(running):
         again.tick(rows(4))
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.neighbors} {plan.tables.entries}")
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.neighbors} {plan.entries}")
 def test_every_kind_of_plan_goes_on_from_its_folder(plan, tmp_path):
     stream = plan.start(tmp_path / "stream", format="parquet")
     first = stream.tick(rows(1), number=1)
@@ -423,8 +423,7 @@ def test_every_kind_of_plan_goes_on_from_its_folder(plan, tmp_path):
     names = plan.marginals[0]
     np.testing.assert_array_equal(again.total(1)[names].estimate, first[names].estimate)
     truth = sum(
-        np.asarray(tick[plan.tables.tables.subsets[0]])
-        for tick in counted(plan, [rows(1), rows(2)])
+        np.asarray(tick[plan.tables.subsets[0]]) for tick in counted(plan, [rows(1), rows(2)])
     )
     assert (np.abs(second[names].estimate - truth) < 8 * second[names].standard_deviation).all()
 

@@ -88,7 +88,7 @@ def test_a_stream_keeps_its_title_and_shows_it_at_every_tick(tmp_path):
     stream.tick(PEOPLE, number=1)
     summary = stream.state.tick_folder(1) / "summary.txt"
     assert summary.read_text("utf-8").splitlines()[3] == f"source       {ABOUT['source']}"
-    assert gn.streams.Stream.open(tmp_path / "s").plan.tables.asked.source == ABOUT["source"]
+    assert gn.streams.Stream.open(tmp_path / "s").plan.asked.source == ABOUT["source"]
 
 
 def test_the_shell_passes_title_and_source(tmp_path, capsys):
