@@ -431,7 +431,7 @@ class AbstractPolytope(AbstractDomain):
     """The convex hull of listed points.
 
     >>> square = gn.Polytope([[0, 0], [1, 0], [0, 1], [1, 1]])
-    >>> print(isinstance(square, gn.AbstractPolytope), square.vertices.shape)
+    >>> print(isinstance(square, gn.domains.AbstractPolytope), square.vertices.shape)
     True (4, 2)
     """
 
@@ -450,7 +450,7 @@ class AbstractFiniteDomain(AbstractDomain):
     """A domain with finitely many members, which can be listed when they are few.
 
     >>> cells = gn.Marginals.all_kway([2, 3], 2)
-    >>> print(isinstance(cells, gn.AbstractFiniteDomain), cells.cardinality)
+    >>> print(isinstance(cells, gn.domains.AbstractFiniteDomain), cells.cardinality)
     True 6
     """
 

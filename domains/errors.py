@@ -17,7 +17,7 @@ class DomainError(GaussNoiseError):
 
     >>> try:
     ...     gn.FiniteSet([])
-    ... except gn.DomainError as error:
+    ... except gn.errors.DomainError as error:
     ...     print(str(error).split("; hint")[0])
     FiniteSet: expected points of shape (N, d) with N, d >= 1, got (0,)
     """
@@ -28,7 +28,7 @@ class InvalidDomainError(DomainError, ValueError):
 
     >>> try:
     ...     gn.LpBall(2, 2, radius=-1)
-    ... except gn.InvalidDomainError as error:
+    ... except gn.errors.InvalidDomainError as error:
     ...     print(error)
     LpBall: expected a finite radius > 0, got -1
     """
@@ -43,7 +43,7 @@ class DimensionError(DomainError, ValueError):
 
     >>> try:
     ...     gn.LpBall(2, 2).contains([1, 2, 3])
-    ... except gn.DimensionError as error:
+    ... except gn.errors.DimensionError as error:
     ...     print(error)
     contains: expected x of shape (2,), got integers with 1 dimensions and another length
     """
@@ -54,7 +54,7 @@ class DomainTooLargeError(DomainError, ValueError):
 
     >>> try:
     ...     gn.Marginals.all_kway([10] * 9, 2).to_finite_set()
-    ... except gn.DomainTooLargeError as error:
+    ... except gn.errors.DomainTooLargeError as error:
     ...     print(str(error).split("; hint")[0])
     to_finite_set: 1e+09 records × 3.6e+03 coordinates are more than 134217728 numbers
     """

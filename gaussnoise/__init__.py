@@ -12,34 +12,26 @@ if getattr(_sys, "argv", [])[:1] == ["-m"] and not _sys.flags.safe_path:
     if _asked in ("gaussnoise", "-mgaussnoise") and not _found_here:
         del _sys.path[0]
 
-import domains as _domains
+import domains
 
 __version__ = "0.1.0"
 
-if getattr(_domains, "__gaussnoise_version__", None) != __version__:
+if getattr(domains, "__gaussnoise_version__", None) != __version__:
     raise ImportError(
         f"gaussnoise {__version__}: expected its own package 'domains', "
-        f"found {_domains.__file__ or list(_domains.__path__)}; "
+        f"found {domains.__file__ or list(domains.__path__)}; "
         "hint: rename that folder or file, or reinstall gaussnoise if the versions differ"
     )
 
 from domains import (
-    AbstractBase,
-    AbstractDomain,
-    AbstractFiniteDomain,
-    AbstractPolytope,
     Arcs,
     Base,
     Bins,
     Clipped,
-    DimensionError,
-    DomainError,
-    DomainTooLargeError,
     Ellipsoid,
     FiniteSet,
     Groups,
     Identity,
-    InvalidDomainError,
     Leading,
     LpBall,
     Marginals,
@@ -47,13 +39,10 @@ from domains import (
     Polytope,
     Prefix,
     Products,
-    QuadraticMax,
     Ranges,
     SchattenBall,
-    StreamWorkload,
     TensorPower,
     Total,
-    TwoConvex,
     Windows,
     Zonotope,
     hull,
@@ -61,61 +50,25 @@ from domains import (
     product,
 )
 
-from . import estimators, plots, streams
-from .bounds import Bound, lower_bound
-from .bounds.comparison import Comparison, compare
-from .errors import (
-    BudgetError,
-    CertificateError,
-    ConvergenceWarning,
-    CovarianceError,
-    DataError,
-    GaussNoiseError,
-    LedgerError,
-    LedgerWarning,
-    NotAvailableError,
-    OutputError,
-    ParameterError,
-    PolicyWarning,
-    PrivacyWarning,
-    SchemaError,
-    SchemaWarning,
-    StreamError,
-    StreamWarning,
-)
+from . import errors, estimators, plots, results, streams
+from .bounds import lower_bound
+from .bounds.comparison import compare
+from .errors import GaussNoiseError
 from .mechanisms.gaussian import GaussianMechanism
-from .mechanisms.local import LocalEstimate, LocalMechanism
-from .mechanisms.projection import BiasedRelease
+from .mechanisms.local import LocalMechanism
 from .mechanisms.release import Release
-from .noise.certificates.certificate import Certificate
-from .noise.covariance import Covariance
-from .noise.dual_norms import DualNorm, dual_norm
-from .noise.factorize import Factorization, Witness, factorize
-from .noise.optimal_noise import OptimalNoise, Status, Verification
+from .noise.dual_norms import dual_norm
+from .noise.factorize import Factorization, factorize
+from .noise.optimal_noise import OptimalNoise
 from .noise.policy import PolicyGraph
 from .noise.solve import gamma, optimal_noise
-from .numerics.intervals import ConfidenceInterval, Contrast, Contrasts
 from .privacy.definitions import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
 from .privacy.ledger import Ledger
-from .privacy.ledger_entries import LedgerEntry
-from .solvers.progress import Progress
 from .tables import (
-    Answer,
     Attribute,
-    BiasedTable,
-    Budgets,
-    Categories,
-    CellList,
     Dialect,
-    MarginalTable,
-    MeanTable,
-    Measurement,
     Plan,
-    ProportionTable,
-    QuantileTable,
-    QueryTable,
     Schema,
-    SumTable,
     TableRelease,
     Target,
     Weight,
@@ -126,39 +79,13 @@ from .tables import (
 )
 
 __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
-    "AbstractBase",
-    "AbstractDomain",
-    "AbstractFiniteDomain",
-    "AbstractPolytope",
-    "Answer",
     "ApproxDP",
     "Arcs",
     "Attribute",
     "Base",
-    "BiasedRelease",
-    "BiasedTable",
     "Bins",
-    "Bound",
-    "BudgetError",
-    "Budgets",
-    "Categories",
-    "CellList",
-    "Certificate",
-    "CertificateError",
     "Clipped",
-    "Comparison",
-    "ConfidenceInterval",
-    "Contrast",
-    "Contrasts",
-    "ConvergenceWarning",
-    "Covariance",
-    "CovarianceError",
-    "DataError",
     "Dialect",
-    "DimensionError",
-    "DomainError",
-    "DomainTooLargeError",
-    "DualNorm",
     "Ellipsoid",
     "Factorization",
     "FiniteSet",
@@ -167,66 +94,40 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "GaussianMechanism",
     "Groups",
     "Identity",
-    "InvalidDomainError",
     "KL",
     "Leading",
     "Ledger",
-    "LedgerEntry",
-    "LedgerError",
-    "LedgerWarning",
     "LocalDP",
-    "LocalEstimate",
     "LocalMechanism",
     "LpBall",
-    "MarginalTable",
     "Marginals",
-    "MeanTable",
-    "Measurement",
     "Moments",
-    "NotAvailableError",
     "OptimalNoise",
-    "OutputError",
-    "ParameterError",
     "Plan",
     "PolicyGraph",
-    "PolicyWarning",
     "Polytope",
     "Prefix",
-    "PrivacyWarning",
     "Products",
-    "Progress",
-    "ProportionTable",
     "PureDP",
-    "QuadraticMax",
-    "QuantileTable",
-    "QueryTable",
     "Ranges",
     "Release",
     "SchattenBall",
     "Schema",
-    "SchemaError",
-    "SchemaWarning",
-    "Status",
-    "StreamError",
-    "StreamWarning",
-    "StreamWorkload",
-    "SumTable",
     "TV",
     "TableRelease",
     "Target",
     "TensorPower",
     "Total",
-    "TwoConvex",
-    "Verification",
     "Weight",
     "Windows",
-    "Witness",
     "Zonotope",
     "budgets",
     "combine",
     "compare",
     "discover_categories",
+    "domains",
     "dual_norm",
+    "errors",
     "estimators",
     "factorize",
     "gamma",
@@ -237,6 +138,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "plan",
     "plots",
     "product",
+    "results",
     "streams",
     "zCDP",
 ]

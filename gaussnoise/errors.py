@@ -1,6 +1,36 @@
 """The errors and warnings. Messages say expected, got, hint, and never show a value of the data."""
 
-from domains.errors import GaussNoiseError
+from domains.errors import (
+    DimensionError,
+    DomainError,
+    DomainTooLargeError,
+    GaussNoiseError,
+    InvalidDomainError,
+)
+
+__all__ = [
+    "BudgetError",
+    "CertificateError",
+    "ConvergenceWarning",
+    "CovarianceError",
+    "DataError",
+    "DimensionError",
+    "DomainError",
+    "DomainTooLargeError",
+    "GaussNoiseError",
+    "InvalidDomainError",
+    "LedgerError",
+    "LedgerWarning",
+    "NotAvailableError",
+    "OutputError",
+    "ParameterError",
+    "PolicyWarning",
+    "PrivacyWarning",
+    "SchemaError",
+    "SchemaWarning",
+    "StreamError",
+    "StreamWarning",
+]
 
 
 class ParameterError(GaussNoiseError, ValueError):
@@ -8,7 +38,7 @@ class ParameterError(GaussNoiseError, ValueError):
 
     >>> try:
     ...     gn.zCDP(-1)
-    ... except gn.ParameterError as error:
+    ... except gn.errors.ParameterError as error:
     ...     print(error)
     zCDP: expected finite rho > 0, got -1.0; hint: 0.1 is a common choice
     """
@@ -28,7 +58,7 @@ class NotAvailableError(GaussNoiseError, NotImplementedError):
     ... )
     >>> try:
     ...     gn.combine([one, two])
-    ... except gn.NotAvailableError as error:
+    ... except gn.errors.NotAvailableError as error:
     ...     print(str(error).split(" in all")[0])
     combine: expected 'age' to be measured by the same contrasts
     """
@@ -39,7 +69,7 @@ class CovarianceError(GaussNoiseError, ValueError):
 
     >>> try:
     ...     mechanism = gn.GaussianMechanism(gn.gamma(gn.LpBall(2, 2)), gn.zCDP(1.0), n=100)
-    ... except gn.CovarianceError:
+    ... except gn.errors.CovarianceError:
     ...     print("some direction has no noise")
     """
 
@@ -52,7 +82,7 @@ class CertificateError(GaussNoiseError, ValueError):
     ...     gn.gamma(gn.LpBall(2, 2)).save(f"{folder}/disc.npz")
     ...     try:
     ...         noise = gn.OptimalNoise.load(f"{folder}/disc.npz")
-    ...     except gn.CertificateError:
+    ...     except gn.errors.CertificateError:
     ...         print("its proof does not hold")
     """
 
@@ -62,7 +92,7 @@ class SchemaError(GaussNoiseError, ValueError):
 
     >>> try:
     ...     gn.Schema.loads("[attributes.sex]\ncategories = 3")
-    ... except gn.SchemaError as error:
+    ... except gn.errors.SchemaError as error:
     ...     print(str(error).split("; hint")[0])
     schema:2: attributes.sex.categories: expected a list of strings, integers or booleans
     """
@@ -76,7 +106,7 @@ class DataError(GaussNoiseError, ValueError):
     >>> survey = gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1))
     >>> try:
     ...     survey.release(pa.table({"sex": ["F", "m"]}))
-    ... except gn.DataError as error:
+    ... except gn.errors.DataError as error:
     ...     print(str(error).split("; hint")[0])
     column 'sex': expected only its declared categories, got a null or another value
     """
@@ -87,7 +117,7 @@ class OutputError(GaussNoiseError, OSError):
 
     >>> try:
     ...     gn.OptimalNoise.load("missing.npz")
-    ... except gn.OutputError as error:
+    ... except gn.errors.OutputError as error:
     ...     print(error)
     load: cannot read missing.npz (FileNotFoundError)
     """
@@ -98,7 +128,7 @@ class LedgerError(GaussNoiseError, RuntimeError):
 
     >>> try:
     ...     gn.Ledger.open("/missing")
-    ... except gn.LedgerError as error:
+    ... except gn.errors.LedgerError as error:
     ...     print(str(error).split("; hint")[0])
     ledger: no ledger at /missing
     """
@@ -115,7 +145,7 @@ class BudgetError(GaussNoiseError, ValueError):
     ...     ledger = gn.Ledger.create(f"{folder}/survey.ledger", gn.zCDP(0.1))
     ...     try:
     ...         mechanism.release(counts=[6, 4], ledger=ledger, id="first")
-    ...     except gn.BudgetError as error:
+    ...     except gn.errors.BudgetError as error:
     ...         print(error)
     ledger: expected a cost of at most rho = 0.1, what is left of 0.1, got 0.25
     """
@@ -131,7 +161,7 @@ class StreamError(GaussNoiseError, RuntimeError):
     ...     stream = plan.start(f"{folder}/weekly")
     ...     try:
     ...         stream.tick(pa.table({"sex": ["F"]}), number=3)
-    ...     except gn.StreamError as error:
+    ...     except gn.errors.StreamError as error:
     ...         print(str(error).split("; hint")[0])
     tick: expected tick 1 next, got 3
     """
@@ -142,7 +172,7 @@ class ConvergenceWarning(UserWarning):
 
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", gn.ConvergenceWarning)  # an error from now on
+    ...     warnings.simplefilter("error", gn.errors.ConvergenceWarning)  # an error from now on
     ...     noise = gn.optimal_noise(gn.LpBall(2, 2), tol=1e-6)
     """
 
@@ -153,7 +183,7 @@ class LedgerWarning(UserWarning):
     >>> import tempfile
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", gn.LedgerWarning)  # an error from now on
+    ...     warnings.simplefilter("error", gn.errors.LedgerWarning)  # an error from now on
     ...     with tempfile.TemporaryDirectory() as folder:
     ...         ledger = gn.Ledger.create(f"{folder}/survey.ledger", gn.zCDP(1.0))
     """
@@ -165,7 +195,7 @@ class PolicyWarning(UserWarning):
     >>> import networkx
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", gn.PolicyWarning)  # an error from now on
+    ...     warnings.simplefilter("error", gn.errors.PolicyWarning)  # an error from now on
     ...     noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors=networkx.path_graph(3))
     """
 
@@ -175,7 +205,7 @@ class PrivacyWarning(UserWarning):
 
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", gn.PrivacyWarning)  # an error from now on
+    ...     warnings.simplefilter("error", gn.errors.PrivacyWarning)  # an error from now on
     ...     guarantee = gn.ApproxDP(1.0, 1e-6)
     """
 
@@ -186,7 +216,7 @@ class SchemaWarning(UserWarning):
     >>> import pyarrow as pa
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", gn.SchemaWarning)  # an error from now on
+    ...     warnings.simplefilter("error", gn.errors.SchemaWarning)  # an error from now on
     ...     schema = gn.Schema.draft(pa.table({"sex": ["F", "M", "F"] * 400}))
     """
 
@@ -199,7 +229,7 @@ class StreamWarning(UserWarning):
     >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(52))
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", gn.StreamWarning)  # an error from now on
+    ...     warnings.simplefilter("error", gn.errors.StreamWarning)  # an error from now on
     ...     with tempfile.TemporaryDirectory() as folder:
     ...         stream = plan.start(f"{folder}/weekly")
     ...         tables = stream.tick(pa.table({"sex": ["F", "M", "F"] * 400}))

@@ -230,7 +230,9 @@ def _products(name, bases, subsets, weights=None):
     chosen = [
         subset if isinstance(subset, dict) else {i: bases[i] for i in subset} for subset in subsets
     ]
-    return Case(name, Products(bases, subsets, weights), query_answers(bases, chosen, weights))
+    return Case(
+        name, Products(bases, subsets, weights=weights), query_answers(bases, chosen, weights)
+    )
 
 
 def _finite(name, points, closed_form=None):
@@ -238,7 +240,9 @@ def _finite(name, points, closed_form=None):
 
 
 def _marginals(name, sizes, subsets, weights=None):
-    return Case(name, Marginals(sizes, subsets, weights), one_hot_tables(sizes, subsets, weights))
+    return Case(
+        name, Marginals(sizes, subsets, weights=weights), one_hot_tables(sizes, subsets, weights)
+    )
 
 
 def _stream(name, bands):
@@ -413,8 +417,11 @@ def _bodies():
     h_2 = np.linalg.norm
     points = _random[:, :2]
     return [
-        *(_body(f"l{q:g} ball", LpBall(3, q, 2.0), _lp(q, 2.0)) for q in (1, 1.5, 2, 3, np.inf)),
-        _body("interval", LpBall(1, 4, 0.5), lambda t: 0.5 * abs(t[0])),
+        *(
+            _body(f"l{q:g} ball", LpBall(3, q, radius=2.0), _lp(q, 2.0))
+            for q in (1, 1.5, 2, 3, np.inf)
+        ),
+        _body("interval", LpBall(1, 4, radius=0.5), lambda t: 0.5 * abs(t[0])),
         _body("ellipsoid", e, h_e),
         _body(
             "flat ellipsoid, moved",
@@ -537,7 +544,7 @@ CASES = [
     _stream_product(),
     *_bodies(),
     _participations("counts in epochs", CountParticipations, Epochs(5, 2, kind="counts")),
-    _participations("counts apart", CountParticipations, Apart(5, 2, 2, "counts")),
+    _participations("counts apart", CountParticipations, Apart(5, 2, 2, kind="counts")),
     _participations("vectors apart", VectorParticipations, Apart(5, 3, 2)),
     _participations("vectors in a window", VectorParticipations, Window(4, 2)),
 ]

@@ -21,7 +21,7 @@ MODULES = [
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 
-SPACES = ("streams", "estimators", "privacy", "plots")
+SPACES = ("domains", "errors", "estimators", "plots", "privacy", "results", "streams")
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])

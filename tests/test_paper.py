@@ -139,7 +139,7 @@ def test_the_largest_fidelity_is_the_smallest_ellipsoid(p):
     off_center = CLOUD + 0.5
     around, signed = (
         gn.gamma(FiniteSet(off_center), p),
-        gn.optimal_noise(FiniteSet(off_center), p, "add-remove"),
+        gn.optimal_noise(FiniteSet(off_center), p, neighbors="add-remove"),
     )
     assert dual(off_center, p, True) == pytest.approx(around.gamma, rel=1e-5)
     assert dual(off_center, p, False) == pytest.approx(signed.gamma, rel=1e-5)
@@ -341,11 +341,11 @@ def test_no_private_channel_beats_the_local_bound(epsilon):
     for points in (TRIANGLE, np.array([[0.0], [0.5], [2.0]]), np.array([[-1.0], [1.0]])):
         K, privacy = FiniteSet(points), gn.LocalDP(epsilon)
         for p, n in ((2, 5), (math.inf, 1)):
-            uniform = gn.lower_bound(K, privacy, n, p)
+            uniform = gn.lower_bound(K, privacy, n=n, p=p)
             for record in range(len(points)):
                 best = best_local(points, record, epsilon, p) / math.sqrt(n)  # of n equal records
                 at = gn.lower_bound(K, privacy, p=p, data=[record] * n)
-                ours = gn.LocalMechanism(K, privacy, p).covariance(points[record]).error(
+                ours = gn.LocalMechanism(K, privacy, p=p).covariance(points[record]).error(
                     p
                 ) / math.sqrt(n)
                 assert uniform.error * (1 - 1e-5) <= at.error <= best * (1 + 1e-6)
@@ -453,7 +453,7 @@ def test_no_mechanism_unbiased_for_distributions_beats_the_bound(n, privacy):
         return (t**sets * (1 - t) ** (1 - sets)).prod(axis=1) @ (P @ (outputs - t) ** 2)
 
     segment = FiniteSet([[0.0], [1.0]])
-    uniform = gn.lower_bound(segment, privacy, n, unbiased="distributional")
+    uniform = gn.lower_bound(segment, privacy, n=n, unbiased="distributional")
     for ones in range(n + 1):
         bound = gn.lower_bound(
             segment, privacy, data=[1] * ones + [0] * (n - ones), unbiased="distributional"

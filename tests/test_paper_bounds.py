@@ -243,7 +243,7 @@ def test_little_error_at_the_data_is_paid_beside_it(name):
     )  # least, or a little more
     for epsilon, share in itertools.product([1.0, 0.1, 0.01], [1e-2, 1e-4, 1e-8]):
         delta = share * epsilon**2
-        bound = gn.lower_bound(K, gn.ApproxDP(epsilon, delta), n)
+        bound = gn.lower_bound(K, gn.ApproxDP(epsilon, delta), n=n)
         beside = bound.neighbor_error(size / (8 * n * epsilon))
         assert beside >= width / (8 * n * math.sqrt(delta))
 

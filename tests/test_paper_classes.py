@@ -15,7 +15,8 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 import gaussnoise as gn
-from gaussnoise import AbstractDomain, FiniteSet, QuadraticMax
+from domains import AbstractDomain, QuadraticMax
+from gaussnoise import FiniteSet
 
 # Lemma 31
 
@@ -64,7 +65,9 @@ def averages(weights):
     chosen = itertools.chain.from_iterable(
         itertools.combinations(range(d), k) for k in range(1, d + 1)
     )
-    return gn.TwoConvex(np.array([np.isin(np.arange(d), S) / sums[len(S) - 1] for S in chosen]))
+    return gn.domains.TwoConvex(
+        np.array([np.isin(np.arange(d), S) / sums[len(S) - 1] for S in chosen])
+    )
 
 
 class Lorentz:
@@ -208,7 +211,7 @@ def test_balls_of_symmetric_norms_have_round_noise(name):
 
 @pytest.mark.paper("Theorem 32", by="listed members of images, whose γ is solved for")
 @pytest.mark.filterwarnings(
-    "ignore::gaussnoise.ConvergenceWarning"
+    "ignore::gaussnoise.errors.ConvergenceWarning"
 )  # brackets as wide as the oracle's
 @balls
 def test_images_of_balls_of_symmetric_norms_are_bracketed(name):

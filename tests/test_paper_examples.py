@@ -82,9 +82,9 @@ def test_moment_tensors_cost_unbiased_mechanisms_their_dimension(d, k):
         )
     )
     n, epsilon, delta = 10, 0.5, 1e-8
-    bound = gn.lower_bound(points, gn.ApproxDP(epsilon, delta), n)
+    bound = gn.lower_bound(points, gn.ApproxDP(epsilon, delta), n=n)
     mechanism = gn.GaussianMechanism(
-        gn.optimal_noise(points, tol=1e-4), gn.ApproxDP(epsilon, delta), n
+        gn.optimal_noise(points, tol=1e-4), gn.ApproxDP(epsilon, delta), n=n
     )
     rate = (d // k) ** k / (n * epsilon)
     assert bound.at_neighbor
@@ -119,7 +119,7 @@ def tables(d, k, p):
     """
     times = Counter(tuple(sorted(set(i))) for i in itertools.product(range(d), repeat=k))
     subsets = sorted(times, key=lambda subset: (len(subset), subset))
-    return gn.Marginals((2,) * d, subsets, [times[subset] ** (1 / p) for subset in subsets])
+    return gn.Marginals((2,) * d, subsets, weights=[times[subset] ** (1 / p) for subset in subsets])
 
 
 def ends(d, k, p):
@@ -183,7 +183,7 @@ def test_queries_project_onto_tensors():
 def test_marginals_cost_unbiased_mechanisms_their_dimension(d, k):
     n, epsilon, delta = 10, 0.5, 1e-8
     K, privacy = tables(d, k, 2), gn.ApproxDP(epsilon, delta)
-    bound = gn.lower_bound(K, privacy, n)
+    bound = gn.lower_bound(K, privacy, n=n)
     error = gn.optimal_noise(K).gamma / (n * math.sqrt(2 * privacy.to_zcdp().rho))
     assert bound.at_neighbor
     assert (d // k) ** k / 2**k / (n * epsilon) / 8 <= bound.error <= error

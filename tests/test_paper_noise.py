@@ -83,7 +83,9 @@ def test_zcdp_implies_approximate_privacy_as_stated():
 def test_noise_of_sensitivity_spends_rho(rho):
     radius, n = 3.0, 4
     sensitivity = 2 * radius / n
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2, radius)), gn.zCDP(rho), n)
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.LpBall(2, 2, radius=radius)), gn.zCDP(rho), n=n
+    )
     variance = sensitivity**2 / (2 * rho)
     assert mechanism.covariance.toarray() == pytest.approx(variance * np.eye(2), rel=1e-6)
     sd = math.sqrt(variance)
@@ -153,7 +155,7 @@ def dimensions(p, d):
 def test_expected_errors_on_cubes(p, d):
     n, rho = 7, 0.3
     noise = gn.optimal_noise(gn.LpBall(d, math.inf), p)
-    mechanism = gn.GaussianMechanism(noise, gn.zCDP(rho), n)
+    mechanism = gn.GaussianMechanism(noise, gn.zCDP(rho), n=n)
     deviations = 2 * d ** (1 / 2 + 1 / p) / (n * math.sqrt(2 * rho))  # 2 γ_p / (n √(2ρ))
     assert mechanism.error == pytest.approx(deviations, rel=1e-6)
     sd = mechanism.standard_deviation
@@ -174,7 +176,7 @@ def test_expected_errors_of_correlated_noise(p):
     enclosing, noise = gn.gamma(FiniteSet(points), p), gn.optimal_noise(FiniteSet(points), p)
     g = np.random.default_rng(4).normal(size=(4000, d))
     for privacy in (gn.zCDP(0.2), gn.ApproxDP(1.0, 1e-6), gn.ApproxDP(0.1, 1e-3)):
-        mechanism = gn.GaussianMechanism(noise, privacy, n)
+        mechanism = gn.GaussianMechanism(noise, privacy, n=n)
         ratio = mechanism.covariance.toarray() / noise.covariance.toarray()
         assert ratio == pytest.approx(np.full((d, d), ratio[0, 0]), rel=1e-6)
         root = np.linalg.cholesky(mechanism.covariance.toarray())
@@ -198,7 +200,7 @@ def test_expected_errors_of_correlated_noise(p):
 @norms
 def test_expected_errors_of_messages_under_local_privacy(p):
     d, n, epsilon = 6, 40, 0.5
-    mechanism = gn.LocalMechanism(gn.LpBall(d, math.inf), gn.LocalDP(epsilon), p)
+    mechanism = gn.LocalMechanism(gn.LpBall(d, math.inf), gn.LocalDP(epsilon), p=p)
     rng, data = np.random.default_rng(5), np.ones((n, d))
     squares = np.array(
         [np.linalg.norm(mechanism.simulate(data, rng).estimate - 1, p) ** 2 for _ in range(60)]

@@ -151,7 +151,7 @@ class Epochs(_Listed):
     b: int
     kind: Kind
 
-    def __init__(self, n: int, k: int, b: int | None = None, kind: Kind = "vectors") -> None:
+    def __init__(self, n: int, k: int, *, b: int | None = None, kind: Kind = "vectors") -> None:
         n, k = _check_sizes("Epochs", n, k)
         _check_kind("Epochs", kind)
         b = -(-n // k) if b is None else whole("Epochs", "b", b)
@@ -204,7 +204,7 @@ class Window(_Listed):
     k: int
     kind: Kind
 
-    def __init__(self, n: int, k: int, kind: Kind = "vectors") -> None:
+    def __init__(self, n: int, k: int, *, kind: Kind = "vectors") -> None:
         n, k = _check_sizes("Window", n, k)
         _check_kind("Window", kind)
         for name, value in (("n", n), ("k", k), ("kind", kind)):
@@ -254,7 +254,7 @@ class Apart(AbstractPatterns):
     b: int
     kind: Kind
 
-    def __init__(self, n: int, k: int, b: int, kind: Kind = "vectors") -> None:
+    def __init__(self, n: int, k: int, b: int, *, kind: Kind = "vectors") -> None:
         n, k = _check_sizes("Apart", n, k)
         b = whole("Apart", "b", b)
         _check_kind("Apart", kind)
@@ -327,11 +327,11 @@ class Apart(AbstractPatterns):
         return (steps >= self.b) & (self.most > 1) & (steps > 0)
 
 
-def AnyOf(n: int, k: int, kind: Kind = "vectors") -> Apart:  # noqa: N802 (named like the classes)
+def AnyOf(n: int, k: int, *, kind: Kind = "vectors") -> Apart:  # noqa: N802 (like classes)
     """Return the pattern of any k ticks, or fewer: ``Apart(n, k, 1)``.
 
     >>> gn.streams.AnyOf(3, 2).maximal().tolist()
     [[0, 1], [0, 2], [1, 2]]
     """
     _check_kind("AnyOf", kind)
-    return Apart(*_check_sizes("AnyOf", n, k), 1, kind)
+    return Apart(*_check_sizes("AnyOf", n, k), 1, kind=kind)

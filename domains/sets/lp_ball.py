@@ -50,7 +50,7 @@ class LpBall(AbstractDomain):
     q: float
     radius: float
 
-    def __init__(self, dim: int, q: float, radius: float = 1.0) -> None:
+    def __init__(self, dim: int, q: float, *, radius: float = 1.0) -> None:
         object.__setattr__(self, "_dim", whole("LpBall", "dim", dim))
         object.__setattr__(self, "q", exponent("LpBall", q))
         object.__setattr__(self, "radius", positive("LpBall", "radius", radius))
@@ -75,7 +75,7 @@ class LpBall(AbstractDomain):
         return None
 
     def _scaled(self, factor: float) -> "LpBall":
-        return LpBall(self.dim, self.q, abs(factor) * self.radius)
+        return LpBall(self.dim, self.q, radius=abs(factor) * self.radius)
 
     def _near(self, X: Array) -> Array:
         return shrunk(X, np.linalg.norm(X / self.radius, self.q, axis=1))

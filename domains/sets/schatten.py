@@ -56,7 +56,7 @@ class SchattenBall(AbstractDomain):
     q: float
     radius: float
 
-    def __init__(self, shape: Sequence[int], q: float, radius: float = 1.0) -> None:
+    def __init__(self, shape: Sequence[int], q: float, *, radius: float = 1.0) -> None:
         if not isinstance(shape, Sequence | np.ndarray) or len(shape) != 2:
             raise InvalidDomainError(f"SchattenBall: expected shape (m, n), got {shape!r}")
         m, n = (whole("SchattenBall", "shape", size) for size in shape)
@@ -73,7 +73,7 @@ class SchattenBall(AbstractDomain):
         return True
 
     def _scaled(self, factor: float) -> "SchattenBall":
-        return SchattenBall(self.shape, self.q, abs(factor) * self.radius)
+        return SchattenBall(self.shape, self.q, radius=abs(factor) * self.radius)
 
     def _near(self, X: Array) -> Array:
         singular = np.linalg.svd((X / self.radius).reshape(-1, *self.shape), compute_uv=False)

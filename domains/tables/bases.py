@@ -34,7 +34,7 @@ class AbstractBase(Storable, abc.ABC):
             other values has no place. A class that does not set it is refused for an attribute
             with a catch-all.
 
-    >>> isinstance(gn.Prefix(4), gn.AbstractBase)
+    >>> isinstance(gn.Prefix(4), gn.domains.AbstractBase)
     True
     >>> gn.Prefix(3).toarray().tolist()
     [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]

@@ -39,7 +39,7 @@ class Clipped(AbstractBase):
     >>> Clipped(0, 80).toarray()
     array([[ 1.,  1.],
            [ 0., 80.]])
-    >>> Clipped(-1, 3, [0, 1, 2], size=4, squares=True).toarray()
+    >>> Clipped(-1, 3, degrees=[0, 1, 2], size=4, squares=True).toarray()
     array([[ 1.,  1.,  1.,  0.],
            [-1.,  1.,  3.,  0.],
            [ 1., -3.,  9.,  0.],
@@ -60,6 +60,7 @@ class Clipped(AbstractBase):
         self,
         low: float,
         high: float,
+        *,
         degrees: Iterable[int] = (0, 1),
         size: int | None = None,
         squares: bool = False,

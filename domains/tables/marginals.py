@@ -54,6 +54,7 @@ class Marginals(AbstractTables):
         self,
         sizes: Sequence[int],
         subsets: Iterable[Iterable[int]],
+        *,
         weights: Sequence[float] | None = None,
     ) -> None:
         counts = tuple(int(n) for n in sizes)
@@ -90,7 +91,7 @@ class Marginals(AbstractTables):
         object.__setattr__(self, "weights", checked_weights("Marginals", weights, len(unique)))
 
     @classmethod
-    def all_kway(cls, sizes: Sequence[int], k: int, cumulative: bool = False) -> Self:
+    def all_kway(cls, sizes: Sequence[int], k: int, *, cumulative: bool = False) -> Self:
         """Return all k-way marginals; ``cumulative`` adds those of fewer attributes and the total.
 
         >>> Marginals.all_kway((3, 2, 4), 2).subsets

@@ -56,6 +56,7 @@ class Products(AbstractTables):
         self,
         bases: Sequence[AbstractBase],
         subsets: Iterable[Iterable[int] | Mapping[int, AbstractBase]],
+        *,
         weights: Sequence[float] | None = None,
     ) -> None:
         own = tuple(bases) if isinstance(bases, Iterable) else ()
@@ -122,7 +123,7 @@ class Products(AbstractTables):
     def _restored(cls, arguments: Mapping[str, Any]) -> Self:
         own, terms = arguments["bases"], arguments["subsets"]
         subsets = [dict((i, own[i]) if isinstance(i, int) else i for i in term) for term in terms]
-        return cls(own, subsets, arguments["weights"])
+        return cls(own, subsets, weights=arguments["weights"])
 
     @property
     def tables(self) -> Marginals:

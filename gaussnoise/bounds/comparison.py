@@ -127,9 +127,9 @@ class Comparison:
 def compare(
     domain: AbstractDomain,
     privacy: AbstractPrivacy,
+    *,
     n: int | None = None,
     p: float = 2,
-    *,
     neighbors: Relation = "replace",
     tol: float = 1e-4,
 ) -> Comparison:
@@ -200,7 +200,7 @@ def compare(
         )
         if noise.neighbors == "replace":
             with interrupts_pass():
-                paper = gamma(domain, p, tol)
+                paper = gamma(domain, p, tol=tol)
             ways.append(
                 Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)")
             )

@@ -31,9 +31,9 @@ _MOST_RECORDS = 2**63  # largest n
 def lower_bound(
     domain: AbstractDomain,
     privacy: AbstractPrivacy,
+    *,
     n: int | None = None,
     p: float = 2,
-    *,
     neighbors: Relation = "replace",
     data: ArrayLike | None = None,
     unbiased: Unbiased = "empirical",

@@ -51,11 +51,12 @@ class Proof(NamedTuple):
 
 def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
     """Return optimal noise without a warning for products; their callers show the wide gap."""
-    return (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, tol)
+    solve = solved if isinstance(domain, Products) else optimal_noise
+    return solve(domain, p, neighbors=neighbors, tol=tol)
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
     """Return optimal noise without a warning about its gap, which the bound itself shows."""
     with warnings.catch_warnings(), interrupts_pass():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return optimal_noise(domain, p, neighbors, tol)
+        return optimal_noise(domain, p, neighbors=neighbors, tol=tol)

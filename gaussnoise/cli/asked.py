@@ -133,7 +133,7 @@ def asked_for(options: Options, written: Written = (None, None, None, None)) -> 
             f"expected --marginals (-m), or [[workload]] tables in {path} that say what to ask"
         )
     goals = [
-        None if one.within is None else Target(one.within, one.level, one.simultaneous)
+        None if one.within is None else Target(one.within, one.level, simultaneous=one.simultaneous)
         for one in wanted
     ]
     entries = [one.entry for one in wanted]

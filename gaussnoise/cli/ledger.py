@@ -25,7 +25,7 @@ def create_ledger(
     as_json: Json = False,
 ) -> None:
     """Start a ledger with a fixed budget."""
-    ledger = Ledger.create(path, zCDP(rho), delta)
+    ledger = Ledger.create(path, zCDP(rho), delta=delta)
     if as_json:
         return show(ledger_document(ledger, max(1e-6, 2 * delta), None))
     more = f" and delta {delta:g}" if delta else ""

@@ -60,8 +60,8 @@ def release_means(
             help="Assumed root of the moment, in distances between the first and last decile.",
         ),
     ] = 1.0,
-    k: Annotated[
-        float, typer.Option("--k", help="Order of that moment: more for lighter tails.")
+    order: Annotated[
+        float, typer.Option("--order", help="Order of that moment: more for lighter tails.")
     ] = 2.0,
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
     on_outside: OnOutside = "drop",
@@ -90,7 +90,7 @@ def release_means(
         raise ParameterError("mean: expected every column of --by once, with all its categories")
     names = parts_of(columns)
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
-    options |= {"spread": spread, "k": k, "level": level, "ledger": ledger, "id": id}
+    options |= {"spread": spread, "order": order, "level": level, "ledger": ledger, "id": id}
     options |= {"on_outside": on_outside}
     base = Dialect() if schema is None else Schema.load(schema).file
     read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))

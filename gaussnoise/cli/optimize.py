@@ -47,8 +47,8 @@ def show_noise(
         noise = optimal_noise(
             FiniteSet.from_workload(read_matrix(workload)),
             p,
-            relation,
-            tol,
+            neighbors=relation,
+            tol=tol,
             progress=lambda now: tell(f"solving, gap {now.gap:.1e}"),
         )
     if out is not None:

@@ -111,7 +111,7 @@ def start_stream(
             f"most, got none; hint: --reports {ticks} is always true"
         )
     wanted: dict[str, Any] = {"late": late, "workload": workload}  # the class checks these values
-    over = Ticks(ticks, reports, apart, period=period, **wanted)
+    over = Ticks(ticks, reports, apart=apart, period=period, **wanted)
     relation: Any = neighbors
     loaded = Schema.load(schema)
     asked, privacy = workload_of(marginals, loaded.names), privacy_of(rho, epsilon, delta)
@@ -159,7 +159,7 @@ def run_tick(
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
-    file = stream.plan.tables.schema.file
+    file = stream.plan.schema.file
     written = dialect_of(file, delimiter, decimal, encoding, quote)
     with patience(ERR, "counting"), _warnings_said():
         stream.tick(written.table(table_of(table)), number=number)

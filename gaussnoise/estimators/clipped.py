@@ -62,7 +62,7 @@ class _Box:
             check_laplace_mean(len(low), 1.0, amount, n)
         else:
             noise = optimal_noise(Zonotope(np.diag(self.half_widths)), p)
-            self._mechanism = GaussianMechanism(noise, zCDP(amount), n)
+            self._mechanism = GaussianMechanism(noise, zCDP(amount), n=n)
 
     def mean(self, rows: Array) -> NoisyMean:
         moved = np.clip(rows, self.low, self.high) - self.middle
@@ -88,7 +88,7 @@ class _Set:
         check_box("clipped_mean", "domain", low, high)
         self.half_widths = (high - low) / 2
         self._rounding = EPS * np.maximum(np.abs(low), np.abs(high))  # records' rounding to floats
-        self._mechanism = GaussianMechanism(optimal_noise(domain, p), zCDP(amount), n)
+        self._mechanism = GaussianMechanism(optimal_noise(domain, p), zCDP(amount), n=n)
         self.request: dict[str, object] = {"domain": digest(domain)}
 
     def mean(self, rows: Array) -> NoisyMean:

@@ -188,7 +188,7 @@ def column_means(
     person: str | None = None,
     neighbors: Neighbors = "add-remove",
     spread: float = 1.0,
-    k: float = 2.0,
+    order: float = 2.0,
     level: float = 0.95,
     on_outside: "OnOutside" = "drop",
     ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -230,7 +230,7 @@ def column_means(
         neighbors: the relation, for one person or row; under "replace", the number of rows is
             public.
         spread: the factor in the assumption above.
-        k: order of the moment, from 2 to 100.
+        order: k, the order of the moment, from 2 to 100.
         level: confidence level of the intervals, for each mean alone, in (0, 1).
         on_outside: what is done with a row that has no finite number in a column, no listed
             category, or no person: "drop" leaves it out there; "refuse" refuses the whole call,
@@ -283,7 +283,7 @@ def column_means(
             f"{name}: person= with by= is not there yet: rows of one person may be in several "
             "groups; hint: one table with a row for each person"
         )
-    spread, k = positive(name, "spread", spread), moment_order(name, k)
+    spread, order = positive(name, "spread", spread), moment_order(name, order)
     if not 0 < (level := number(name, "level", level)) < 1:
         raise ParameterError(f"{name}: expected 0 < level < 1, got {level!r}; hint: 0.95")
     check_on_outside(name, on_outside, bodies=False)
@@ -296,7 +296,7 @@ def column_means(
         "libraries": dict(versions("gaussnoise", "opendp", "numpy", "scipy")),
         "disclaimers": disclaimers(f"{unit}, {_CHANGE[neighbors]}.", private=True),
         "assumed": "Assumed in every group: the distance of a number from the middle of the "
-        f"first and the last decile, as the root of its moment of order {k:g}, is at most "
+        f"first and the last decile, as the root of its moment of order {order:g}, is at most "
         f"{spread:g} times the distance between these deciles.",
     }
     part = rounded_down(Fraction(budget.whole) / len(columns))
@@ -308,7 +308,7 @@ def column_means(
         numbers = read_numbers(table, columns, groups, person, on_outside)
         means: list[ColumnMean] = []
         for column in columns:
-            means += _means(column, numbers, part, neighbors, (spread, k, level))
+            means += _means(column, numbers, part, neighbors, (spread, order, level))
         return ColumnMeans(tuple(means), level, split, record)
 
     if (charged := ledger_and_id(name, ledger, id)) is None:
@@ -320,7 +320,7 @@ def column_means(
         "by": groups,
         "person": person,
     }
-    request |= {"neighbors": neighbors, "spread": spread, "k": k, "level": level}
+    request |= {"neighbors": neighbors, "spread": spread, "k": order, "level": level}
     request |= {} if on_outside == "drop" else {"on_outside": on_outside}
     ledger, id = charged
     return ledger.once(

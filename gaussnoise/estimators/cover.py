@@ -40,7 +40,7 @@ def pure_person_level_mean(
     person: ArrayLike | None = None,
     samples: int,
     moment: float = 1.0,
-    k: float = 2.0,
+    order: float = 2.0,
     radius: float | None = None,
     center: ArrayLike = 0.0,
     accuracy: float | None = None,
@@ -84,7 +84,7 @@ def pure_person_level_mean(
             privacy does not depend.
         moment: upper bound on ``(E|⟨v, X − μ⟩|^k)^(1/k)`` for every unit vector v; in units of the
             records.
-        k: order of that moment, from 2 to 100.
+        order: k, the order of that moment, from 2 to 100.
         radius: half the range of possible means of a coordinate.
         center: middle of that range, a number or shape (d,).
         accuracy: Euclidean error to reach; by default, the least that is proven for the largest
@@ -111,7 +111,7 @@ def pure_person_level_mean(
 
     >>> people = [np.random.default_rng(i).normal([1, 2], 0.5, size=(20, 2)) for i in range(1000)]
     >>> mean = gn.estimators.pure_person_level_mean(
-    ...     people, gn.PureDP(2), samples=20, moment=0.6, k=6, radius=10
+    ...     people, gn.PureDP(2), samples=20, moment=0.6, order=6, radius=10
     ... )
     >>> bool(np.linalg.norm(mean.estimate - [1, 2]) < mean.bias_bound[0] < 0.4)
     True
@@ -120,7 +120,7 @@ def pure_person_level_mean(
     read = partial(by_person, person=person)
     sample = Sample.of(name, data, on_nonfinite, ledger, id, unit="person", read=read)
     averages, (n, d) = sample.rows, sample.rows.shape
-    known, beta = moments(name, d, samples, moment, k), chance(name, beta)
+    known, beta = moments(name, d, samples, moment, order), chance(name, beta)
     budget = Budget.of(
         name, privacy, {"location": _LOCATION, "choice": 1 - _LOCATION}, 0, gaussian=False
     )

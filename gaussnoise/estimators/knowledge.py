@@ -66,13 +66,13 @@ def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
     """Return the order of a moment, 2 to 100, or infinity (bounded data) where allowed."""
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
-    real = number(function, "k", k)
+    real = number(function, "order", k)
     if not real >= 2:
-        raise ParameterError(f"{function}: expected a moment of order k >= 2, got {real!r}")
+        raise ParameterError(f"{function}: expected order >= 2, got {real!r}")
     if real > _MOST_ORDER:
         raise ParameterError(
-            f"{function}: expected a moment of order k <= {_MOST_ORDER:g}, got {real!r}; hint: "
-            f"k={_MOST_ORDER:g} with the same bound, which then holds as well"
+            f"{function}: expected order <= {_MOST_ORDER:g}, got {real!r}; hint: "
+            f"order={_MOST_ORDER:g} with the same bound, which then holds as well"
         )
     return real
 

@@ -49,7 +49,7 @@ def heavy_tailed_mean(
     privacy: AbstractPrivacy,
     *,
     moment: float = 1.0,
-    k: float = 2.0,
+    order: float = 2.0,
     radius: float | None = None,
     center: float = 0.0,
     beta: float = 0.01,
@@ -77,7 +77,7 @@ def heavy_tailed_mean(
             Gaussian noise satisfies.
         moment: upper bound on the k-th root of the k-th central absolute moment; for k = 2 on the
             standard deviation.
-        k: order of the moment, from 2 to 100.
+        order: k, the order of the moment, from 2 to 100.
         radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
         beta: probability that the location is wrong.
@@ -99,7 +99,7 @@ def heavy_tailed_mean(
     its order.
 
     >>> x = np.random.default_rng(0).standard_t(5, size=5000) + 70
-    >>> mean = gn.estimators.heavy_tailed_mean(x, gn.zCDP(0.1), moment=1.3, k=2, radius=1000)
+    >>> mean = gn.estimators.heavy_tailed_mean(x, gn.zCDP(0.1), moment=1.3, order=2, radius=1000)
     >>> low, high = mean.confidence_interval()
     >>> bool(abs(mean.estimate - 70) < 1), bool(high - low < 0.2)
     (True, True)
@@ -108,26 +108,30 @@ def heavy_tailed_mean(
     read = partial(samples, dims=(1,))
     sample = Sample.of(name, data, on_nonfinite, ledger, id, read=read)
     rows, n = sample.rows, len(sample.rows)
-    size, k, beta = positive(name, "moment", moment), moment_order(name, k), chance(name, beta)
+    size, order, beta = (
+        positive(name, "moment", moment),
+        moment_order(name, order),
+        chance(name, beta),
+    )
     probe = Search.of(sample, privacy, size, radius, center, beta)
     budget = Budget.of(name, privacy, _SHARES, probe.draws(n) + 1, thresholded=probe.thresholded)
     amount = budget.of_step("mean")
     hunt = probe.paid(budget)
     hunt.check(sample)
     check_ball_mean(1, amount, n, pure=budget.pure)
-    tail = best_radius(k, size, noise_of_ball(1, amount, n, pure=budget.pure))
+    tail = best_radius(order, size, noise_of_ball(1, amount, n, pure=budget.pure))
 
     def find() -> Found:
         place = hunt.find(rows)
         noisy = ball_mean(rows, np.nan_to_num(place), hunt.error + tail, amount, pure=budget.pure)
-        bias = tail_bias(tail, k, size) + hunt.rounding(place) + noisy.rounding
+        bias = tail_bias(tail, order, size) + hunt.rounding(place) + noisy.rounding
         return Found(noisy.estimate, bias, noisy.deviation, size / math.sqrt(n))
 
     return sample.published(
         budget,
         find,
-        request={"moment": size, "k": k} | hunt.request | {"beta": beta},
-        assumed=f"a central moment of order {k:g} of at most {size:g}^{k:g}",
+        request={"moment": size, "k": order} | hunt.request | {"beta": beta},
+        assumed=f"a central moment of order {order:g} of at most {size:g}^{order:g}",
         beta=beta,
     )
 
@@ -137,7 +141,7 @@ def truncated_mean(
     privacy: AbstractPrivacy,
     *,
     moment: float = 1.0,
-    k: float = 2.0,
+    order: float = 2.0,
     on_nonfinite: OnNonfinite = "refuse",
     ledger: object = None,
     id: str | None = None,
@@ -161,7 +165,7 @@ def truncated_mean(
         privacy: :class:`PureDP`, :class:`KL`, :class:`ApproxDP`, :class:`zCDP`, :class:`TV` or
             :class:`GDP`.
         moment: upper bound on the k-th root of ``E‖X‖₂^k``; around the origin, not the mean.
-        k: order of the moment, from 2 to 100; infinity for records in the ball of radius
+        order: k, the order of the moment, from 2 to 100; infinity for records in the ball of radius
             ``moment``.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
@@ -178,29 +182,29 @@ def truncated_mean(
     exactly.
 
     >>> x = np.random.default_rng(0).standard_t(4, size=(5000, 3))
-    >>> mean = gn.estimators.truncated_mean(x, gn.KL(0.1), moment=3, k=3)
+    >>> mean = gn.estimators.truncated_mean(x, gn.KL(0.1), moment=3, order=3)
     >>> bool((abs(mean.estimate) < 0.5).all())
     True
     """
     name = "truncated_mean"
     sample = Sample.of(name, data, on_nonfinite, ledger, id)
     rows, (n, d) = sample.rows, sample.rows.shape
-    size, k = positive(name, "moment", moment), moment_order(name, k, infinite=True)
+    size, order = positive(name, "moment", moment), moment_order(name, order, infinite=True)
     budget = Budget.of(name, privacy, {"mean": 1.0}, d)
     amount = budget.of_step("mean")
     check_ball_mean(d, amount, n, pure=budget.pure)
-    reach = best_radius(k, size, noise_of_ball(d, amount, n, pure=budget.pure))
+    reach = best_radius(order, size, noise_of_ball(d, amount, n, pure=budget.pure))
 
     def find() -> Found:
         noisy = ball_mean(rows, np.zeros(d), reach, amount, pure=budget.pure)
-        bias = tail_bias(reach, k, size) + noisy.rounding
+        bias = tail_bias(reach, order, size) + noisy.rounding
         return Found(noisy.estimate, bias, noisy.deviation, size / math.sqrt(n))
 
     return sample.published(
         budget,
         find,
-        request={"moment": size, "k": repr(k)},
-        assumed=f"a moment of order {k:g} around the origin of at most {size:g}^{k:g}",
+        request={"moment": size, "k": repr(order)},
+        assumed=f"a moment of order {order:g} around the origin of at most {size:g}^{order:g}",
     )
 
 

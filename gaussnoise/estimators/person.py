@@ -35,7 +35,7 @@ def person_level_mean(
     person: ArrayLike | None = None,
     samples: int,
     moment: float = 1.0,
-    k: float = 2.0,
+    order: float = 2.0,
     radius: float | None = None,
     center: ArrayLike = 0.0,
     beta: float = 0.01,
@@ -53,10 +53,10 @@ def person_level_mean(
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
-          of people is public. It does not depend on ``samples``, ``moment``, ``k`` or ``radius``:
-          each person is one average, for any number of records, which is clipped and rounded to
-          integers by itself. After clipping to a ball of radius T, the mean has the ℓ2 sensitivity
-          2T/n.
+          of people is public. It does not depend on ``samples``, ``moment``, ``order`` or
+          ``radius``: each person is one average, for any number of records, which is clipped and
+          rounded to integers by itself. After clipping to a ball of radius T, the mean has the ℓ2
+          sensitivity 2T/n.
         * All steps use all people and share one budget, charged once: their ε, or their ρ, add up.
         * The bias of clipping is at most ``bias_bound``, in every coordinate and in Euclidean norm,
           except with probability ``beta``, if the stated assumptions on the distribution hold,
@@ -73,7 +73,7 @@ def person_level_mean(
         samples: lower bound on the number of records of every person, a public number.
         moment: upper bound on ``(E|⟨v, X − μ⟩|^k)^(1/k)`` for every unit vector v; in units of the
             records.
-        k: order of that moment, from 2 to 100. Two is the standard deviation.
+        order: k, the order of that moment, from 2 to 100. Two is the standard deviation.
         radius: half the range of possible means of a coordinate; it may be omitted only under
             :class:`ApproxDP`.
         center: middle of that range, a number or shape (d,).
@@ -107,7 +107,7 @@ def person_level_mean(
     read = partial(by_person, person=person)
     sample = Sample.of(name, data, on_nonfinite, ledger, id, unit="person", read=read)
     averages, (n, d) = sample.rows, sample.rows.shape
-    known, beta = moments(name, d, samples, moment, k), chance(name, beta)
+    known, beta = moments(name, d, samples, moment, order), chance(name, beta)
     probe = Search.of(sample, privacy, known.deviation, radius, center, beta / 2)
     if d > 1 and probe.pure:
         raise ParameterError(

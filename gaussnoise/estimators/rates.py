@@ -19,7 +19,7 @@ class Rate(NamedTuple):
         upper: some mechanism has no larger error.
         source: author, year and statement.
 
-    >>> found = gn.estimators.rates("bounded", n=10_000, d=10, eps=1)["pure"]
+    >>> found = gn.estimators.rates("bounded", n=10_000, d=10, epsilon=1)["pure"]
     >>> print(found.lower <= found.upper)
     True
     """
@@ -32,12 +32,12 @@ class Rate(NamedTuple):
 def rates(
     setting: Setting,
     n: int,
-    d: int = 1,
-    eps: float = 1.0,
     *,
+    d: int = 1,
+    epsilon: float = 1.0,
     delta: float = 1e-6,
-    k: float = 2.0,
-    m: int = 1,
+    order: float = 2.0,
+    samples: int = 1,
     radius: float = 1.0,
 ) -> dict[str, Rate]:
     r"""Return the minimax rates of a setting, for every kind of privacy that the sources treat.
@@ -55,10 +55,10 @@ def rates(
             * "support": θ of uniform records on [0, θ], θ <= radius.
         n: number of records, or people.
         d: dimension.
-        eps: ε; or α of total variation privacy; or √α of KL privacy.
+        epsilon: ε; or α of total variation privacy; or √α of KL privacy.
         delta: the δ of approximate privacy.
-        k: order of the moment, at least 2; infinity for bounded records.
-        m: number of records of one person.
+        order: k, the order of the moment, at least 2; infinity for bounded records.
+        samples: m, the number of records of one person.
         radius: scale of the data; every rate is proportional to its square.
 
     Returns:
@@ -72,7 +72,7 @@ def rates(
     Vadhan (2018) for "normal"; Agarwal, Kamath, Majid, Mouzakis, Silver & Ullman (2024), Theorems
     1.1, 1.2 and 6.1, for "person".
 
-    >>> table = gn.estimators.rates("moments", n=10_000, d=10, eps=1, k=math.inf)
+    >>> table = gn.estimators.rates("moments", n=10_000, d=10, epsilon=1, order=math.inf)
     >>> f"{table['pure'].lower:.6f} {table['TV'].lower:.6f}"
     '0.000101 0.000100'
     """
@@ -83,18 +83,18 @@ def rates(
         )
     if not all(
         isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= _MOST
-        for count in (n, d, m)
+        for count in (n, d, samples)
     ):
-        raise ParameterError(f"{name}: expected integers n, d, m from 1 to 2^53")
-    eps, scale, k = (
-        positive(name, "eps", eps),
+        raise ParameterError(f"{name}: expected integers n, d, samples from 1 to 2^53")
+    eps, scale, order = (
+        positive(name, "epsilon", epsilon),
         positive(name, "radius", radius),
-        moment_order(name, k, infinite=True),
+        moment_order(name, order, infinite=True),
     )
     if not SMALLEST <= (delta := number(name, "delta", delta)) < 1:
         raise ParameterError(f"{name}: expected {SMALLEST:g} <= delta < 1, got {delta!r}")
     square = scale * scale
-    bounds = _SETTINGS[setting](n, d, eps, math.log(1 / delta), k, m)
+    bounds = _SETTINGS[setting](n, d, eps, math.log(1 / delta), order, samples)
     return {
         kind: Rate(low * square, high * square, source)
         for kind, (low, high, source) in bounds.items()

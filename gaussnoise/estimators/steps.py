@@ -95,7 +95,7 @@ def released_mean(mechanism: GaussianMechanism, rows: Array) -> NoisyMean:
 
 @lru_cache(maxsize=64)
 def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
-    return GaussianMechanism(optimal_noise(LpBall(d, 2)), zCDP(rho), n)
+    return GaussianMechanism(optimal_noise(LpBall(d, 2)), zCDP(rho), n=n)
 
 
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:

@@ -1,6 +1,7 @@
 """The content of our pickles. Unpickling runs code of a pickle's maker, who must be trusted."""
 
 from dataclasses import fields
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -12,9 +13,13 @@ class PickledByArguments:
     a codebook that was replaced in the object is not stored.
     """
 
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[partial[Any], tuple[()]]:
         known: Any = self
-        arguments = (getattr(self, field.name) for field in fields(known) if field.init)
-        return type(self), tuple(
-            dict(x) if isinstance(x, MappingProxyType) else x for x in arguments
-        )
+        arguments = {field.name: getattr(self, field.name) for field in fields(known) if field.init}
+        return partial(
+            type(self),
+            **{
+                name: dict(value) if isinstance(value, MappingProxyType) else value
+                for name, value in arguments.items()
+            },
+        ), ()

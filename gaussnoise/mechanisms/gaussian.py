@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -100,6 +100,7 @@ class GaussianMechanism(PickledByArguments):
 
     noise: OptimalNoise
     privacy: AbstractPrivacy
+    _: KW_ONLY
     n: int | None = None
 
     def __post_init__(self) -> None:
@@ -503,7 +504,9 @@ class GaussianMechanism(PickledByArguments):
             "disclaimers": disclaimers(_PROTECTED, private),
         }
         if private and self.rho_charged:
-            epsilon = gaussian_epsilon(self.rho_charged, SHOWN_DELTA, lattice.rank, POINT_STEPS)
+            epsilon = gaussian_epsilon(
+                self.rho_charged, SHOWN_DELTA, draws=lattice.rank, steps=POINT_STEPS
+            )
             record["epsilon_delta"] = {"epsilon": epsilon, "delta": SHOWN_DELTA}
         return record
 

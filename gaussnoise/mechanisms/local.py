@@ -5,7 +5,7 @@ import math
 import os
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Literal, final
 
@@ -154,6 +154,7 @@ class LocalMechanism:
 
     domain: AbstractDomain
     privacy: LocalDP
+    _: KW_ONLY
     p: float = 2
     randomizer: Literal["privunit", "privunitg", "point-release", "randomized-response"] = (
         "privunit"
@@ -189,7 +190,7 @@ class LocalMechanism:
         """Build a mechanism from a known optimum; all else is derived and checked as usual."""
         self = object.__new__(cls)
         vars(self)["noise"] = noise
-        self.__init__(noise.domain, privacy, noise.p, randomizer)
+        self.__init__(noise.domain, privacy, p=noise.p, randomizer=randomizer)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -389,7 +390,7 @@ class LocalMechanism:
         >>> print(f"{mechanism.bound(100).factor(mechanism.error(100)):.2f}")
         2.94
         """
-        return lower_bound(self.domain, self.privacy, n, self.p)
+        return lower_bound(self.domain, self.privacy, n=n, p=self.p)
 
     def report(self, record: ArrayLike, *, on_outside: Outside = "refuse") -> bytes:
         """Return one user's message: ε-locally private, drawn again at every call, never seeded.

@@ -33,6 +33,7 @@ _SETTINGS = {"clarabel": {}, "scs": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter
 def dual_norm(
     A: ArrayLike,
     error: str | float = "max",
+    *,
     tol: float = 1e-6,
     solver: Solver | Literal["auto"] = "auto",
 ) -> "DualNorm":

@@ -41,6 +41,7 @@ _COLUMNS = 512  # number of columns of an extended-precision product computed at
 def factorize(
     A: ArrayLike | Sequence[ArrayLike | StreamWorkload] | StreamWorkload | StreamProduct,
     error: str | float = "max",
+    *,
     tol: float = 1e-6,
 ) -> "Factorization":
     r"""Return the best factorization ``A = L R``, and a proof that no other is better.

@@ -32,10 +32,10 @@ _METHODS = ("auto", "oracle", "sdp", "sdp-clarabel", "sdp-scs", "ellipsoid")
 def optimal_noise(
     domain: AbstractDomain,
     p: float = 2,
+    *,
     neighbors: "Relation | networkx.Graph" = "replace",
     tol: float = 1e-6,
     method: str = "auto",
-    *,
     progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
     """Return the least-error covariance that covers one record's change, by default *replaced*.
@@ -112,9 +112,9 @@ def optimal_noise(
 def gamma(
     domain: AbstractDomain,
     p: float = 2,
+    *,
     tol: float = 1e-6,
     method: str = "auto",
-    *,
     progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
     """Return the paper's ``γ_p(K) = min ‖sd(M)‖_p`` over ellipsoids ``v + E(M)`` that contain K.

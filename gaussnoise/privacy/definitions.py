@@ -89,7 +89,7 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
         return f"{self.rho:g}-zCDP"
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
-        epsilon = gaussian_epsilon(rho, SHOWN_DELTA, draws, steps)
+        epsilon = gaussian_epsilon(rho, SHOWN_DELTA, draws=draws, steps=steps)
         return (
             f"{self.words}; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
             + (f"; {scope}" if scope else "")
@@ -536,7 +536,9 @@ class LocalDP(AbstractPrivacy):
         )
 
 
-def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MIN_STEPS) -> float:
+def gaussian_epsilon(
+    rho: float, delta: float, *, draws: int = 1, steps: float = MIN_STEPS
+) -> float:
     """Return the ε for which *Gaussian noise* that spends ρ is (ε, δ)-private as it is drawn.
 
     It is analytic (Balle & Wang 2018, Theorem 8), with the correction of :class:`ApproxDP` for the

@@ -102,7 +102,9 @@ class Ledger:
     delta: float = 0.0
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], budget: "zCDP", delta: float = 0.0) -> "Ledger":
+    def create(
+        cls, path: str | os.PathLike[str], budget: "zCDP", *, delta: float = 0.0
+    ) -> "Ledger":
         """Create a new ledger and return it.
 
         Args:
@@ -289,7 +291,7 @@ class Ledger:
             return zCDP(spent).epsilon(left) if spent else 0.0
         if spent > 0 and draws is None:
             return zCDP(spent).epsilon(delta)
-        return gaussian_epsilon(spent, delta, draws or 0)
+        return gaussian_epsilon(spent, delta, draws=draws or 0)
 
     def once(
         self,

@@ -47,7 +47,7 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
     return min(most_power(weaker, level) for weaker in _implied("most_power", privacy))
 
 
-def most_posterior(privacy: AbstractPrivacy, chance: float, prior: float = 0.5) -> float:
+def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.5) -> float:
     r"""Return a bound that the posterior exceeds with probability at most ``chance``.
 
     A person who believes that the record was there with probability ``prior``, and knows all other

@@ -18,7 +18,7 @@ from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import optimal_noise
 from ..numerics.norms import check_order, norm
 from ..numerics.rounding import ROUNDING_MARGIN
-from .participations import dense, participations
+from .participations import check_participation, dense, participations
 
 Array = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ class StrategyCertificate:
 
 
 def certify(
-    strategy: Any, workload: Any, participation: AbstractPatterns | None = None, p: float = 2
+    strategy: Any, workload: Any, *, participation: AbstractPatterns | None = None, p: float = 2
 ) -> StrategyCertificate:
     """Compare a strategy C for a workload A with the best possible noise.
 
@@ -120,17 +120,15 @@ def certify(
 
     >>> A = np.tril(np.ones((30, 30)))
     >>> root = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, 30))])  # A = C C
-    >>> found = gn.streams.certify(root[:7], A, gn.streams.Apart(30, 4, 7, kind="counts"))
+    >>> found = gn.streams.certify(
+    ...     root[:7], A, participation=gn.streams.Apart(30, 4, 7, kind="counts")
+    ... )
     >>> print(f"{found.error / 30**0.5:.3f} {found.lower / 30**0.5:.3f} {found.factor:.3f}")
     4.304 3.941 1.092
     """
     check_order("certify", p)
-    if participation is not None and not isinstance(participation, AbstractPatterns):
-        raise ParameterError(
-            f"certify: expected who takes part when, or None, got {type(participation).__name__}; "
-            "hint: "
-            "gn.streams.Epochs(n, k), gn.streams.Apart(n, k, b)"
-        )
+    if participation is not None:
+        check_participation("certify", participation)
     who = participation
     matrix = dense(workload)
     # this checks the workload, for any participation

@@ -57,7 +57,7 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
             "multipliers": [
                 [list(kind), int(s)] for kind, s in plan.query.multipliers.values_by_type.items()
             ],
-            **({"contrasts": contrasts} if (contrasts := contrasts_of(plan.tables)) else {}),
+            **({"contrasts": contrasts} if (contrasts := contrasts_of(plan.one_tick)) else {}),
             "time_sensitivity_squared": plan.strategy.sensitivity_squared,
             "integer_sensitivity_squared": query.sensitivity_squared,
             "sigma": query.scale,
@@ -114,7 +114,7 @@ def tick_record(
                 "first_row": stored.places[S].first_row,
                 "rms_standard_deviation": float(np.sqrt(deviations[what].mean_variance(S))),
             }
-            for S in plan.tables.tables.subsets
+            for S in plan.tables.subsets
         ]
         for what, stored in written.items()
     }
@@ -151,7 +151,7 @@ def deviation_in(covariance: TableCovariance) -> Callable[[Subset], Array]:
 def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Subset, Place]:
     """Return the place of each table, according to the record of a tick."""
     places = {}
-    for S, entry in zip(plan.tables.tables.subsets, listed, strict=True):
+    for S, entry in zip(plan.tables.subsets, listed, strict=True):
         if (
             entry["attributes"] != [plan.schema.names[i] for i in S]
             or type(entry["first_row"]) is not int
@@ -168,12 +168,8 @@ def _guarantee(plan: StreamPlan) -> dict[str, Any]:
         "neighbors": plan.neighbors,
         "privacy_unit": facts.unit,
         "participation": participation_text(plan),
-        "rows_per_person_and_tick": plan.tables.rows_per_person,
-        **(
-            {}
-            if plan.tables.person is None
-            else {"person": plan.tables.person, "rows_counted": facts.counted}
-        ),
+        "rows_per_person_and_tick": plan.rows_per_person,
+        **({} if plan.person is None else {"person": plan.person, "rows_counted": facts.counted}),
         "privacy": facts.privacy,
         "rho_of_all_ticks": rho,
         "epsilon_delta_of_all_ticks": {

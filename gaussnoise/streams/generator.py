@@ -38,9 +38,9 @@ class NoiseGenerator:
         sensitivity: proven upper bound on how far one person moves the strategy C = L⁻¹ A: its
             largest column norm, or the largest move of several ticks together; 1 after scaling.
         standard_deviation: of the noise of every answer at σ = 1, shape (n,), read-only.
-        loss: error of the answers at σ = 1: root mean square at "mean", largest at "max".
+        error: of the answers at σ = 1: root mean square at "mean", largest at "max".
         lower: certified lower end of this error over all noise of sensitivity 1.
-        factor: loss / lower, at least 1: the cost of few states is at most this.
+        factor: error / lower, at least 1: the cost of few states is at most this.
         buffers: arrays of the shape of one contribution that are kept between ticks.
 
     Source: noise by Nikolov & Tang (2023); nodes of the inverse square root in the spirit of Hale,
@@ -53,21 +53,21 @@ class NoiseGenerator:
     """
 
     def __init__(
-        self, filter: Filter | Recursion, squared_sensitivity: float, *, loss: float, lower: float
+        self, filter: Filter | Recursion, squared_sensitivity: float, *, error: float, lower: float
     ) -> None:
         self._filter = filter.scaled(float(np.sqrt(squared_sensitivity)))
         self.ticks = filter.ticks
         self.sensitivity = 1.0
         self.standard_deviation = np.sqrt(self._filter.variances())
         self.standard_deviation.flags.writeable = False
-        self.loss, self.lower = loss, lower
+        self.error, self.lower = error, lower
         self._tick = 0
         self._states: list[Any] = []
 
     @property
     def factor(self) -> float:
-        """The loss divided by the certified lower end."""
-        return self.loss / self.lower
+        """The error divided by the certified lower end."""
+        return self.error / self.lower
 
     @property
     def buffers(self) -> int:
@@ -76,7 +76,7 @@ class NoiseGenerator:
 
     def __repr__(self) -> str:
         return (
-            f"NoiseGenerator({self.ticks} ticks, {self.buffers} buffers, error {self.loss:.6g} at "
+            f"NoiseGenerator({self.ticks} ticks, {self.buffers} buffers, error {self.error:.6g} at "
             "unit sensitivity: "
             f"at most {self.factor - 1:.2%} above the best possible)"
         )
@@ -156,7 +156,7 @@ class NoiseGenerator:
             raise ParameterError(
                 "load_state_dict: expected the state of a generator of this design, got another "
                 "one; "
-                "hint: make the generator with the same workload, participation, states and loss"
+                "hint: make the generator with the same workload, participation, states and error"
             )
         self._tick = int(state["tick"])
         self._states = list(state["states"])

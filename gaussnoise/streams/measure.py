@@ -84,7 +84,7 @@ def check_period(over: Ticks, tick: int, rows: Counts) -> None:
 def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
     """Return every measured residual, with the first planned marginal that has it."""
     parts: dict[Subset, Subset] = {}
-    for S in plan.tables.tables.subsets:
+    for S in plan.tables.subsets:
         for T in measured_parts(S, plan.query):
             parts.setdefault(T, S)
     return parts
@@ -129,7 +129,7 @@ def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subse
         T: own_residual(plan.query, T, inverse, [noisy[T] for noisy in ticks])
         for T in parts_of(plan)
     }
-    return {S: own_table(plan.query, S, residuals, rows) for S in plan.tables.tables.subsets}
+    return {S: own_table(plan.query, S, residuals, rows) for S in plan.tables.subsets}
 
 
 def own_residual(

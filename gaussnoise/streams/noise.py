@@ -20,7 +20,7 @@ from ..solvers.streams.few_states import few_states
 from ..solvers.streams.repeated import repeated_recursion
 from .certify import sensitivity_of
 from .generator import NoiseGenerator
-from .participations import participations
+from .participations import check_participation, participations
 
 _EXPONENT = {"mean": 2.0, "max": math.inf}
 _MOST_REPEATED = 512  # ticks: it takes minutes
@@ -32,7 +32,7 @@ def noise(
     workload: StreamWorkload,
     *,
     states: int = 4,
-    loss: Literal["mean", "max"] = "mean",
+    error: Literal["mean", "max"] = "mean",
     participation: AbstractPatterns | None = None,
 ) -> NoiseGenerator:
     """Return a generator of correlated noise with a few states.
@@ -50,7 +50,7 @@ def noise(
         states: arrays of the shape of one contribution that may be kept between ticks: a multiple
             of the number b of subdiagonals of A⁻¹ (1 for running totals, 2 for momentum), at least
             2b. With ``participation``, any number.
-        loss: the error to minimise: the root mean square of the answers' standard deviations, or
+        error: what to minimise: the root mean square of the answers' standard deviations, or
             the largest of them.
         participation: who takes part when: :class:`Epochs`, :class:`Apart`, :func:`AnyOf` or
             :class:`Window`, over the same ticks, at most 512 of them; if omitted, each person takes
@@ -58,7 +58,7 @@ def noise(
 
     Raises:
         ParameterError: the workload's inverse is not banded, or is diagonal; the number of states
-            or the loss is not possible; participation is no pattern, or has too many ticks.
+            or error is neither word; participation is no pattern, or has too many ticks.
         InvalidDomainError: the patterns are over other ticks.
 
     Source: found for this package. The closest published method is buffered Toeplitz matrices
@@ -81,22 +81,23 @@ def noise(
             f"noise: expected a workload over time, got {type(workload).__name__}; hint: "
             "gn.streams.prefix_sums(n)"
         )
-    if loss not in _EXPONENT:
-        raise ParameterError(f"noise: expected loss 'mean' or 'max', got {loss!r}")
+    if error not in _EXPONENT:
+        raise ParameterError(f"noise: expected error 'mean' or 'max', got {error!r}")
     b = len(workload.bands) - 1
     if not b:
         raise ParameterError(
             "noise: expected a workload of at least two ticks whose answers depend on the past"
         )
     if participation is not None:
-        return _repeated(workload, states, _EXPONENT[loss], participation)
+        check_participation("noise", participation)
+        return _repeated(workload, states, _EXPONENT[error], participation)
     if type(states) is not int or states % b or states < 2 * b:
         raise ParameterError(
             f"noise: expected a number of states that is a multiple of {b} and at least {2 * b}, "
             f"got {states!r}"
         )
-    p = _EXPONENT[loss]
-    best = optimal_noise(workload, p, "add-remove")
+    p = _EXPONENT[error]
+    best = optimal_noise(workload, p, neighbors="add-remove")
     weights, shares = (
         np.maximum(given, _LEAST / workload.ticks) for given in _weights(best.certificate)
     )
@@ -107,7 +108,7 @@ def noise(
     return NoiseGenerator(
         few.filter,
         few.squared_sensitivity,
-        loss=few.error / scale,
+        error=few.error / scale,
         lower=best.gamma_lower / scale,
     )
 
@@ -121,20 +122,20 @@ def _repeated(
     if n > _MOST_REPEATED:
         raise ParameterError(
             f"noise: expected at most {_MOST_REPEATED} ticks with participation=, got {n}; hint: "
-            "certify(noise(workload), workload, participation) says what noise for one "
+            "certify(…, participation=) says what noise for one "
             "participation costs"
         )
     domain = participations(workload, who)
     listed = who if who.lists_few else Epochs(n, who.most)
     with warnings.catch_warnings():  # the factor states the gap
         warnings.simplefilter("ignore", ConvergenceWarning)
-        lower = optimal_noise(domain, p, "add-remove", tol=_ENOUGH).gamma_lower
+        lower = optimal_noise(domain, p, neighbors="add-remove", tol=_ENOUGH).gamma_lower
     found = repeated_recursion(workload, listed.maximal(), p, states)
     # add what C's own rounding can add, at each tick of one person
     sensitivity = sensitivity_of(found.strategy(), who) + who.most * found.rounding()
     error = norm(np.sqrt(found.variances()), p) * sensitivity
     scale = math.sqrt(n) if p == 2 else 1.0
-    return NoiseGenerator(found, sensitivity**2, loss=error / scale, lower=lower / scale)
+    return NoiseGenerator(found, sensitivity**2, error=error / scale, lower=lower / scale)
 
 
 def _weights(certificate: Certificate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -67,12 +67,12 @@ class OneMachine(AbstractMaker[Commit]):
     @property
     def most_bytes(self) -> int:
         """The largest size of a commit: all counts and measurements of a tick."""
-        return 2**20 + 32 * self.plan.tables.tables.dim + 256 * self.plan.query.count
+        return 2**20 + 32 * self.plan.tables.dim + 256 * self.plan.query.count
 
     def read(self, content: Any, sha256: str) -> Commit:
         """Return a commit whose tables have all their cells, and sum to the same number of rows."""
         plan = self.plan
-        subsets, parts = plan.tables.tables.subsets, list(parts_of(plan))
+        subsets, parts = plan.tables.subsets, list(parts_of(plan))
         shapes = [tuple(plan.schema.sizes[i] for i in S) for S in subsets]
         counts = {
             S: np.array(cells, dtype=np.int64).reshape(shape)
@@ -90,12 +90,12 @@ class OneMachine(AbstractMaker[Commit]):
     def drawn(self, tick: int, commits: list[Commit]) -> Commit:
         """Count, draw and commit a tick; the draw is on disk before it leaves this function."""
         plan = self.plan
-        counts = counted(plan.tables, plan.over, tick, self.table, self.on_outside)
+        counts = counted(plan.one_tick, plan.over, tick, self.table, self.on_outside)
         with noise_stream(
             drawn_query(plan.query).draw, plan.query.count, sampling_threads()
         ) as noise:
             noisy = measured(plan, [*(commit.counts for commit in commits), counts], noise)
-        subsets = plan.tables.tables.subsets
+        subsets = plan.tables.subsets
         rows = int(counts[subsets[0]].sum())
         content = {
             "rows": rows,
@@ -117,11 +117,11 @@ class OneMachine(AbstractMaker[Commit]):
             with table_writer(
                 folder / what,
                 plan.schema,
-                plan.tables.tables.subsets,
+                plan.tables.subsets,
                 deviation_in(plan.covariance(plan.window(first, tick))),
                 self.format,
             ) as writer:
-                for S in plan.tables.tables.subsets:
+                for S in plan.tables.subsets:
                     writer.write(S, tables[S])
             written[what] = writer.tables
         (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The rule for who takes part when, and the set that noise must then cover."""
+"""Who takes part when, and the set that noise must then cover."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def participations(
-    workload: Any, who: AbstractPatterns
+    workload: Any, participation: AbstractPatterns
 ) -> CountParticipations | VectorParticipations:
     """Return the set of changes that one person can make to all answers of a workload over time.
 
@@ -29,8 +29,8 @@ def participations(
         workload: A, shape (n, n), lower triangular with no zero on the diagonal: an array, or an
             object with ``toarray()``. Row t is published at time t; column i is the effect of the
             contribution at time i on all rows.
-        who: :class:`Epochs`, :class:`Apart`, :func:`AnyOf` or :class:`Window`, over the same n
-            ticks.
+        participation: :class:`Epochs`, :class:`Apart`, :func:`AnyOf` or :class:`Window`, over the
+            same n ticks.
 
     Returns:
         A domain in R^n: of ``kind="counts"`` the set ±{Σ_{i∈π} s_i a_i : 0 <= s_i <= 1}; of
@@ -38,7 +38,7 @@ def participations(
         coordinate.
 
     Raises:
-        ParameterError: ``who`` is not a pattern of participation.
+        ParameterError: ``participation`` is not a pattern of participation.
         InvalidDomainError: the workload has another shape or a zero on the diagonal, or is over
             other ticks.
 
@@ -51,13 +51,18 @@ def participations(
     >>> print(f"{gn.optimal_noise(K, neighbors='add-remove').gamma / 4:.5f}")
     3.67061
     """
-    if not isinstance(who, AbstractPatterns):
+    check_participation("participations", participation)
+    kind = CountParticipations if participation.kind == "counts" else VectorParticipations
+    return kind(dense(workload), participation)
+
+
+def check_participation(function: str, participation: object) -> None:
+    """Refuse a participation that is no pattern."""
+    if not isinstance(participation, AbstractPatterns):
         raise ParameterError(
-            f"participations: expected who takes part when, got {type(who).__name__}; hint: "
-            "gn.streams.Epochs(n, k), gn.streams.Apart(n, k, b)"
+            f"{function}: expected a pattern of participation, got {type(participation).__name__}; "
+            "hint: gn.streams.Epochs(n, k), gn.streams.Apart(n, k, b)"
         )
-    kind = CountParticipations if who.kind == "counts" else VectorParticipations
-    return kind(dense(workload), who)
 
 
 def dense(workload: Any) -> Array:

@@ -1,7 +1,5 @@
 """The plan of a release over time: public, since it is computed without data."""
 
-import hashlib
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -16,14 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from domains import Marginals
 
 from ..errors import GaussNoiseError, ParameterError, not_a_generator
-from ..files.pickling import PickledByArguments
 from ..noise.marginal_covariance import covariance_of_cells
-from ..noise.problem import Relation
 from ..noise.table_covariance import TableCovariance
 from ..numerics.intervals import quantile
 from ..numerics.rounding import rounded_up
 from ..privacy.definitions import dp_event, zCDP
-from ..privacy.guarantee import AbstractPrivacy
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
@@ -31,9 +26,9 @@ from ..solvers.tables.orbits import ByType, Type
 from ..tables.planning.facts import unit_text
 from ..tables.planning.measure import ResidualQuery
 from ..tables.planning.plan import SECONDS_PER_INTEGER, Plan
-from ..tables.planning.request import Request
+from ..tables.planning.request import AbstractPlan, Request
 from ..tables.release.store import FileFormat
-from ..tables.schema.schema import OnOutside, Schema
+from ..tables.schema.schema import OnOutside
 from .ticks import Ticks
 from .time_strategy import BITS, TimeStrategy, chosen
 
@@ -56,7 +51,7 @@ _MOST_SCALE_BITS = 53
 
 @final
 @dataclass(frozen=True, eq=False)
-class StreamPlan(PickledByArguments):
+class StreamPlan(AbstractPlan):
     """A plan of tables that are released tick by tick: a public document, computed without data.
 
     Let q_1, …, q_t be the integers that a release of tables measures, for the rows of each tick so
@@ -84,9 +79,9 @@ class StreamPlan(PickledByArguments):
           and tables agree on shared margins.
 
     Attributes:
-        tables: the plan of one tick's tables, as if released alone with the whole budget.
+        asked: what was asked of each tick's tables, on the budget of the whole stream.
+        one_tick: the plan of one tick's tables, as if released alone with the whole budget.
         over: the ticks, and who takes part in them.
-        privacy: the privacy guarantee of the whole stream, for one person.
         strategy: the matrix C that combines ticks in measurements.
         multipliers: of residuals, by type; None for those of the tables' plan.
 
@@ -99,52 +94,36 @@ class StreamPlan(PickledByArguments):
     4.999
     """
 
-    tables: Plan
+    asked: Request
+    one_tick: Plan
     over: Ticks
-    privacy: AbstractPrivacy
     strategy: TimeStrategy
     multipliers: Mapping[Type, int] | None = None
 
     def __post_init__(self) -> None:
-        if self.strategy.ticks.as_dict() != self.over.as_dict():
+        if (
+            self.strategy.ticks.as_dict() != self.over.as_dict()
+            or self.asked.domain is not self.one_tick.domain
+        ):
             raise ParameterError(
-                "StreamPlan: expected a strategy for the same ticks; hint: call plan(..., over=)"
+                "StreamPlan: expected a strategy and tables for what is asked; hint: "
+                "call plan(..., over=)"
             )
-
-    @property
-    def asked(self) -> Request:
-        """What was asked of each tick's tables, on the budget of the whole stream."""
-        return replace(self.tables.asked, privacy=self.privacy)
-
-    @property
-    def schema(self) -> Schema:
-        """The schema with the public attributes."""
-        return self.tables.schema
-
-    @property
-    def marginals(self) -> tuple[tuple[str, ...], ...]:
-        """The attribute names of every marginal that is released."""
-        return self.tables.marginals
-
-    @property
-    def neighbors(self) -> Relation:
-        """The neighbouring relation."""
-        return self.tables.neighbors
 
     @property
     def rho(self) -> float:
         """The ρ of zero-concentrated differential privacy, for all ticks together."""
-        return self.tables.rho
+        return self.one_tick.rho
 
     @property
     def integers(self) -> int:
         """The number of noisy integers drawn in all ticks together."""
-        return self.over.n * self.tables.query.count
+        return self.over.n * self.one_tick.query.count
 
     @property
     def needs_executors(self) -> bool:
         """Whether the stream is too large for one machine: see ``start(…, executors=True)``."""
-        return max(self.integers, self.tables.tables.dim) > MOST_HERE
+        return max(self.integers, self.tables.dim) > MOST_HERE
 
     @property
     def core_hours(self) -> dict[tuple[str, ...], float]:
@@ -154,7 +133,7 @@ class StreamPlan(PickledByArguments):
         measurements of all earlier ticks.
         """
         n = self.over.n
-        once, drawn = self.tables.core_hours, self.tables.integers * SECONDS_PER_INTEGER / 3600
+        once, drawn = self.one_tick.core_hours, self.one_tick.integers * SECONDS_PER_INTEGER / 3600
         again = n * (n + 1) / 2 * _SECONDS_PER_TICK / SECONDS_PER_INTEGER
         # the tables' hours are for drawing, except for a part that is as small in each tick
         share = drawn / sum(once.values())
@@ -163,9 +142,9 @@ class StreamPlan(PickledByArguments):
     @property
     def privacy_unit(self) -> str:
         """The words for the unit that the budget protects."""
-        k, b, rows = self.over.most_reports, self.over.apart, self.tables.rows_per_person
-        if self.tables.person is not None:
-            one = f"{self.tables.privacy_unit} in each of at most {k} ticks"
+        k, b, rows = self.over.most_reports, self.over.apart, self.rows_per_person
+        if self.person is not None:
+            one = f"{self.one_tick.privacy_unit} in each of at most {k} ticks"
             return f"{one}, each two at least {b} apart" if b > 1 else one
         if k == 1:
             one = unit_text(rows, None)
@@ -177,11 +156,11 @@ class StreamPlan(PickledByArguments):
     @cached_property
     def query(self) -> ResidualQuery:
         """The integer query of one tick's tables, with the noise that is drawn at every tick."""
-        one = self.tables.query
+        one = self.one_tick.query
         if self.multipliers is not None:
             one = one.with_multipliers(self.multipliers, self.neighbors)
         squared = drawn_query(one).sensitivity_squared * self.strategy.sensitivity_squared
-        return replace(one, query=IntegerQuery(squared, self.tables.row_rho))
+        return replace(one, query=IntegerQuery(squared, self.one_tick.row_rho))
 
     @property
     def scale(self) -> float:
@@ -196,7 +175,7 @@ class StreamPlan(PickledByArguments):
             raise GaussNoiseError(
                 "stream: the noise is too coarse for its lattice; hint: another rho"
             )
-        charged = rounded_up(Fraction(query.rho) * self.tables.rows_per_person**2)
+        charged = rounded_up(Fraction(query.rho) * self.rows_per_person**2)
         if charged > self.rho:
             raise GaussNoiseError(
                 f"stream: noise would cost rho = {charged!r}, more than the planned {self.rho!r}"
@@ -206,12 +185,7 @@ class StreamPlan(PickledByArguments):
     @cached_property
     def request(self) -> dict[str, object]:
         """The complete request as plain data: the same on any machine."""
-        return self.tables.request | {"ticks": self.over.as_dict()}
-
-    @cached_property
-    def request_sha256(self) -> str:
-        """The digest of the request."""
-        return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
+        return self.one_tick.request | {"ticks": self.over.as_dict()}
 
     def covariance(self, weights: ArrayLike) -> TableCovariance:
         """Return the noise covariance of a combination of ticks, over all planned tables' cells.
@@ -227,7 +201,7 @@ class StreamPlan(PickledByArguments):
             drawn.orbits, {kind: variance * own for kind, own in drawn.values_by_type.items()}
         )
         return covariance_of_cells(
-            Marginals(self.schema.sizes, self.tables.tables.subsets), self.query.strategies, scaled
+            Marginals(self.schema.sizes, self.tables.subsets), self.query.strategies, scaled
         )
 
     @cached_property
@@ -251,8 +225,8 @@ class StreamPlan(PickledByArguments):
         Raises:
             ParameterError: no planned marginal contains the attributes, or there are no such ticks.
         """
-        S = tuple(sorted(self.tables.subset(names)))
-        self.tables.check_released(S)
+        S = tuple(sorted(self.one_tick.subset(names)))
+        self.one_tick.check_released(S)
         return math.sqrt(self.covariance(self.window(*ticks)).mean_variance(S))
 
     def half_width(self, *names: str, ticks: tuple[int, int], level: float = 0.95) -> float:
@@ -293,7 +267,7 @@ class StreamPlan(PickledByArguments):
     @property
     def error(self) -> float:
         """The p-norm of the deviations of all (weighted) cells in all answers over time."""
-        return self.tables.error * self.strategy.error
+        return self.one_tick.error * self.strategy.error
 
     @property
     def gap(self) -> float:
@@ -303,7 +277,7 @@ class StreamPlan(PickledByArguments):
         covariances covers the products of their points, and the product of two dual measures proves
         the product of the lower ends.
         """
-        return (1 + self.tables.noise.gap) * (1 + self.strategy.gap) - 1
+        return (1 + self.one_tick.noise.gap) * (1 + self.strategy.gap) - 1
 
     def start(
         self,
@@ -445,7 +419,7 @@ def continual(
     if strategy is None:
         query, multipliers = _coarsened(whole, over)
         strategy = chosen(over, tables.noise.p, _bits(query, over))
-    return StreamPlan(whole, over, privacy, strategy, multipliers)
+    return StreamPlan(tables.asked, whole, over, strategy, multipliers)
 
 
 def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, int]]:

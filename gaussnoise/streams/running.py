@@ -322,7 +322,7 @@ def started(
     else:
         check_size("start", plan)
     check_format(format, len(plan.marginals))
-    check_outside("start", plan.tables, on_outside)
+    check_outside("start", plan.one_tick, on_outside)
     if (ledger is None) != (id is None):
         raise ParameterError(
             "start: expected ledger= and id= together: a ledger knows streams by their id"
@@ -383,7 +383,7 @@ def simulated(
     from .measure import counted, estimated, measured
 
     check_size("simulate", plan)
-    check_outside("simulate", plan.tables, on_outside)
+    check_outside("simulate", plan.one_tick, on_outside)
     if not isinstance(tables, list | tuple) or len(tables) > plan.over.n:
         raise ParameterError(
             f"simulate: expected a list of at most {plan.over.n} tables, got "
@@ -391,7 +391,7 @@ def simulated(
         )
     exact, noisy, periods = [], [], []
     for tick, table in enumerate(tables, 1):
-        exact.append(counted(plan.tables, plan.over, tick, table, on_outside))
+        exact.append(counted(plan.one_tick, plan.over, tick, table, on_outside))
         with noise_stream(draw, plan.query.count, 1) as noise:
             noisy.append(measured(plan, exact, noise))
         periods.append(estimated(plan, noisy, int(next(iter(exact[-1].values())).sum())))
@@ -470,7 +470,7 @@ def check_size(function: str, plan: StreamPlan) -> None:
     if plan.needs_executors:
         raise DomainTooLargeError(
             f"{function}: {plan.integers:.3g} noisy integers in {plan.over.n} ticks of "
-            f"{plan.tables.tables.dim:.3g} cells, more than {MOST_HERE:.0e} of them; hint: fewer "
+            f"{plan.tables.dim:.3g} cells, more than {MOST_HERE:.0e} of them; hint: fewer "
             "or smaller marginals, fewer ticks, or Spark dataframes and start(…, executors=True)"
         )
 

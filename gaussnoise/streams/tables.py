@@ -165,10 +165,10 @@ class _Combined(Mapping[Subset, Array]):
         return table
 
     def __iter__(self) -> Iterator[Subset]:
-        return iter(self.plan.tables.tables.subsets)
+        return iter(self.plan.tables.subsets)
 
     def __len__(self) -> int:
-        return len(self.plan.tables.tables.subsets)
+        return len(self.plan.tables.subsets)
 
 
 def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
@@ -200,7 +200,7 @@ def combined(
 ) -> TableRelease:
     """Return the tables of a combination of ticks, with their deviations."""
     return TableRelease(
-        plan=plan.tables,
+        plan=plan.one_tick,
         private=private,
         rho_charged=plan.rho_charged,
         covariance=plan.covariance(weights),

@@ -17,8 +17,8 @@ _MOST_LINES = 1000
 
 def participation_text(plan: "StreamPlan") -> str:
     """Return the words for the unit that is protected over time."""
-    k, b, rows = plan.over.most_reports, plan.over.apart, plan.tables.rows_per_person
-    person = plan.tables.person
+    k, b, rows = plan.over.most_reports, plan.over.apart, plan.rows_per_person
+    person = plan.person
     one = "one row" if rows == 1 else f"one person's at most {rows} rows"
     if person is not None:  # for any number of rows
         one = f"all rows of one value of {person!r}"
@@ -38,7 +38,7 @@ def head_text(plan: "StreamPlan") -> list[str]:
     facts = facts_of_stream(plan)
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
     return head_lines(
-        plan.tables,
+        plan.one_tick,
         facts,
         f"{facts.relation[:-1]}; the number of rows is {number})",
         f"{plan.integers} integers in all ticks together, charged once, when the stream starts",
@@ -52,7 +52,7 @@ def plan_text(plan: "StreamPlan") -> str:
     names = [marginal_name(m) for m in shown]
     width = max(len("marginal"), *map(len, names))
     lines = [
-        f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.tables.dim} cells",
+        f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.dim} cells",
         *head_text(plan),
         *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
         *(
@@ -66,12 +66,12 @@ def plan_text(plan: "StreamPlan") -> str:
         f"{f'sd of all {n}':>12}",
     ]
     for name, marginal in zip(names, shown, strict=True):
-        S = tuple(sorted(plan.tables.subset(marginal)))
+        S = tuple(sorted(plan.one_tick.subset(marginal)))
         sds = [
             plan.standard_deviation(*marginal, ticks=ticks) for ticks in ((1, 1), (n, n), (1, n))
         ]
         numbers = "  ".join(f"{sd:>12.4g}" for sd in sds)
-        lines.append(f"{name:<{width}}  {plan.tables.tables.cells(S):>7}  {numbers}")
+        lines.append(f"{name:<{width}}  {plan.tables.cells(S):>7}  {numbers}")
     if len(plan.marginals) > len(shown):
         lines.append(f"… and {len(plan.marginals) - len(shown)} more")
     return "\n".join([*lines, "", *facts_of_stream(plan).verdict])
@@ -79,7 +79,7 @@ def plan_text(plan: "StreamPlan") -> str:
 
 def facts_of_stream(plan: "StreamPlan") -> Facts:
     """Return what a stream has to say."""
-    person, rows = plan.tables.person, plan.tables.rows_per_person
+    person, rows = plan.person, plan.rows_per_person
     return Facts(
         whole="stream",
         relation=f"{plan.neighbors} ({participation_text(plan)})",
@@ -89,7 +89,7 @@ def facts_of_stream(plan: "StreamPlan") -> Facts:
         budget=plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS, "of all ticks"),
         integers=plan.integers,
         noise=f"discrete Gaussian, {plan.integers:,} independent draws in all ticks together",
-        exact=public_text(plan.tables),
+        exact=public_text(plan.one_tick),
         gap=plan.gap,
         verdict=_verdict(plan),
     )

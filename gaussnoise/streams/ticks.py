@@ -3,7 +3,7 @@
 All of it is public and stated before any data.
 """
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, final, get_args
 
 import numpy as np
@@ -60,6 +60,7 @@ class Ticks(PickledByArguments):
 
     n: int
     reports: int | None = None
+    _: KW_ONLY
     apart: int = 1
     workload: Any = "totals"
     late: Late = "refuse"

@@ -106,12 +106,15 @@ def unknown_length(ticks: int) -> UnknownLength:
     lengths = np.unique(np.rint(2 ** np.arange(0, doublings, 1 / _PER_DOUBLING)).astype(np.intp))
     lengths = np.append(lengths[lengths < ticks], ticks)
     known = np.array(
-        [optimal_noise(prefix_sums(int(t)), math.inf, "add-remove").gamma_lower for t in lengths]
+        [
+            optimal_noise(prefix_sums(int(t)), math.inf, neighbors="add-remove").gamma_lower
+            for t in lengths
+        ]
     )
     targets = np.interp(np.log(np.arange(1, ticks + 1)), np.log(lengths), known)
     # the bands of (D⁻¹ A)⁻¹ = A⁻¹ D, where D are the targets
     workload = recurrence(ticks, [targets, np.concatenate([[0.0], -targets[:-1]])])
-    noise = optimal_noise(workload, math.inf, "add-remove")
+    noise = optimal_noise(workload, math.inf, neighbors="add-remove")
     return UnknownLength(
         lengths=lengths,
         known=known,

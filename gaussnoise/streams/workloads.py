@@ -45,7 +45,7 @@ def decayed_sums(n: int, decay: float) -> StreamWorkload:
 
 
 def momentum(
-    n: int, momentum: float, weight_decay: float = 0.0, schedule: ArrayLike | None = None
+    n: int, momentum: float, *, weight_decay: float = 0.0, schedule: ArrayLike | None = None
 ) -> StreamWorkload:
     """Return the model after each step of gradient descent with momentum.
 

@@ -31,6 +31,7 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import DataError
 
 OURS = gn.GaussNoiseError
 
@@ -60,7 +61,7 @@ def counted(path, schema, **options):
     name = schema.names[0]
     try:
         release = gn.plan(schema, [name], gn.zCDP(1e6)).release(str(path), **options)
-    except gn.DataError:
+    except DataError:
         return None
     return np.rint(release[name].estimate)
 
@@ -181,7 +182,7 @@ def refusal_oracle(folder):
                 ["release", str(path), "-s", str(text), "-m", "1", "--rho", "1", "--out", str(out)]
             )
         if status:
-            raise gn.DataError
+            raise DataError
 
     def schema_of(top):
         return gn.Schema([gn.Attribute("income", edges=[0, top])])
@@ -260,7 +261,7 @@ def one_row_decides(_):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 release = plan.release(frame, on_outside="drop")
-        except (gn.DataError, Warning):
+        except (DataError, Warning):
             return None
         return np.asarray(release["v" if attribute else "g"].estimate)
 
@@ -288,7 +289,7 @@ def silent_refusals(folder):
             gn.plan(schema, 1, gn.zCDP(0.1)).release(
                 pa.table({"income": [5, 50]}), out=folder / f"out-{k}", ledger=ledger, id=f"r{k}"
             )
-        except gn.DataError as error:
+        except DataError as error:
             yield "income" in kit.said(error)
         else:
             yield True

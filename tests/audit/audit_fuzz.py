@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import DataError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading.values import Form, confused, finder
 
@@ -760,7 +761,7 @@ def count_by_row(schema, table, holder):
             try:
                 with kit.listening():
                     found = count(schema, held)
-            except gn.DataError:
+            except DataError:
                 if alike:
                     continue
                 raise

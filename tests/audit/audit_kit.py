@@ -244,7 +244,7 @@ def released(mechanism, counts, draws):
 
 
 def line_mechanism(neighbors, rho=RHO, points=(0.0, 1.0), n=1, p=2):
-    noise = gn.optimal_noise(gn.FiniteSet(np.reshape(points, (-1, 1))), p, neighbors)
+    noise = gn.optimal_noise(gn.FiniteSet(np.reshape(points, (-1, 1))), p, neighbors=neighbors)
     return gn.GaussianMechanism(noise, gn.zCDP(rho), n=None if neighbors == "add-remove" else n)
 
 

@@ -19,7 +19,7 @@ ROWS = 3  # of every tick of it
 def planned(reports=1, apart=1, neighbors="add-remove"):
     """Two categories, so that a tick has few integers; whole streams are drawn."""
     schema = gn.Schema([gn.Attribute("a", range(2))])
-    over = gn.streams.Ticks(TICKS, reports, apart)
+    over = gn.streams.Ticks(TICKS, reports, apart=apart)
     return gn.plan(schema, [("a",)], gn.zCDP(kit.RHO), neighbors=neighbors, over=over)
 
 

@@ -15,6 +15,15 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import (
+    CovarianceError,
+    DataError,
+    DomainError,
+    DomainTooLargeError,
+    InvalidDomainError,
+    ParameterError,
+    SchemaError,
+)
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.privacy.sampler import IntegerQuery
 
@@ -66,100 +75,100 @@ def sums(data=None, **options):
 # (what is given, the call, the type of the answer, part of its message)
 REFUSED = [
     # NaN, inf, float category, wrong length, wrong dtype
-    ("NaN number", lambda: survey().release(row(size=[math.nan])), gn.DataError, "column 'size'"),
-    ("infinite number", lambda: survey().release(row(size=[math.inf])), gn.DataError, "column "
+    ("NaN number", lambda: survey().release(row(size=[math.nan])), DataError, "column 'size'"),
+    ("infinite number", lambda: survey().release(row(size=[math.inf])), DataError, "column "
     "'size'"),
-    ("float category", lambda: survey().release(row(code=[1.0])), gn.DataError, "column 'code'"),
-    ("text for numbers", lambda: survey().release(row(size=["0.5"])), gn.DataError,
+    ("float category", lambda: survey().release(row(code=[1.0])), DataError, "column 'code'"),
+    ("text for numbers", lambda: survey().release(row(size=["0.5"])), DataError,
      "column 'size'"),
-    ("text for codes", lambda: survey().release(row(code=["1"])), gn.DataError, "column 'code'"),
-    ("numbers for text", lambda: survey().release(row(word=[1])), gn.DataError, "column 'word'"),
-    ("integers for booleans", lambda: survey().release(row(flag=[1])), gn.DataError, "column "
+    ("text for codes", lambda: survey().release(row(code=["1"])), DataError, "column 'code'"),
+    ("numbers for text", lambda: survey().release(row(word=[1])), DataError, "column 'word'"),
+    ("integers for booleans", lambda: survey().release(row(flag=[1])), DataError, "column "
     "'flag'"),
-    ("missing column", lambda: survey().release(row().drop_columns("flag")), gn.DataError,
+    ("missing column", lambda: survey().release(row().drop_columns("flag")), DataError,
      "'flag'"),
-    ("not a table", lambda: survey().release([[1, 2]]), gn.DataError, "expected a dataframe"),
-    ("a number for a table", lambda: survey().release(7), gn.DataError, "expected a dataframe"),
-    ("NaN row of points", lambda: means([[math.nan, 0, 0], [1, 0, 0]]), gn.DataError, "points"),
-    ("infinite row of points", lambda: sums([[math.inf, 0, 0]]), gn.DataError, "points"),
-    ("float indices", lambda: sums(indices=[0.0, 1.0]), gn.DataError, "integer row indices"),
-    ("booleans for indices", lambda: sums(indices=[True]), gn.DataError, "integer row indices"),
-    ("rows too long", lambda: sums([[1, 0, 0, 0]]), gn.DataError, "shape"),
-    ("counts of another length", lambda: sums(counts=[1, 2]), gn.DataError, "shape"),
-    ("float counts", lambda: sums(counts=[1.0, 2.0, 3.0]), gn.DataError, "integer counts"),
-    ("NaN counts", lambda: sums(counts=[math.nan] * 3), gn.DataError, "integer counts"),
-    ("negative counts", lambda: sums(counts=[-1, 2, 3]), gn.DataError, "counts >= 0"),
-    ("boolean counts", lambda: sums(counts=[True, False, True]), gn.DataError, "integer counts"),
-    ("data and counts", lambda: sums(indices=[0], counts=[1, 0, 0]), gn.ParameterError, "either"),
-    ("neither data nor counts", sums, gn.ParameterError, "either"),
+    ("not a table", lambda: survey().release([[1, 2]]), DataError, "expected a dataframe"),
+    ("a number for a table", lambda: survey().release(7), DataError, "expected a dataframe"),
+    ("NaN row of points", lambda: means([[math.nan, 0, 0], [1, 0, 0]]), DataError, "points"),
+    ("infinite row of points", lambda: sums([[math.inf, 0, 0]]), DataError, "points"),
+    ("float indices", lambda: sums(indices=[0.0, 1.0]), DataError, "integer row indices"),
+    ("booleans for indices", lambda: sums(indices=[True]), DataError, "integer row indices"),
+    ("rows too long", lambda: sums([[1, 0, 0, 0]]), DataError, "shape"),
+    ("counts of another length", lambda: sums(counts=[1, 2]), DataError, "shape"),
+    ("float counts", lambda: sums(counts=[1.0, 2.0, 3.0]), DataError, "integer counts"),
+    ("NaN counts", lambda: sums(counts=[math.nan] * 3), DataError, "integer counts"),
+    ("negative counts", lambda: sums(counts=[-1, 2, 3]), DataError, "counts >= 0"),
+    ("boolean counts", lambda: sums(counts=[True, False, True]), DataError, "integer counts"),
+    ("data and counts", lambda: sums(indices=[0], counts=[1, 0, 0]), ParameterError, "either"),
+    ("neither data nor counts", sums, ParameterError, "either"),
     # category outside the schema, null
-    ("unknown category", lambda: survey().release(row(word=["z"])), gn.DataError, "column 'word'"),
+    ("unknown category", lambda: survey().release(row(word=["z"])), DataError, "column 'word'"),
     ("null category", lambda: survey().release(row(word=pa.array([None], pa.string()))),
-     gn.DataError, "column 'word'"),
+     DataError, "column 'word'"),
     ("null number", lambda: survey().release(row(size=pa.array([None], pa.float64()))),
-     gn.DataError, "column 'size'"),
+     DataError, "column 'size'"),
     ("null boolean", lambda: survey().release(row(flag=pa.array([None], pa.bool_()))),
-     gn.DataError, "column 'flag'"),
-    ("number outside the edges", lambda: survey().release(row(size=[2.5])), gn.DataError,
+     DataError, "column 'flag'"),
+    ("number outside the edges", lambda: survey().release(row(size=[2.5])), DataError,
      "column 'size'"),
-    ("numbers that may be counts", lambda: sums([3, 0, 1]), gn.DataError, "counts= says how many"),
+    ("numbers that may be counts", lambda: sums([3, 0, 1]), DataError, "counts= says how many"),
     # record outside the declared body
-    ("index outside", lambda: sums(indices=[3]), gn.DataError, "row indices in 0..2"),
-    ("negative index", lambda: sums(indices=[-1]), gn.DataError, "row indices in 0..2"),
-    ("row outside", lambda: sums([[0.5, 0.5, 0]]), gn.DataError, "one of the domain's points"),
+    ("index outside", lambda: sums(indices=[3]), DataError, "row indices in 0..2"),
+    ("negative index", lambda: sums(indices=[-1]), DataError, "row indices in 0..2"),
+    ("row outside", lambda: sums([[0.5, 0.5, 0]]), DataError, "one of the domain's points"),
     # empty data: means need their public n
-    ("empty data for a mean", lambda: means([]), gn.DataError, "exactly n = 2"),
-    ("no counts for a mean", lambda: means(counts=[0, 0, 0]), gn.DataError, "exactly n = 2"),
-    ("no n for a mean", lambda: gn.GaussianMechanism(NOISE, gn.zCDP(1)), gn.ParameterError, "n "
+    ("empty data for a mean", lambda: means([]), DataError, "exactly n = 2"),
+    ("no counts for a mean", lambda: means(counts=[0, 0, 0]), DataError, "exactly n = 2"),
+    ("no n for a mean", lambda: gn.GaussianMechanism(NOISE, gn.zCDP(1)), ParameterError, "n "
     ">= 1"),
-    ("n = 0", lambda: gn.GaussianMechanism(NOISE, gn.zCDP(1), n=0), gn.ParameterError, "n >= 1"),
-    ("n for sums", lambda: gn.GaussianMechanism(SUMS, gn.zCDP(1), n=3), gn.ParameterError, "n is "
+    ("n = 0", lambda: gn.GaussianMechanism(NOISE, gn.zCDP(1), n=0), ParameterError, "n >= 1"),
+    ("n for sums", lambda: gn.GaussianMechanism(SUMS, gn.zCDP(1), n=3), ParameterError, "n is "
     "private"),
     # covariance
-    ("ellipsoid not symmetric", lambda: gn.Ellipsoid([[1, 2], [0, 1]]), gn.InvalidDomainError,
+    ("ellipsoid not symmetric", lambda: gn.Ellipsoid([[1, 2], [0, 1]]), InvalidDomainError,
      "symmetric"),
-    ("ellipsoid not PSD", lambda: gn.Ellipsoid([[1, 2], [2, 1]]), gn.InvalidDomainError,
+    ("ellipsoid not PSD", lambda: gn.Ellipsoid([[1, 2], [2, 1]]), InvalidDomainError,
      "eigenvalue -1"),
-    ("ellipsoid of NaN", lambda: gn.Ellipsoid([[math.nan]]), gn.InvalidDomainError, "Ellipsoid"),
+    ("ellipsoid of NaN", lambda: gn.Ellipsoid([[math.nan]]), InvalidDomainError, "Ellipsoid"),
     (
         "singular covariance",
         lambda: replaced(FactorCovariance(NOISE.covariance.unit_factor[:, :1], 9.0)),
-        gn.CovarianceError,
+        CovarianceError,
         "without noise",
     ),
     ("no covariance", lambda: replaced(FactorCovariance(np.zeros((3, 0)), 1.0)),
-     gn.CovarianceError, "without noise"),
+     CovarianceError, "without noise"),
     (
         "means' noise for sums",
         lambda: gn.GaussianMechanism(replace(NOISE, neighbors="add-remove"), gn.zCDP(1)),
-        gn.CovarianceError,
+        CovarianceError,
         "without noise",
     ),
     # one category, none
-    ("zero categories", lambda: gn.Attribute("a", []), gn.SchemaError, "at least one category"),
-    ("one edge", lambda: gn.Attribute("a", edges=[0]), gn.SchemaError, "increasing"),
-    ("zero attributes", lambda: gn.Schema([]), gn.SchemaError, "at least one attribute"),
-    ("zero cells", lambda: gn.Marginals((0, 2), [(0,)]), gn.InvalidDomainError, "sizes"),
-    ("zero points", lambda: gn.FiniteSet(np.zeros((0, 2))), gn.InvalidDomainError, "N, d >= 1"),
-    ("NaN points", lambda: gn.FiniteSet([[math.nan]]), gn.InvalidDomainError, "finite"),
-    ("infinite points", lambda: gn.FiniteSet([[math.inf]]), gn.InvalidDomainError, "finite"),
-    ("zero marginals", lambda: gn.plan(schema(2), [], gn.zCDP(1)), gn.ParameterError, "at least "
+    ("zero categories", lambda: gn.Attribute("a", []), SchemaError, "at least one category"),
+    ("one edge", lambda: gn.Attribute("a", edges=[0]), SchemaError, "increasing"),
+    ("zero attributes", lambda: gn.Schema([]), SchemaError, "at least one attribute"),
+    ("zero cells", lambda: gn.Marginals((0, 2), [(0,)]), InvalidDomainError, "sizes"),
+    ("zero points", lambda: gn.FiniteSet(np.zeros((0, 2))), InvalidDomainError, "N, d >= 1"),
+    ("NaN points", lambda: gn.FiniteSet([[math.nan]]), InvalidDomainError, "finite"),
+    ("infinite points", lambda: gn.FiniteSet([[math.inf]]), InvalidDomainError, "finite"),
+    ("zero marginals", lambda: gn.plan(schema(2), [], gn.zCDP(1)), ParameterError, "at least "
     "one marginal"),
     # σ = 0 or NaN, δ ∉ (0,1), ε ≤ 0, ρ ≤ 0, p < 2
     *[
-        (f"rho = {x!r}", lambda x=x: gn.zCDP(x), gn.ParameterError, "rho")
+        (f"rho = {x!r}", lambda x=x: gn.zCDP(x), ParameterError, "rho")
         for x in (0, -1, math.nan, math.inf, "x", None)
     ],
     *[
-        (f"epsilon = {x!r}", lambda x=x: gn.ApproxDP(x, 1e-6), gn.ParameterError, "epsilon")
+        (f"epsilon = {x!r}", lambda x=x: gn.ApproxDP(x, 1e-6), ParameterError, "epsilon")
         for x in (0, -1, math.nan, math.inf, "x", None)
     ],
     *[
-        (f"delta = {x!r}", lambda x=x: gn.ApproxDP(1, x), gn.ParameterError, "delta")
+        (f"delta = {x!r}", lambda x=x: gn.ApproxDP(1, x), ParameterError, "delta")
         for x in (0, 1, -0.1, 1.5, math.nan, math.inf, "x", None)
     ],
     *[
-        (f"p = {x!r}, {asked}", lambda x=x, ask=ask: ask(x), gn.ParameterError, "p >= 2")
+        (f"p = {x!r}, {asked}", lambda x=x, ask=ask: ask(x), ParameterError, "p >= 2")
         for x in (1, 1.999, 0, -2, math.nan, -math.inf, "2", None)
         for asked, ask in {
             "noise": lambda p: gn.optimal_noise(SIMPLEX, p),
@@ -169,19 +178,19 @@ REFUSED = [
     ],
     ("zero variance", lambda: replaced(FactorCovariance(np.zeros((3, 2)), 1.0)),
      gn.GaussNoiseError, ""),
-    ("rho too small to draw", lambda: small_at(1e-300).release(table()), gn.ParameterError, "rho"),
-    ("rho too large to draw", lambda: small_at(1e300).release(table()), gn.ParameterError, "rho"),
-    ("no noise to speak of", lambda: IntegerQuery(1, math.inf).draw(1), gn.ParameterError, "rho"),
-    ("sigma = NaN", lambda: IntegerQuery(1, math.nan).draw(1), gn.ParameterError, "rho"),
+    ("rho too small to draw", lambda: small_at(1e-300).release(table()), ParameterError, "rho"),
+    ("rho too large to draw", lambda: small_at(1e300).release(table()), ParameterError, "rho"),
+    ("no noise to speak of", lambda: IntegerQuery(1, math.inf).draw(1), ParameterError, "rho"),
+    ("sigma = NaN", lambda: IntegerQuery(1, math.nan).draw(1), ParameterError, "rho"),
     # several rows per person
     *[
-        (f"rows_per_person = {x!r}", lambda x=x: small(rows_per_person=x), gn.ParameterError,
+        (f"rows_per_person = {x!r}", lambda x=x: small(rows_per_person=x), ParameterError,
          "rows_per_person")
         for x in (0, -3, 2.0, math.nan, True, "3", None, 10**30)
     ],
-    ("unknown relation", lambda: small(neighbors="swap"), gn.ParameterError, "neighbors"),
-    ("no privacy", lambda: gn.plan(schema(2), 1, None), gn.ParameterError, "zCDP"),
-    ("a number for privacy", lambda: gn.plan(schema(2), 1, 0.5), gn.ParameterError, "zCDP"),
+    ("unknown relation", lambda: small(neighbors="swap"), ParameterError, "neighbors"),
+    ("no privacy", lambda: gn.plan(schema(2), 1, None), ParameterError, "zCDP"),
+    ("a number for privacy", lambda: gn.plan(schema(2), 1, 0.5), ParameterError, "zCDP"),
 ]  # fmt: skip
 
 
@@ -202,7 +211,7 @@ def test_bad_input_is_refused_by_type_and_name(call, kind, part):
     message = str(caught.value)
     assert part in message
     assert "\n" not in message
-    assert isinstance(caught.value, gn.GaussNoiseError | gn.DomainError)
+    assert isinstance(caught.value, gn.GaussNoiseError | DomainError)
     assert isinstance(caught.value, ValueError)
 
 
@@ -342,7 +351,7 @@ def reference():
 @pytest.mark.parametrize("call", [call for _, call in HUGE], ids=[name for name, _ in HUGE])
 def test_huge_problems_are_refused_with_an_estimate_before_any_work(reference, call):
     def refused():
-        with pytest.raises(gn.DomainTooLargeError, match=r"\d(e\+|\^)\d|\d GB") as caught:
+        with pytest.raises(DomainTooLargeError, match=r"\d(e\+|\^)\d|\d GB") as caught:
             call()
         assert isinstance(caught.value, ValueError)
 
@@ -359,7 +368,7 @@ def test_many_huge_tables_take_no_longer_to_refuse_than_as_many_small_ones_to_pl
     """Listing them is all that is done: solving for them first takes a thousand times as long."""
 
     def refused():
-        with pytest.raises(gn.DomainTooLargeError, match="cells"):
+        with pytest.raises(DomainTooLargeError, match="cells"):
             gn.plan(schema(*[100] * 20), 4, gn.zCDP(1))
 
     assert calls(refused) < 10 * calls(lambda: gn.plan(schema(*[2] * 20), 4, gn.zCDP(1)))

@@ -105,7 +105,7 @@ MECHANISMS = {
 
 def finite(name, rho=0.5):
     neighbors, p = MECHANISMS[name]
-    noise = gn.optimal_noise(gn.FiniteSet.from_workload(PREFIX), p, neighbors)
+    noise = gn.optimal_noise(gn.FiniteSet.from_workload(PREFIX), p, neighbors=neighbors)
     return gn.GaussianMechanism(noise, gn.zCDP(rho), n=None if neighbors == "add-remove" else 20)
 
 

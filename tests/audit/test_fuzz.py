@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 import gaussnoise as gn
+from gaussnoise.errors import DataError, SchemaError
 
 SETTINGS = settings(
     derandomize=True,
@@ -121,7 +122,7 @@ def test_a_mistake_after_thousands_of_lines_is_found_at_once(end):
     text = f"[attributes.a]\ncategories = [\n{rows}\n]\n{end}"
     outcome = fuzz.ask_schema(text)
     fuzz.check(outcome)
-    with pytest.raises(gn.SchemaError, match=r"^schema:1504: "):
+    with pytest.raises(SchemaError, match=r"^schema:1504: "):
         gn.Schema.loads(text)
 
 
@@ -171,10 +172,10 @@ def test_the_net_sees_what_is_hidden_in_an_error():
         try:
             raise ValueError(kit.CANARY)
         except ValueError:
-            raise gn.DataError("column 'a'") from None
+            raise DataError("column 'a'") from None
 
     def noted():
-        error = gn.DataError("column 'a'")
+        error = DataError("column 'a'")
         error.add_note(f"row {kit.CANARY}")
         raise error
 
@@ -182,10 +183,10 @@ def test_the_net_sees_what_is_hidden_in_an_error():
         try:
             raise KeyError(kit.NUMBER)
         except KeyError as error:
-            raise gn.DataError("column 'a'") from error
+            raise DataError("column 'a'") from error
 
     for raising in (hidden, noted, chained):
-        with pytest.raises(gn.DataError) as caught:
+        with pytest.raises(DataError) as caught:
             raising()
         assert kit.leaks(kit.said(caught.value))
 
@@ -216,7 +217,7 @@ def test_a_leaking_reader_is_caught(monkeypatch):
         try:
             return action()
         except Exception as error:
-            raise gn.DataError(f"could not {task}: {error}") from error
+            raise DataError(f"could not {task}: {error}") from error
 
     for module in ("reading.frames", "reading.opened", "counting.records", "counting.count"):
         monkeypatch.setattr(f"gaussnoise.tables.{module}.guarded", honest)

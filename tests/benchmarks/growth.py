@@ -36,17 +36,17 @@ def elapsed(work):
 
 
 def running_totals(n):
-    return elapsed(lambda: gn.optimal_noise(gn.streams.prefix_sums(n), 2, "add-remove"))
+    return elapsed(lambda: gn.optimal_noise(gn.streams.prefix_sums(n), 2, neighbors="add-remove"))
 
 
 def points(n):
     cloud = gn.FiniteSet(np.random.default_rng(0).normal(size=(n, 50)))
-    return elapsed(lambda: gn.optimal_noise(cloud, 2, "add-remove"))
+    return elapsed(lambda: gn.optimal_noise(cloud, 2, neighbors="add-remove"))
 
 
 def differences(n):
     cloud = gn.FiniteSet(np.random.default_rng(0).normal(size=(n, 20)))
-    return elapsed(lambda: gn.optimal_noise(cloud, 2, "replace"))
+    return elapsed(lambda: gn.optimal_noise(cloud, 2, neighbors="replace"))
 
 
 def plan(d):

@@ -13,6 +13,7 @@ import pytest
 
 import domains.oracles.squared_norm as squared_norm
 import gaussnoise as gn
+from gaussnoise.errors import ConvergenceWarning
 
 pytestmark = pytest.mark.benchmark
 
@@ -76,7 +77,7 @@ def test_200_generators_in_20_dimensions(eigh, draw):
         else getattr(rng, draw)(size=(200, 20))
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         taken, noise = seconds(lambda: gn.gamma(gn.Zonotope(G)))
     print(
         f"\n200 {draw} generators in R^20: {taken:.3g} s, {taken / eigh:.3g} eigh(1024), gap "
@@ -102,7 +103,7 @@ def test_branch_and_bound_closes_what_the_relaxation_leaves_open(
     """
     K = gn.Zonotope(generators(count, dim))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         searched, narrow = seconds(lambda: gn.gamma(K))
         monkeypatch.setattr(squared_norm, "_searched", lambda G, x, upper, y, work: (x, upper))
         relaxed, wide = seconds(lambda: gn.gamma(K))
@@ -124,7 +125,7 @@ def test_the_largest_sd_of_even_tensor_powers(problem):
     problem(K, math.inf)  # coordinates of symmetric tensors are kept
     closed, exact = seconds(lambda: problem(K, math.inf), repeat=3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         general, wide = seconds(lambda: problem(K, math.inf, method="oracle"))
     print(
         f"\n{problem.__name__}({K}, inf): {1e3 * closed:.3g} ms, gap {exact.gap:.1e}; column "

@@ -16,6 +16,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gaussnoise as gn
+from gaussnoise.errors import ConvergenceWarning
 
 pytestmark = pytest.mark.benchmark
 
@@ -114,8 +115,8 @@ def test_values_at_unit_sensitivity(d, variance, root_mean_square):
         * math.sqrt(sum(math.comb(d - t, s - t) / n**s for s in range(t, 4)))
         for t in range(4)
     )
-    mean = gn.optimal_noise(domain, 2, "add-remove")
-    largest = gn.optimal_noise(domain, math.inf, "add-remove")
+    mean = gn.optimal_noise(domain, 2, neighbors="add-remove")
+    largest = gn.optimal_noise(domain, math.inf, neighbors="add-remove")
     assert mean.gamma == pytest.approx(closed, rel=1e-9)
     assert mean.gamma / math.sqrt(domain.dim) == pytest.approx(root_mean_square, rel=1e-9)
     assert largest.gamma_lower**2 * (1 - 1e-9) <= variance <= largest.gamma**2 * (1 + 1e-9)
@@ -192,7 +193,7 @@ def test_replaced_rows_of_many_sizes(d, k, gap):
     """
     unit = eigh_seconds()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         domain = gn.Marginals.all_kway([2 + i % 10 for i in range(d)], k)
         taken, noise = seconds(lambda: gn.optimal_noise(domain))
     table(

@@ -30,7 +30,7 @@ def private_error(n, m, epsilon, k, seed):
     for _ in range(TRIALS):
         averages = sum(symmetric_power(rng, n, k) for _ in range(m)) / m
         estimate = gn.estimators.person_level_mean(
-            list(averages[:, None]), gn.PureDP(epsilon), samples=m, k=k, radius=20.0
+            list(averages[:, None]), gn.PureDP(epsilon), samples=m, order=k, radius=20.0
         )
         found.append(estimate.estimate - averages.mean())
     return np.abs(found)

@@ -87,7 +87,7 @@ def test_means_in_a_ball_by_dimension(privacy, expected):
     print(f"slope in d, {privacy}: {found:.3f} ± {half:.3f}, rate {expected:g}")
     assert abs(found - expected) <= 0.1 + half
     kind = "pure" if expected == 1 else "approximate"
-    rates = [math.sqrt(E.rates("bounded", 500, d, 1.0)[kind].upper) for d in sizes]
+    rates = [math.sqrt(E.rates("bounded", 500, d=d, epsilon=1.0)[kind].upper) for d in sizes]
     assert slope(sizes, rates)[0] == pytest.approx(expected)
 
 
@@ -103,14 +103,16 @@ def test_heavy_tails_by_the_moment_that_is_known(k):
         x = np.where(
             np.arange(n) < round(n * odds), far, 0.0
         )  # as many as expected: no sampling error
-        return rms(lambda: float(E.truncated_mean(x, privacy, moment=1, k=k).estimate) - x.mean())
+        return rms(
+            lambda: float(E.truncated_mean(x, privacy, moment=1, order=k).estimate) - x.mean()
+        )
 
     sizes = [2000, 8000, 32_000, 128_000, 512_000]
     found, half = slope(sizes, [error(n) for n in sizes])
     expected = -(k - 1) / k
     print(f"slope in n, k = {k:g}: {found:.3f} ± {half:.3f}, rate {expected:.3f}")
     assert abs(found - expected) <= 0.06 + half
-    rates = [E.rates("moments", n, 1, 0.01, k=k)["KL"] for n in sizes]
+    rates = [E.rates("moments", n, d=1, epsilon=0.01, order=k)["KL"] for n in sizes]
     assert slope(
         sizes, [math.sqrt(rate.lower - 1 / n) for rate, n in zip(rates, sizes, strict=True)]
     )[0] == pytest.approx(expected)

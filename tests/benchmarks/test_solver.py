@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import ConvergenceWarning
 
 pytestmark = pytest.mark.benchmark
 
@@ -38,7 +39,7 @@ def prefix(n):
 
 
 def solve(domain, p, method="auto"):
-    return gn.optimal_noise(domain, p, "add-remove", method=method)
+    return gn.optimal_noise(domain, p, neighbors="add-remove", method=method)
 
 
 def log(name, **values):
@@ -160,7 +161,7 @@ def test_against_clarabel_on_the_joint_form_of_gaussian_points():
 
 def _at_any_gap(domain, p, method):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return solve(domain, p, method)
 
 
@@ -189,7 +190,11 @@ def test_3000_points_in_100_dimensions_take_about_a_second(tail, problem):
 
 
 def _solved(domain, p, problem):
-    return gn.gamma(domain, p) if problem == "gamma" else gn.optimal_noise(domain, p, problem)
+    return (
+        gn.gamma(domain, p)
+        if problem == "gamma"
+        else gn.optimal_noise(domain, p, neighbors=problem)
+    )
 
 
 @pytest.mark.parametrize("error", ["mean", "max"])
@@ -268,7 +273,7 @@ def test_differences_of_few_points_are_solved_at_once(n, most, p):
     ten and three hundred.
     """
     unit = eigh_seconds(1024)
-    taken, noise = seconds(lambda: gn.optimal_noise(prefix(n), p, "replace"))
+    taken, noise = seconds(lambda: gn.optimal_noise(prefix(n), p, neighbors="replace"))
     log(f"prefix {n}, replace", p=p, gap=noise.gap, seconds=taken, ratio=taken / unit)
     assert noise.gap <= 1e-6
     assert taken <= most * unit

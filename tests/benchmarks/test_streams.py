@@ -53,21 +53,21 @@ def test_the_optimum_costs_less_than_one_eigenvalue_problem_of_its_size():
     n = 3000
     matrix = np.minimum.outer(np.arange(1.0, n + 1), np.arange(1.0, n + 1))
     dense = seconds(lambda: np.linalg.eigh(matrix))
-    ours = seconds(lambda: gn.optimal_noise(gn.streams.prefix_sums(n), 2, "add-remove"))
+    ours = seconds(lambda: gn.optimal_noise(gn.streams.prefix_sums(n), 2, neighbors="add-remove"))
     print(f"{n} ticks: {ours:.2f} s, {ours / dense:.2f} of one eigh of the same size")
     assert ours < 2 * dense
 
 
 @pytest.mark.parametrize(("n", "known"), [(100_000, 1390.390231), (1_000_000, 5125.171778)])
 def test_very_many_totals(n, known):
-    found = gn.optimal_noise(gn.streams.prefix_sums(n), 2, "add-remove")
+    found = gn.optimal_noise(gn.streams.prefix_sums(n), 2, neighbors="add-remove")
     print(found)
     assert found.gamma_lower == pytest.approx(known, rel=1e-8)
     assert found.gap <= 1e-6
 
 
 def test_very_many_steps_with_momentum():
-    found = gn.optimal_noise(gn.streams.momentum(100_000, 0.9), 2, "add-remove")
+    found = gn.optimal_noise(gn.streams.momentum(100_000, 0.9), 2, neighbors="add-remove")
     print(found)
     assert found.gamma_lower == pytest.approx(10967.879705, rel=1e-8)
     assert found.gap <= 1e-6
@@ -75,7 +75,7 @@ def test_very_many_steps_with_momentum():
 
 def test_the_largest_error_of_many_steps_with_momentum():
     """At p = ∞ weights vanish at either end, which once ended progress at 2e-5."""
-    found = gn.optimal_noise(gn.streams.momentum(5000, 0.9), math.inf, "add-remove")
+    found = gn.optimal_noise(gn.streams.momentum(5000, 0.9), math.inf, neighbors="add-remove")
     print(found)
     assert found.gap <= 1e-6
     assert found.steps < 400
@@ -99,7 +99,7 @@ def test_few_states_are_closer_to_the_optimum_than_buffered_toeplitz_matrices(lo
     theirs = gn.streams.certify(
         np.asarray(matrix.toeplitz_coefs(n)), workload, p=2 if loss == "mean" else math.inf
     )
-    ours = gn.streams.noise(workload, states=4, loss=loss)
+    ours = gn.streams.noise(workload, states=4, error=loss)
     print(
         f"{loss}: 4 buffers {theirs.factor - 1:.2%} above the optimum, 4 states "
         f"{ours.factor - 1:.2%}"

@@ -61,8 +61,9 @@ BASES = [
     Groups(1, [[0]]), Groups(5, [(4, 0), [2], (0, 1, 2, 3, 4)]),
     Moments([2.5]), Moments([-1.0, 0.0, 0.5, 3.0], [0, 3, 1]),
     Leading(Prefix(1), 2), Leading(Ranges(3), 5), Leading(Moments([1.5, 2.0], [0, 2]), 3),
-    Clipped(0, 80), Clipped(-1, 3, [1, 0], size=3, unit=3.0),
-    Clipped(-1.5, 2, [0, 1, 2], size=4, squares=True), Clipped(1, 2, [2], squares=True),
+    Clipped(0, 80), Clipped(-1, 3, degrees=[1, 0], size=3, unit=3.0),
+    Clipped(-1.5, 2, degrees=[0, 1, 2], size=4, squares=True),
+    Clipped(1, 2, degrees=[2], squares=True),
     Base([[2.0]]), Base([[1, -1, 0], [0, 1, -1]]), Base(np.random.default_rng(0).normal(size=(5,
     3))),
 ]  # fmt: skip

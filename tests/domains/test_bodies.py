@@ -17,10 +17,10 @@ from domains.sets.zonotope import Zonotope
 RNG = np.random.default_rng(0)
 FLAT = RNG.normal(size=(4, 2))
 BODIES = {
-    **{f"ball {q}": LpBall(4, q, 2.5) for q in (1, 1.1, 1.5, 2, 2.5, 4, 100, math.inf)},
-    "interval": LpBall(1, 3, 0.5),
-    "tiny ball": LpBall(3, 1.5, 1e-150),
-    "huge ball": LpBall(3, 4, 1e150),
+    **{f"ball {q}": LpBall(4, q, radius=2.5) for q in (1, 1.1, 1.5, 2, 2.5, 4, 100, math.inf)},
+    "interval": LpBall(1, 3, radius=0.5),
+    "tiny ball": LpBall(3, 1.5, radius=1e-150),
+    "huge ball": LpBall(3, 4, radius=1e150),
     "ellipsoid": Ellipsoid(np.cov(RNG.normal(size=(4, 9))), [1.0, 2.0, 3.0, 4.0]),
     "flat ellipsoid": Ellipsoid(FLAT @ FLAT.T, 7.0),
     "ellipsoid of many scales": Ellipsoid(np.diag([1e-18, 1.0, 1e12])),
@@ -146,7 +146,7 @@ def test_lp_ball_supports_are_dual_norms(q):
     for theta in directions(6):
         top = np.abs(theta).max()
         expected = 3 * top * np.linalg.norm(theta / top, dual if dual < 1e3 else math.inf)
-        assert LpBall(6, q, 3).support(theta) == pytest.approx(
+        assert LpBall(6, q, radius=3).support(theta) == pytest.approx(
             expected, rel=1e-9 if dual < 1e3 else 1e-3
         )
 
@@ -156,11 +156,11 @@ def test_lp_ball_members_have_norm_at_most_the_radius(q):
     for x in directions(5):
         x = x / np.abs(x).max()
         x = 2 * x / np.linalg.norm(x, q)
-        ball = LpBall(5, q, 2)
+        ball = LpBall(5, q, radius=2)
         assert ball.contains(x)
         assert ball.contains(x * (1 + 5e-10))
         assert not ball.contains(x * (1 + 5e-9))
-    assert not LpBall(5, q, 2).contains(np.full(5, 1e300))
+    assert not LpBall(5, q, radius=2).contains(np.full(5, 1e300))
 
 
 def test_lp_balls_of_a_million_dimensions():
@@ -181,7 +181,7 @@ def test_cross_polytope_is_exact():
         H = F.T @ F
         vertices = 3 * np.vstack([np.eye(5), -np.eye(5)]) - center
         best = np.einsum("ij,jk,ik->i", vertices, H, vertices).max()
-        found = LpBall(5, 1, 3).max_quadratic(H, center)
+        found = LpBall(5, 1, radius=3).max_quadratic(H, center)
         assert found.value == found.upper_bound == pytest.approx(best, rel=1e-12)
 
 
@@ -205,10 +205,10 @@ def test_balls_between_one_and_two_are_bracketed(q, d):
         F, center = rng.normal(size=(d, d)) ** 3, size * rng.normal(size=d)
         H = F.T @ F
         best = (((points - center) @ H) * (points - center)).sum(axis=1).max()
-        found = LpBall(d, q, 1.7).max_quadratic(H, center)
+        found = LpBall(d, q, radius=1.7).max_quadratic(H, center)
         assert found.upper_bound >= best
         assert best * (1 - 1e-9) <= found.value <= best * (1 + 1e-3)
-        euclidean = LpBall(d, 2, 1.7).max_quadratic(H, center).upper_bound
+        euclidean = LpBall(d, 2, radius=1.7).max_quadratic(H, center).upper_bound
         assert found.upper_bound <= euclidean * (1 + 1e-9)
 
 
@@ -369,4 +369,4 @@ def test_lp_balls_refuse_exponents(q):
 @pytest.mark.parametrize("radius", [0, -1, math.nan, math.inf, "one", None])
 def test_lp_balls_refuse_radii(radius):
     with pytest.raises(InvalidDomainError, match="finite radius > 0"):
-        LpBall(2, 2, radius)
+        LpBall(2, 2, radius=radius)

@@ -85,7 +85,7 @@ def test_infinite_exponents_and_nested_tuples_survive():
     K = Product(
         (
             LpBall(2, np.inf),
-            Marginals((2, 3), [(0, 1), (), (1,)], [0.1, 1e-99, 3.0]),
+            Marginals((2, 3), [(0, 1), (), (1,)], weights=[0.1, 1e-99, 3.0]),
             TensorPower(2, 3),
         )
     )

@@ -32,7 +32,7 @@ from domains import DimensionError, DomainTooLargeError, InvalidDomainError, Mar
 )
 def test_construction_is_validated(sizes, subsets, weights, message):
     with pytest.raises(InvalidDomainError, match=message):
-        Marginals(sizes, subsets, weights)
+        Marginals(sizes, subsets, weights=weights)
 
 
 @pytest.mark.parametrize("k", [-1, 4])
@@ -61,7 +61,7 @@ def test_cumulative_adds_all_lower_orders():
 
 
 def test_embed_agrees_with_the_listed_points():
-    K = Marginals((3, 1, 2), [(0, 2), (1,), ()], [2.0, 0.5, 3.0])
+    K = Marginals((3, 1, 2), [(0, 2), (1,), ()], weights=[2.0, 0.5, 3.0])
     records = list(itertools.product(range(3), range(1), range(2)))
     np.testing.assert_array_equal(K.embed(records), K.to_finite_set().points)
     assert all(K.contains(x) for x in K.embed(records))
@@ -69,7 +69,7 @@ def test_embed_agrees_with_the_listed_points():
 
 def test_embedded_records_sum_to_weighted_contingency_tables():
     codes = np.random.default_rng(0).integers((3, 2, 4), size=(50, 3))
-    K = Marginals((3, 2, 4), [(0, 2)], [0.5])
+    K = Marginals((3, 2, 4), [(0, 2)], weights=[0.5])
     table, _ = np.histogramdd(codes[:, [0, 2]], bins=[np.arange(4), np.arange(5)])
     np.testing.assert_array_equal(K.embed(codes).sum(axis=0), 0.5 * table.ravel())
 

@@ -19,7 +19,7 @@ PATTERNS = [
     Apart(4, 4, 1),
     AnyOf(5, 3),
     Epochs(7, 3),
-    Epochs(8, 2, 2),
+    Epochs(8, 2, b=2),
     Epochs(6, 6),
     Window(6, 3),
     Window(3, 3),
@@ -136,7 +136,7 @@ def test_the_bound_for_vectors_is_attained_by_vectors_and_by_no_shorter_ones():
 def test_a_nonnegative_form_is_largest_at_full_patterns():
     rng = np.random.default_rng(4)
     A = np.tril(rng.random((6, 6))) + np.eye(6)
-    who = Apart(6, 3, 2, "counts")
+    who = Apart(6, 3, 2, kind="counts")
     X = A.T @ A
     full = max(X[np.ix_(t, t)].sum() for t in occupied(who))
     for kind in (CountParticipations, VectorParticipations):
@@ -149,7 +149,9 @@ def test_a_nonnegative_form_is_largest_at_full_patterns():
     assert (B.T @ form @ B).sum() == pytest.approx(1.01)
 
 
-@pytest.mark.parametrize("who", [AnyOf(16, 6, "counts"), Apart(60, 5, 4, "counts")], ids=repr)
+@pytest.mark.parametrize(
+    "who", [AnyOf(16, 6, kind="counts"), Apart(60, 5, 4, kind="counts")], ids=repr
+)
 def test_counts_of_too_many_subsets_to_list_are_bracketed(who):
     rng = np.random.default_rng(5)
     A = np.tril(rng.normal(size=(who.n, who.n))) + np.eye(who.n)
@@ -171,7 +173,7 @@ def test_counts_of_too_many_subsets_to_list_are_bracketed(who):
         (lambda: Epochs(3, 4), "k <= n"),
         (lambda: Apart(3, 2, 0), "b an integer"),
         (lambda: AnyOf(3, 0), "^AnyOf: expected k an integer >= 1"),
-        (lambda: AnyOf(3, 2, "gradients"), "^AnyOf: expected kind="),
+        (lambda: AnyOf(3, 2, kind="gradients"), "^AnyOf: expected kind="),
         (lambda: Window(3, 2, kind="gradients"), 'kind="counts" or kind="vectors"'),
         (lambda: VectorParticipations(np.ones((3, 3)), Epochs(3, 2)), "lower-triangular"),
         (

@@ -61,7 +61,7 @@ def products(draw):
 @settings(derandomize=True, max_examples=60, deadline=None)
 def test_points_are_the_answers_of_records(arguments):
     own, subsets, weights = arguments
-    K = Products(own, subsets, weights)
+    K = Products(own, subsets, weights=weights)
     expected = query_answers(own, subsets, weights)
     assert (K.cardinality, K.dim) == expected.shape
     np.testing.assert_allclose(K.to_finite_set().points, expected, rtol=1e-14)
@@ -72,7 +72,8 @@ def test_points_are_the_answers_of_records(arguments):
 @given(products())
 @settings(derandomize=True, max_examples=60, deadline=None)
 def test_descriptions_come_back(arguments):
-    K = Products(*arguments)
+    bases, subsets, weights = arguments
+    K = Products(bases, subsets, weights=weights)
     tree, arrays = describe(K)
     again = rebuild(json.loads(json.dumps(tree, allow_nan=False)), arrays)
     assert (again.bases, again.terms, again.weights) == (K.bases, K.terms, K.weights)
@@ -82,8 +83,8 @@ def test_descriptions_come_back(arguments):
 def test_products_of_identities_are_marginals(weights):
     sizes, subsets = (3, 1, 4), [(0, 2), (1,), ()]
     K, L = (
-        Products([Identity(n) for n in sizes], subsets, weights),
-        Marginals(sizes, subsets, weights),
+        Products([Identity(n) for n in sizes], subsets, weights=weights),
+        Marginals(sizes, subsets, weights=weights),
     )
     np.testing.assert_array_equal(K.to_finite_set().points, L.to_finite_set().points)
     assert (K.sizes, K.subsets, K.terms, K.weights) == (L.sizes, L.subsets, L.terms, L.weights)
@@ -93,7 +94,7 @@ def test_products_of_identities_are_marginals(weights):
 
 def test_points_are_columns_of_kronecker_products():
     bases = [Ranges(3), Windows(4, 2), Base([[1.0, -2.0]])]
-    K = Products(bases, [(0, 1, 2), (2, 0)], [1.0, 0.5])
+    K = Products(bases, [(0, 1, 2), (2, 0)], weights=[1.0, 0.5])
     A, B, C = (base.toarray() for base in bases)
     W = np.vstack([np.kron(A, np.kron(B, C)), 0.5 * np.kron(A, np.kron(np.ones((1, 4)), C))])
     np.testing.assert_array_equal(K.to_finite_set().points, W.T)
@@ -185,7 +186,7 @@ class Unhashable(AbstractBase):
 )
 def test_construction_is_validated(bases, subsets, weights, message):
     with pytest.raises(InvalidDomainError, match=message):
-        Products(bases, subsets, weights)
+        Products(bases, subsets, weights=weights)
 
 
 def test_no_records_embed_to_no_rows():

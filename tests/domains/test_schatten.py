@@ -67,14 +67,14 @@ def orthogonal_group(count=40001):
 )
 def test_construction_is_validated(shape, q, radius, message):
     with pytest.raises(InvalidDomainError, match=message):
-        SchattenBall(shape, q, radius)
+        SchattenBall(shape, q, radius=radius)
 
 
 @one_test_of("q", EXPONENTS)
 @one_test_of("shape", [(1, 1), (1, 4), (3, 2), (3, 3)])
 def test_support_is_the_dual_norm(shape, q):
     K, dual = (
-        SchattenBall(shape, q, 2.5),
+        SchattenBall(shape, q, radius=2.5),
         math.inf if q == 1 else 1 if q == math.inf else q / (q - 1),
     )
     rng = np.random.default_rng(0)
@@ -90,7 +90,7 @@ def test_support_is_the_dual_norm(shape, q):
 
 @pytest.mark.parametrize("q", EXPONENTS)
 def test_membership_is_of_the_norm_ball(q):
-    K, X = SchattenBall((2, 3), q, 0.1), np.random.default_rng(1).normal(size=(2, 3))
+    K, X = SchattenBall((2, 3), q, radius=0.1), np.random.default_rng(1).normal(size=(2, 3))
     X *= 0.1 / norm(X, q)
     assert K.contains(X.ravel())
     assert K.contains(0.99 * X.ravel())
@@ -122,7 +122,7 @@ def test_sphere_maximum_is_proven_and_attained(data):
 @one_test_of("q", EXPONENTS)
 @one_test_of("shape", [(1, 3), (2, 2), (3, 5)])
 def test_multiples_of_the_identity_are_exact(shape, q):
-    found = SchattenBall(shape, q, 3.0).max_quadratic(2.0 * np.eye(math.prod(shape)))
+    found = SchattenBall(shape, q, radius=3.0).max_quadratic(2.0 * np.eye(math.prod(shape)))
     expected = 2 * 9 * min(shape) ** max(0, 1 - 2 / q)
     assert found.value == pytest.approx(expected, rel=1e-12)
     assert found.upper_bound == pytest.approx(expected, rel=1e-12)
@@ -136,7 +136,7 @@ def test_euclidean_balls_are_exact(shape, q):
     for rank in (1, 2, None):
         H = psd(rng, math.prod(shape), rank)
         for center in (np.zeros(len(H)), rng.normal(size=len(H))):
-            found = SchattenBall(shape, q, 1.5).max_quadratic(H, center)
+            found = SchattenBall(shape, q, radius=1.5).max_quadratic(H, center)
             assert found.upper_bound == pytest.approx(found.value, rel=1e-11)
             if not center.any():
                 assert found.value == pytest.approx(1.5**2 * np.linalg.eigvalsh(H)[-1], rel=1e-11)
@@ -215,5 +215,5 @@ def test_sizes_scale_without_overflow():
     H, center = psd(rng, 4), rng.normal(size=4)
     unit = SchattenBall((2, 2), math.inf).max_quadratic(H, center)
     for size in (1e-100, 1e70):
-        found = SchattenBall((2, 2), math.inf, size).max_quadratic(1e-120 * H, size * center)
+        found = SchattenBall((2, 2), math.inf, radius=size).max_quadratic(1e-120 * H, size * center)
         assert found.upper_bound == pytest.approx(unit.upper_bound * 1e-120 * size**2, rel=1e-6)

@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.plots import plot_heatmap, plot_intervals, plot_release
 from gaussnoise.tables.release import release_plot
 from gaussnoise.tables.release.biased import BiasedTable
@@ -213,7 +214,7 @@ def test_positions_beyond_the_room_are_thinned_out_and_say_so():
 
 def test_too_many_series_are_refused_with_a_way_out():
     with pytest.raises(
-        gn.ParameterError,
+        ParameterError,
         match="expected at most 20 values of the last attribute, got 21; hint: put",
     ):
         plot_intervals(table_of(2, 21))
@@ -222,19 +223,19 @@ def test_too_many_series_are_refused_with_a_way_out():
 
 def test_only_unbiased_tables_have_intervals():
     with pytest.raises(
-        gn.ParameterError, match="expected a MarginalTable or a QueryTable, got BiasedTable; hint"
+        ParameterError, match="expected a MarginalTable or a QueryTable, got BiasedTable; hint"
     ):
         plot_intervals(biased(table_of(3), [1, 0, 2]))
 
 
 @pytest.mark.parametrize("draw", [plot_heatmap, plot_intervals])
 def test_whole_releases_are_not_tables(draw):
-    with pytest.raises(gn.ParameterError, match="got TableRelease; hint: one table of a release"):
+    with pytest.raises(ParameterError, match="got TableRelease; hint: one table of a release"):
         draw(simulated(attributes(2), 1))
 
 
 def test_a_level_outside_the_unit_interval_is_refused():
-    with pytest.raises(gn.ParameterError, match="0 < level < 1"):
+    with pytest.raises(ParameterError, match="0 < level < 1"):
         plot_intervals(table_of(3), 95)
 
 
@@ -298,7 +299,7 @@ def test_every_column_and_row_of_panels_is_labelled(panels):
 
 def test_more_than_three_attributes_are_refused_with_a_way_out():
     with pytest.raises(
-        gn.ParameterError,
+        ParameterError,
         match=r"expected at most 3 attributes, got 4; hint: .*release\[two, names\]",
     ):
         plot_heatmap(table_of(2, 2, 2, 2))
@@ -306,7 +307,7 @@ def test_more_than_three_attributes_are_refused_with_a_way_out():
 
 def test_too_many_panels_are_refused_with_a_way_out():
     with pytest.raises(
-        gn.ParameterError, match=r"expected at most 16 values of one of 3 .*, got at least 17; hint"
+        ParameterError, match=r"expected at most 16 values of one of 3 .*, got at least 17; hint"
     ):
         plot_heatmap(table_of(17, 18, 19))
 

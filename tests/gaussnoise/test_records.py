@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import DataError
 
 POINTS = gn.FiniteSet(np.eye(2))
 BALL = gn.LpBall(2, 2)
@@ -33,7 +34,7 @@ def ball(neighbors):
     return gn.GaussianMechanism(
         gn.optimal_noise(BALL, neighbors=neighbors),
         gn.zCDP(0.5),
-        2 if neighbors == "replace" else None,
+        n=2 if neighbors == "replace" else None,
     )
 
 
@@ -68,5 +69,5 @@ TAKERS = {
 def test_masked_records_are_refused(take, masked):
     take(masked.filled(0))
     for records in wrapped(masked):
-        with pytest.raises(gn.DataError, match="a masked array, whose mask would be ignored; hint"):
+        with pytest.raises(DataError, match="a masked array, whose mask would be ignored; hint"):
             take(records)

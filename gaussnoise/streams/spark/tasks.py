@@ -189,7 +189,7 @@ def write_tables(
         for what, covariance in covariances.items():
             (folder / what).mkdir()
             writers[what] = DatasetWriter(
-                folder / what, plan.schema, plan.tables.tables.subsets, deviation_in(covariance)
+                folder / what, plan.schema, plan.tables.subsets, deviation_in(covariance)
             )
         with writers[PERIOD] as period, writers[CUMULATIVE] as cumulative:
             for S in (S for tables in layout.files(part).values() for S in tables):

@@ -162,7 +162,7 @@ class Executors(AbstractMaker[GroupsCommit]):
     @cached_property
     def run(self) -> Run:
         """The rows, and what tasks do about them."""
-        return Run(self.plan.tables, self.drawing.layout, self.table, self.on_outside)
+        return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None) -> SparkRecords:
         """Return the rows, with the column of their tick; all rows of persons without a folder."""
@@ -263,7 +263,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 def layout_of(plan: StreamPlan) -> Layout:
     """Return which task measures what in a stream, where every table is whole."""
-    return Layout.of(plan.tables, plan.query, MOST_HELD)
+    return Layout.of(plan.one_tick, plan.query, MOST_HELD)
 
 
 def check_stream(plan: StreamPlan, format: str) -> None:
@@ -277,7 +277,7 @@ def check_stream(plan: StreamPlan, format: str) -> None:
         raise ParameterError(
             f'start: executors=True expects format="parquet", got format={format!r}'
         )
-    tables = plan.tables.tables
+    tables = plan.tables
     largest = max(map(tables.cells, tables.subsets))
     if largest > MOST_HELD:
         raise DomainTooLargeError(
@@ -285,4 +285,4 @@ def check_stream(plan: StreamPlan, format: str) -> None:
             "executor holds: those of streams are not cut into pieces, as those of releases are; "
             "hint: fewer attributes in one table, or coarser ones"
         )
-    check_total("start", plan.tables)
+    check_total("start", plan.one_tick)

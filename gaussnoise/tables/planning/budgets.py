@@ -99,17 +99,17 @@ class Budgets:
             for (answers, _), places in groups.items()
         )
 
-    def deviation(self, kind: Kind, rho: float) -> float:
+    def standard_deviation(self, kind: Kind, rho: float) -> float:
         """Return the standard deviation of an answer, in rows, at this ρ."""
         return kind.deviation / math.sqrt(rho)
 
     def half_width(self, kind: Kind, rho: float) -> float:
         """Return half the length of an answer's 95 % interval, in rows, at this ρ."""
-        return quantile(LEVEL) * self.deviation(kind, rho)
+        return quantile(LEVEL) * self.standard_deviation(kind, rho)
 
     def epsilon(self, rho: float) -> float:
         """Return the ε at :attr:`delta` that a release of these tables guarantees with this ρ."""
-        return gaussian_epsilon(rho, self.delta, self.plan.integers, TABLE_STEPS)
+        return gaussian_epsilon(rho, self.delta, draws=self.plan.integers, steps=TABLE_STEPS)
 
     def power(self, rho: float) -> float:
         """Return the most power of a test of whether one row (or person) was in the data.
@@ -183,7 +183,7 @@ class Budgets:
             "tables": [kind.name for kind, _ in pairs],
             "answers": [kind.answers for kind, _ in pairs],
             "rho": [rho for _, rho in pairs],
-            "standard_deviation": [self.deviation(*pair) for pair in pairs],
+            "standard_deviation": [self.standard_deviation(*pair) for pair in pairs],
             "half_width": [self.half_width(*pair) for pair in pairs],
             # these depend on the budget alone, not on the table
             "epsilon": [self.epsilon(rho) for rho in self.rhos] * len(self.kinds),
@@ -328,9 +328,9 @@ class Budgets:
 def budgets(
     schema: Schema,
     workload: int | Sequence[Entry],
+    *,
     rhos: Iterable[float] | None = None,
     delta: float = SHOWN_DELTA,
-    *,
     neighbors: Relation = "add-remove",
     p: float = 2,
     weights: Sequence[float] | None = None,

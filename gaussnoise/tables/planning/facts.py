@@ -50,7 +50,7 @@ class Facts:
 
     def epsilon(self, rho: float, delta: float = SHOWN_DELTA) -> float:
         """Return the ε of this noise at δ, as it is drawn for ρ."""
-        return gaussian_epsilon(rho, delta, self.integers, TABLE_STEPS)
+        return gaussian_epsilon(rho, delta, draws=self.integers, steps=TABLE_STEPS)
 
 
 @final

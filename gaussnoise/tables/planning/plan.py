@@ -1,7 +1,5 @@
 """The plan of a release: what was asked, what is measured, and how accurate that is."""
 
-import hashlib
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -14,21 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import Marginals
-from domains.tables.tables import AbstractTables
 
 from ...bounds import Bound, bound_of
 from ...bounds.proof import noise_of
 from ...errors import GaussNoiseError, ParameterError, not_a_generator, too_coarse
-from ...files.pickling import PickledByArguments
 from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
-from ...noise.problem import Relation
 from ...noise.table_covariance import TableCovariance, covariance_of_tables
 from ...numerics.intervals import quantile
 from ...numerics.norms import group_norm
 from ...numerics.rounding import rounded_down, rounded_up
 from ...privacy.definitions import dp_event
-from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
@@ -36,15 +30,15 @@ from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset, subsets_of
 from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
-from ..schema.entries import Entry, attribute_positions, entry_term, term_name
-from ..schema.numbers import Weight, in_own_unit, reached, unit_of
-from ..schema.schema import OnOutside, Schema
+from ..schema.entries import Entry, attribute_positions, entry_term
+from ..schema.numbers import in_own_unit, reached, unit_of
+from ..schema.schema import OnOutside
 from .exchange import least_error, with_number
 from .facts import unit_text
 from .independent import independent_deviations, saving
 from .measure import Array, ResidualQuery, measured_integers
-from .request import Request
-from .targets import Target, largest_ratio
+from .request import AbstractPlan, Request
+from .targets import largest_ratio
 from .text import plan_text
 
 if TYPE_CHECKING:
@@ -62,7 +56,7 @@ _COMPARED = 1e-4  # tolerance of a comparison that is printed to three digits
 
 @final
 @dataclass(frozen=True, eq=False)
-class Plan(PickledByArguments):
+class Plan(AbstractPlan):
     """The plan of a release: a public document, computed without data.
 
     Attributes:
@@ -94,69 +88,6 @@ class Plan(PickledByArguments):
                 "schema; hint: call plan()"
             )
         _ = self.privacy
-
-    @property
-    def schema(self) -> Schema:
-        """The public attributes."""
-        return self.asked.schema
-
-    @property
-    def domain(self) -> AbstractTables:
-        """The queries: :class:`Marginals`, or :class:`Products` of more than cells."""
-        return self.asked.domain
-
-    @property
-    def privacy(self) -> AbstractPrivacy:
-        """The budget of the whole release, for one person."""
-        if self.asked.privacy is None:
-            raise ParameterError("Plan: expected a budget, got none; hint: call plan()")
-        return self.asked.privacy
-
-    @property
-    def neighbors(self) -> Relation:
-        """The neighbouring relation; "replace" also where rows agree on :attr:`public`."""
-        return self.asked.neighbors
-
-    @property
-    def targets(self) -> tuple[Target | None, ...] | None:
-        """The target of every entry of the workload (None for one without), or None."""
-        return self.asked.targets
-
-    @property
-    def rows_per_person(self) -> int:
-        """The most rows that one person is assumed to have, or that are counted of each."""
-        return self.asked.rows_per_person
-
-    @property
-    def person(self) -> str | None:
-        """The column that says which person a row belongs to, if rows are limited by it."""
-        return self.asked.person
-
-    @property
-    def public(self) -> tuple[str, ...]:
-        """Attributes whose joint table is exact and whose values have no protection."""
-        return self.asked.public
-
-    @property
-    def weight(self) -> Weight | None:
-        """The column of sample weights, or None if every row counts as one."""
-        return self.asked.weight
-
-    @property
-    def marginals(self) -> tuple[tuple[str, ...], ...]:
-        """Attribute names of every marginal that is released."""
-        names = self.schema.names
-        return tuple([tuple([names[i] for i in S]) for S in self.tables.subsets])
-
-    @cached_property
-    def tables(self) -> Marginals:
-        """The tables of cells that are released: each attribute set of the workload once."""
-        return self.domain.tables
-
-    @property
-    def entries(self) -> tuple[str, ...]:
-        """The entries of the workload in words, like ``age (prefix) × sex``."""
-        return tuple([term_name(self.schema, term) for term in self.domain.terms])
 
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
@@ -218,11 +149,6 @@ class Plan(PickledByArguments):
     def request(self) -> dict[str, object]:
         """All that was asked for, as plain data that is the same on any machine."""
         return self.asked.identity(self.rho)
-
-    @cached_property
-    def request_sha256(self) -> str:
-        """The SHA-256 of :attr:`request`: the same for equal arguments, on any machine."""
-        return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
 
     @property
     def queries(self) -> Array:

@@ -1,7 +1,10 @@
 """The request of a plan: what was asked, checked, and its form in files, which is read back."""
 
+import abc
 import dataclasses
+import hashlib
 import itertools
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ from ...numerics.norms import check_order
 from ...privacy.guarantee import AbstractPrivacy
 from ...text import printable
 from ..schema.bases import base_value
-from ..schema.entries import attribute_positions
+from ..schema.entries import attribute_positions, term_name
 from ..schema.numbers import Weight, check_one_number, check_weight
 from ..schema.schema import Schema
 from .targets import Target
@@ -306,3 +309,86 @@ _OPTIONS = (
     Option("title", late=True),
     Option("source", late=True),
 )
+
+
+class AbstractPlan(PickledByArguments, abc.ABC):
+    """The members that plans of tables, and of streams of tables, share.
+
+    Attributes:
+        asked: what was asked for.
+    """
+
+    asked: Request
+
+    @property
+    def schema(self) -> Schema:
+        """The public attributes."""
+        return self.asked.schema
+
+    @property
+    def domain(self) -> AbstractTables:
+        """The queries: :class:`Marginals`, or :class:`Products` of more than cells."""
+        return self.asked.domain
+
+    @property
+    def privacy(self) -> AbstractPrivacy:
+        """The budget of the whole release, for one person."""
+        if self.asked.privacy is None:
+            raise ParameterError("Plan: expected a budget, got none; hint: call plan()")
+        return self.asked.privacy
+
+    @property
+    def neighbors(self) -> Relation:
+        """The neighbouring relation; "replace" also where rows agree on :attr:`public`."""
+        return self.asked.neighbors
+
+    @property
+    def targets(self) -> tuple[Target | None, ...] | None:
+        """The target of every entry of the workload (None for one without), or None."""
+        return self.asked.targets
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows that one person is assumed to have, or that are counted of each."""
+        return self.asked.rows_per_person
+
+    @property
+    def person(self) -> str | None:
+        """The column that says which person a row belongs to, if rows are limited by it."""
+        return self.asked.person
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Attributes whose joint table is exact and whose values have no protection."""
+        return self.asked.public
+
+    @property
+    def weight(self) -> Weight | None:
+        """The column of sample weights, or None if every row counts as one."""
+        return self.asked.weight
+
+    @property
+    def marginals(self) -> tuple[tuple[str, ...], ...]:
+        """Attribute names of every marginal that is released."""
+        names = self.schema.names
+        return tuple([tuple([names[i] for i in S]) for S in self.tables.subsets])
+
+    @cached_property
+    def tables(self) -> Marginals:
+        """The tables of cells that are released: each attribute set of the workload once."""
+        return self.domain.tables
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The entries of the workload in words, like ``age (prefix) × sex``."""
+        return tuple([term_name(self.schema, term) for term in self.domain.terms])
+
+    @cached_property
+    @abc.abstractmethod
+    def request(self) -> dict[str, object]:
+        """All that was asked for, as plain data that is the same on any machine."""
+
+    @cached_property
+    def request_sha256(self) -> str:
+        """The SHA-256 of :attr:`request`: the same for equal arguments, on any machine."""
+        return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, final
 
@@ -38,6 +38,7 @@ class Target:
 
     within: float
     level: float = 0.95
+    _: KW_ONLY
     simultaneous: bool = False
 
     def __post_init__(self) -> None:
@@ -158,8 +159,8 @@ def _part(
 ) -> AbstractTables:
     """Return the domain of some terms of a workload."""
     if isinstance(domain, Products):
-        return Products(domain.bases, [dict(domain.terms[k]) for k in places], weights)
-    return Marginals(domain.sizes, [domain.subsets[k] for k in places], weights)
+        return Products(domain.bases, [dict(domain.terms[k]) for k in places], weights=weights)
+    return Marginals(domain.sizes, [domain.subsets[k] for k in places], weights=weights)
 
 
 @cache

@@ -192,7 +192,10 @@ def code_of(source: Opened, attribute: Attribute, column: nw.Series[Any]) -> Cod
 
 def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> nw.LazyFrame[Any]:
     # attributes without their bases, which a worker does not need
-    plain = [Attribute(a.name, a.categories, a.edges, a.other, clip=a.clip) for a in attributes]
+    plain = [
+        Attribute(a.name, a.categories, edges=a.edges, other=a.other, clip=a.clip)
+        for a in attributes
+    ]
     needed = [*(a.name for a in attributes), *([person] if person else [])]
     forms = {name: source.form(name) for name in needed}
     native = source.frame.to_native()[list(forms)]

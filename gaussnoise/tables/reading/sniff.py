@@ -72,8 +72,8 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
     found = Dialect(
         None if usual else delimiter,
         "," if commas > points else stated.decimal,
-        encoding,
-        stated.quote,
+        encoding=encoding,
+        quote=stated.quote,
     )
     return found, any(line.startswith('"') or f'{delimiter}"' in line for line in lines)
 

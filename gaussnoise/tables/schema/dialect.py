@@ -4,7 +4,7 @@ import codecs
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, final
 
 from ...errors import ParameterError
@@ -49,6 +49,7 @@ class Dialect:
 
     delimiter: str | None = None
     decimal: str = "."
+    _: KW_ONLY
     encoding: str = "utf-8"
     quote: str | None = None
 

@@ -84,8 +84,8 @@ def _domain(
             )
         subsets = Marginals.all_kway(schema.sizes, workload).subsets
         if all(base.is_identity for base in own):
-            return Marginals(schema.sizes, subsets, weights)
-        return Products(own, subsets, weights)
+            return Marginals(schema.sizes, subsets, weights=weights)
+        return Products(own, subsets, weights=weights)
     if not isinstance(workload, list | tuple) or not all(
         isinstance(m, str | tuple | list | Mapping) for m in workload
     ):
@@ -111,9 +111,9 @@ def _domain(
     if all(base.is_identity for term in terms for base in term.values()):
         if len(set(map(frozenset, terms))) < len(terms):
             raise ParameterError("plan: expected distinct marginals, got one twice")
-        return Marginals(schema.sizes, terms, weights)
+        return Marginals(schema.sizes, terms, weights=weights)
     try:
-        return Products(own, terms, weights)
+        return Products(own, terms, weights=weights)
     except InvalidDomainError as error:
         raise ParameterError(f"plan: {error}") from None
 

@@ -119,7 +119,9 @@ def clipped_base(value: Any, attribute: "Attribute") -> Clipped:
     squares = own.squares if isinstance(own, Clipped) else 2 in _listed(degrees)
     size = (3 if squares else 2) + (attribute.other is not None)
     try:
-        base = Clipped(low, high, degrees, size, squares, unit_for(low, high))
+        base = Clipped(
+            low, high, degrees=degrees, size=size, squares=squares, unit=unit_for(low, high)
+        )
     except (ValueError, TypeError):
         hint = (
             "; hint: squares are declared with the attribute: base = "
@@ -146,12 +148,14 @@ def in_own_unit(base: AbstractBase) -> AbstractBase:
     """Return the base with sums in the unit of the numbers themselves; other bases unchanged."""
     if not isinstance(base, Clipped):
         return base
-    return Clipped(base.low, base.high, base.degrees, base.size, base.squares)
+    return Clipped(base.low, base.high, degrees=base.degrees, size=base.size, squares=base.squares)
 
 
 def sum_weights(base: Clipped) -> NDArray[np.float64]:
     """Return what each virtual cell of a clipped number adds to its sum, shape (size,)."""
-    return Clipped(base.low, base.high, (1,), base.size, base.squares).toarray()[0]
+    return Clipped(
+        base.low, base.high, degrees=(1,), size=base.size, squares=base.squares
+    ).toarray()[0]
 
 
 def clipped_name(base: Clipped) -> str:

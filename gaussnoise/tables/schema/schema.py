@@ -110,6 +110,7 @@ class Attribute:
         self,
         name: str,
         categories: Iterable[Category] | None = None,
+        *,
         edges: Iterable[Any] | None = None,
         other: str | None = None,
         base: "AbstractBase | str | Mapping[str, Any] | ArrayLike | None" = None,
@@ -248,8 +249,8 @@ class Schema:
         self,
         attributes: Iterable[Attribute],
         impossible: Iterable[Mapping[str, Category | Sequence[Category]] | Rule] = (),
-        file: Dialect = USUAL,
         *,
+        file: Dialect = USUAL,
         is_draft: bool = False,
     ) -> None:
         several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
@@ -359,7 +360,7 @@ class Schema:
             return cls(
                 attributes,
                 content.get("impossible", ()),
-                file,
+                file=file,
                 is_draft=content.get("draft", False),
             )
         except SchemaError as error:  # for example, levels that are named like attributes

@@ -38,13 +38,15 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
         pytest.skip("seconds to solve, and no other formula of bounds")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        noises = [gn.optimal_noise(case.domain, p, "add-remove", 1e-2) for p in (2, 4)]
+        noises = [
+            gn.optimal_noise(case.domain, p, neighbors="add-remove", tol=1e-2) for p in (2, 4)
+        ]
         if not isinstance(
             case.domain, VectorParticipations
         ):  # records are added and removed, never replaced
             noises += [
-                gn.optimal_noise(case.domain, 2, "replace", 1e-2),
-                gn.gamma(case.domain, 2, 1e-2),
+                gn.optimal_noise(case.domain, 2, neighbors="replace", tol=1e-2),
+                gn.gamma(case.domain, 2, tol=1e-2),
             ]
     for noise, privacy in itertools.product(noises, PRIVACIES):
         n = 1 if noise.neighbors == "replace" else None
@@ -77,7 +79,7 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
 def test_what_holds_for_all_data_is_the_least_over_data_that_are_all_one_point(points, p):
     K, privacy = gn.FiniteSet(points), gn.zCDP(0.1)
     n = len(points)
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(K, p), privacy, n)
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(K, p), privacy, n=n)
     bound = gn.lower_bound(K, privacy, data=np.arange(n), p=p)
     assert bound.private
     assert not mechanism.bound.private
@@ -101,12 +103,12 @@ def test_one_record_can_always_be_replaced_by_all_others():
         gn.FiniteSet(np.eye(4)[:, :3]),
         gn.zCDP(0.1),
     )  # no symmetry between the last point and the others
-    free = gn.lower_bound(K, privacy, 2).error
+    free = gn.lower_bound(K, privacy, n=2).error
     pairs = itertools.combinations_with_replacement(range(4), 2)
     least = min(gn.lower_bound(K, privacy, data=list(pair)).error for pair in pairs)
     assert free == pytest.approx(least, rel=2e-5)
     assert (
-        free > 1.3 * gn.lower_bound(gn.Polytope(K.points), privacy, 2).error
+        free > 1.3 * gn.lower_bound(gn.Polytope(K.points), privacy, n=2).error
     )  # whose records may lie inside
 
 
@@ -123,7 +125,7 @@ def test_moves_of_one_record_of_a_table_are_those_of_its_listed_points(sizes, k,
     points = tables.to_finite_set().points
     differences = points[0] - points
     moves = gn.FiniteSet(differences[differences.any(axis=1)])
-    reference = gn.optimal_noise(moves, p, "add-remove")
+    reference = gn.optimal_noise(moves, p, neighbors="add-remove")
     proof = one_record(gn.optimal_noise(tables, p))
     # steps end at a gain of 1e-5; at p > 2 coordinate weights are those of K − K, which give a
     # bound but not the best
@@ -144,7 +146,7 @@ def _second_moment_root(points, noise):
 
 
 def test_weighted_tables_of_mixed_orders_move_as_listed_points_do():
-    tables = gn.Marginals((3, 2, 4), [(0,), (0, 1), (1, 2)], [1.0, 0.5, 2.0])
+    tables = gn.Marginals((3, 2, 4), [(0,), (0, 1), (1, 2)], weights=[1.0, 0.5, 2.0])
     points = tables.to_finite_set().points
     differences = points[5] - points
     reference = gn.optimal_noise(
@@ -166,13 +168,13 @@ def test_symmetric_tables_try_one_record_and_large_sets_none():
     tables = gn.Marginals.all_kway((2, 3, 2), 2)
     listed = tables.to_finite_set()
     for privacy in (gn.zCDP(0.1), gn.LocalDP(1.0)):
-        ours, reference = gn.lower_bound(tables, privacy, 5), gn.lower_bound(listed, privacy, 5)
+        ours, reference = gn.lower_bound(tables, privacy, n=5), gn.lower_bound(listed, privacy, n=5)
         assert ours.error == pytest.approx(reference.error, rel=1e-4)
         assert "any one record" in ours.reachable
     many = gn.FiniteSet(np.random.default_rng(0).normal(size=(60, 2)))
-    assert "half the sum" in gn.lower_bound(many, gn.zCDP(0.1), 5).reachable
-    assert "half the sum" in gn.lower_bound(listed, gn.ApproxDP(1, 1e-6), 5).reachable
-    assert "half the sum" in gn.lower_bound(listed, gn.LocalDP(1), 5, p=4).reachable
+    assert "half the sum" in gn.lower_bound(many, gn.zCDP(0.1), n=5).reachable
+    assert "half the sum" in gn.lower_bound(listed, gn.ApproxDP(1, 1e-6), n=5).reachable
+    assert "half the sum" in gn.lower_bound(listed, gn.LocalDP(1), n=5, p=4).reachable
 
 
 def test_moves_from_a_body_are_those_from_its_extreme_points():
@@ -205,13 +207,13 @@ def test_policy_graphs_have_bounds_at_data_only_and_for_joined_values_only():
     ]
     assert np.allclose(found, [1.0, 2.0, 2.0], rtol=1e-6)
     noise = gn.optimal_noise(K, neighbors=path)
-    assert gn.GaussianMechanism(noise, gn.zCDP(0.2), 3).bound is None
+    assert gn.GaussianMechanism(noise, gn.zCDP(0.2), n=3).bound is None
     island = networkx.Graph([(0, 1)], components="public")
     island.add_node(2)
     with pytest.raises(ParameterError, match="no record of the data has a neighbour"):
         gn.lower_bound(K, gn.zCDP(0.2), data=[2, 2], neighbors=island)
     for refused in (
-        lambda: gn.lower_bound(K, gn.zCDP(0.2), 3, neighbors=path),
+        lambda: gn.lower_bound(K, gn.zCDP(0.2), n=3, neighbors=path),
         lambda: bound_of(noise, gn.zCDP(0.2), 3),
     ):
         with pytest.raises(ParameterError, match="policy graph"):
@@ -277,7 +279,7 @@ def test_local_bound_at_data_is_the_least_that_all_records_covariances_can_add_u
     assert bound.error * 2 * math.sinh(0.5) * math.sqrt(8) == pytest.approx(
         local_proof(K, rows, counts, p).gamma_lower, rel=1e-9
     )
-    assert gn.lower_bound(K, gn.LocalDP(1.0), 8, p).error <= bound.error
+    assert gn.lower_bound(K, gn.LocalDP(1.0), n=8, p=p).error <= bound.error
     scaled = gn.lower_bound(
         gn.FiniteSet(1e100 * points), gn.LocalDP(1.0), data=[0, 2, 2, 5, 5, 5, 5, 5], p=p
     )
@@ -305,14 +307,16 @@ def test_randomised_response_attains_the_local_bound_where_all_records_are_ends(
         )
         inner = [[0.3]] * 7
         assert gn.lower_bound(K, gn.LocalDP(epsilon), data=inner).error < error
-        assert gn.lower_bound(K, gn.LocalDP(epsilon), 7).error == pytest.approx(error / 2, rel=1e-6)
+        assert gn.lower_bound(K, gn.LocalDP(epsilon), n=7).error == pytest.approx(
+            error / 2, rel=1e-6
+        )
     ball = gn.LpBall(3, 2)
     records = np.random.default_rng(1).uniform(-0.5, 0.5, size=(6, 3))
     for randomizer in ("privunit", "privunitg", "point-release"):
         mechanism = gn.LocalMechanism(ball, gn.LocalDP(2.0), randomizer=randomizer)
         error = math.sqrt(sum(mechanism.covariance(x).diagonal().sum() for x in records)) / 6
         assert (
-            gn.lower_bound(ball, gn.LocalDP(2.0), 6).error
+            gn.lower_bound(ball, gn.LocalDP(2.0), n=6).error
             < gn.lower_bound(ball, gn.LocalDP(2.0), data=records).error
         )
         assert gn.lower_bound(ball, gn.LocalDP(2.0), data=records).error <= error
@@ -412,19 +416,19 @@ def test_refusals_say_what_was_expected_and_never_show_data():
         (ball, [0]), (ball, [[canary, 0.0], [0.5, 0.5]]),
     ]:  # fmt: skip
         with pytest.raises(DataError) as caught:
-            gn.lower_bound(domain, privacy, 1, data=data)
+            gn.lower_bound(domain, privacy, n=1, data=data)
         assert str(canary)[2:7] not in "".join(traceback.format_exception_only(caught.value))
         assert caught.value.__cause__ is None
         assert str(canary)[2:7] not in str(caught.value.__context__)
     many = np.random.default_rng(1).uniform(-0.5, 0.5, size=(501, 2))
     with pytest.raises(ParameterError, match="at most 500 distinct"):
         gn.lower_bound(ball, gn.LocalDP(1), data=many)
-    bound = gn.lower_bound(K, gn.ApproxDP(1, 1e-6), 5)
+    bound = gn.lower_bound(K, gn.ApproxDP(1, 1e-6), n=5)
     for call in (lambda: bound.neighbor_error(-1), lambda: bound.neighbor_error(math.nan)):
         with pytest.raises(ParameterError, match="finite error >= 0"):
             call()
     with pytest.raises(ParameterError, match="its own bound"):
-        gn.lower_bound(K, privacy, 5).neighbor_error(1.0)
+        gn.lower_bound(K, privacy, n=5).neighbor_error(1.0)
 
 
 @pytest.mark.paper("Theorem 53", by="simulated answers")
@@ -459,7 +463,7 @@ def test_bounds_at_data_say_that_they_are_not_private_and_reach_no_record():
         gn.KL(0.1),
         gn.LocalDP(1),
     ):
-        at, free = gn.lower_bound(K, privacy, data=[0, 1, 1]), gn.lower_bound(K, privacy, 3)
+        at, free = gn.lower_bound(K, privacy, data=[0, 1, 1]), gn.lower_bound(K, privacy, n=3)
         assert "NOT PRIVATE" in repr(at)
         assert "do not publish" in at.explain()
         assert "given" in at.where
@@ -480,7 +484,7 @@ def test_bounds_at_data_say_that_they_are_not_private_and_reach_no_record():
 
 
 def test_releases_state_the_bound_that_holds_for_all_data(tmp_path):
-    ball = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2)), gn.zCDP(0.1), 3)
+    ball = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2)), gn.zCDP(0.1), n=3)
     listed = gn.GaussianMechanism(
         gn.optimal_noise(gn.FiniteSet(CROSS), neighbors="add-remove"), gn.ApproxDP(1, 1e-6)
     )
@@ -526,13 +530,13 @@ def test_extreme_parameters_give_finite_bounds_that_grow_with_privacy(n):
         [gn.TV(a) for a in (1e-150, 1e-12, 0.5, 1 - 2**-53)],
     ]
     for family in families:
-        errors = [gn.lower_bound(K, privacy, n).error for privacy in family]
+        errors = [gn.lower_bound(K, privacy, n=n).error for privacy in family]
         assert np.isfinite(errors).all()
         assert min(errors) >= 0
         assert errors[0] > 0
         assert all(a >= b for a, b in itertools.pairwise(errors))
         for privacy in family:
-            bound = gn.lower_bound(K, privacy, n)
+            bound = gn.lower_bound(K, privacy, n=n)
             if bound.at_neighbor:
                 beside = [
                     bound.neighbor_error(own) for own in (0.0, bound.error / 2, bound.error, 1e200)
@@ -542,20 +546,23 @@ def test_extreme_parameters_give_finite_bounds_that_grow_with_privacy(n):
                 assert beside == sorted(beside, reverse=True)
     for size in (1e-140, 1e140):
         for privacy in (gn.zCDP(0.1), gn.ApproxDP(1, 1e-6), gn.LocalDP(1)):
-            scaled = gn.lower_bound(gn.FiniteSet(np.array(CROSS) * size), privacy, 1).error
+            scaled = gn.lower_bound(gn.FiniteSet(np.array(CROSS) * size), privacy, n=1).error
             assert scaled == pytest.approx(
-                size * gn.lower_bound(gn.FiniteSet(CROSS), privacy, 1).error, rel=1e-6
+                size * gn.lower_bound(gn.FiniteSet(CROSS), privacy, n=1).error, rel=1e-6
             )
     point = gn.FiniteSet([[1.0, -2.0]])
     for privacy in (gn.zCDP(0.1), gn.ApproxDP(1, 1e-6), gn.LocalDP(1)):
-        for bound in (gn.lower_bound(point, privacy, n), gn.lower_bound(point, privacy, data=[0])):
+        for bound in (
+            gn.lower_bound(point, privacy, n=n),
+            gn.lower_bound(point, privacy, data=[0]),
+        ):
             assert bound.error == 0
             assert bound.factor(0.0) == 1
             assert not bound.at_neighbor or bound.neighbor_error(0.0) == 0
 
 
 def test_where_nothing_is_proven_no_factor_is_printed():
-    bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.zCDP(1e5), 3)
+    bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.zCDP(1e5), n=3)
     assert bound.error == 0
     assert bound.factor(1.0) == math.inf
     assert bound.sentence(1.0).startswith("nothing is proven of what the best")

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 import gaussnoise as gn
 from gaussnoise.bounds.comparison import _sensitivities
+from gaussnoise.errors import ParameterError
 
 RNG = np.random.default_rng(11)
 
@@ -20,7 +21,7 @@ def ways(comparison):
 
 @pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
 def test_sensitivities_of_tables_are_those_of_their_listed_points(neighbors):
-    tables = gn.Marginals((3, 2, 1, 2), [(), (0,), (0, 1), (1, 3), (2,)], [1, 2, 0.5, 3, 4])
+    tables = gn.Marginals((3, 2, 1, 2), [(), (0,), (0, 1), (1, 3), (2,)], weights=[1, 2, 0.5, 3, 4])
     found, listed = (
         _sensitivities(tables, neighbors),
         _sensitivities(tables.to_finite_set(), neighbors),
@@ -175,5 +176,5 @@ def test_pictures_show_every_way_and_the_bound():
 )
 def test_refusals(arguments, match):
     names = ("privacy", "n", "p", "neighbors")
-    with pytest.raises(gn.ParameterError, match=match):
+    with pytest.raises(ParameterError, match=match):
         gn.compare(gn.LpBall(2, 2), **dict(zip(names, arguments, strict=False)))

@@ -66,14 +66,14 @@ def test_no_mechanism_of_a_linear_programme_beats_the_bound_which_is_near_it(
     n, epsilon, least, ours, resampled
 ):
     found = best_variance(n, epsilon, 0.5)
-    bound = gn.lower_bound(SEGMENT, gn.PureDP(epsilon), n, data=[0, 1], unbiased="distributional")
+    bound = gn.lower_bound(SEGMENT, gn.PureDP(epsilon), n=n, data=[0, 1], unbiased="distributional")
     assert found == pytest.approx(least, abs=1.5e-3)
     assert bound.error**2 == pytest.approx(ours, abs=6e-4)
     assert bound.error**2 <= found
     # as it was, with the ε of resampled data and without the variance of the draws themselves
     larger = n * math.log1p(math.expm1(epsilon) / n)
     assert (2 / n) ** 2 / (4 * math.sinh(larger / 2) ** 2) == pytest.approx(resampled, rel=0.05)
-    free = gn.lower_bound(SEGMENT, gn.PureDP(epsilon), n, unbiased="distributional")
+    free = gn.lower_bound(SEGMENT, gn.PureDP(epsilon), n=n, unbiased="distributional")
     assert free.error**2 == pytest.approx(bound.error**2 - 1 / n, rel=1e-6)
     assert free.error <= best_variance(n, epsilon, 0.0) ** 0.5
 
@@ -104,8 +104,8 @@ def test_unbiased_for_distributions_is_unbiased_for_shuffled_data():
 )
 def test_bounds_for_data_hold_for_distributions_and_what_draws_vary_adds(privacy, domain, p):
     n = 5
-    empirical = gn.lower_bound(domain, privacy, n, p)
-    free = gn.lower_bound(domain, privacy, n, p, unbiased="distributional")
+    empirical = gn.lower_bound(domain, privacy, n=n, p=p)
+    free = gn.lower_bound(domain, privacy, n=n, p=p, unbiased="distributional")
     assert free.guarantee == privacy
     assert "whatever the distribution" in free.where
     assert "degree n" in free.explain()
@@ -119,8 +119,8 @@ def test_bounds_for_data_hold_for_distributions_and_what_draws_vary_adds(privacy
     )
     # at a distribution, the variance of the draws is between that of one record and of all
     records = [[0.6, 0.8], [-1.0, 0.0]] if isinstance(domain, gn.LpBall) else [0, 1]
-    at = gn.lower_bound(domain, privacy, n, p, data=records, unbiased="distributional")
-    alone = gn.lower_bound(domain, privacy, n, p, data=records[:1], unbiased="distributional")
+    at = gn.lower_bound(domain, privacy, n=n, p=p, data=records, unbiased="distributional")
+    alone = gn.lower_bound(domain, privacy, n=n, p=p, data=records[:1], unbiased="distributional")
     rows = (
         np.array(records)
         if isinstance(domain, gn.LpBall)
@@ -160,13 +160,15 @@ def test_what_draws_have_of_all_moves_is_less_than_their_mean_square_over_all_dr
     """Compute E γ_W(S_X)² by enumerating all draws, with the bound's W."""
     points, n = RANDOM.points, 3
     for data in ([0, 1], [0, 0, 1], [2], [0, 1, 2]):
-        bound = gn.lower_bound(RANDOM, gn.zCDP(0.1), n, p, data=data, unbiased="distributional")
+        bound = gn.lower_bound(RANDOM, gn.zCDP(0.1), n=n, p=p, data=data, unbiased="distributional")
         largest = 0.0
         for drawn in itertools.product(data, repeat=n):
             moves = np.array(
                 [points[i] - y for i in set(drawn) for y in points if (points[i] != y).any()]
             )
-            reference = gn.optimal_noise(gn.FiniteSet(moves), p, "add-remove", 1e-5).gamma
+            reference = gn.optimal_noise(
+                gn.FiniteSet(moves), p, neighbors="add-remove", tol=1e-5
+            ).gamma
             largest += reference**2 / len(data) ** n
         assert bound.gamma_lower**2 <= largest * (1 + 1e-4)  # at p > 2, γ is the largest over W
 
@@ -177,7 +179,7 @@ def test_other_definitions_go_on_resampling_and_ask_for_as_many_draws_as_records
         assert "resampled" in bound.explain()
         assert bound.deviation == 0
         with pytest.raises(DataError, match="exactly n"):
-            gn.lower_bound(SEGMENT, privacy, 3, data=[0, 1], unbiased="distributional")
+            gn.lower_bound(SEGMENT, privacy, n=3, data=[0, 1], unbiased="distributional")
     huge, tiny = (gn.FiniteSet(size * SEGMENT.points) for size in (1e200, 1e-200))
     for size, domain in ((1e200, huge), (1e-200, tiny)):
         scaled, at = (

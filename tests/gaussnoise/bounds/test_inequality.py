@@ -216,7 +216,7 @@ class Family:
             return (
                 [gn.lower_bound(K, self.privacy, p=p, neighbors="add-remove")] * 2 * len(self.whole)
             )
-        uniform = gn.lower_bound(K, self.privacy, self.n, p)
+        uniform = gn.lower_bound(K, self.privacy, n=self.n, p=p)
         at = [gn.lower_bound(K, self.privacy, p=p, data=list(self.sets[i])) for i in self.whole]
         assert all(one.error >= uniform.error * (1 - 1e-5) for one in at)
         return [uniform] * len(at) + at
@@ -443,7 +443,7 @@ def test_distributional_bounds_are_below_empirical_ones_and_below_mechanisms():
         mean = np.array(chances) @ family.means[:, 0]
         error = math.sqrt(np.array(chances) @ (inside + (family.means[:, 0] - mean) ** 2))
         at = gn.lower_bound(K, gn.PureDP(1.0), data=data, unbiased="distributional")
-        any_ = gn.lower_bound(K, gn.PureDP(1.0), 2, unbiased="distributional")
+        any_ = gn.lower_bound(K, gn.PureDP(1.0), n=2, unbiased="distributional")
         assert any_.error * (1 - 1e-9) <= at.error <= error
         own = np.array(chances) @ (family.means[:, 0] - mean) ** 2  # of the draws' mean
         assert at.error**2 == pytest.approx(
@@ -452,11 +452,11 @@ def test_distributional_bounds_are_below_empirical_ones_and_below_mechanisms():
         assert at.private
         assert "whatever the distribution" in any_.where
         assert "polynomials of degree n" in any_.explain()
-    weak = gn.lower_bound(K, gn.ApproxDP(1.0, 1e-6), 10, unbiased="distributional")
+    weak = gn.lower_bound(K, gn.ApproxDP(1.0, 1e-6), n=10, unbiased="distributional")
     assert "δ' = δ" in weak.explain()
     assert "ε' = n ln" in weak.explain()
     assert weak.guarantee.delta > 1e-6
     assert (
-        gn.lower_bound(K, gn.TV(0.1), 10, unbiased="distributional").error
-        == gn.lower_bound(K, gn.TV(0.1), 10).error
+        gn.lower_bound(K, gn.TV(0.1), n=10, unbiased="distributional").error
+        == gn.lower_bound(K, gn.TV(0.1), n=10).error
     )

@@ -14,17 +14,17 @@ from gaussnoise.bounds.local_design import local_proof
 from gaussnoise.bounds.one_record import one_record
 from gaussnoise.bounds.tables import proof_of, tables_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.errors.ConvergenceWarning")
 
 P, Id, R = gn.Prefix, gn.Identity, gn.Ranges
 SMALL = [
     gn.Products([P(2)], [(0,)]),
     gn.Products([P(3), Id(2)], [(0,), (0, 1)]),
-    gn.Products([P(3), P(2)], [(0,), (1,), (0, 1)], [1.0, 0.5, 2.0]),
+    gn.Products([P(3), P(2)], [(0,), (1,), (0, 1)], weights=[1.0, 0.5, 2.0]),
     gn.Products(
         [gn.Base([[1.0, -1.0, 0.3], [2.0, 0.0, 1.0]]), Id(2)],
         [(0,), (1,), {0: P(3)}],
-        [1.0, 3.0, 1.0],
+        weights=[1.0, 3.0, 1.0],
     ),
     gn.Products([R(3), Id(2)], [(0,), (1,), ()]),
 ]
@@ -33,7 +33,7 @@ NORMS = [2, 3, math.inf]
 
 @cache
 def solved(place, p, neighbors):
-    return gn.optimal_noise(SMALL[place], p, neighbors)
+    return gn.optimal_noise(SMALL[place], p, neighbors=neighbors)
 
 
 def least(variables, groups, tables, p):
@@ -140,4 +140,4 @@ def test_where_tables_are_even_the_norm_is_that_of_listed_points():
             for K in (domain, listed)
         )
         assert ours == pytest.approx(theirs, rel=2e-6)
-        assert gn.lower_bound(domain, gn.zCDP(0.1), 6, p).error <= ours
+        assert gn.lower_bound(domain, gn.zCDP(0.1), n=6, p=p).error <= ours

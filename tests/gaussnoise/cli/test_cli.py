@@ -14,6 +14,7 @@ from scipy.io import mmwrite
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import DataError
 
 CANARY = "CANARY-7391"
 
@@ -564,7 +565,7 @@ def test_debug_raises(monkeypatch):
     def fail(*_):
         raise RuntimeError(CANARY)
 
-    with pytest.raises(gn.DataError, match="no such file"):
+    with pytest.raises(DataError, match="no such file"):
         run(["--debug", *release_arguments(table="missing.csv")])
     monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
     with pytest.raises(RuntimeError, match=CANARY):

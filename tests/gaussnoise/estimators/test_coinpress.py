@@ -310,7 +310,7 @@ def test_the_noise_of_an_ellipsoid_is_the_optimum():
     )  # a ball while the radius is large
     assert plan.steps[1].scale == pytest.approx(values**0.25)
     body = gn.Ellipsoid(plan.steps[1].radius ** 2 * root)
-    best = gn.GaussianMechanism(gn.optimal_noise(body), gn.zCDP(0.75 * rho), n)
+    best = gn.GaussianMechanism(gn.optimal_noise(body), gn.zCDP(0.75 * rho), n=n)
     assert found.noise_deviation == pytest.approx(best.standard_deviation, rel=1e-5)
     round_one = Plan(values, n, [rho / 4, 0.75 * rho], 20.0, 0.01, shaped=False)
     assert plan.steps[1].noise.sum() < 0.8 * round_one.steps[1].noise.sum()

@@ -14,6 +14,13 @@ from scipy import stats
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import (
+    CertificateError,
+    DataError,
+    LedgerError,
+    NotAvailableError,
+    ParameterError,
+)
 from gaussnoise.estimators import columns as module
 from gaussnoise.estimators.numbers import read_numbers
 from gaussnoise.privacy.sampler import IntegerQuery
@@ -224,25 +231,25 @@ def test_a_ledger_is_charged_once(tmp_path):
     assert str(first) == str(again)
     assert ledger.spent == pytest.approx(0.4)
     assert ledger.entries()[0].protects == "one row under add-remove"
-    with pytest.raises(gn.LedgerError):
+    with pytest.raises(LedgerError):
         column_means(table(3000), ["age"], gn.zCDP(0.4), ledger=ledger, id="a")
-    with pytest.raises(gn.LedgerError, match="protects"):
+    with pytest.raises(LedgerError, match="protects"):
         column_means(table(3000), ["age"], gn.zCDP(0.4), ledger=ledger, id="b", person="id")
 
 
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        ({"columns": ["nothing"]}, gn.DataError, "missing"),
-        ({"columns": []}, gn.ParameterError, "at least one"),
-        ({"columns": ["age", "age"]}, gn.ParameterError, "each once"),
-        ({"neighbors": "swap"}, gn.ParameterError, "add-remove"),
-        ({"by": {"sex": ["f"]}, "person": "id"}, gn.NotAvailableError, "several groups"),
-        ({"spread": 0}, gn.ParameterError, "spread"),
-        ({"k": 1}, gn.ParameterError, "k >= 2"),
-        ({"level": 1}, gn.ParameterError, "level"),
-        ({"privacy": gn.PureDP(1)}, gn.ParameterError, "PureDP"),
-        ({"id": "a"}, gn.ParameterError, "together"),
+        ({"columns": ["nothing"]}, DataError, "missing"),
+        ({"columns": []}, ParameterError, "at least one"),
+        ({"columns": ["age", "age"]}, ParameterError, "each once"),
+        ({"neighbors": "swap"}, ParameterError, "add-remove"),
+        ({"by": {"sex": ["f"]}, "person": "id"}, NotAvailableError, "several groups"),
+        ({"spread": 0}, ParameterError, "spread"),
+        ({"order": 1}, ParameterError, "order >= 2"),
+        ({"level": 1}, ParameterError, "level"),
+        ({"privacy": gn.PureDP(1)}, ParameterError, "PureDP"),
+        ({"id": "a"}, ParameterError, "together"),
     ],
 )
 def test_requests_that_make_no_sense_are_refused(change, kind, words):
@@ -267,11 +274,11 @@ def test_rows_outside_are_left_out_or_refused_in_the_words_of_releases(row, more
     fine, frame = (pl.DataFrame(rows, schema, orient="row") for rows in (good, [*good, row]))
     assert len(column_means(frame, ["x"], budget, **more).means) == 1
     assert len(column_means(fine, ["x"], budget, **more, on_outside="refuse").means) == 1
-    with pytest.raises(gn.DataError, match=said) as error:
+    with pytest.raises(DataError, match=said) as error:
         column_means(frame, ["x"], budget, **more, on_outside="refuse")
     assert "7391" not in str(error.value)
     assert 'on_outside="drop"' in str(error.value)
-    with pytest.raises(gn.ParameterError, match='on_outside="refuse" or "drop", got \'project\''):
+    with pytest.raises(ParameterError, match='on_outside="refuse" or "drop", got \'project\''):
         column_means(frame, ["x"], budget, **more, on_outside="project")
     frame.write_csv(tmp_path / "t.csv")
     command = ["mean", str(tmp_path / "t.csv"), "-c", "x", "--rho", "1"]
@@ -283,7 +290,7 @@ def test_rows_outside_are_left_out_or_refused_in_the_words_of_releases(row, more
 
 def test_columns_that_are_no_numbers_are_refused_without_a_value():
     frame = pl.DataFrame({"d": pl.Series(["CANARY"]).cast(pl.Categorical)})
-    with pytest.raises(gn.DataError, match="expected numbers, got") as caught:
+    with pytest.raises(DataError, match="expected numbers, got") as caught:
         column_means(frame, ["d"], gn.zCDP(1))
     assert "CANARY" not in str(caught.value)
 
@@ -319,5 +326,5 @@ def test_damaged_files_of_means_are_refused_by_type(tmp_path, level):
     column_means(table(100), ["age"], gn.zCDP(1)).save(whole)
     record = json.loads(whole.read_text(encoding="utf-8"))
     damaged.write_text(json.dumps(record | {"level": level}), encoding="utf-8")
-    with pytest.raises(gn.CertificateError, match=r"written by ColumnMeans\.save"):
+    with pytest.raises(CertificateError, match=r"written by ColumnMeans\.save"):
         gn.estimators.ColumnMeans.load(damaged)

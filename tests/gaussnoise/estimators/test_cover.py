@@ -125,7 +125,7 @@ def test_every_vector_is_aligned_with_a_direction_and_the_worst_no_better(dim):
     )
 
 
-KNOWN = {"samples": 5, "moment": 1.0, "k": 4, "radius": 10.0}
+KNOWN = {"samples": 5, "moment": 1.0, "order": 4, "radius": 10.0}
 
 
 def mean(data, privacy=None, **known):

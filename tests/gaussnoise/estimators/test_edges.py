@@ -16,6 +16,14 @@ import pytest
 from cases import one_test_of, pairwise
 
 import gaussnoise as gn
+from gaussnoise.errors import (
+    CertificateError,
+    DataError,
+    LedgerError,
+    ParameterError,
+    PrivacyWarning,
+    SchemaError,
+)
 from gaussnoise.estimators import columns, numbers, publishing, stored
 
 E = gn.estimators
@@ -48,19 +56,19 @@ def means(shift):
     x, y, z = wild(shift=shift), tame(shift=shift), tame(d=3, shift=shift)
     yield E.clipped_mean(x, LARGE, bounds=(shift - 5, shift + 7)), (x, shift - 5, shift + 7)
     yield E.clipped_mean(x, LARGE, center=shift, radius=5), (x, shift - 5, shift + 5)
-    yield E.clipped_mean(z, LARGE, domain=gn.LpBall(3, 2, 6) + np.full(3, shift)), (z,)
+    yield E.clipped_mean(z, LARGE, domain=gn.LpBall(3, 2, radius=6) + np.full(3, shift)), (z,)
     yield E.clipped_mean(z, LARGE, bounds=(shift - 3, np.array([3, 30, 300]) + shift)), (z,)
-    yield E.truncated_mean(z, LARGE, moment=2 * shift + 10, k=math.inf), (z,)
+    yield E.truncated_mean(z, LARGE, moment=2 * shift + 10, order=math.inf), (z,)
     y, radius = y[:, 0], 2 * shift + 10
     pure = gn.PureDP(700)
     for privacy in (LARGE, pure):
         # ten thousand times the rounding of a record in so large a range
         sigma = max(1.0, 1e-10 * shift)
         yield E.gaussian_mean(y, privacy, sigma=sigma, radius=radius, beta=1e-9), (y[:, None],)
-    yield E.heavy_tailed_mean(y, LARGE, k=8, radius=radius), (y[:, None],)
+    yield E.heavy_tailed_mean(y, LARGE, order=8, radius=radius), (y[:, None],)
     person = np.arange(len(y))
     yield (
-        E.person_level_mean(y, LARGE, person=person, samples=1, k=8, radius=radius),
+        E.person_level_mean(y, LARGE, person=person, samples=1, order=8, radius=radius),
         (y[:, None],),
     )
     turned = np.array([[2, 1, 0.3], [1, 3, 0.1], [0.3, 0.1, 1]])
@@ -91,7 +99,7 @@ def test_bounds_of_rounding_are_next_to_nothing_for_budgets_in_use():
         for found in (
             E.clipped_mean(x, privacy, bounds=(-5, 7)),
             E.clipped_mean(x, privacy, center=0, radius=5),
-            E.truncated_mean(x, privacy, moment=30, k=math.inf),
+            E.truncated_mean(x, privacy, moment=30, order=math.inf),
         ):
             assert 0 < found.bias_bound[0] < 1e-6 * found.noise_deviation[0]
 
@@ -153,18 +161,18 @@ EACH = {  # estimators by size and place
     "box": lambda x, p, s, c: E.clipped_mean(x, p, bounds=(c - s, c + s), **CLIP),
     "ball": lambda x, p, s, c: E.clipped_mean(x, p, center=c, radius=s, **CLIP),
     "set": lambda x, p, s, c: E.clipped_mean(
-        np.reshape(x, (-1, 1)), p, domain=gn.LpBall(1, 2, s), **CLIP
+        np.reshape(x, (-1, 1)), p, domain=gn.LpBall(1, 2, radius=s), **CLIP
     ),
     "truncated": lambda x, p, s, c: E.truncated_mean(x, p, moment=s, **CLIP),
     "location": lambda x, p, s, c: E.coarse_location(x, p, sigma=s, radius=1e3, center=c, **CLIP),
     "anywhere": lambda x, p, s, c: E.gaussian_mean(x, p, sigma=s, center=c, **CLIP),
     "normal": lambda x, p, s, c: E.gaussian_mean(x, p, sigma=1, radius=s, center=c, **CLIP),
-    "heavy": lambda x, p, s, c: E.heavy_tailed_mean(x, p, moment=s, k=100, radius=s, **CLIP),
+    "heavy": lambda x, p, s, c: E.heavy_tailed_mean(x, p, moment=s, order=100, radius=s, **CLIP),
     "people": lambda x, p, s, c: E.person_level_mean(
         [[v, v] for v in x], p, samples=2, moment=s, radius=s, center=c, **CLIP
     ),
     "pure people": lambda x, p, s, c: E.pure_person_level_mean(
-        [[v, v] for v in x], p, samples=2, moment=s, k=100, radius=s, center=c, **CLIP
+        [[v, v] for v in x], p, samples=2, moment=s, order=100, radius=s, center=c, **CLIP
     ),
     "density": lambda x, p, s, c: E.histogram_density(x, p, lipschitz=s, **CLIP),
     "coinpress": lambda x, p, s, c: E.coinpress_mean(
@@ -175,7 +183,7 @@ EACH = {  # estimators by size and place
     ),
     "columns": lambda x, p, s, c: E.column_means(table_of(x), "x", p, spread=s),
     "groups": lambda x, p, s, c: E.column_means(
-        table_of(x), ["x"], p, by={"g": ["a", "b"]}, neighbors="replace", k=100
+        table_of(x), ["x"], p, by={"g": ["a", "b"]}, neighbors="replace", order=100
     ),
     "one at random": lambda x, p, s, c: at_random(x),
 }
@@ -189,7 +197,7 @@ def table_of(x):
 
 
 def at_random(x):
-    with warnings.catch_warnings(action="ignore", category=gn.PrivacyWarning):
+    with warnings.catch_warnings(action="ignore", category=PrivacyWarning):
         return E.release_one_at_random(x)
 
 
@@ -218,7 +226,7 @@ def tried(monkeypatch):
         try:
             found = estimator(*arguments)
             return str(found), found.to_json()
-        except gn.DataError:
+        except DataError:
             pass
         except gn.GaussNoiseError as error:
             if begun:
@@ -288,7 +296,7 @@ ODD = [True, b"x", 1j, object(), math.nan, 10**5000, np.array([1, 2]), [[1.0]], 
         ("person", [*ODD, 5, ["who"]]),
         ("neighbors", [*ODD, None, "swap"]),
         ("spread", [*ODD[1:], None, "1", 0, -1, 1e101, 1e-101]),
-        ("k", [*ODD[1:], None, "2", 1, 101, math.inf]),
+        ("order", [*ODD[1:], None, "2", 1, 101, math.inf]),
         ("level", [*ODD, None, "0.95", 0, 1]),
         ("privacy", [*ODD, None, 0.1, gn.PureDP(1), gn.zCDP(1e101), gn.zCDP(TINY)]),
     ],
@@ -296,21 +304,21 @@ ODD = [True, b"x", 1j, object(), math.nan, 10**5000, np.array([1, 2]), [[1.0]], 
 def test_arguments_of_column_means_are_refused_before_a_table_is_opened(argument, values):
     for value in values:
         given = {"columns": ["x"], "privacy": gn.zCDP(1), argument: value}
-        with pytest.raises((gn.ParameterError, gn.SchemaError)):
+        with pytest.raises((ParameterError, SchemaError)):
             E.column_means(Unopened(), given.pop("columns"), given.pop("privacy"), **given)
 
 
 @one_test_of("value", [*ODD, None, "a", (1,), ("a", "b"), (0, 10**5000), {0: 1, 1: 2}])
 def test_odd_bounds_norms_and_orders_are_refused(value):
     x = DATA["ordinary"]
-    with pytest.raises(gn.ParameterError):
+    with pytest.raises(ParameterError):
         E.clipped_mean(x, gn.zCDP(1), bounds=value)
     for argument in ("p", "on_nonfinite"):
         if value is not True or argument == "on_nonfinite":
-            with pytest.raises(gn.ParameterError):
+            with pytest.raises(ParameterError):
                 E.clipped_mean(x, gn.zCDP(1), bounds=(0, 1), **{argument: value})
-    for argument in ("setting", "n", "d", "eps", "delta", "k", "m", "radius"):
-        with pytest.raises(gn.ParameterError):
+    for argument in ("setting", "n", "d", "epsilon", "delta", "order", "samples", "radius"):
+        with pytest.raises(ParameterError):
             E.rates(**{"setting": "moments", "n": 10, argument: value})
 
 
@@ -321,7 +329,7 @@ def test_rates_at_the_ends_of_their_arguments(setting):
     for n, d, eps, k, radius in pairwise(
         [1, 2**53], [1, 2**53], [1e-100, 1e100], [2.0, 100.0, math.inf], [1e-100, 1e100]
     ):
-        for rate in E.rates(setting, n, d, eps, k=k, radius=radius).values():
+        for rate in E.rates(setting, n, d=d, epsilon=eps, order=k, radius=radius).values():
             assert 0 <= rate.lower
             assert math.isnan(rate.upper) or rate.upper >= rate.lower
 
@@ -338,7 +346,7 @@ def test_a_ledger_tells_persons_of_different_columns_apart(tmp_path):
     assert found.privacy["unit"] in found.privacy["disclaimers"][0]
     assert ledger.entries()[0].protects == f"{found.privacy['unit']} under add-remove"
     for other in ({"person": "house"}, {}, {"person": "who", "neighbors": "replace"}):
-        with pytest.raises(gn.LedgerError, match="protects"):
+        with pytest.raises(LedgerError, match="protects"):
             E.column_means(table, "x", gn.zCDP(0.1), id="b", **given | other)
     schema = gn.Schema([gn.Attribute("house", [1, 2])])
     plan = gn.plan(schema, ["house"], gn.zCDP(1), person="who")
@@ -405,7 +413,7 @@ def read_again(path, kind):
     """Return whether a file is read; then it can be printed, and written as it was."""
     try:
         found = kind.load(path)
-    except gn.CertificateError:
+    except CertificateError:
         return False
     assert str(found)
     assert repr(found)

@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import binom, chi2
 
 import gaussnoise as gn
-from gaussnoise.errors import BudgetError, DataError, ParameterError
+from gaussnoise.errors import BudgetError, DataError, LedgerError, ParameterError
 from gaussnoise.estimators import person, steps
 from gaussnoise.estimators.location import Search
 from gaussnoise.estimators.samples import samples as rows_of
 from gaussnoise.privacy.laplace import LaplaceQuery
 from gaussnoise.privacy.sampler import IntegerQuery
 
-KNOWN = {"samples": 4, "moment": 1.0, "k": 4, "radius": 20.0}
+KNOWN = {"samples": 4, "moment": 1.0, "order": 4, "radius": 20.0}
 N = 240
 PURE = gn.PureDP(8.0)
 
@@ -151,7 +151,7 @@ def test_one_charge_for_all_steps_protects_whole_people(people, tmp_path):
     (entry,) = ledger.entries()
     assert entry.rho == pytest.approx(PURE.epsilon**2 / 2)
     assert "all rows of one person" in entry.protects
-    with pytest.raises(gn.LedgerError):
+    with pytest.raises(LedgerError):
         mean(people, samples=3, ledger=ledger, id="mean")
 
 
@@ -191,7 +191,7 @@ def test_without_a_range_only_a_threshold_finds_the_location():
         ({"samples": 0}, "samples"),
         ({"samples": 2.5}, "samples"),
         ({"moment": 0.0}, "moment > 0"),
-        ({"k": 1.5}, "k >= 2"),
+        ({"order": 1.5}, "order >= 2"),
         ({"radius": -1.0}, "radius > 0"),
         ({"beta": 0.7}, "beta"),
         ({"on_nonfinite": "drop"}, "on_nonfinite"),
@@ -232,7 +232,7 @@ def test_the_last_noise_has_the_deviation_it_says():
 
 
 def test_noise_and_bias_fall_with_the_number_of_records_of_a_person():
-    privacy, known = gn.PureDP(4.0), {"k": 6, "radius": 20.0}
+    privacy, known = gn.PureDP(4.0), {"order": 6, "radius": 20.0}
     found = {m: mean(list(np.zeros((500, m))), privacy, samples=m, **known) for m in (1, 16, 256)}
     size = {m: float(f.noise_deviation + f.bias_bound) for m, f in found.items()}
     assert size[256] < size[16] / 3 < size[1] / 6
@@ -266,7 +266,9 @@ def covered(law, privacy, m, d=None, **known):
     rng, hits = np.random.default_rng(4), 0
     for _ in range(TRIALS):
         data = list(7.0 + law(rng, (N, m) if d is None else (N, m, d)))
-        low, high = mean(data, privacy, samples=m, **({"k": 2} | known)).confidence_interval(LEVEL)
+        low, high = mean(data, privacy, samples=m, **({"order": 2} | known)).confidence_interval(
+            LEVEL
+        )
         hits += bool(np.ravel(low)[0] <= 7.0 <= np.ravel(high)[0])
     return hits
 

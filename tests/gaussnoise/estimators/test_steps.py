@@ -9,7 +9,7 @@ import pytest
 from cases import one_test_of
 from scipy import stats
 
-import gaussnoise as gn
+from gaussnoise.errors import DataError, ParameterError
 from gaussnoise.estimators import steps
 from gaussnoise.estimators.location import Search
 from gaussnoise.estimators.samples import by_person, clipped
@@ -106,7 +106,7 @@ def test_opendp_charges_no_more_than_allowed_and_hardly_less(epsilon, sensitivit
 
 
 def test_budgets_that_need_noise_beyond_64_bits_are_refused():
-    with pytest.raises(gn.ParameterError, match="nothing but noise"):
+    with pytest.raises(ParameterError, match="nothing but noise"):
         LaplaceQuery(2**40, 1e-9).draw(1)
 
 
@@ -183,7 +183,7 @@ def test_a_person_is_one_mean_for_all_orders_and_names():
     assert by_person("f", [[1.0, 3.0], [5.0]], None).tolist() == [2.0, 5.0]
     assert by_person("f", [np.ones((2, 3)), np.zeros((1, 3))], None).shape == (2, 3)
     for bad in (([1.0, 2.0], [1]), ([1.0], [1.5]), ([1.0], None), ([[1.0], []], None), ([], None)):
-        with pytest.raises(gn.DataError, match="expected"):
+        with pytest.raises(DataError, match="expected"):
             by_person("f", *bad)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import CertificateError, OutputError
 from gaussnoise.files import archive as _archive
 
 MOST = 2**26  # most bytes that refusing a file may take
@@ -60,7 +61,7 @@ def refused(reader, path):
     """The error's words, and the most memory that Python and numpy held."""
     tracemalloc.start()
     try:
-        with pytest.raises((gn.CertificateError, gn.OutputError)) as caught:
+        with pytest.raises((CertificateError, OutputError)) as caught:
             LOADS[reader](path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -80,7 +80,7 @@ def categories(folder):
         pa.table({"job": ["nurse"] * 500 + ["teacher"] * 400}), "job", gn.ApproxDP(1.0, 1e-6)
     )
     found.save(folder / "found.json")
-    return folder / "found.json", lambda: gn.Categories.load(folder / "found.json")
+    return folder / "found.json", lambda: gn.results.Categories.load(folder / "found.json")
 
 
 def mean(folder):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.privacy.sampler import IntegerQuery
 
 SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
@@ -93,11 +94,11 @@ def test_answers_survive_with_their_proofs(again, domain):
 def test_unpickled_arguments_are_checked():
     covariance = gn.optimal_noise(gn.FiniteSet(np.eye(2))).covariance
     object.__setattr__(covariance, "scale", -1.0)
-    with pytest.raises(gn.ParameterError, match="positive, finite scale"):
+    with pytest.raises(ParameterError, match="positive, finite scale"):
         pickle.loads(pickle.dumps(covariance))
     made = mechanism(gn.LpBall(3, 2))
     object.__setattr__(made, "n", 7)
-    with pytest.raises(gn.ParameterError, match="n is private"):
+    with pytest.raises(ParameterError, match="n is private"):
         copy.copy(made)
 
 

@@ -21,7 +21,7 @@ DOORS = {
         "gn.Release.load('mean.json', gn.optimal_noise(gn.LpBall(2, 2)).covariance)",
         "OutputError",
     ),
-    "found.json": ("gn.Categories.load('found.json')", "OutputError"),
+    "found.json": ("gn.results.Categories.load('found.json')", "OutputError"),
     "estimate.json": ("gn.estimators.Estimate.load('estimate.json')", "OutputError"),
     "columns.json": ("gn.estimators.ColumnMeans.load('columns.json')", "OutputError"),
     "schema.toml": ("gn.Schema.load('schema.toml')", "SchemaError"),

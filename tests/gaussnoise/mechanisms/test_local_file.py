@@ -16,6 +16,7 @@ import pytest
 from cases import exponential, one_test_of
 
 import gaussnoise as gn
+from gaussnoise.errors import CertificateError, DataError, OutputError
 from gaussnoise.mechanisms.local import _RANDOMIZERS
 from gaussnoise.noise.covariance import FactorCovariance
 
@@ -49,7 +50,7 @@ def assert_private(local):
 
 @cache
 def mechanism(name):
-    return gn.LocalMechanism(DOMAINS[name], gn.LocalDP(1.5), 3)
+    return gn.LocalMechanism(DOMAINS[name], gn.LocalDP(1.5), p=3)
 
 
 @pytest.fixture(params=DOMAINS)
@@ -197,7 +198,7 @@ def test_hostile_files_are_refused_or_private(saved, change):
     rewrite(path, change)
     try:
         local = gn.LocalMechanism.load(path)
-    except (gn.CertificateError, gn.OutputError):
+    except (CertificateError, OutputError):
         return
     assert_private(local)
 
@@ -261,7 +262,7 @@ def test_dropped_records_are_messages_about_nothing(domain):
             y = local._coordinates([inside, outside], "drop")
             np.testing.assert_allclose(y[0], local._coordinates([inside], "drop")[0], atol=1e-12)
             assert not y[1].any()
-            with pytest.raises(gn.DataError):
+            with pytest.raises(DataError):
                 local.report(outside)
 
 
@@ -283,7 +284,7 @@ def test_projected_records_are_never_refused(bad):
 
 def test_the_hint_is_not_to_unpickle():
     local = gn.LocalMechanism(gn.LpBall(3, 2), gn.LocalDP(1.0))
-    with pytest.raises(gn.DataError) as caught:
+    with pytest.raises(DataError) as caught:
         local.aggregate([b"something else"])
     assert "pickle" not in str(caught.value)
     assert "save() one mechanism and load() it" in str(caught.value)

@@ -11,16 +11,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import eval_chebyt, eval_gegenbauer
 
 import gaussnoise as gn
-from gaussnoise import (
-    Ellipsoid,
-    FiniteSet,
-    LpBall,
-    Polytope,
-    SchattenBall,
-    TensorPower,
-    TwoConvex,
-    Zonotope,
-)
+from domains import TwoConvex
+from gaussnoise import Ellipsoid, FiniteSet, LpBall, Polytope, SchattenBall, TensorPower, Zonotope
+from gaussnoise.errors import ConvergenceWarning
 
 PS = [2, 3, math.inf]
 QS = [1, 1.5, 2, 3, math.inf]
@@ -31,7 +24,7 @@ CLOSE = 2e-9
 def solve(problem, domain, p=2.0, **options):
     """Return γ_p(K), or γ°_p of a relation's sensitivity set; the test itself judges wide gaps."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         if problem == "gamma":
             return gn.gamma(domain, p, **options)
         return gn.optimal_noise(domain, p, neighbors=problem, **options)
@@ -43,7 +36,7 @@ def check_value(noise, value, rel=CLOSE):
     assert noise.gamma_lower == pytest.approx(value, rel=rel)
     assert noise.gamma_lower <= value * (1 + 1e-13)
     assert noise.gamma >= value * (1 - 1e-13)
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     noise.verify()
 
 
@@ -120,7 +113,7 @@ def lp_value(d, q, p):
 
 @pytest.mark.parametrize(("d", "q", "p"), pairwise([1, 2, 3, 6], QS, [2, 2.5, 6, math.inf]))
 def test_lq_balls(d, q, p):
-    ball, v = LpBall(d, q, 0.3), np.arange(1.0, d + 1)
+    ball, v = LpBall(d, q, radius=0.3), np.arange(1.0, d + 1)
     value = 0.3 * lp_value(d, q, p)
     check_value(solve("gamma", ball, p), value)
     check_value(solve("gamma", ball + v, p), value)
@@ -167,7 +160,7 @@ def schatten_value(shape, q, p):
     ("shape", "q", "p"), pairwise([(2, 3), (3, 2), (3, 3), (1, 4), (2, 1)], QS, PS)
 )
 def test_schatten_balls(shape, q, p):
-    ball = SchattenBall(shape, q, 5.0)
+    ball = SchattenBall(shape, q, radius=5.0)
     value = 5 * schatten_value(shape, q, p)
     check_value(solve("gamma", ball - np.ones(ball.dim), p), value)
     check_value(solve("add-remove", ball, p), value)
@@ -449,11 +442,11 @@ def test_the_largest_sd_of_even_tensor_powers_by_column_generation(d, k, problem
 def bodies():
     rng = np.random.default_rng(3)
     return {
-        "ℓ_1": LpBall(2, 1, 2.0),
+        "ℓ_1": LpBall(2, 1, radius=2.0),
         "ℓ_3": LpBall(3, 3),
         "ellipsoid": rng.normal(size=(2, 3)) @ LpBall(3, 2),
         "zonotope": Zonotope(rng.normal(size=(4, 2))),
-        "segment": LpBall(1, 2, 0.1),
+        "segment": LpBall(1, 2, radius=0.1),
     }
 
 
@@ -485,7 +478,7 @@ def lower_end(noise):
 @pytest.mark.parametrize("p", PS)
 def test_products_of_three_by_column_generation(p):
     body = gn.product(
-        LpBall(1, 2), Zonotope([[1.0, 0.0], [1.0, 1.0], [0.0, 3.0]]), LpBall(1, 2, 0.2)
+        LpBall(1, 2), Zonotope([[1.0, 0.0], [1.0, 1.0], [0.0, 3.0]]), LpBall(1, 2, radius=0.2)
     )
     check_overlap(solve("gamma", body, p), solve("gamma", body, p, method="oracle"), 1e-5)
 

@@ -13,9 +13,14 @@ import pytest
 from cases import one_test_of
 from scipy.linalg import hadamard
 
-import gaussnoise as gn
 import gaussnoise.noise.dual_norms as dual_module
 from gaussnoise import dual_norm, factorize
+from gaussnoise.errors import (
+    ConvergenceWarning,
+    DomainTooLargeError,
+    NotAvailableError,
+    ParameterError,
+)
 
 ROUNDING = 1e-11
 ERRORS = ["mean", 3, "max"]
@@ -270,7 +275,7 @@ def test_a_poor_solver_costs_accuracy_and_not_truth(monkeypatch, error, noise):
         )
 
     monkeypatch.setattr(dual_module, "_solve", poor)
-    with pytest.warns(gn.ConvergenceWarning, match="certified gap"):
+    with pytest.warns(ConvergenceWarning, match="certified gap"):
         found = dual_norm(A, error)
     check(found, A, tol=math.inf)
     assert found.lower <= good.upper
@@ -285,7 +290,7 @@ def test_a_solver_that_fails_costs_accuracy_and_not_truth(monkeypatch, error):
 
     monkeypatch.setattr(cp.Problem, "solve", fail)
     A = RNG.normal(size=(4, 5))
-    with pytest.warns(gn.ConvergenceWarning, match="certified gap") as caught:
+    with pytest.warns(ConvergenceWarning, match="certified gap") as caught:
         found = dual_norm(A, error)
     assert caught[0].filename == __file__
     check(found, A, tol=math.inf)
@@ -296,7 +301,7 @@ def test_a_solver_that_fails_costs_accuracy_and_not_truth(monkeypatch, error):
 
 def test_a_missing_solver_is_named(monkeypatch):
     monkeypatch.setattr(cp, "installed_solvers", lambda: ["CLARABEL"])
-    with pytest.raises(gn.NotAvailableError, match="pip install scs"):
+    with pytest.raises(NotAvailableError, match="pip install scs"):
         dual_norm(np.eye(2), solver="scs")
 
 
@@ -309,7 +314,7 @@ def test_a_missing_cvxpy_is_named(monkeypatch):
         return real(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(gn.NotAvailableError, match="pip install"):
+    with pytest.raises(NotAvailableError, match="pip install"):
         dual_norm(np.eye(2))
 
 
@@ -320,7 +325,7 @@ def test_a_missing_cvxpy_is_named(monkeypatch):
     "A", [[[1.0, math.nan]], [[]], [1.0, 2.0], [[1j]], [[1.0], [1.0, 2.0]], np.ones((2, 2, 2))]
 )
 def test_what_is_no_matrix_is_refused(A):
-    with pytest.raises(gn.ParameterError, match="dual_norm: expected"):
+    with pytest.raises(ParameterError, match="dual_norm: expected"):
         dual_norm(A)
 
 
@@ -329,7 +334,7 @@ def test_what_is_no_matrix_is_refused(A):
                                      {"tol": math.nan}, {"solver": "mosek"},
                                      {"solver": None}])  # fmt: skip
 def test_options_are_validated(options):
-    with pytest.raises(gn.ParameterError, match="dual_norm: expected"):
+    with pytest.raises(ParameterError, match="dual_norm: expected"):
         dual_norm(np.eye(2), **options)
 
 
@@ -365,5 +370,5 @@ def test_the_solver_follows_the_size():
     large = dual_norm(rng.normal(size=(25, 20)))
     assert large.solver == "scs"
     assert large.gap <= 1e-6
-    with pytest.raises(gn.DomainTooLargeError, match="order 601"):
+    with pytest.raises(DomainTooLargeError, match="order 601"):
         dual_norm(np.ones((301, 300)))

@@ -26,7 +26,7 @@ problems = pytest.mark.parametrize("problem", PROBLEMS)
 
 
 def solve(points, problem, p, **options):
-    domain = points if isinstance(points, gn.AbstractDomain) else FiniteSet(points)
+    domain = points if isinstance(points, gn.domains.AbstractDomain) else FiniteSet(points)
     if problem == "gamma":
         return gn.gamma(domain, p, **options)
     return gn.optimal_noise(domain, p, neighbors=problem, **options)
@@ -36,7 +36,7 @@ def check(noise, expected=None, digits=ROUNDING):
     """Check that the bracket is tight, contains ``expected`` and passes verification."""
     assert 0 <= noise.gamma_lower <= noise.gamma < math.inf
     assert 0 <= noise.gap <= 1e-6
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     noise.verify()
     assert noise.gamma >= noise.covariance.error(noise.p)
     if expected is not None:
@@ -82,7 +82,7 @@ def enclosed(points, problem):
 )
 def test_largest_error_of_prefix_sums(n, square):
     check(
-        gn.optimal_noise(FiniteSet.from_workload(prefix_sums(n)), math.inf, "add-remove"),
+        gn.optimal_noise(FiniteSet.from_workload(prefix_sums(n)), math.inf, neighbors="add-remove"),
         math.sqrt(square),
     )
 
@@ -90,7 +90,7 @@ def test_largest_error_of_prefix_sums(n, square):
 @pytest.mark.parametrize(("p", "square"), [(2, 64 * 4.987504570096), (math.inf, 5.20551871894)])
 def test_prefix_sums_in_two_dimensions(p, square):
     grid = FiniteSet.from_workload(np.kron(prefix_sums(8), prefix_sums(8)))
-    check(gn.optimal_noise(grid, p, "add-remove"), math.sqrt(square))
+    check(gn.optimal_noise(grid, p, neighbors="add-remove"), math.sqrt(square))
 
 
 @norms
@@ -130,7 +130,7 @@ def test_an_orbit_of_signed_permutations_needs_round_noise(p, problem):
 def test_circulants_have_the_nuclear_norm_found_by_fft(p, m):
     first = np.random.default_rng(m).normal(size=m)
     C = np.array([np.roll(first, k) for k in range(m)]).T
-    noise = gn.optimal_noise(FiniteSet.from_workload(C), p, "add-remove")
+    noise = gn.optimal_noise(FiniteSet.from_workload(C), p, neighbors="add-remove")
     check(noise, m ** (1 / p) * np.abs(np.fft.fft(first)).sum() / m)
 
 
@@ -147,7 +147,7 @@ def test_all_kway_marginals_of_bits(p, d, k):
 
 
 ALL_TWO_WAY = Marginals.all_kway((3, 2, 4), 2)
-WEIGHTED = Marginals((2, 3, 2), [(0, 1), (1, 2), (0,)], [1.0, 0.7, 2.0])
+WEIGHTED = Marginals((2, 3, 2), [(0, 1), (1, 2), (0,)], weights=[1.0, 0.7, 2.0])
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_every_method_agrees(p, problem, method):
     # the central cut needs thousands of steps for six digits
     noise = solve(points, problem, p, method=method, tol=1e-3 if method == "ellipsoid" else 1e-5)
     noise.verify()
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     agree(noise, check(solve(points, problem, p)))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import CertificateError, ConvergenceWarning, CovarianceError
 from gaussnoise.noise.certificates.points import PointCertificate
 
 DISC = gn.LpBall(2, 2)
@@ -37,7 +38,7 @@ def shift(dim, size):
 
 def quiet(door, *arguments, **settings):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return door(*arguments, **settings)
 
 
@@ -115,7 +116,7 @@ def test_an_inflated_certificate_is_refused(size):
             forged = dataclasses.replace(
                 noise, certificate=witness, gamma=max(noise.gamma, lower), gamma_lower=lower
             )
-            with pytest.raises((gn.CertificateError, gn.CovarianceError)):
+            with pytest.raises((CertificateError, CovarianceError)):
                 forged.verify()
 
 
@@ -126,7 +127,7 @@ def test_what_membership_forgives_is_taken_from_what_verify_tells():
         assert noise.gamma_lower * (1 - 2e-8) <= told < noise.gamma_lower
 
 
-class FarDisc(gn.AbstractDomain):
+class FarDisc(gn.domains.AbstractDomain):
     """A disc that computes its points where they are, and rounds them there."""
 
     dim = 2
@@ -146,7 +147,9 @@ class FarDisc(gn.AbstractDomain):
         x = self.center + axes[:, -1] * (1.0 if axes[:, -1] @ form @ away >= 0 else -1.0)
         upper = (math.sqrt(values[-1]) + math.sqrt(away @ form @ away)) ** 2
         rounded = 1 + 1e-15 * np.abs(self.center).max()
-        return gn.QuadraticMax(x, float((x - center) @ form @ (x - center)), upper * rounded)
+        return gn.domains.QuadraticMax(
+            x, float((x - center) @ form @ (x - center)), upper * rounded
+        )
 
 
 @pytest.mark.parametrize("size", [1e8, 1e10])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import gaussnoise as gn
+from gaussnoise.errors import DomainTooLargeError, ParameterError
 from gaussnoise.noise.convergence import plot_convergence
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.noise.plots import plot_noise
@@ -19,12 +20,12 @@ from gaussnoise.noise.shadow import marginal_points
 
 POINTS = np.array([[0.0, 0.0], [3.0, 1.0], [1.0, 2.0], [2.5, 2.5], [1.0, -0.5]])
 SPACE = np.random.default_rng(0).normal(size=(12, 4)) * [1.0, 2.0, 0.5, 3.0]
-TABLES = gn.Marginals((3, 2, 4), [(0, 1), (0, 2), (2,), ()], [1.0, 0.5, 2.0, 1.5])
+TABLES = gn.Marginals((3, 2, 4), [(0, 1), (0, 2), (2,), ()], weights=[1.0, 0.5, 2.0, 1.5])
 COMPASS = np.array([[math.cos(t), math.sin(t)] for t in np.linspace(0, 2 * np.pi, 73)])
 CHORD = 1e-4  # relative amount by which polygons of 360 sides fall short of ellipses
 
 
-class Disc(gn.AbstractDomain):
+class Disc(gn.domains.AbstractDomain):
     """The unit disc, with an oracle that proves only ``slack`` times the true value."""
 
     dim = 2
@@ -40,7 +41,7 @@ class Disc(gn.AbstractDomain):
         values, axes = np.linalg.eigh(form)
         x = axes[:, -1] * (1.0 if axes[:, -1] @ form @ center <= 0 else -1.0)
         upper = (values[-1] ** 0.5 + (center @ form @ center) ** 0.5) ** 2
-        return gn.QuadraticMax(x, (x - center) @ form @ (x - center), self.slack * upper)
+        return gn.domains.QuadraticMax(x, (x - center) @ form @ (x - center), self.slack * upper)
 
 
 def drawn(figure, dpi=40):
@@ -253,7 +254,7 @@ def test_certificates_without_points_are_skipped_aloud():
 
 
 def test_unknown_certificates_are_named(plain):
-    class Tensor(gn.Certificate):
+    class Tensor(gn.results.Certificate):
         def lower_bound(self):
             return 0.0
 
@@ -310,7 +311,7 @@ def test_scales_are_equal_and_the_legend_is_below_the_picture(noise):
 )
 def test_axes_must_be_two_coordinates(plain, axes):
     with pytest.raises(
-        gn.ParameterError,
+        ParameterError,
         match=r"expected axes=\(i, j\), two different coordinates of 0..1, .*hint",
     ):
         plot_noise(plain, axes)
@@ -336,7 +337,7 @@ def test_one_dimension_is_drawn_as_intervals(find):
     assert outline[1] <= ellipse[1] + 1e-12
     assert "1.00 times the error" in texts(figure)
     assert sorted(figure.axes[0].lines[5].get_xdata()) == sorted(set(expected.ravel()))
-    with pytest.raises(gn.ParameterError, match=r"expected no axes for a domain in R\^1"):
+    with pytest.raises(ParameterError, match=r"expected no axes for a domain in R\^1"):
         plot_noise(noise, (0, 0))
 
 
@@ -361,13 +362,13 @@ def test_an_oracle_that_proves_less_gives_a_range_of_errors():
     assert label.endswith("radius 1.2, 1.00 to 1.20 times the error")
 
 
-@pytest.mark.parametrize("failure", [gn.DomainTooLargeError, None])
+@pytest.mark.parametrize("failure", [DomainTooLargeError, None])
 def test_a_ball_that_cannot_be_bounded_is_skipped_aloud(failure):
     class Unbounded(Disc):
         def _max_quadratic(self, form, center):
             if failure:
                 raise failure("too many")
-            return gn.QuadraticMax(np.zeros(2), 0.0, math.inf)
+            return gn.domains.QuadraticMax(np.zeros(2), 0.0, math.inf)
 
     base = gn.gamma(gn.FiniteSet([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]))
     figure = drawn(plot_noise(dataclasses.replace(base, domain=Unbounded())))
@@ -410,7 +411,7 @@ def test_marginals_too_large_to_list():
     assert figure.axes[0].get_ylabel() == "coordinate 10050: cell (0, 50) of table (0, 2)"
     assert f"radius {math.sqrt(91):.3g}" in texts(figure)
     assert contained(figure, noise)
-    with pytest.raises(gn.ParameterError, match=r"0\.\.148136"):
+    with pytest.raises(ParameterError, match=r"0\.\.148136"):
         plot_noise(noise, (0, 148137))
 
 
@@ -423,7 +424,7 @@ def test_records_seen_on_two_cells(data):
     weights = data.draw(
         st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(subsets), max_size=len(subsets))
     )
-    domain = gn.Marginals(sizes, subsets, weights)
+    domain = gn.Marginals(sizes, subsets, weights=weights)
     points = domain.to_finite_set().points
     for i, j in itertools.permutations(range(domain.dim), 2):
         expected = np.unique(points[:, [i, j]], axis=0)
@@ -433,7 +434,7 @@ def test_records_seen_on_two_cells(data):
 
 def traced(noise, *entries):
     return dataclasses.replace(
-        noise, trace=tuple(gn.Progress(*entry) for entry in entries), steps=len(entries)
+        noise, trace=tuple(gn.results.Progress(*entry) for entry in entries), steps=len(entries)
     )
 
 
@@ -496,7 +497,7 @@ def test_a_gap_that_never_changes_is_in_the_middle_of_its_picture(plain, gap):
 
 def test_without_a_trace_there_is_no_convergence(plain):
     closed = dataclasses.replace(plain, trace=(), steps=0)
-    with pytest.raises(gn.ParameterError, match="closed form"):
+    with pytest.raises(ParameterError, match="closed form"):
         plot_convergence(closed)
-    with pytest.raises(gn.ParameterError, match="loaded from a file"):
+    with pytest.raises(ParameterError, match="loaded from a file"):
         plot_convergence(dataclasses.replace(plain, trace=(), steps=7))

@@ -11,12 +11,13 @@ from cases import one_test_of
 
 import gaussnoise as gn
 from domains.description import describe, rebuild
+from gaussnoise.errors import InvalidDomainError
 
 A = np.array([[2.0, 0.5], [0.0, 1.0]])
 
 
 @dataclass(frozen=True, eq=False)
-class Disc(gn.AbstractDomain):
+class Disc(gn.domains.AbstractDomain):
     """Plane vectors no longer than a radius."""
 
     radius: float
@@ -27,7 +28,7 @@ class Disc(gn.AbstractDomain):
 
     def __post_init__(self):
         if not 0 < self.radius < np.inf:
-            raise gn.InvalidDomainError("Disc: expected a finite radius > 0")
+            raise InvalidDomainError("Disc: expected a finite radius > 0")
 
     def _support_point(self, theta):
         return self.radius * theta / (np.linalg.norm(theta) or 1.0)
@@ -36,14 +37,14 @@ class Disc(gn.AbstractDomain):
         values, axes = np.linalg.eigh(form)
         x = self.radius * axes[:, -1] * (1.0 if axes[:, -1] @ form @ center <= 0 else -1.0)
         upper = (self.radius * values[-1] ** 0.5 + (center @ form @ center) ** 0.5) ** 2
-        return gn.QuadraticMax(x, (x - center) @ form @ (x - center), upper)
+        return gn.domains.QuadraticMax(x, (x - center) @ form @ (x - center), upper)
 
 
 @dataclass(frozen=True, eq=False)
-class Mirrored(gn.AbstractDomain):
+class Mirrored(gn.domains.AbstractDomain):
     """A set of sets, a matrix and a tuple of numbers: what a constructor may take."""
 
-    body: gn.AbstractDomain
+    body: gn.domains.AbstractDomain
     mirror: np.ndarray
     signs: tuple[float, ...]
 
@@ -62,8 +63,10 @@ class Mirrored(gn.AbstractDomain):
 
 
 def test_its_answer_is_certified_and_saved(tmp_path):
-    noise = gn.optimal_noise(Disc(3.0), 2, "replace")
-    assert noise.gamma == pytest.approx(gn.optimal_noise(gn.LpBall(2, 2, 3), 2, "replace").gamma)
+    noise = gn.optimal_noise(Disc(3.0), 2, neighbors="replace")
+    assert noise.gamma == pytest.approx(
+        gn.optimal_noise(gn.LpBall(2, 2, radius=3), 2, neighbors="replace").gamma
+    )
     assert noise.gap < 1e-6
     noise.save(tmp_path / "disc.npz")
     again = gn.OptimalNoise.load(tmp_path / "disc.npz")  # verified against the class
@@ -110,9 +113,9 @@ def test_a_file_cannot_make_it_what_its_constructor_refuses():
     tree, arrays = describe(Disc(1.0))
     for radius in (-1.0, {"float": "inf"}, tree, [1.0]):
         forged = {"type": "disc", "fields": {"radius": radius}}
-        with pytest.raises(gn.InvalidDomainError, match="expected fields that make a Disc"):
+        with pytest.raises(InvalidDomainError, match="expected fields that make a Disc"):
             rebuild(forged, arrays)
-    with pytest.raises(gn.InvalidDomainError, match="the fields radius of Disc"):
+    with pytest.raises(InvalidDomainError, match="the fields radius of Disc"):
         rebuild({"type": "disc", "fields": {}}, {})
 
 
@@ -146,7 +149,7 @@ class Worded(Disc):
     ],
 )
 def test_what_files_cannot_hold_is_refused_with_what_is_missing(K, message):
-    with pytest.raises(gn.InvalidDomainError, match=message):
+    with pytest.raises(InvalidDomainError, match=message):
         describe(K)
 
 

@@ -18,6 +18,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
+from gaussnoise.errors import (
+    CertificateError,
+    ConvergenceWarning,
+    CovarianceError,
+    DomainTooLargeError,
+    InvalidDomainError,
+    ParameterError,
+)
 from gaussnoise.noise.certificates import product_fidelity as _product_certificate
 from gaussnoise.noise.product_covariance import ProductCovariance
 from gaussnoise.solvers.tables.pair_bases import pair_gram
@@ -27,10 +35,10 @@ from gaussnoise.solvers.tables.workload import Workload
 
 P, Id, R = gn.Prefix, gn.Identity, gn.Ranges
 # one attribute asked about in two ways, and neither distinguishes all of its categories
-TWO_WAYS = gn.Products([Id(2), R(2)], [{1: R(2)}, {1: Id(2)}], [0.5, 0.5])
+TWO_WAYS = gn.Products([Id(2), R(2)], [{1: R(2)}, {1: Id(2)}], weights=[0.5, 0.5])
 
 # noise for products has a gap by its design, which the tests below bound
-pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.errors.ConvergenceWarning")
 
 
 def base_of(n, kind, numbers):
@@ -69,7 +77,7 @@ def products(draw, several=True):
     weights = draw(
         st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(terms), max_size=len(terms))
     )
-    return gn.Products(bases, terms, weights)
+    return gn.Products(bases, terms, weights=weights)
 
 
 def contrasts(strategy):
@@ -168,7 +176,7 @@ def _index(workload, i, base):
 @example(TWO_WAYS, "replace", 4)
 @given(products(), st.sampled_from(["add-remove", "replace"]), st.sampled_from([2, 4, math.inf]))
 def test_both_ends_are_what_explicit_matrices_say(domain, neighbors, p):
-    noise = gn.optimal_noise(domain, p, neighbors)
+    noise = gn.optimal_noise(domain, p, neighbors=neighbors)
     noise.verify()
     loss, sensitivity = explicit(noise)
     assert sensitivity <= 1
@@ -248,9 +256,9 @@ def test_replaced_records_cost_little_more_than_the_dense_optimum(domain, excess
 def test_identities_are_the_closed_form_of_marginals(neighbors):
     sizes, subsets, weights = (4, 3, 2, 1), [(0, 1), (2,), (1, 2), (0, 3), ()], [1, 2, 0.5, 3, 1]
     noise = gn.optimal_noise(
-        gn.Products([Id(n) for n in sizes], subsets, weights), neighbors=neighbors
+        gn.Products([Id(n) for n in sizes], subsets, weights=weights), neighbors=neighbors
     )
-    marginals = gn.optimal_noise(gn.Marginals(sizes, subsets, weights), neighbors=neighbors)
+    marginals = gn.optimal_noise(gn.Marginals(sizes, subsets, weights=weights), neighbors=neighbors)
     assert noise.gamma == pytest.approx(
         marginals.gamma, rel=1e-12 if neighbors == "add-remove" else 1e-6
     )
@@ -300,7 +308,7 @@ def test_published_benchmarks(sizes, prefixes, wanted, column):
     assert error < PUBLISHED[sizes][column]
     # no other noise is better by more, on up to 10¹⁷ cells
     assert noise.gap < (0.008 if max(ways) < 3 or sizes == CPS[0] else 0.022)
-    assert (noise.status is gn.Status.PRODUCTS) == (max(ways) < 3 or sizes == CPS[0])
+    assert (noise.status is gn.results.Status.PRODUCTS) == (max(ways) < 3 or sizes == CPS[0])
 
 
 @pytest.mark.parametrize("count", [12, pytest.param(20, marks=pytest.mark.benchmark)])
@@ -315,7 +323,7 @@ def test_many_attributes_are_planned_at_once(count):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("domain", [
     gn.Products([P(6), P(5), Id(3)], [(0, 1), (0, 2), (1, 2)]),
-    gn.Products([P(6), P(6), P(6)], [(0, 1, 2), (0, 1), (2,)], [1, 2, 3]),
+    gn.Products([P(6), P(6), P(6)], [(0, 1, 2), (0, 1), (2,)], weights=[1, 2, 3]),
     gn.Products([P(7), R(4), Id(2), Id(2)], [(0, 1, 2), (0, 3), (1, 3)]),
     # alike attributes with another between them
     gn.Products([P(4), R(5), P(4)], [(0, 1), (1, 2), (0, 2), (1,)]),
@@ -351,7 +359,7 @@ def test_certificates_of_every_size_agree(monkeypatch, domain, neighbors):
     st.integers(0, 10**6),
 )
 def test_any_measure_bounds_from_below(monkeypatch, domain, neighbors, p, seed):
-    noise = gn.optimal_noise(domain, p, neighbors)
+    noise = gn.optimal_noise(domain, p, neighbors=neighbors)
     rng = np.random.default_rng(seed)
     found = noise.certificate
     cells = tuple(
@@ -417,7 +425,9 @@ def test_strategies_decode_what_they_measure(n, bits, seed):
 
 
 def test_the_covariance_is_that_of_the_decoded_noise():
-    domain = gn.Products([P(4), Id(3), R(3)], [(0, 1), {0: R(4)}, (1, 2), ()], [1, 2, 0.5, 1])
+    domain = gn.Products(
+        [P(4), Id(3), R(3)], [(0, 1), {0: R(4)}, (1, 2), ()], weights=[1, 2, 0.5, 1]
+    )
     noise = gn.optimal_noise(domain, neighbors="add-remove")
     points = domain.to_finite_set().points
     dense = points.T @ np.linalg.inv(sum(A.T @ A / v for A, v in measured(_full(noise)))) @ points
@@ -446,7 +456,9 @@ def _full(noise):
 
 def test_saved_noise_is_the_same_noise(tmp_path):
     domain = gn.Products(
-        [P(6), P(6), Id(3)], [(0, 2), (1, 2), {0: gn.Base(np.eye(6)[:3]), 1: P(6)}], [1, 1, 2]
+        [P(6), P(6), Id(3)],
+        [(0, 2), (1, 2), {0: gn.Base(np.eye(6)[:3]), 1: P(6)}],
+        weights=[1, 1, 2],
     )
     noise = gn.optimal_noise(domain, neighbors="replace")
     noise.save(tmp_path / "noise.npz")
@@ -494,20 +506,18 @@ def test_verification_refuses_what_was_tampered_with(neighbors):
             other.verify()
     # a value that is not a number
     broken = replace(noise.certificate, shares=None)
-    with pytest.raises(gn.CertificateError, match="not what they should be"):
+    with pytest.raises(CertificateError, match="not what they should be"):
         replace(noise, certificate=broken).verify()
 
 
 def test_wrong_requests_are_refused():
-    with pytest.raises(
-        gn.InvalidDomainError, match=r"tell categories apart, .*hint: .* Total\(4\)"
-    ):
+    with pytest.raises(InvalidDomainError, match=r"tell categories apart, .*hint: .* Total\(4\)"):
         gn.optimal_noise(gn.Products([gn.Windows(4, 4)], [(0,)]))
 
 
 def test_attributes_that_would_take_minutes_are_refused():
     with pytest.raises(
-        gn.DomainTooLargeError, match=r"Prefix: 5000 categories, .* hint: coarser bins"
+        DomainTooLargeError, match=r"Prefix: 5000 categories, .* hint: coarser bins"
     ):
         gn.optimal_noise(gn.Products([P(5000)], [(0,)]))
 
@@ -518,7 +528,7 @@ def test_attributes_that_would_take_minutes_are_refused():
 ])  # fmt: skip
 def test_bases_that_double_precision_cannot_tell_from_totals_are_refused(base):
     with pytest.raises(
-        gn.InvalidDomainError, match=r"hint: (take away what they have in common|rescale)"
+        InvalidDomainError, match=r"hint: (take away what they have in common|rescale)"
     ):
         gn.optimal_noise(gn.Products([base, P(3)], [(0, 1)]))
 
@@ -572,7 +582,7 @@ def test_tables_apart_certify_where_several_bases_are_too_large():
     np.array([[2**31, 0, 0], [0, 1, 0]]),
 ])  # fmt: skip
 def test_contrasts_that_measure_nothing_certain_are_refused(contrasts):
-    with pytest.raises(gn.CovarianceError, match="strategy: expected"):
+    with pytest.raises(CovarianceError, match="strategy: expected"):
         SolvedStrategy(contrasts)
 
 
@@ -604,9 +614,9 @@ def test_alike_attributes_are_solved_once():
 
 def test_products_are_released_as_tables():
     noise = gn.optimal_noise(gn.Products([P(5), Id(2)], [(0, 1)]))
-    with pytest.raises(gn.ParameterError, match=r"released from tables; hint: gaussnoise.plan"):
+    with pytest.raises(ParameterError, match=r"released from tables; hint: gaussnoise.plan"):
         gn.GaussianMechanism(noise, gn.zCDP(0.1), n=100)
-    bound = gn.lower_bound(noise.domain, gn.ApproxDP(1, 1e-6), 100)
+    bound = gn.lower_bound(noise.domain, gn.ApproxDP(1, 1e-6), n=100)
     assert 0 < bound.error < noise.gamma
 
 
@@ -614,17 +624,20 @@ def test_products_are_released_as_tables():
 def test_a_gap_wider_than_asked_for_is_warned_of_where_it_was_asked_for(neighbors, p):
     domain = gn.Products([P(4), R(3)], [(0,), (0, 1)])
     with pytest.warns(
-        gn.ConvergenceWarning,
+        ConvergenceWarning,
         match=r"certified gap \S+ after \d+ steps, wider than tol=1e-06; The best",
     ) as caught:
-        noise = gn.optimal_noise(domain, p, neighbors, tol=1e-6)
+        noise = gn.optimal_noise(domain, p, neighbors=neighbors, tol=1e-6)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert noise.gap > 1e-6
-    assert noise.status in (gn.Status.PRODUCTS, gn.Status.COUPLINGS)
+    assert noise.status in (gn.results.Status.PRODUCTS, gn.results.Status.COUPLINGS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert gn.optimal_noise(domain, p, neighbors, tol=0.5).status is gn.Status.SOLVED
+        assert (
+            gn.optimal_noise(domain, p, neighbors=neighbors, tol=0.5).status
+            is gn.results.Status.SOLVED
+        )
         schema = gn.Schema([gn.Attribute("a", list("uvwx")), gn.Attribute("b", list("wxy"))])
         survey = gn.plan(
             schema,

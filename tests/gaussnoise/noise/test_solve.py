@@ -21,6 +21,13 @@ import gaussnoise as gn
 import gaussnoise.noise.points as points_module
 import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet, Marginals
+from gaussnoise.errors import (
+    CertificateError,
+    ConvergenceWarning,
+    CovarianceError,
+    DomainTooLargeError,
+    ParameterError,
+)
 from gaussnoise.noise.certificates.points import PointCertificate
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
@@ -44,7 +51,7 @@ def check(noise, expected=None):
     """Check that the bracket is tight, contains ``expected`` and passes verification."""
     assert 0 <= noise.gamma_lower <= noise.gamma
     assert 0 <= noise.gap <= 1e-6
-    assert noise.status is gn.Status.SOLVED
+    assert noise.status is gn.results.Status.SOLVED
     noise.verify()
     if expected is not None:
         assert noise.gamma_lower <= expected * (1 + ROUNDING)
@@ -386,7 +393,7 @@ def small_marginals(draw):
             max_size=len(subsets),
         )
     )
-    return Marginals(sizes, subsets, weights)
+    return Marginals(sizes, subsets, weights=weights)
 
 
 @few
@@ -418,7 +425,7 @@ def brute_force_sensitivity(noise):
         FiniteSet([[-1.0], [1.0]]),
         FiniteSet([[1.0, 2.0], [1.0, 2.0]]),
         Marginals.all_kway((3, 2, 4), 2),
-        Marginals((2, 3, 1, 2), [(0, 1), (1, 3), (0,), ()], [1.0, 0.7, 2.0, 5.0]),
+        Marginals((2, 3, 1, 2), [(0, 1), (1, 3), (0,), ()], weights=[1.0, 0.7, 2.0, 5.0]),
         Marginals((2, 2), [()]),
     ],
 )
@@ -438,7 +445,8 @@ def test_optimal_noise_has_unit_sensitivity():
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize(
-    "domain", [Marginals((2, 3), [(0, 1), (0,)], [1.0, 0.5]), FiniteSet([[1.0, 2.0, 3.0]] * 2)]
+    "domain",
+    [Marginals((2, 3), [(0, 1), (0,)], weights=[1.0, 0.5]), FiniteSet([[1.0, 2.0, 3.0]] * 2)],
 )
 def test_feasible_in_rational_arithmetic_on_chosen_domains(domain, problem):
     check_exactly(solve(domain, problem))
@@ -479,14 +487,14 @@ solved = pytest.mark.parametrize("noise", SOLVED.values(), ids=SOLVED.keys())
 
 @solved
 def test_a_covariance_a_thousandth_too_small_is_caught(noise):
-    with pytest.raises(gn.CertificateError, match="too little noise"):
+    with pytest.raises(CertificateError, match="too little noise"):
         dataclasses.replace(noise, covariance=thinner(noise.covariance, 0.999)).verify()
 
 
 @solved
 def test_an_ellipsoid_a_millionth_too_small_is_caught_for_all_claimed_sensitivities(noise):
     thin = dataclasses.replace(noise, covariance=thinner(noise.covariance, 1 - 1e-6))
-    with pytest.raises(gn.CertificateError, match="on the set"):
+    with pytest.raises(CertificateError, match="on the set"):
         dataclasses.replace(thin, sensitivity_squared=10.0).verify()
 
 
@@ -501,14 +509,14 @@ def test_an_ellipsoid_a_millionth_too_small_is_caught_for_all_claimed_sensitivit
     ],
 )
 def test_a_claim_that_is_too_strong_is_caught(noise, field, factor):
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(noise, **{field: getattr(noise, field) * factor}).verify()
 
 
 @solved
 @pytest.mark.parametrize("field", ["gamma_lower", "gamma", "sensitivity_squared"])
 def test_a_claim_that_is_not_a_number_is_caught(noise, field):
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(noise, **{field: math.nan}).verify()
 
 
@@ -516,7 +524,7 @@ def test_a_claim_that_is_not_a_number_is_caught(noise, field):
 def test_a_larger_domain_is_caught(name):
     noise = SOLVED[name]
     larger = FiniteSet(np.vstack([noise.domain.points, 1.01 * noise.domain.points]))
-    with pytest.raises(gn.CertificateError, match="too little noise"):
+    with pytest.raises(CertificateError, match="too little noise"):
         dataclasses.replace(noise, domain=larger).verify()
 
 
@@ -525,8 +533,10 @@ def test_a_larger_domain_is_caught(name):
 )
 def test_another_marginal_domain_is_caught(name):
     noise = SOLVED[name]
-    heavier = Marginals(noise.domain.sizes, noise.domain.subsets, [2.0] * len(noise.domain.subsets))
-    with pytest.raises(gn.CertificateError):
+    heavier = Marginals(
+        noise.domain.sizes, noise.domain.subsets, weights=[2.0] * len(noise.domain.subsets)
+    )
+    with pytest.raises(CertificateError):
         dataclasses.replace(noise, domain=heavier).verify()
 
 
@@ -534,7 +544,7 @@ def test_another_marginal_domain_is_caught(name):
 def test_a_covariance_of_lower_rank_is_caught(name):
     noise = SOLVED[name]
     flat = FactorCovariance(2 * noise.covariance.unit_factor[:, :2], noise.covariance.scale)
-    with pytest.raises(gn.CovarianceError, match="without noise"):
+    with pytest.raises(CovarianceError, match="without noise"):
         dataclasses.replace(noise, covariance=flat).verify()
 
 
@@ -548,7 +558,7 @@ def test_a_bare_residual_is_caught(name, variance):
         del variances[bare]
     else:
         variances[bare] = variance
-    with pytest.raises((gn.CertificateError, gn.CovarianceError)):
+    with pytest.raises((CertificateError, CovarianceError)):
         dataclasses.replace(
             noise, covariance=MarginalCovariance(noise.domain, variances), gamma=1e9
         ).verify()
@@ -556,7 +566,7 @@ def test_a_bare_residual_is_caught(name, variance):
 
 def test_noise_for_replacement_does_not_pass_for_sums():
     noise = dataclasses.replace(SOLVED["many cells, gamma"], shifted=False, neighbors="add-remove")
-    with pytest.raises((gn.CertificateError, gn.CovarianceError)):
+    with pytest.raises((CertificateError, CovarianceError)):
         noise.verify()
 
 
@@ -580,13 +590,13 @@ def test_a_witness_outside_the_set_is_caught(name, field):
     witness = dataclasses.replace(
         noise.certificate, **{field: 2 * getattr(noise.certificate, field)}
     )
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         boast(noise, witness).verify()
 
 
 def test_a_witness_without_its_center_is_caught():
     noise = gn.gamma(FiniteSet(np.random.default_rng(5).normal(size=(8, 3)) + 10))
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         boast(noise, dataclasses.replace(noise.certificate, centered=False)).verify()
 
 
@@ -595,7 +605,7 @@ def test_a_witness_without_its_center_is_caught():
 def test_a_witness_that_is_no_measure_is_caught(name, weight):
     noise = SOLVED[name]
     weights = np.concatenate([[weight], noise.certificate.weights[1:]])
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(
             noise, certificate=dataclasses.replace(noise.certificate, weights=weights)
         ).verify()
@@ -604,8 +614,10 @@ def test_a_witness_that_is_no_measure_is_caught(name, weight):
 @pytest.mark.parametrize("name", ["marginals, gamma", "many cells, gamma"])
 def test_a_witness_of_another_domain_is_caught(name):
     noise = SOLVED[name]
-    other = Marginals(noise.domain.sizes, noise.domain.subsets, [2.0] * len(noise.domain.subsets))
-    with pytest.raises(gn.CertificateError):
+    other = Marginals(
+        noise.domain.sizes, noise.domain.subsets, weights=[2.0] * len(noise.domain.subsets)
+    )
+    with pytest.raises(CertificateError):
         boast(noise, dataclasses.replace(noise.certificate, domain=other)).verify()
 
 
@@ -616,7 +628,7 @@ def test_a_witness_for_sums_proves_nothing_about_means(name):
     wide = dataclasses.replace(
         noise, covariance=thinner(noise.covariance, 4), gamma=2 * noise.gamma
     )
-    with pytest.raises(gn.CertificateError):
+    with pytest.raises(CertificateError):
         dataclasses.replace(wide, certificate=witness, gamma_lower=witness.lower_bound()).verify()
 
 
@@ -699,7 +711,7 @@ def test_constant_coordinates_get_no_noise():
 @pytest.mark.parametrize("weight", [1e-150, 1e150])
 def test_marginals_of_extreme_weight(weight):
     sizes, subsets = (3, 2, 4), [(0, 1), (0, 2), (1, 2)]
-    noise = check(gn.gamma(Marginals(sizes, subsets, [weight] * 3)))
+    noise = check(gn.gamma(Marginals(sizes, subsets, weights=[weight] * 3)))
     assert float(noise) == pytest.approx(6.5185756789 * weight, rel=1e-9)
 
 
@@ -712,14 +724,14 @@ POINTS = FiniteSet(np.eye(3))
 @one_test_of(
     ("options", "error", "message"),
     [
-        ({"p": 1.99}, gn.ParameterError, "p >= 2"),
-        ({"p": math.nan}, gn.ParameterError, "p >= 2"),
-        ({"p": "max"}, gn.ParameterError, "p >= 2"),
-        ({"method": "newton"}, gn.ParameterError, "sdp, sdp-clarabel, sdp-scs, ellipsoid"),
-        ({"tol": 0}, gn.ParameterError, "0 < tol < 1"),
-        ({"tol": 1}, gn.ParameterError, "0 < tol < 1"),
-        ({"tol": math.nan}, gn.ParameterError, "0 < tol < 1"),
-        ({"tol": -1e-6}, gn.ParameterError, "0 < tol < 1"),
+        ({"p": 1.99}, ParameterError, "p >= 2"),
+        ({"p": math.nan}, ParameterError, "p >= 2"),
+        ({"p": "max"}, ParameterError, "p >= 2"),
+        ({"method": "newton"}, ParameterError, "sdp, sdp-clarabel, sdp-scs, ellipsoid"),
+        ({"tol": 0}, ParameterError, "0 < tol < 1"),
+        ({"tol": 1}, ParameterError, "0 < tol < 1"),
+        ({"tol": math.nan}, ParameterError, "0 < tol < 1"),
+        ({"tol": -1e-6}, ParameterError, "0 < tol < 1"),
     ],
 )
 def test_options_are_validated(function, options, error, message):
@@ -729,17 +741,17 @@ def test_options_are_validated(function, options, error, message):
 
 @pytest.mark.parametrize("neighbors", ["Replace", "", None, 2])
 def test_unknown_relations_are_refused(neighbors):
-    with pytest.raises(gn.ParameterError, match="add-remove"):
+    with pytest.raises(ParameterError, match="add-remove"):
         gn.optimal_noise(POINTS, neighbors=neighbors)
 
 
 @pytest.mark.parametrize("function", [gn.gamma, gn.optimal_noise])
 def test_arrays_are_not_domains(function):
-    with pytest.raises(gn.ParameterError, match="FiniteSet"):
+    with pytest.raises(ParameterError, match="FiniteSet"):
         function(np.eye(3))
 
 
-class Oracle(gn.AbstractDomain):
+class Oracle(gn.domains.AbstractDomain):
     dim = 1
     is_symmetric = True
     _support_point = _max_quadratic = _contains = None
@@ -747,23 +759,23 @@ class Oracle(gn.AbstractDomain):
 
 def test_differences_of_too_many_points_are_refused(monkeypatch):
     monkeypatch.setattr(pairs_module, "_MOST_OPERATIONS", 2**20)
-    with pytest.raises(gn.DomainTooLargeError, match="hint: keep only the extreme points"):
+    with pytest.raises(DomainTooLargeError, match="hint: keep only the extreme points"):
         gn.optimal_noise(FiniteSet(np.random.default_rng(0).normal(size=(2000, 20))))
-    with pytest.raises(gn.DomainTooLargeError, match='method="auto" does not list them'):
+    with pytest.raises(DomainTooLargeError, match='method="auto" does not list them'):
         gn.optimal_noise(FiniteSet(np.zeros((20_000, 2))), method="sdp")
 
 
 def test_policies_on_huge_marginals_are_refused():
-    with pytest.raises(gn.DomainTooLargeError, match="hint"):
+    with pytest.raises(DomainTooLargeError, match="hint"):
         gn.optimal_noise(Marginals((10,) * 40, [(0, 1)]), neighbors=networkx.path_graph(3))
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_an_unfinished_solve_warns_and_stays_private(monkeypatch, problem):
     monkeypatch.setattr(points_module, "MAX_STEPS", 2)
-    with pytest.warns(gn.ConvergenceWarning, match="after 2 steps"):
+    with pytest.warns(ConvergenceWarning, match="after 2 steps"):
         noise = solve(FiniteSet(np.random.default_rng(9).normal(size=(6, 3))), problem)
-    assert noise.status is gn.Status.MAX_STEPS
+    assert noise.status is gn.results.Status.MAX_STEPS
     assert noise.gap > 1e-6
     noise.verify()
     check_exactly(noise)
@@ -806,10 +818,10 @@ def test_symmetric_sets_need_no_iterations(name, neighbors):
     domain = gn.FiniteSet(points)
     for p in (2, 4) if neighbors == "replace" else (2, math.inf):
         if neighbors == "gamma":
-            ours, other = gn.gamma(domain, p), gn.gamma(domain, p, 1e-5, "sdp")
+            ours, other = gn.gamma(domain, p), gn.gamma(domain, p, tol=1e-5, method="sdp")
         else:
-            ours = gn.optimal_noise(domain, p, neighbors)
-            other = gn.optimal_noise(domain, p, neighbors, 1e-5, "sdp")
+            ours = gn.optimal_noise(domain, p, neighbors=neighbors)
+            other = gn.optimal_noise(domain, p, neighbors=neighbors, tol=1e-5, method="sdp")
         assert ours.gamma == pytest.approx(other.gamma, rel=2e-5)
         assert ours.gap < 1e-6
         ours.verify()
@@ -843,14 +855,14 @@ def test_points_that_are_a_kronecker_product_are_solved_by_its_parts(p, shape):
     signs = np.random.default_rng(5).choice([-2.0, 0.0, 2.0], shape)
     signs[0, :] = 2
     A = np.kron(np.tril(np.ones((4, 4))), signs)
-    noise = gn.optimal_noise(gn.FiniteSet.from_workload(A), p, "add-remove")
+    noise = gn.optimal_noise(gn.FiniteSet.from_workload(A), p, neighbors="add-remove")
     noise.verify()
     assert noise.method.startswith("Kronecker product")
     assert noise.gap <= 1e-6
     # nearly the same points are no product, and are solved as they are
     bent = A.copy()
     bent[0, 0] *= 1 + 1e-12
-    listed = gn.optimal_noise(gn.FiniteSet.from_workload(bent), p, "add-remove")
+    listed = gn.optimal_noise(gn.FiniteSet.from_workload(bent), p, neighbors="add-remove")
     assert not listed.method.startswith("Kronecker product")
     assert noise.gamma_lower <= listed.gamma * (1 + 1e-10)
     assert listed.gamma_lower <= noise.gamma * (1 + 1e-10)

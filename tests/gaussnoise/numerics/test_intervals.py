@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.numerics.intervals import Contrast, Contrasts, quantile
 
 LEVELS = st.floats(0.001, 0.9999)
@@ -74,7 +74,7 @@ def test_simultaneous_quantiles_lie_between_single_ones_and_bonferronis(level, c
 @pytest.mark.parametrize("simultaneous", [False, True])
 def test_levels_outside_the_unit_interval_are_refused(level, simultaneous):
     contrasts = Contrasts(np.zeros(2), np.eye(2))
-    with pytest.raises(gn.ParameterError, match=r"expected 0 < level < 1, got .*; hint: 0\.95"):
+    with pytest.raises(ParameterError, match=r"expected 0 < level < 1, got .*; hint: 0\.95"):
         contrasts.confidence_interval(level, simultaneous)
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import gaussnoise as gn
 from gaussnoise.cli.app import app
+from gaussnoise.errors import NotAvailableError, OutputError, ParameterError
 from gaussnoise.numerics.rounding import rounded_down
 from gaussnoise.privacy import (
     AbstractPrivacy,
@@ -35,7 +36,7 @@ class RenyiDP(AbstractPrivacy):
 
     def __post_init__(self):
         if not (self.alpha > 1 and 0 < self.eps < 700):
-            raise gn.ParameterError(f"RenyiDP: expected alpha > 1 and 0 < eps < 700, got {self}")
+            raise ParameterError(f"RenyiDP: expected alpha > 1 and 0 < eps < 700, got {self}")
 
     def to_zcdp(self, draws=1, steps=2.0**28):
         return gn.zCDP(rounded_down(Fraction(self.eps) / Fraction(self.alpha)))
@@ -138,7 +139,7 @@ def test_doors_of_streams_write_and_read_it(tmp_path):
 
 
 def test_releases_of_means_print_all_its_numbers(tmp_path):
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(K), OWN, 4)
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(K), OWN, n=4)
     release = mechanism.release(indices=[0, 1, 2, 3])
     assert repr(release) == "Release(4 coordinates, RenyiDP(alpha=2, eps=0.4), rho = 0.2)"
     release.save(tmp_path / "release.json")
@@ -157,7 +158,7 @@ def test_a_record_of_ones_own_is_printed_with_all_its_numbers():
         def as_dict(self, draws=1, steps=2.0**28):
             return {"definition": "Rényi DP", "alpha": self.alpha, "eps": self.eps}
 
-    release = gn.GaussianMechanism(gn.optimal_noise(K), Flat(2, 0.4), 4).release(indices=[0] * 4)
+    release = gn.GaussianMechanism(gn.optimal_noise(K), Flat(2, 0.4), n=4).release(indices=[0] * 4)
     assert repr(release) == "Release(4 coordinates, Rényi DP, alpha = 2, eps = 0.4)"
 
 
@@ -167,8 +168,8 @@ def test_laplace_noise_spends_what_implies_it():
     assert mean.noise == "laplace"
     assert mean.split == {"location": "epsilon = 0.25", "mean": "epsilon = 0.75"}
     assert "BoundedRange(eta=2.0), epsilon = 1.0" in str(mean)
-    assert gn.compare(K, BoundedRange(2.0), 50).ways == gn.compare(K, gn.PureDP(1.0), 50).ways
-    with pytest.raises(gn.ParameterError, match="expected a privacy guarantee"):
+    assert gn.compare(K, BoundedRange(2.0), n=50).ways == gn.compare(K, gn.PureDP(1.0), n=50).ways
+    with pytest.raises(ParameterError, match="expected a privacy guarantee"):
         gn.plan(SCHEMA, 1, BoundedRange(2.0))
 
 
@@ -192,20 +193,20 @@ def test_its_own_chi_squared_bounds_errors_as_that_of_another_does(asked):
 
 
 def test_without_chi_squared_bounds_go_through_what_is_implied():
-    bound = gn.lower_bound(K, RenyiDP(1.5, 0.2), 50)
-    assert bound.error == gn.lower_bound(K, gn.KL(0.2), 50).error > 0
+    bound = gn.lower_bound(K, RenyiDP(1.5, 0.2), n=50)
+    assert bound.error == gn.lower_bound(K, gn.KL(0.2), n=50).error > 0
     assert bound.at_neighbor
     assert f"it implies (0, {math.sqrt(0.1):.6g})-differential privacy" in bound.explain()
     # the least χ² among the implied guarantees
-    ranged = gn.lower_bound(K, BoundedRange(1.0), 50)
-    assert ranged.error == gn.lower_bound(K, gn.zCDP(1 / 8), 50).error
+    ranged = gn.lower_bound(K, BoundedRange(1.0), n=50)
+    assert ranged.error == gn.lower_bound(K, gn.zCDP(1 / 8), n=50).error
     assert "because      it implies zCDP(rho=0.125): Hammersley–" in ranged.explain()
-    with pytest.raises(gn.ParameterError, match="have a bound under PureDP"):
-        gn.lower_bound(K, RenyiDP(1.5, 0.2), 50, unbiased="distributional")
+    with pytest.raises(ParameterError, match="have a bound under PureDP"):
+        gn.lower_bound(K, RenyiDP(1.5, 0.2), n=50, unbiased="distributional")
 
 
 def test_comparisons_leave_out_noise_that_is_not_known_to_keep_it():
-    ours, like = gn.compare(K, OWN, 50), gn.compare(K, gn.zCDP(0.2), 50)
+    ours, like = gn.compare(K, OWN, n=50), gn.compare(K, gn.zCDP(0.2), n=50)
     assert [way for way in like.ways if way.name != "Laplace"] == list(ours.ways)
     assert len(like.ways) == len(ours.ways) + 1
     assert "under RenyiDP(alpha=2, eps=0.4)" in str(ours)
@@ -233,9 +234,9 @@ def test_a_threshold_takes_a_share_of_its_delta():
     mean = gn.estimators.gaussian_mean(x, own, sigma=1)
     assert mean.split == gn.estimators.gaussian_mean(x, own.known, sigma=1).split
     assert mean.split["threshold"] == "delta = 1e-07"
-    with pytest.raises(gn.ParameterError, match="expected radius="):
+    with pytest.raises(ParameterError, match="expected radius="):
         gn.estimators.gaussian_mean(x, OWN, sigma=1)
-    with pytest.raises(gn.ParameterError, match="no threshold hides a value for certain"):
+    with pytest.raises(ParameterError, match="no threshold hides a value for certain"):
         gn.discover_categories(jobs, "job", OWN)
 
 
@@ -258,8 +259,8 @@ def test_power_alone_says_the_rest_from_above(own):
         exact, found = (most_posterior(privacy, chance) for privacy in (own.known, own))
         assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-8)
     assert [type(weaker) for weaker in implied(own)] == [gn.TV]
-    bound = gn.lower_bound(K, own, 50)
-    like = gn.lower_bound(K, gn.TV(own.known.variation()), 50)
+    bound = gn.lower_bound(K, own, n=50)
+    like = gn.lower_bound(K, gn.TV(own.known.variation()), n=50)
     assert bound.error == pytest.approx(like.error, rel=1e-6)
 
 
@@ -271,13 +272,13 @@ def test_where_nothing_is_known_tables_are_released_and_bounds_are_refused(tmp_p
     plan.simulate(ROWS, np.random.default_rng(0)).save(tmp_path / "out")
     assert gn.TableRelease.load(tmp_path / "out").plan.privacy == own
     for name, ask in {
-        "lower_bound": lambda: gn.lower_bound(K, own, 50),
+        "lower_bound": lambda: gn.lower_bound(K, own, n=50),
         "most_power": lambda: most_power(own, 0.1),
         "most_posterior": lambda: most_posterior(own, 0.1),
         "total_variation": lambda: total_variation(own),
         "implied": lambda: implied(own),
     }.items():
-        with pytest.raises(gn.NotAvailableError, match=f"{name}: nothing is known .*override"):
+        with pytest.raises(NotAvailableError, match=f"{name}: nothing is known .*override"):
             ask()
 
 
@@ -285,7 +286,7 @@ def test_programs_without_its_class_say_so(tmp_path):
     gn.plan(SCHEMA, 1, OWN).simulate(ROWS, np.random.default_rng(0)).save(tmp_path / "out")
     path = tmp_path / "out" / "release.json"
     path.write_text(path.read_text(encoding="utf-8").replace("RenyiDP", "RenyiDQ"), "utf-8")
-    with pytest.raises(gn.OutputError, match="'RenyiDQ', this program has 0; hint: import the mod"):
+    with pytest.raises(OutputError, match="'RenyiDQ', this program has 0; hint: import the mod"):
         gn.TableRelease.load(tmp_path / "out")
     told = CliRunner().invoke(app, ["ask", str(tmp_path / "out"), "count of sex=F"])
     assert "hint: import the module that defines it" in str(told.exception)
@@ -300,21 +301,21 @@ def test_what_is_not_read_back_as_itself_is_refused_before_data(tmp_path):
     kept = made("OfItsOwn")(0.1)
     gn.plan(SCHEMA, 1, kept)
     another = made("OfItsOwn", where="b")
-    with pytest.raises(gn.ParameterError, match=r"OfItsOwn: .* read back .*'OfItsOwn', .* has 2"):
+    with pytest.raises(ParameterError, match=r"OfItsOwn: .* read back .*'OfItsOwn', .* has 2"):
         gn.plan(SCHEMA, 1, kept)
     assert another.__name__ == "OfItsOwn"
-    with pytest.raises(gn.ParameterError, match=r"zCDP: .* got zCDP\(rho=0.1\) of gaussnoise"):
+    with pytest.raises(ParameterError, match=r"zCDP: .* got zCDP\(rho=0.1\) of gaussnoise"):
         gn.plan(SCHEMA, 1, made("zCDP")(0.1))
-    with pytest.raises(gn.ParameterError, match=r"OfArrays: .* got TypeError; hint: fields of fin"):
+    with pytest.raises(ParameterError, match=r"OfArrays: .* got TypeError; hint: fields of fin"):
         gn.plan(SCHEMA, 1, made("OfArrays")(np.array([0.1])))
-    with pytest.raises(gn.ParameterError, match=r"RenyiDP: .* got ValueError; hint: fields of fin"):
+    with pytest.raises(ParameterError, match=r"RenyiDP: .* got ValueError; hint: fields of fin"):
         gn.plan(SCHEMA, 1, RenyiDP(math.inf, 0.1))
 
     class OfNoFields(AbstractPrivacy):
         def to_zcdp(self, draws=1, steps=2.0**28):
             return gn.zCDP(0.1)
 
-    with pytest.raises(gn.ParameterError, match="OfNoFields: expected a frozen dataclass"):
+    with pytest.raises(ParameterError, match="OfNoFields: expected a frozen dataclass"):
         gn.plan(SCHEMA, 1, OfNoFields())
 
 
@@ -323,16 +324,16 @@ def test_a_guarantee_that_knows_no_noise_says_so():
     class Wishful(AbstractPrivacy):
         wish: float
 
-    with pytest.raises(gn.ParameterError, match="Wishful: no Gaussian noise is known to keep it"):
-        gn.GaussianMechanism(gn.optimal_noise(K), Wishful(1.0), 4)
+    with pytest.raises(ParameterError, match="Wishful: no Gaussian noise is known to keep it"):
+        gn.GaussianMechanism(gn.optimal_noise(K), Wishful(1.0), n=4)
     Wishful.noise = "laplace"
-    with pytest.raises(gn.NotAvailableError, match="Wishful: no Laplace noise is known to keep it"):
-        gn.compare(K, Wishful(1.0), 50)
-    with pytest.raises(gn.NotAvailableError, match="Wishful: no Laplace noise is known to keep it"):
+    with pytest.raises(NotAvailableError, match="Wishful: no Laplace noise is known to keep it"):
+        gn.compare(K, Wishful(1.0), n=50)
+    with pytest.raises(NotAvailableError, match="Wishful: no Laplace noise is known to keep it"):
         gn.estimators.clipped_mean(np.zeros((9, 2)), Wishful(1.0), radius=1)
     Wishful.noise = "local"
-    with pytest.raises(gn.NotAvailableError, match="override chi_squared or implies in its class"):
-        gn.lower_bound(K, Wishful(1.0), 50)
+    with pytest.raises(NotAvailableError, match="override chi_squared or implies in its class"):
+        gn.lower_bound(K, Wishful(1.0), n=50)
 
 
 @pytest.mark.parametrize("flag", [True, np.True_, np.array(True)], ids=repr)
@@ -341,5 +342,5 @@ def test_a_guarantee_that_knows_no_noise_says_so():
 )
 def test_a_flag_is_no_number(kind, flag):
     kind(0.5)
-    with pytest.raises(gn.ParameterError, match="expected a number"):
+    with pytest.raises(ParameterError, match="expected a number"):
         kind(flag)

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
+from gaussnoise.errors import NotAvailableError, ParameterError
 from gaussnoise.privacy import dp_event, gaussian_epsilon
 from gaussnoise.privacy.analytic_gaussian import largest_rho, log_delta
 from gaussnoise.privacy.lattice_bound import MIN_STEPS, lattice_distance
@@ -80,14 +81,14 @@ hundreds = settings(derandomize=True, deadline=None, database=None, max_examples
 )
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
 def test_arguments_are_validated(make, message, value):
-    with pytest.raises(gn.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         make(value)
 
 
 @pytest.mark.parametrize("make", SINGLE)
 @pytest.mark.parametrize("value", ["much", "0.5", b"0.5", None, 1j, [0.1, 0.2]])
 def test_numbers_are_expected(make, value):
-    with pytest.raises(gn.ParameterError, match="expected a number"):
+    with pytest.raises(ParameterError, match="expected a number"):
         make(value)
 
 
@@ -110,7 +111,7 @@ def test_numbers_are_expected(make, value):
     ],
 )
 def test_ranges_are_checked(make, message):
-    with pytest.raises(gn.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         make()
 
 
@@ -280,7 +281,7 @@ def alarm():
 def test_extreme_budgets_are_refused_or_private(epsilon, delta, draws, alarm):
     try:
         rho = gn.ApproxDP(epsilon, delta).to_zcdp(draws).rho
-    except gn.ParameterError as error:
+    except ParameterError as error:
         assert "too small" in str(error)  # noqa: PT017 (either is right)
         return
     assert exact_delta(epsilon, distance(rho)) <= delta
@@ -423,7 +424,7 @@ def test_gaussian_dp_is_rounded_down(mu):
 @hundreds
 @given(log_uniform(1e-6, 20), log_uniform(1e-12, 0.5))
 def test_the_reported_epsilon_is_private_and_tight(rho, delta):
-    epsilon = gaussian_epsilon(rho, delta, 1, FINE)
+    epsilon = gaussian_epsilon(rho, delta, draws=1, steps=FINE)
     assert epsilon <= gn.zCDP(rho).epsilon(delta)
     assert exact_delta(epsilon, distance(rho)) <= delta
     if (
@@ -436,7 +437,7 @@ def test_the_reported_epsilon_is_private_and_tight(rho, delta):
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.1, 1e-9), (5, 1e-5)])
 def test_what_is_calibrated_is_reported(epsilon, delta):
     rho = gn.ApproxDP(epsilon, delta).to_zcdp(1, FINE).rho
-    assert epsilon * (1 - 1e-7) < gaussian_epsilon(rho, delta, 1, FINE) <= epsilon
+    assert epsilon * (1 - 1e-7) < gaussian_epsilon(rho, delta, draws=1, steps=FINE) <= epsilon
     assert gn.zCDP(rho).epsilon(delta) > 1.04 * epsilon
 
 
@@ -480,5 +481,5 @@ def test_releases_compose_with_other_mechanisms():
 
 def test_a_missing_accountant_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting.dp_event", None)
-    with pytest.raises(gn.NotAvailableError, match=r"gaussnoise\[accounting\]"):
+    with pytest.raises(NotAvailableError, match=r"gaussnoise\[accounting\]"):
         dp_event(0.1)

@@ -13,6 +13,7 @@ import opendp.measurements
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import NotAvailableError
 from gaussnoise.privacy import sampler as _sampler
 from gaussnoise.privacy.sampler import _CHUNK, OLDEST_OPENDP, IntegerQuery, noise_stream
 
@@ -152,7 +153,7 @@ def test_an_old_opendp_draws_nothing(unseen, monkeypatch, version):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
     for ask in releases():
         with pytest.raises(
-            gn.NotAvailableError,
+            NotAvailableError,
             match=r'noise: expected OpenDP 0\.15 or later.*hint: pip install "opendp',
         ):
             ask()
@@ -167,7 +168,7 @@ def test_a_newer_opendp_draws(unseen, monkeypatch, version):
 def test_no_opendp_is_said_so(unseen, monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.measurements", None)
     with pytest.raises(
-        gn.NotAvailableError, match="expected OpenDP, which draws it, got ModuleNotFoundError; hint"
+        NotAvailableError, match="expected OpenDP, which draws it, got ModuleNotFoundError; hint"
     ):
         IntegerQuery(1, 0.5).draw(3)
 
@@ -187,7 +188,7 @@ for ask in (
 ):
     try:
         ask()
-    except gn.NotAvailableError as error:
+    except gn.errors.NotAvailableError as error:
         print(error)
 """
 
@@ -242,7 +243,7 @@ def test_an_opendp_that_fails_its_check_draws_nothing(unseen, monkeypatch, fault
 
     monkeypatch.setattr(opendp.measurements, "make_gaussian", make_gaussian)
     with pytest.raises(
-        gn.NotAvailableError, match="does not charge or draw what it should on this machine; hint"
+        NotAvailableError, match="does not charge or draw what it should on this machine; hint"
     ):
         IntegerQuery(1, 0.5).draw(3)
 

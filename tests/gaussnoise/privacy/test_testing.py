@@ -8,6 +8,7 @@ from cases import pairwise
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.privacy import implied, most_posterior, most_power, total_variation
 
 LEVELS = (1e-6, 0.01, 0.3, 0.9)
@@ -109,14 +110,14 @@ def test_an_event_that_makes_surer_has_too_little_power(privacy, chance):
         assert most_power(privacy, q * 0.99) < chance * (1 + 1e-9)
         if not isinstance(privacy, gn.zCDP):  # the others have no slack: a little less is possible
             assert most_power(privacy, q * 1.01) > chance
-    assert most_posterior(privacy, chance, 0.2) <= sure
+    assert most_posterior(privacy, chance, prior=0.2) <= sure
     assert most_posterior(privacy, min(chance * 1.5, 0.99)) <= sure * (1 + 1e-9)
 
 
 def test_posteriors_of_a_gaussian_and_of_randomised_response_are_exact():
     mu, chance = 0.7, 0.01
     ratio = chance / stats.norm.sf(stats.norm.isf(chance) + mu)
-    assert most_posterior(gn.GDP(mu), chance, 0.3) == pytest.approx(
+    assert most_posterior(gn.GDP(mu), chance, prior=0.3) == pytest.approx(
         0.3 * ratio / (0.3 * ratio + 0.7), rel=1e-8
     )
     assert most_posterior(gn.PureDP(2), 0.01) == pytest.approx(1 / (1 + math.exp(-2)), rel=1e-8)
@@ -134,9 +135,9 @@ def test_nothing_is_implied_by_total_variation():
         lambda: implied("x"),
         lambda: most_posterior(3, 0.1),
         lambda: most_posterior(gn.GDP(1), 0.0),
-        lambda: most_posterior(gn.GDP(1), 0.1, 1),
+        lambda: most_posterior(gn.GDP(1), 0.1, prior=1),
     ],
 )
 def test_other_things_than_a_guarantee_and_a_level_are_refused(call):
-    with pytest.raises(gn.ParameterError, match="expected"):
+    with pytest.raises(ParameterError, match="expected"):
         call()

@@ -11,8 +11,9 @@ import pytest
 from scipy.optimize import minimize
 
 import gaussnoise as gn
-from gaussnoise import CertificateError, CovarianceError, FiniteSet, TensorPower
+from gaussnoise import FiniteSet, TensorPower
 from gaussnoise.bounds.proof import Proof
+from gaussnoise.errors import CertificateError, CovarianceError
 from gaussnoise.noise.certificates.axes import AxesCertificate
 from gaussnoise.noise.certificates.points import PointCertificate
 from gaussnoise.noise.covariance import FactorCovariance

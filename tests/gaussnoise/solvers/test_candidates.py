@@ -15,6 +15,7 @@ import gaussnoise.noise.sensitivity as sensitivity_module
 import gaussnoise.numerics.pairs as pairs_module
 import gaussnoise.solvers.points.candidates as candidates_module
 from gaussnoise import FiniteSet
+from gaussnoise.errors import ConvergenceWarning
 from gaussnoise.numerics.pairs import all_far_pairs, far_pairs
 from gaussnoise.numerics.span import span
 from gaussnoise.solvers.points.candidates import Differences, Far, Points
@@ -30,7 +31,7 @@ MANY = {
     "very different sizes": RNG.normal(size=(800, 4)) * 10.0 ** -np.arange(0, 12, 3),
 }
 DOORS = {
-    "add-remove": lambda domain, p: gn.optimal_noise(domain, p, "add-remove"),
+    "add-remove": lambda domain, p: gn.optimal_noise(domain, p, neighbors="add-remove"),
     "gamma": gn.gamma,
 }
 
@@ -53,7 +54,7 @@ def test_points_left_out_change_nothing(monkeypatch, kind, p, door):
     whole = DOORS[door](domain, p)
     assert "points found by their lengths" not in whole.method
     for noise in (few, whole):
-        assert noise.status is gn.Status.SOLVED
+        assert noise.status is gn.results.Status.SOLVED
         assert 0 <= noise.gap <= 1e-6
         noise.verify()
     assert few.gamma_lower <= whole.gamma
@@ -63,11 +64,11 @@ def test_points_left_out_change_nothing(monkeypatch, kind, p, door):
 
 def test_differences_along_a_policy_are_left_out_too(monkeypatch):
     domain, graph = FiniteSet(RNG.normal(size=(500, 2))), nx.cycle_graph(500)
-    few = gn.optimal_noise(domain, 2, graph)
+    few = gn.optimal_noise(domain, 2, neighbors=graph)
     assert "points found by their lengths" in few.method
     few.verify()
     monkeypatch.setattr(points_module, "_MANY", math.inf)
-    whole = gn.optimal_noise(domain, 2, graph)
+    whole = gn.optimal_noise(domain, 2, neighbors=graph)
     assert few.gamma == pytest.approx(whole.gamma, rel=2e-6)
 
 
@@ -80,7 +81,7 @@ def test_an_oracle_that_misses_points_costs_accuracy_and_never_coverage(monkeypa
         "far",
         lambda self, factor, center, beyond, known: Far(np.zeros((0, 1), dtype=np.intp), beyond),
     )
-    with pytest.warns(gn.ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning):
         noise = DOORS[door](FiniteSet(points), 2)
     assert noise.gap > 1e-4
     assert longest(noise, points) <= 1 + 1e-9
@@ -125,7 +126,7 @@ def test_all_pairs_of_few_points_are_looked_at_in_few_rounds(monkeypatch, kind, 
     monkeypatch.setattr(sensitivity_module, "_LISTED_ENTRIES", 2**40)
     whole = gn.optimal_noise(domain, p)
     for noise in (few, whole):
-        assert noise.status is gn.Status.SOLVED
+        assert noise.status is gn.results.Status.SOLVED
         noise.verify()
     assert few.gamma_lower <= whole.gamma
     assert whole.gamma_lower <= few.gamma
@@ -184,7 +185,7 @@ def test_very_many_points_look_among_the_outer_ones_first(monkeypatch, p):
     assert looks[-1].of_all
     assert not all(look.of_all for look in looks)
     for noise in (few, whole):
-        assert noise.status is gn.Status.SOLVED
+        assert noise.status is gn.results.Status.SOLVED
         noise.verify()
     assert few.gamma_lower <= whole.gamma
     assert whole.gamma_lower <= few.gamma
@@ -201,7 +202,7 @@ def test_what_is_found_near_the_known_ones_does_not_end_a_solve(monkeypatch):
         return Far(np.zeros((0, 2), dtype=np.intp), beyond, of_all=False)
 
     monkeypatch.setattr(Differences, "far", blind)
-    with pytest.warns(gn.ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning):
         noise = gn.optimal_noise(domain, 2)
     assert noise.gap > 1e-4
     noise.verify()

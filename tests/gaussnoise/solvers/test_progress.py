@@ -23,6 +23,7 @@ import gaussnoise.numerics.pairs as pairs_module
 import gaussnoise.solvers.points.candidates as candidates_module
 import gaussnoise.solvers.progress as progress_module
 from gaussnoise import FiniteSet
+from gaussnoise.errors import ConvergenceWarning, DomainTooLargeError, ParameterError
 from gaussnoise.solvers.points.fidelity import Fidelity
 
 RNG = np.random.default_rng(0)
@@ -37,13 +38,17 @@ FLAT = FiniteSet(RNG.normal(size=(20, 2)) @ RNG.normal(size=(2, 5)))
 SOLVES = {
     "gamma": lambda **options: gn.gamma(FEW, 2, **options),
     "gamma, p=∞": lambda **options: gn.gamma(FEW, math.inf, **options),
-    "add-remove, p=3": lambda **options: gn.optimal_noise(FEW, 3, "add-remove", **options),
+    "add-remove, p=3": lambda **options: gn.optimal_noise(
+        FEW, 3, neighbors="add-remove", **options
+    ),
     "replace, listed": lambda **options: gn.optimal_noise(FEW, 2, **options),
     "replace, all pairs at once": lambda **options: gn.optimal_noise(AT_ONCE, 3, **options),
     "replace, generated": lambda **options: gn.optimal_noise(MANY, 2, **options),
     "replace, generated, p=∞": lambda **options: gn.optimal_noise(MANY, math.inf, **options),
-    "add-remove, generated": lambda **options: gn.optimal_noise(LONG, 3, "add-remove", **options),
-    "policy": lambda **options: gn.optimal_noise(FEW, 3, nx.cycle_graph(30), **options),
+    "add-remove, generated": lambda **options: gn.optimal_noise(
+        LONG, 3, neighbors="add-remove", **options
+    ),
+    "policy": lambda **options: gn.optimal_noise(FEW, 3, neighbors=nx.cycle_graph(30), **options),
     "heavy tails": lambda **options: gn.gamma(HEAVY, math.inf, **options),
     "rank-deficient": lambda **options: gn.gamma(FLAT, 8, **options),
     "tiny": lambda **options: gn.gamma(FiniteSet(1e-150 * FEW.points), 3, **options),
@@ -67,7 +72,7 @@ def test_every_report_brackets_the_answer(solve):
     reports, noise = heard(solve)
     assert len(reports) > 1
     for now in reports:
-        assert isinstance(now, gn.Progress)
+        assert isinstance(now, gn.results.Progress)
         assert 0 < now.lower <= now.upper
         assert now.lower <= noise.gamma * (1 + 1e-9)
         assert now.upper >= noise.gamma_lower * (1 - 1e-9)
@@ -142,7 +147,7 @@ def test_a_solve_that_starts_at_its_optimum_reports_a_bracket(points, p, termina
 
 
 def test_an_unknown_lower_end_leaves_an_infinite_gap():
-    assert gn.Progress(1, 0.0, 3.0).gap == math.inf
+    assert gn.results.Progress(1, 0.0, 3.0).gap == math.inf
 
 
 def test_a_failing_callback_is_the_callers_error():
@@ -156,7 +161,7 @@ def test_a_failing_callback_is_the_callers_error():
 
 @pytest.mark.parametrize("progress", [1, "yes", np.True_])
 def test_other_things_are_refused_before_any_work(progress):
-    with pytest.raises(gn.ParameterError, match="progress"):
+    with pytest.raises(ParameterError, match="progress"):
         gn.gamma(FEW, progress=progress)
 
 
@@ -237,7 +242,7 @@ def test_the_bar_survives_a_solve_without_steps(terminal):
 
 def test_the_bar_goes_away_when_a_solve_fails(terminal, monkeypatch):
     monkeypatch.setattr(pairs_module, "_MOST_OPERATIONS", 10)
-    with pytest.raises(gn.DomainTooLargeError):
+    with pytest.raises(DomainTooLargeError):
         gn.optimal_noise(MANY, progress=True)
     assert "\x1b[?25h" in terminal.getvalue()
 
@@ -252,9 +257,9 @@ def test_the_bar_may_be_interrupted(terminal, monkeypatch):
         return evaluate(self, *arguments)
 
     monkeypatch.setattr(Fidelity, "at", press)
-    with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
         noise = gn.gamma(FEW, progress=True)
-    assert noise.status is gn.Status.INTERRUPTED
+    assert noise.status is gn.results.Status.INTERRUPTED
     assert "\x1b[?25h" in terminal.getvalue()
 
 
@@ -288,12 +293,12 @@ def test_ctrl_c_returns_the_best_certified_answer_so_far(solve):
         assert noise.gamma_lower <= solved.gamma * (1 + 1e-9)
         assert noise.gamma >= solved.gamma_lower * (1 - 1e-9)
         if noise.gap <= 1e-6:
-            assert noise.status is gn.Status.SOLVED
+            assert noise.status is gn.results.Status.SOLVED
             assert not caught
         else:
-            assert noise.status is gn.Status.INTERRUPTED
+            assert noise.status is gn.results.Status.INTERRUPTED
             (warning,) = caught
-            assert warning.category is gn.ConvergenceWarning
+            assert warning.category is ConvergenceWarning
             assert "Interrupted" in str(warning.message)
             assert warning.filename == __file__
 
@@ -322,9 +327,9 @@ def test_a_callback_may_keep_interrupting(solve):
         if now.steps >= 4:
             raise KeyboardInterrupt
 
-    with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
         noise = solve(progress=late)
-    assert noise.status is gn.Status.INTERRUPTED
+    assert noise.status is gn.results.Status.INTERRUPTED
     assert noise.steps == 4
     noise.verify()
 
@@ -358,9 +363,9 @@ def test_ctrl_c_while_looking_for_far_pairs(monkeypatch, name, call, passed_on):
         with pytest.raises(KeyboardInterrupt):
             SOLVES[name]()
     else:
-        with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+        with pytest.warns(ConvergenceWarning, match="Interrupted"):
             noise = SOLVES[name]()
-        assert noise.status is gn.Status.INTERRUPTED
+        assert noise.status is gn.results.Status.INTERRUPTED
         noise.verify()
 
 
@@ -379,9 +384,9 @@ def test_ctrl_c_at_any_evaluation(monkeypatch, name):
                 continue
         noise.verify()
         assert noise.gamma >= solved.gamma_lower
-        if noise.status is gn.Status.SOLVED:
+        if noise.status is gn.results.Status.SOLVED:
             break
-        assert noise.status is gn.Status.INTERRUPTED
+        assert noise.status is gn.results.Status.INTERRUPTED
         stopped += 1
     assert stopped >= solved.steps - 2
 
@@ -402,9 +407,9 @@ def test_a_real_signal_is_the_same():
         if now.steps == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
         noise = gn.gamma(FEW, progress=press)
-    assert noise.status is gn.Status.INTERRUPTED
+    assert noise.status is gn.results.Status.INTERRUPTED
     noise.verify()
 
 
@@ -412,6 +417,6 @@ def test_an_interrupted_answer_survives_a_file_and_calibrates_a_mechanism(tmp_pa
     noise, _, _ = pressed(SOLVES["replace, listed"], 2)
     noise.save(tmp_path / "noise.npz")
     loaded = gn.OptimalNoise.load(tmp_path / "noise.npz")
-    assert loaded.status is gn.Status.INTERRUPTED
+    assert loaded.status is gn.results.Status.INTERRUPTED
     mechanism = gn.GaussianMechanism(loaded, gn.zCDP(0.5), n=10)
     assert mechanism.rho_charged == pytest.approx(0.5, rel=1e-9)

@@ -5,10 +5,11 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.errors import ParameterError
 
 WORKLOADS = {
     "totals": (streams.prefix_sums(48), 4),
-    "momentum": (streams.momentum(40, 0.9, 0.001), 6),
+    "momentum": (streams.momentum(40, 0.9, weight_decay=0.001), 6),
     "means": (streams.running_means(40), 4),
 }
 
@@ -19,7 +20,7 @@ WORKLOADS = {
 def made(request):
     name, loss = request.param
     workload, states = WORKLOADS[name]
-    return workload, loss, streams.noise(workload, states=states, loss=loss)
+    return workload, loss, streams.noise(workload, states=states, error=loss)
 
 
 def mixing(generator):
@@ -45,13 +46,15 @@ def test_the_answers_have_the_stated_deviations(made):
     deviations = np.linalg.norm(left, axis=1)
     np.testing.assert_allclose(generator.standard_deviation, deviations, rtol=1e-9)
     error = deviations.max() if loss == "max" else np.sqrt((deviations**2).mean())
-    assert generator.loss == pytest.approx(error, rel=1e-9)
+    assert generator.error == pytest.approx(error, rel=1e-9)
 
 
 def test_few_states_are_nearly_the_best_of_all_noise(made):
     workload, loss, generator = made
     p = np.inf if loss == "max" else 2
-    best = gn.optimal_noise(gn.FiniteSet.from_workload(workload.toarray()), p, "add-remove")
+    best = gn.optimal_noise(
+        gn.FiniteSet.from_workload(workload.toarray()), p, neighbors="add-remove"
+    )
     lower = best.gamma_lower / (1 if loss == "max" else np.sqrt(workload.ticks))
     assert generator.lower == pytest.approx(lower, rel=2e-6)
     assert 1 <= generator.factor < 1.1
@@ -95,7 +98,7 @@ def test_a_saved_state_goes_on_with_the_same_noise(made):
     generator.load_state_dict(start)
     for draw in draws[:4]:
         generator.correlate(draw)
-    again = streams.noise(workload, states=dict(WORKLOADS.values())[workload], loss=loss)
+    again = streams.noise(workload, states=dict(WORKLOADS.values())[workload], error=loss)
     again.load_state_dict(generator.state_dict())
     np.testing.assert_array_equal([again.correlate(draw) for draw in draws[4:]], whole[4:])
     generator.load_state_dict(start)
@@ -103,7 +106,7 @@ def test_a_saved_state_goes_on_with_the_same_noise(made):
 
 def test_a_state_of_another_design_is_refused():
     state = streams.noise(streams.prefix_sums(8)).state_dict()
-    with pytest.raises(gn.ParameterError, match="another one"):
+    with pytest.raises(ParameterError, match="another one"):
         streams.noise(streams.prefix_sums(9)).load_state_dict(state)
 
 
@@ -120,10 +123,10 @@ def test_draws_of_the_operating_system_are_normal_and_never_the_same():
 def test_the_stream_ends_and_keeps_its_shape():
     generator = streams.noise(streams.prefix_sums(2))
     generator.next((2, 3))
-    with pytest.raises(gn.ParameterError, match="shape"):
+    with pytest.raises(ParameterError, match="shape"):
         generator.next(5)
     assert generator.next((2, 3)).shape == (2, 3)
-    with pytest.raises(gn.ParameterError, match="all 2 ticks"):
+    with pytest.raises(ParameterError, match="all 2 ticks"):
         generator.next((2, 3))
 
 
@@ -145,5 +148,5 @@ def test_other_arrays_stay_what_they_are():
     ],
 )
 def test_what_cannot_be_made_is_refused(arguments, said):
-    with pytest.raises(gn.ParameterError, match=said):
-        streams.noise(arguments[0], **dict(zip(("states", "loss"), arguments[1:], strict=False)))
+    with pytest.raises(ParameterError, match=said):
+        streams.noise(arguments[0], **dict(zip(("states", "error"), arguments[1:], strict=False)))

@@ -10,13 +10,20 @@ import pytest
 import gaussnoise as gn
 from domains.tables.stream_product import StreamProduct
 from gaussnoise import streams
+from gaussnoise.errors import (
+    CertificateError,
+    ConvergenceWarning,
+    DomainTooLargeError,
+    InvalidDomainError,
+    ParameterError,
+)
 
 TOTALS = streams.prefix_sums(6)
 QUERIES = np.array([[1.0, 1, 0, 2], [0, 1, 1, 0], [3, 0, 1, 1]])
 PRODUCTS = {
     "queries": gn.kron(TOTALS, gn.FiniteSet.from_workload(QUERIES)),
     "queries first": gn.kron(gn.FiniteSet.from_workload(QUERIES), streams.decayed_sums(5, 0.5)),
-    "marginals": gn.kron(TOTALS, gn.Marginals((2, 3), [(0,), (1,)], [1.0, 2.0])),
+    "marginals": gn.kron(TOTALS, gn.Marginals((2, 3), [(0,), (1,)], weights=[1.0, 2.0])),
     "products": gn.kron(TOTALS, gn.Products([gn.Prefix(3), gn.Identity(2)], [(0, 1), (0,)])),
     "two streams": gn.kron(
         streams.prefix_sums(4), streams.momentum(5, 0.5), TOTALS.to_finite_set()
@@ -31,8 +38,8 @@ def product(request):
 
 @pytest.mark.parametrize("p", [2, 3, math.inf])
 def test_all_columns_listed_have_the_same_bracket(product, p):
-    noise = gn.optimal_noise(product, p, "add-remove")
-    listed = gn.optimal_noise(product.to_finite_set(), p, "add-remove")
+    noise = gn.optimal_noise(product, p, neighbors="add-remove")
+    listed = gn.optimal_noise(product.to_finite_set(), p, neighbors="add-remove")
     assert noise.gap <= 1e-6
     assert noise.gamma_lower <= listed.gamma
     assert listed.gamma_lower <= noise.gamma
@@ -50,18 +57,18 @@ def test_all_columns_listed_have_the_same_bracket(product, p):
 def test_long_streams_of_large_tables_are_never_formed(tmp_path):
     """2,000 ticks of 2-way tables of 147 cells: both ends are products."""
     tables = gn.Marginals.all_kway((7, 7, 7), 2)
-    noise = gn.optimal_noise(gn.kron(streams.prefix_sums(2000), tables), 2, "add-remove")
-    over_time = gn.optimal_noise(streams.prefix_sums(2000), 2, "add-remove")
-    once = gn.optimal_noise(tables, 2, "add-remove")
+    noise = gn.optimal_noise(gn.kron(streams.prefix_sums(2000), tables), 2, neighbors="add-remove")
+    over_time = gn.optimal_noise(streams.prefix_sums(2000), 2, neighbors="add-remove")
+    once = gn.optimal_noise(tables, 2, neighbors="add-remove")
     assert noise.gap <= 1e-6
     assert noise.gamma == pytest.approx(over_time.gamma * once.gamma, rel=1e-6)
     noise.save(tmp_path / "noise.npz")
     again = gn.OptimalNoise.load(tmp_path / "noise.npz")
     assert (again.gamma, again.gamma_lower) == (noise.gamma, noise.gamma_lower)
     assert again.covariance.standard_deviation().shape == (2000 * 147,)
-    with pytest.raises(gn.DomainTooLargeError, match="listed"):
+    with pytest.raises(DomainTooLargeError, match="listed"):
         noise.domain.to_finite_set()
-    with pytest.raises(gn.ParameterError, match="more ticks"):
+    with pytest.raises(ParameterError, match="more ticks"):
         gn.GaussianMechanism(noise, gn.zCDP(0.1))
 
 
@@ -89,9 +96,9 @@ def less_noise(noise):
     ids=["noise", "part", "order", "upper", "lower", "listed", "domain", "relation"],
 )
 def test_damage_is_found(damage):
-    noise = gn.optimal_noise(PRODUCTS["queries"], 2, "add-remove")
+    noise = gn.optimal_noise(PRODUCTS["queries"], 2, neighbors="add-remove")
     noise.verify()
-    with pytest.raises(gn.CertificateError, match="verify"):
+    with pytest.raises(CertificateError, match="verify"):
         damage(noise).verify()
 
 
@@ -105,7 +112,7 @@ def test_factorizations_take_streams_as_kronecker_factors():
 
 
 def test_small_products_are_released_like_lists_of_points():
-    noise = gn.optimal_noise(PRODUCTS["queries"], 2, "add-remove")
+    noise = gn.optimal_noise(PRODUCTS["queries"], 2, neighbors="add-remove")
     mechanism = gn.GaussianMechanism(noise, gn.zCDP(1e6))
     expected = noise.domain.to_finite_set().points[[0, 5, 23]].sum(axis=0)
     np.testing.assert_allclose(mechanism.release(indices=[0, 5, 23]).estimate, expected, atol=0.1)
@@ -116,7 +123,7 @@ def test_small_products_are_released_like_lists_of_points():
 def test_only_products_with_a_stream_are_kept_apart():
     assert isinstance(gn.kron(gn.FiniteSet(np.eye(2)), gn.FiniteSet(np.eye(3))), gn.FiniteSet)
     assert not isinstance(gn.kron(TOTALS, gn.LpBall(2, 2)), StreamProduct)
-    with pytest.raises(gn.InvalidDomainError, match="one of them over time"):
+    with pytest.raises(InvalidDomainError, match="one of them over time"):
         StreamProduct((gn.FiniteSet(np.eye(2)), gn.FiniteSet(np.eye(3))))
 
 
@@ -131,7 +138,7 @@ BODIES = {
 @pytest.mark.parametrize("p", [2, math.inf])
 @pytest.mark.parametrize("body", BODIES)
 def test_bodies_over_time_are_covered_part_by_part(body, p, tmp_path):
-    noise = gn.optimal_noise(BODIES[body], p, "add-remove")
+    noise = gn.optimal_noise(BODIES[body], p, neighbors="add-remove")
     assert noise.gap <= 1e-6
     assert noise.method.startswith("Kronecker product")
     noise.save(tmp_path / "noise.npz")
@@ -145,12 +152,12 @@ def test_bodies_over_time_are_covered_part_by_part(body, p, tmp_path):
 
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_a_disc_over_time_costs_between_polygons_that_it_contains_and_is_in(p):
-    noise = gn.optimal_noise(BODIES["ball"], p, "add-remove")
+    noise = gn.optimal_noise(BODIES["ball"], p, neighbors="add-remove")
     angles = 2 * np.pi * np.arange(16) / 16
     corners = np.array([np.cos(angles), np.sin(angles)]).T
     columns = np.tri(4).T
     inner, outer = (
-        gn.optimal_noise(gn.FiniteSet(np.kron(columns, size * corners)), p, "add-remove")
+        gn.optimal_noise(gn.FiniteSet(np.kron(columns, size * corners)), p, neighbors="add-remove")
         for size in (1.0, 1 / np.cos(np.pi / 16))
     )
     assert inner.gamma_lower <= noise.gamma
@@ -158,14 +165,14 @@ def test_a_disc_over_time_costs_between_polygons_that_it_contains_and_is_in(p):
 
 
 def test_less_noise_for_a_body_over_time_is_found():
-    noise = gn.optimal_noise(BODIES["two bodies"], 2, "add-remove")
+    noise = gn.optimal_noise(BODIES["two bodies"], 2, neighbors="add-remove")
     noise.verify()
     for damaged in (
         replace(noise, covariance=less_noise(noise)),
         replace(noise, gamma_lower=noise.gamma_lower * (1 + 1e-8)),
         replace(noise, domain=BODIES["ball"]),
     ):
-        with pytest.raises(gn.CertificateError, match="verify"):
+        with pytest.raises(CertificateError, match="verify"):
             damaged.verify()
 
 
@@ -173,12 +180,12 @@ def test_large_products_over_time_are_solved_at_p_2_and_refused_beyond():
     tables = gn.Products([gn.Prefix(64), gn.Identity(3), gn.Prefix(20)], [(0, 1), (0, 2), (1, 2)])
     product = gn.kron(TOTALS, tables)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)  # of many attributes, as alone
-        noise = gn.optimal_noise(product, 2, "add-remove")
-        once = gn.optimal_noise(tables, 2, "add-remove")
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of many attributes, as alone
+        noise = gn.optimal_noise(product, 2, neighbors="add-remove")
+        once = gn.optimal_noise(tables, 2, neighbors="add-remove")
     noise.verify()
     assert noise.gap == pytest.approx(once.gap, rel=0.01)
-    with pytest.raises(gn.CertificateError, match="too little noise"):
+    with pytest.raises(CertificateError, match="too little noise"):
         replace(noise, covariance=less_noise(noise)).verify()
-    with pytest.raises(gn.ParameterError, match="root mean square of its table"):
-        gn.optimal_noise(product, math.inf, "add-remove")
+    with pytest.raises(ParameterError, match="root mean square of its table"):
+        gn.optimal_noise(product, math.inf, neighbors="add-remove")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import CovarianceError
 from gaussnoise.solvers.streams import banded
 from gaussnoise.solvers.streams.bidiagonal import diagonals, relative_error
 from gaussnoise.solvers.streams.inverse_root import error_on, inverse_root
@@ -42,7 +43,7 @@ def test_diagonals_of_resolvents_have_all_their_digits(bidiagonal, shift):
 
 
 def test_numbers_of_too_different_sizes_are_refused():
-    with pytest.raises(gn.CovarianceError, match="sizes"):
+    with pytest.raises(CovarianceError, match="sizes"):
         next(diagonals(np.array([1.0, 1e-70]), np.zeros(2), np.ones(1)))
 
 
@@ -130,7 +131,7 @@ def test_far_from_both_ends_momentum_has_the_diagonal_of_its_symbol():
 
 def test_numbers_of_too_different_sizes_are_refused_with_several_subdiagonals():
     bands, R, C = random_bands("even", 2, 10)
-    with pytest.raises(gn.CovarianceError, match="sizes"):
+    with pytest.raises(CovarianceError, match="sizes"):
         next(banded.diagonals(bands, R * np.geomspace(1, 1e-130, 10), C, np.ones(1)))
 
 

@@ -11,6 +11,7 @@ import pytest
 from cases import spread
 
 import gaussnoise as gn
+from gaussnoise.errors import ConvergenceWarning
 from gaussnoise.noise import participations
 from gaussnoise.solvers.progress import interrupts_pass
 from gaussnoise.solvers.streams import exchange, overlapping, separated
@@ -32,7 +33,7 @@ def solve(request, monkeypatch):
 
     def run(**options):
         noise = solved(who, math.inf, **options)
-        assert noise.status is gn.Status.INTERRUPTED or request.param in noise.method
+        assert noise.status is gn.results.Status.INTERRUPTED or request.param in noise.method
         return noise
 
     return run
@@ -77,12 +78,12 @@ def test_ctrl_c_returns_the_best_certified_answer_so_far(solve):
         assert noise.gamma >= whole.gamma_lower * (1 - 1e-9)
         assert noise.gap <= min(now.gap for now in seen) * (1 + 1e-3) + 1e-6
         if noise.gap <= 1e-6:
-            assert noise.status is gn.Status.SOLVED
+            assert noise.status is gn.results.Status.SOLVED
             continue
         stopped += 1
-        assert noise.status is gn.Status.INTERRUPTED
+        assert noise.status is gn.results.Status.INTERRUPTED
         (warning,) = caught
-        assert warning.category is gn.ConvergenceWarning
+        assert warning.category is ConvergenceWarning
         assert "Interrupted" in str(warning.message)
     assert stopped
 
@@ -117,7 +118,7 @@ def test_ctrl_c_at_any_evaluation_returns_a_certified_answer_or_is_passed_on(
     for call in (1, 2, 3, 5, 8, 13, 21):
         monkeypatch.setattr(owner, name, raising(function, call))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", gn.ConvergenceWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
             try:
                 noise = solved(who)
             except KeyboardInterrupt:
@@ -125,7 +126,7 @@ def test_ctrl_c_at_any_evaluation_returns_a_certified_answer_or_is_passed_on(
                 continue
         noise.verify()
         assert noise.gamma >= whole.gamma_lower * (1 - 1e-9)
-        stopped += noise.status is gn.Status.INTERRUPTED
+        stopped += noise.status is gn.results.Status.INTERRUPTED
     assert stopped
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import gaussnoise as gn
 from domains.participation.participations import VectorParticipations
-from gaussnoise import CertificateError, ConvergenceWarning, CovarianceError, ParameterError
+from gaussnoise.errors import CertificateError, ConvergenceWarning, CovarianceError, ParameterError
 from gaussnoise.noise import participations
 from gaussnoise.noise.covariance import FactorCovariance
 
@@ -57,7 +57,7 @@ def full_sets(who):
         (Epochs(6, 3), 2),
         (Epochs(7, 3), np.inf),
         (Epochs(6, 2), 3),
-        (Epochs(6, 2, 2), np.inf),
+        (Epochs(6, 2, b=2), np.inf),
         (Apart(7, 3, 2), 2),
         (Apart(6, 2, 2), np.inf),
         (Apart(5, 3, 1), 4),
@@ -104,11 +104,11 @@ def test_a_person_of_every_tick_has_a_closed_form():
 
 
 def test_counts_have_known_errors():
-    any_two = solved(AnyOf(32, 2, "counts"))
+    any_two = solved(AnyOf(32, 2, kind="counts"))
     assert any_two.gamma / 32**0.5 == pytest.approx(3.365043, abs=3e-6)
-    assert solved(AnyOf(32, 2, "counts"), np.inf).gamma == pytest.approx(3.42288, abs=1e-5)
+    assert solved(AnyOf(32, 2, kind="counts"), np.inf).gamma == pytest.approx(3.42288, abs=1e-5)
     # numbers in [0, 1] are vectors no longer than one
-    assert solved(AnyOf(8, 2, "counts")).gamma_lower <= solved(AnyOf(8, 2)).gamma
+    assert solved(AnyOf(8, 2, kind="counts")).gamma_lower <= solved(AnyOf(8, 2)).gamma
 
 
 def test_two_epochs_of_signed_numbers_need_what_vectors_need():
@@ -153,7 +153,9 @@ def test_workloads_are_scaled_without_loss():
         )
 
 
-@pytest.mark.parametrize("who", [Epochs(6, 2), Apart(6, 2, 2), AnyOf(5, 2, "counts")], ids=repr)
+@pytest.mark.parametrize(
+    "who", [Epochs(6, 2), Apart(6, 2, 2), AnyOf(5, 2, kind="counts")], ids=repr
+)
 def test_answers_are_stored_bit_for_bit(who, tmp_path):
     noise = solved(who, np.inf)
     noise.save(tmp_path / "noise.npz")
@@ -231,7 +233,7 @@ def test_patterns_that_cannot_be_listed_get_a_bracket(monkeypatch):
         ConvergenceWarning, match="The search over what one person may do was stopped"
     ):
         bracket = solved(who)
-    assert bracket.status is gn.Status.PARTICIPATIONS
+    assert bracket.status is gn.results.Status.PARTICIPATIONS
     assert bracket.gamma_lower <= listed.gamma
     assert listed.gamma_lower <= bracket.gamma < 1.1 * listed.gamma
     assert bracket.verify().enclosure <= 1
@@ -243,7 +245,7 @@ def test_what_vectors_cannot_do_is_refused_with_a_hint():
         gn.optimal_noise(K)
     with pytest.raises(ParameterError, match='method="auto"'):
         gn.optimal_noise(K, neighbors="add-remove", method="sdp")
-    with pytest.raises(ParameterError, match="expected who takes part when"):
+    with pytest.raises(ParameterError, match="expected a pattern of participation"):
         gn.streams.participations(prefix_sums(4), (4, 2))
     with pytest.raises(ParameterError):
         gn.gamma(K)

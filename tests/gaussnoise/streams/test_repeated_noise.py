@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.errors import InvalidDomainError, ParameterError
 from gaussnoise.solvers.streams.recursions import Recursion
 from gaussnoise.streams.certify import sensitivity_of
 
@@ -25,7 +25,7 @@ CASES = {
 @pytest.fixture(scope="module", params=CASES)
 def made(request):
     workload, who, loss = CASES[request.param]
-    return workload, who, loss, streams.noise(workload, states=2, loss=loss, participation=who)
+    return workload, who, loss, streams.noise(workload, states=2, error=loss, participation=who)
 
 
 def mixing(generator):
@@ -72,17 +72,19 @@ def test_the_answers_have_the_stated_deviations(made):
     deviations = np.linalg.norm(workload.toarray() @ mixing(generator), axis=1)
     np.testing.assert_allclose(generator.standard_deviation, deviations, rtol=1e-9)
     error = deviations.max() if loss == "max" else np.sqrt((deviations**2).mean())
-    assert generator.loss == pytest.approx(error, rel=1e-9)
+    assert generator.error == pytest.approx(error, rel=1e-9)
 
 
 def test_its_strategy_is_certified_as_stated(made):
     workload, who, loss, generator = made
     p = np.inf if loss == "max" else 2
-    found = streams.certify(generator, workload.toarray(), who, p)
+    found = streams.certify(generator, workload.toarray(), participation=who, p=p)
     assert found.sensitivity == pytest.approx(1, rel=1e-6)
     assert found.factor == pytest.approx(generator.factor, rel=2e-4)
     assert 1 <= generator.factor < 1.06
-    once = streams.certify(streams.noise(workload, loss=loss), workload.toarray(), who, p)
+    once = streams.certify(
+        streams.noise(workload, error=loss), workload.toarray(), participation=who, p=p
+    )
     assert generator.factor < once.factor
 
 
@@ -138,12 +140,12 @@ def test_a_saved_state_goes_on_with_the_same_noise(made):
     generator.load_state_dict(start)
     for draw in draws[:4]:
         generator.correlate(draw)
-    again = streams.noise(workload, states=2, loss=loss, participation=who)
+    again = streams.noise(workload, states=2, error=loss, participation=who)
     again.load_state_dict(generator.state_dict())
     np.testing.assert_array_equal([again.correlate(draw) for draw in draws[4:]], whole[4:])
     generator.load_state_dict(start)
-    with pytest.raises(gn.ParameterError, match="another one"):
-        streams.noise(workload, loss=loss).load_state_dict(start)
+    with pytest.raises(ParameterError, match="another one"):
+        streams.noise(workload, error=loss).load_state_dict(start)
 
 
 @pytest.mark.parametrize(
@@ -151,13 +153,13 @@ def test_a_saved_state_goes_on_with_the_same_noise(made):
     [
         (9, {"states": 0}, "1 <= states <= 9"),
         (9, {"states": 1.5}, "1 <= states <= 9"),
-        (9, {"participation": 4}, "who takes part when"),
+        (9, {"participation": 4}, "expected a pattern of participation"),
         (513, {"participation": streams.Epochs(513, 2)}, "at most 512 ticks"),
     ],
 )
 def test_what_cannot_be_made_is_refused(n, options, said):
     given = {"participation": streams.Epochs(9, 3), **options}
-    with pytest.raises(gn.ParameterError, match=said):
+    with pytest.raises(ParameterError, match=said):
         streams.noise(streams.prefix_sums(n), **given)
-    with pytest.raises(gn.InvalidDomainError, match="patterns over"):
+    with pytest.raises(InvalidDomainError, match="patterns over"):
         streams.noise(streams.prefix_sums(8), participation=streams.Epochs(9, 3))

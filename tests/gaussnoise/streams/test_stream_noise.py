@@ -12,6 +12,12 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.errors import (
+    CertificateError,
+    ConvergenceWarning,
+    DomainTooLargeError,
+    ParameterError,
+)
 from gaussnoise.noise import streams as route
 from gaussnoise.solvers.progress import interrupts_pass
 from gaussnoise.solvers.streams import optimum
@@ -22,7 +28,7 @@ WORKLOADS = {
     "decayed": streams.decayed_sums(30, 0.7),
     "means": streams.running_means(10),
     "varying": streams.recurrence(20, [np.linspace(1, 3, 20), np.linspace(-2, 1, 20)]),
-    "momentum": streams.momentum(24, 0.9, 0.01, np.linspace(1, 0.1, 24)),
+    "momentum": streams.momentum(24, 0.9, weight_decay=0.01, schedule=np.linspace(1, 0.1, 24)),
     "third order": streams.recurrence(20, [1, -0.5, 0.25, -0.125]),
 }
 
@@ -47,8 +53,8 @@ def never_written_out(linear_for_all, monkeypatch):
 )
 def test_both_routes_bracket_the_same_number(name, p, linear_for_all):
     workload = WORKLOADS[name]
-    noise = gn.optimal_noise(workload, p, "add-remove")
-    dense = gn.optimal_noise(workload.to_finite_set(), p, "add-remove")
+    noise = gn.optimal_noise(workload, p, neighbors="add-remove")
+    dense = gn.optimal_noise(workload.to_finite_set(), p, neighbors="add-remove")
     assert "linear time" in noise.method
     assert "linear time" not in dense.method
     assert noise.gap <= 1e-6
@@ -59,7 +65,7 @@ def test_both_routes_bracket_the_same_number(name, p, linear_for_all):
 
 def test_weights_that_vanish_come_back(linear_for_all):
     """For running means at p = ∞ only the first answer counts: γ is 1."""
-    noise = gn.optimal_noise(WORKLOADS["means"], math.inf, "add-remove")
+    noise = gn.optimal_noise(WORKLOADS["means"], math.inf, neighbors="add-remove")
     assert noise.gamma_lower <= 1 <= noise.gamma
     assert noise.gap <= 1e-6
 
@@ -67,9 +73,9 @@ def test_weights_that_vanish_come_back(linear_for_all):
 def test_weights_that_vanish_do_not_stop_progress(never_written_out):
     """At p = ∞ the last steps with momentum have no weight, and others almost none."""
     workload = streams.momentum(40, 0.9)
-    noise = gn.optimal_noise(workload, math.inf, "add-remove", tol=5e-6)
+    noise = gn.optimal_noise(workload, math.inf, neighbors="add-remove", tol=5e-6)
     assert noise.gap <= 5e-6
-    dense = gn.optimal_noise(workload.to_finite_set(), math.inf, "add-remove")
+    dense = gn.optimal_noise(workload.to_finite_set(), math.inf, neighbors="add-remove")
     assert noise.gamma_lower <= dense.gamma
     assert dense.gamma_lower <= noise.gamma
     weights = noise.certificate.weights * workload.ticks
@@ -81,9 +87,9 @@ def test_weights_that_vanish_do_not_stop_progress(never_written_out):
 def test_whenever_it_ends_the_bracket_holds(never_written_out, monkeypatch):
     monkeypatch.setattr(optimum, "MAX_STEPS", 40)
     workload = WORKLOADS["momentum"]
-    with pytest.warns(gn.ConvergenceWarning, match="step limit"):
-        noise = gn.optimal_noise(workload, math.inf, "add-remove", tol=1e-7)
-    dense = gn.optimal_noise(workload.to_finite_set(), math.inf, "add-remove")
+    with pytest.warns(ConvergenceWarning, match="step limit"):
+        noise = gn.optimal_noise(workload, math.inf, neighbors="add-remove", tol=1e-7)
+    dense = gn.optimal_noise(workload.to_finite_set(), math.inf, neighbors="add-remove")
     assert noise.steps < 200
     assert noise.gamma_lower <= dense.gamma
     assert dense.gamma_lower <= noise.gamma
@@ -105,7 +111,7 @@ def defined(covariance):
 )
 def test_noise_that_is_never_written_out_covers_every_column(name, p, never_written_out):
     workload = WORKLOADS[name]
-    noise = gn.optimal_noise(workload, p, "add-remove")
+    noise = gn.optimal_noise(workload, p, neighbors="add-remove")
     assert "never written out" in noise.method
     A, M = workload.toarray(), defined(noise.covariance)
     leverages = np.einsum("ij,ij->j", A, np.linalg.solve(M, A))
@@ -124,14 +130,14 @@ def test_noise_that_is_never_written_out_covers_every_column(name, p, never_writ
 
 def test_products_with_the_covariance_are_those_of_its_definition(never_written_out):
     workload = WORKLOADS["varying"]
-    noise = gn.optimal_noise(workload, 3, "add-remove").covariance
+    noise = gn.optimal_noise(workload, 3, neighbors="add-remove").covariance
     x = np.random.default_rng(0).normal(size=(20, 2))
     np.testing.assert_allclose(noise @ x, defined(noise) @ x, rtol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["totals", "momentum"])
 def test_answers_are_stored_and_read_back(name, tmp_path, never_written_out):
-    noise = gn.optimal_noise(WORKLOADS[name], 2, "add-remove")
+    noise = gn.optimal_noise(WORKLOADS[name], 2, neighbors="add-remove")
     noise.save(tmp_path / "noise.npz")
     again = gn.OptimalNoise.load(tmp_path / "noise.npz")
     assert (again.gamma, again.gamma_lower, again.method) == (
@@ -182,20 +188,24 @@ def test_answers_are_stored_and_read_back(name, tmp_path, never_written_out):
 )
 @pytest.mark.parametrize("name", ["totals", "third order"])
 def test_damage_is_found(name, damage, never_written_out):
-    noise = gn.optimal_noise(WORKLOADS[name], 2, "add-remove")
+    noise = gn.optimal_noise(WORKLOADS[name], 2, neighbors="add-remove")
     noise.verify()
-    with pytest.raises(gn.CertificateError, match="verify"):
+    with pytest.raises(CertificateError, match="verify"):
         damage(noise).verify()
 
 
 @pytest.mark.parametrize(("p", "known"), [(2, 8.73469647896), (math.inf, 8.77027395494)])
 def test_a_thousand_totals_have_the_values_of_two_other_programs(p, known):
-    value = gn.optimal_noise(streams.prefix_sums(1025 - 1), p, "add-remove").gamma_lower ** 2
+    value = (
+        gn.optimal_noise(streams.prefix_sums(1025 - 1), p, neighbors="add-remove").gamma_lower ** 2
+    )
     assert value / (1024 if p == 2 else 1) == pytest.approx(known, rel=2e-9)
 
 
 def test_momentum_with_weight_decay_has_the_value_of_another_program(linear_for_all):
-    noise = gn.optimal_noise(streams.momentum(256, 0.9, 0.001), 2, "add-remove", tol=1e-4)
+    noise = gn.optimal_noise(
+        streams.momentum(256, 0.9, weight_decay=0.001), 2, neighbors="add-remove", tol=1e-4
+    )
     assert "linear time" in noise.method
     assert noise.gamma_lower / 16 <= 15.20247 * (1 + 1e-6)
     assert noise.gamma / 16 >= 15.20247 * (1 - 1e-6)
@@ -204,19 +214,19 @@ def test_momentum_with_weight_decay_has_the_value_of_another_program(linear_for_
 
 @pytest.mark.parametrize("p", [2, 4])
 def test_a_long_momentum_takes_the_linear_time_route(p):
-    noise = gn.optimal_noise(streams.momentum(1025, 0.9), p, "add-remove", tol=0.1)
+    noise = gn.optimal_noise(streams.momentum(1025, 0.9), p, neighbors="add-remove", tol=0.1)
     assert "never written out" in noise.method
     noise.verify()
-    short = gn.optimal_noise(streams.momentum(300, 0.9), 2, "add-remove", tol=0.1)
+    short = gn.optimal_noise(streams.momentum(300, 0.9), 2, neighbors="add-remove", tol=0.1)
     assert "linear time" not in short.method  # Newton's method is faster there
 
 
 def test_weights_of_a_shorter_stream_are_close_to_those_of_a_longer_one(monkeypatch):
     """Known weights save steps; coefficients that vary begin with even weights."""
     totals = streams.prefix_sums(2000)
-    with_start = gn.optimal_noise(totals, 2, "add-remove")
+    with_start = gn.optimal_noise(totals, 2, neighbors="add-remove")
     monkeypatch.setattr(optimum, "_SHORTEST", math.inf)
-    without = gn.optimal_noise(totals, 2, "add-remove")
+    without = gn.optimal_noise(totals, 2, neighbors="add-remove")
     assert with_start.steps <= without.steps / 2
     assert with_start.gamma_lower <= without.gamma
     assert without.gamma_lower <= with_start.gamma
@@ -246,11 +256,11 @@ def test_ctrl_c_returns_a_certified_answer_once_there_is_one(ticks, evaluation, 
     monkeypatch.setattr(optimum, "evaluate", interrupted)
     totals = streams.prefix_sums(1200)
     if evaluation == 3:
-        with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
-            gn.optimal_noise(totals, 2, "add-remove").verify()
+        with pytest.warns(ConvergenceWarning, match="Interrupted"):
+            gn.optimal_noise(totals, 2, neighbors="add-remove").verify()
         calls.clear()
     with pytest.raises(KeyboardInterrupt), interrupts_pass() if evaluation == 3 else nullcontext():
-        gn.optimal_noise(totals, 2, "add-remove")
+        gn.optimal_noise(totals, 2, neighbors="add-remove")
 
 
 def test_many_totals_obey_the_published_asymptotics():
@@ -258,8 +268,8 @@ def test_many_totals_obey_the_published_asymptotics():
     Upadhyay 2025).
     """
     n = 5_000
-    mean = gn.optimal_noise(streams.prefix_sums(n), 2, "add-remove", tol=1e-4)
-    largest = gn.optimal_noise(streams.prefix_sums(n), math.inf, "add-remove", tol=1e-4)
+    mean = gn.optimal_noise(streams.prefix_sums(n), 2, neighbors="add-remove", tol=1e-4)
+    largest = gn.optimal_noise(streams.prefix_sums(n), math.inf, neighbors="add-remove", tol=1e-4)
     scale = math.log(n) / math.pi
     assert scale + 0.701 <= mean.gamma / math.sqrt(n)
     assert mean.gamma_lower / math.sqrt(n) <= scale + 0.748
@@ -267,12 +277,12 @@ def test_many_totals_obey_the_published_asymptotics():
 
 
 def test_too_many_ticks_for_a_matrix_are_refused_with_a_hint():
-    noise = gn.optimal_noise(streams.prefix_sums(1025), 2, "add-remove", tol=1e-3)
-    with pytest.raises(gn.DomainTooLargeError, match=r"gn\.streams\.noise"):
+    noise = gn.optimal_noise(streams.prefix_sums(1025), 2, neighbors="add-remove", tol=1e-3)
+    with pytest.raises(DomainTooLargeError, match=r"gn\.streams\.noise"):
         noise.covariance.factor()
-    with pytest.raises(gn.ParameterError, match=r"gn\.streams\.noise"):
+    with pytest.raises(ParameterError, match=r"gn\.streams\.noise"):
         gn.GaussianMechanism(noise, gn.zCDP(0.1)).release(indices=[0])
-    with pytest.raises(gn.DomainTooLargeError, match="4096"):
+    with pytest.raises(DomainTooLargeError, match="4096"):
         gn.optimal_noise(streams.prefix_sums(5000))
 
 
@@ -315,7 +325,7 @@ def test_factorizations_of_long_streams_have_the_bracket_of_the_dense_one(
 def test_factors_of_long_streams_are_refused_by_their_size():
     found = gn.factorize(streams.prefix_sums(1025), "mean", tol=1e-3)
     for part in ("left", "right"):
-        with pytest.raises(gn.DomainTooLargeError, match="1025 x 1025"):
+        with pytest.raises(DomainTooLargeError, match="1025 x 1025"):
             getattr(found, part)
 
 
@@ -330,5 +340,5 @@ def test_factorizations_that_claim_too_much_are_found():
     noise = gn.factorize(streams.prefix_sums(1100), "mean", tol=1e-3).noise
     noise.verify()
     less = replace(noise.covariance, scale=noise.covariance.scale * (1 - 1e-6))
-    with pytest.raises(gn.CertificateError, match="too little noise"):
+    with pytest.raises(CertificateError, match="too little noise"):
         replace(noise, covariance=less).verify()

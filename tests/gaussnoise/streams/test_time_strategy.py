@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.streams import Ticks, reports
 from gaussnoise.streams.time_strategy import BITS, TimeStrategy, causal_factor, chosen, gram
 
@@ -149,14 +150,14 @@ def test_for_more_reports_the_bracket_holds_the_optimum(n, k, apart, known, most
     """The optima are those of a semidefinite programme over all sets, to four digits, for one row
     in all ticks.
     """
-    strategy = chosen(Ticks(n, k, apart), 2)
+    strategy = chosen(Ticks(n, k, apart=apart), 2)
     assert strategy.lower < strategy.error
     if known is not None:
         assert strategy.lower <= known * math.sqrt(n) * (1 + 1e-4)
         assert strategy.error >= known * math.sqrt(n) * (1 - 1e-4)
         assert strategy.error <= most * known * math.sqrt(n)
     single = chosen(Ticks(n), 2)
-    alone = TimeStrategy(single.matrix, Ticks(n, k, apart), 2, 0.0)
+    alone = TimeStrategy(single.matrix, Ticks(n, k, apart=apart), 2, 0.0)
     assert strategy.error <= alone.error  # no worse than the optimum for one report
 
 
@@ -165,10 +166,10 @@ def test_for_more_reports_the_bracket_holds_the_optimum(n, k, apart, known, most
     ("over", "before", "most"),
     [
         (Ticks(12, 3), 0.0024, 1e-4),
-        (Ticks(12, 3, 4), 0.0, 1e-4),
+        (Ticks(12, 3, apart=4), 0.0, 1e-4),
         (Ticks(16, 16), 0.0490, 1e-4),
-        (Ticks(20, 3, 4), 0.0059, 0.0019),
-        (Ticks(24, 4, 6), 0.0289, 1e-4),
+        (Ticks(20, 3, apart=4), 0.0059, 0.0019),
+        (Ticks(24, 4, apart=6), 0.0289, 1e-4),
     ],
     ids=str,
 )
@@ -185,7 +186,9 @@ def test_people_who_may_move_every_tick_differently_are_served_optimally(over, b
     assert before == 0 or most < before / 3
 
 
-@pytest.mark.parametrize("over", [Ticks(9), Ticks(9, 3, 2), Ticks(9, workload="both")], ids=str)
+@pytest.mark.parametrize(
+    "over", [Ticks(9), Ticks(9, 3, apart=2), Ticks(9, workload="both")], ids=str
+)
 def test_what_is_measured_is_undone_exactly(over):
     C = chosen(over, 2).matrix.tolist()
     strategy = chosen(over, 2)
@@ -211,27 +214,27 @@ def test_columns_are_as_fine_as_asked_for():
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ((0,), "n"),
-        ((2001,), "n"),
-        ((5.0,), "n"),
-        ((5, 0), "reports"),
-        ((5, 1, 0), "apart"),
-        ((5, 1, 1, "sums"), "workload"),
-        ((3, 1, 1, [[1, 2]]), "3 ticks"),
-        ((2, 1, 1, [[1, 2]]), "rank"),
-        ((2, 1, 1, [[1, math.nan], [0, 1]]), "finite"),
-        ((5, 1, 1, "totals", "drop"), "late"),
-        ((5, 1, 1, "totals", "carry"), "period"),
-        ((5, 1, 1, "totals", "refuse", 3), "period"),
+        ({"n": 0}, "n"),
+        ({"n": 2001}, "n"),
+        ({"n": 5.0}, "n"),
+        ({"reports": 0}, "reports"),
+        ({"apart": 0}, "apart"),
+        ({"workload": "sums"}, "workload"),
+        ({"n": 3, "workload": [[1, 2]]}, "3 ticks"),
+        ({"n": 2, "workload": [[1, 2]]}, "rank"),
+        ({"n": 2, "workload": [[1, math.nan], [0, 1]]}, "finite"),
+        ({"late": "drop"}, "late"),
+        ({"late": "carry"}, "period"),
+        ({"period": 3}, "period"),
     ],
 )
 def test_ticks_that_make_no_sense_are_refused(arguments, word):
-    with pytest.raises(gn.ParameterError, match=word):
-        Ticks(*arguments)
+    with pytest.raises(ParameterError, match=word):
+        Ticks(**({"n": 5, "reports": 1} | arguments))
 
 
 def test_a_strategy_must_be_causal():
     over = Ticks(2)
     for matrix in ([[1, 1], [0, 1]], [[0, 0], [1, 1]], [[-1, 0], [0, 1]]):
-        with pytest.raises(gn.ParameterError, match="lower triangular"):
+        with pytest.raises(ParameterError, match="lower triangular"):
             TimeStrategy(np.array(matrix), over, 2, 0.0)

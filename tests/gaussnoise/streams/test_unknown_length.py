@@ -7,6 +7,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.errors import ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def test_the_noise_covers_every_contribution_to_the_totals(any_length):
 
 def test_known_lengths_are_certified(any_length):
     for length, known in zip(any_length.lengths, any_length.known, strict=True):
-        best = gn.optimal_noise(gn.FiniteSet(np.tri(length).T), math.inf, "add-remove")
+        best = gn.optimal_noise(gn.FiniteSet(np.tri(length).T), math.inf, neighbors="add-remove")
         assert known <= best.gamma * (1 + 1e-12)
         assert known >= best.gamma_lower * (1 - 2e-6)
 
@@ -71,5 +72,5 @@ def test_tables_of_a_stream_can_have_this_noise():
 
 @pytest.mark.parametrize("ticks", [1, 0, 2.5, True])
 def test_other_lengths_are_refused(ticks):
-    with pytest.raises(gn.ParameterError, match="at least 2 ticks"):
+    with pytest.raises(ParameterError, match="at least 2 ticks"):
         streams.unknown_length(ticks)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.streams import UnlimitedTotals
 
 
@@ -42,5 +42,5 @@ def test_a_slower_logarithm_needs_more_sensitivity_and_more_patience():
 
 @pytest.mark.parametrize("exponent", [0.0, -1.0, math.nan, 3.0])
 def test_other_exponents_are_refused(exponent):
-    with pytest.raises(gn.ParameterError, match=r"expected an exponent between 0\.01 and 2"):
+    with pytest.raises(ParameterError, match=r"expected an exponent between 0\.01 and 2"):
         UnlimitedTotals(exponent)

@@ -5,6 +5,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.errors import DomainTooLargeError, InvalidDomainError, ParameterError
 
 
 def steps_of_momentum(gradients, momentum, weight_decay, rates):
@@ -18,7 +19,7 @@ def steps_of_momentum(gradients, momentum, weight_decay, rates):
 def test_momentum_is_what_the_optimiser_does():
     rng = np.random.default_rng(0)
     gradients, rates = rng.normal(size=20), rng.uniform(0.1, 1, 20)
-    workload = streams.momentum(20, 0.9, 0.01, rates)
+    workload = streams.momentum(20, 0.9, weight_decay=0.01, schedule=rates)
     np.testing.assert_allclose(
         workload.apply(gradients), [*steps_of_momentum(gradients, 0.9, 0.01, rates)], rtol=1e-9
     )
@@ -55,7 +56,7 @@ def test_windows_forget_what_is_older():
 @pytest.mark.parametrize("dense", [np.tri(9), np.tri(9) @ np.tri(9), np.diag(np.arange(1.0, 10))])
 def test_a_matrix_with_a_banded_inverse_is_recognised(dense):
     found = streams.matrix(dense)
-    assert isinstance(found, gn.StreamWorkload)
+    assert isinstance(found, gn.domains.StreamWorkload)
     np.testing.assert_array_equal(found.toarray(), dense)
 
 
@@ -67,7 +68,7 @@ def test_a_matrix_without_a_banded_inverse_is_listed():
 
 
 def test_large_workloads_are_not_formed():
-    with pytest.raises(gn.DomainTooLargeError, match="4096"):
+    with pytest.raises(DomainTooLargeError, match="4096"):
         streams.prefix_sums(5000).toarray()
     assert streams.prefix_sums(1_000_000).apply(np.ones(1_000_000))[-1] == 1_000_000
 
@@ -79,7 +80,7 @@ def test_large_workloads_are_not_formed():
         lambda: streams.prefix_sums(2.5),
         lambda: streams.decayed_sums(3, 1.5),
         lambda: streams.momentum(3, 1.0),
-        lambda: streams.momentum(3, 0.9, 1.0),
+        lambda: streams.momentum(3, 0.9, weight_decay=1.0),
         lambda: streams.momentum(3, 0.9, schedule=[1, 2]),
         lambda: streams.momentum(3, 0.9, schedule=[1, 0, 1]),
         lambda: streams.sliding_windows(3, 4),
@@ -89,10 +90,10 @@ def test_large_workloads_are_not_formed():
         lambda: streams.recurrence(2000, [1, -3]),
         lambda: streams.matrix(np.ones((3, 3))),
         lambda: streams.matrix(np.ones((3, 2))),
-        lambda: gn.StreamWorkload([[1, 1], [5, 0]]),
-        lambda: gn.StreamWorkload("no"),
+        lambda: gn.domains.StreamWorkload([[1, 1], [5, 0]]),
+        lambda: gn.domains.StreamWorkload("no"),
     ],
 )
 def test_what_is_no_workload_is_refused(wrong):
-    with pytest.raises((gn.ParameterError, gn.InvalidDomainError), match="expected"):
+    with pytest.raises((ParameterError, InvalidDomainError), match="expected"):
         wrong()

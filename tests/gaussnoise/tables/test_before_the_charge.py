@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import ConvergenceWarning, DataError, ParameterError
 from gaussnoise.noise.optimal_noise import OptimalNoise
 from gaussnoise.privacy import sampler as _sampler
 from gaussnoise.solvers.points.fidelity import Fidelity
@@ -73,9 +74,9 @@ def test_what_a_release_says_about_itself_is_ready_before_anything_is_charged_or
 def test_a_bound_that_contradicts_the_plan_costs_nothing(monkeypatch, tmp_path, ledger, draws):
     """Such a bound once cost a charge, and so did every new attempt under the same id."""
     plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1))
-    monkeypatch.setattr(gn.Bound, "error", property(lambda bound: 2 * plan.error))
+    monkeypatch.setattr(gn.results.Bound, "error", property(lambda bound: 2 * plan.error))
     for _ in range(2):
-        with pytest.raises(gn.ParameterError, match="as_dict"):
+        with pytest.raises(ParameterError, match="as_dict"):
             plan.release(PEOPLE, out=tmp_path / "out", ledger=ledger, id="x")
     assert ledger.spent == 0
     assert not draws
@@ -94,7 +95,7 @@ def test_a_bound_that_contradicts_the_plan_costs_nothing(monkeypatch, tmp_path, 
 )
 def test_bad_arguments_cost_nothing(tmp_path, ledger, draws, option):
     plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1))
-    with pytest.raises(gn.ParameterError):
+    with pytest.raises(ParameterError):
         plan.release(PEOPLE, **({"out": tmp_path / "out", "ledger": ledger, "id": "x"} | option))
     assert ledger.entries() == ()
     assert not draws
@@ -128,7 +129,7 @@ def test_a_mechanism_refuses_an_unknown_rule_before_it_charges(ledger, draws):
     mechanism = gn.GaussianMechanism(
         gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.1)
     )
-    with pytest.raises(gn.ParameterError, match="on_outside"):
+    with pytest.raises(ParameterError, match="on_outside"):
         mechanism.release(np.zeros((3, 2)), on_outside="ignore", ledger=ledger, id="x")
     assert ledger.entries() == ()
     assert not draws
@@ -139,7 +140,7 @@ def test_records_by_no_name_or_by_two_cost_nothing(ledger, draws, given):
     mechanism = gn.GaussianMechanism(
         gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.1)
     )
-    with pytest.raises(gn.ParameterError, match=r"expected|belongs to listed points"):
+    with pytest.raises(ParameterError, match=r"expected|belongs to listed points"):
         mechanism.release(**given, ledger=ledger, id="x")
     assert ledger.entries() == ()
     assert not draws
@@ -159,7 +160,7 @@ def test_records_by_no_name_or_by_two_cost_nothing(ledger, draws, given):
 def test_every_refusal_of_records_is_in_the_ledger(ledger, draws, domain, given):
     """Records are ragged, of another shape or kind, or outside: checks run inside the charge."""
     mechanism = gn.GaussianMechanism(gn.optimal_noise(domain, neighbors="add-remove"), gn.zCDP(0.1))
-    with pytest.raises(gn.DataError, match="not said where"):
+    with pytest.raises(DataError, match="not said where"):
         mechanism.release(**given, ledger=ledger, id="x")
     assert [(entry.state, entry.rho) for entry in ledger.entries()] == [("refused", 0.0)]
     assert not draws
@@ -228,7 +229,7 @@ def test_comparing_a_plan_with_others_can_be_stopped(monkeypatch):
 
 def test_a_solve_of_its_own_still_returns_its_best_answer(monkeypatch):
     interrupted(monkeypatch, 4)
-    with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
         noise = gn.optimal_noise(gn.FiniteSet(np.random.default_rng(0).normal(size=(30, 5))))
     assert isinstance(noise, OptimalNoise)
-    assert noise.status is gn.Status.INTERRUPTED
+    assert noise.status is gn.results.Status.INTERRUPTED

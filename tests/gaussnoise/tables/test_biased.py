@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.tables.release.biased import BiasedTable, integer, nonnegative, projected
 
 STEPS = {"nonnegative": nonnegative, "projected": projected, "integer": integer}
@@ -168,7 +169,7 @@ def test_rounding_non_negative_tables_keeps_them_so():
 @pytest.mark.parametrize("cell", [2.0**63, -(2.0**63), 1e300])
 def test_cells_beyond_int64_are_refused_without_being_shown(cell):
     with pytest.raises(
-        gn.ParameterError, match=r"expected cells below 2\*\*63, got larger ones; hint"
+        ParameterError, match=r"expected cells below 2\*\*63, got larger ones; hint"
     ) as caught:
         integer(np.array([1.0, cell]))
     assert str(cell) not in str(caught.value)

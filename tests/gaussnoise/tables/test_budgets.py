@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.tables.planning.budgets import RHOS
 
 SCHEMA = gn.Schema(
@@ -97,7 +98,7 @@ def test_text_shows_every_budget_and_every_table(found):
 
 
 def test_percentages_are_never_rounded_down_nor_to_certainty():
-    many = gn.budgets(SCHEMA, ASKED, [1.0, 5.0])
+    many = gn.budgets(SCHEMA, ASKED, rhos=[1.0, 5.0])
     assert "100.0 %" not in str(many)
     assert many.posterior(5.0) < 1
 
@@ -143,20 +144,20 @@ def test_pictures_have_a_curve_for_every_kind(found):
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (([],), "increasing positive"),
-        (([0.1, 0.01],), "increasing positive"),
-        (([0.0, 0.1],), "increasing positive"),
-        (([math.inf],), "increasing positive"),
-        ((None, 1.0), "delta < 1"),
-        ((None, 0), "delta < 1"),
+        ({"rhos": []}, "increasing positive"),
+        ({"rhos": [0.1, 0.01]}, "increasing positive"),
+        ({"rhos": [0.0, 0.1]}, "increasing positive"),
+        ({"rhos": [math.inf]}, "increasing positive"),
+        ({"delta": 1.0}, "delta < 1"),
+        ({"delta": 0}, "delta < 1"),
     ],
 )
 def test_bad_budgets_are_refused(arguments, part):
-    with pytest.raises(gn.ParameterError, match=part):
-        gn.budgets(SCHEMA, 1, *arguments)
+    with pytest.raises(ParameterError, match=part):
+        gn.budgets(SCHEMA, 1, **arguments)
 
 
 @pytest.mark.parametrize("rows", [0, -1, math.inf, "5"])
 def test_targets_are_positive_numbers(found, rows):
-    with pytest.raises(gn.ParameterError, match="positive, finite"):
+    with pytest.raises(ParameterError, match="positive, finite"):
         found.rho_within(rows)

@@ -18,6 +18,14 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import (
+    BudgetError,
+    CertificateError,
+    DataError,
+    LedgerError,
+    ParameterError,
+    SchemaError,
+)
 from gaussnoise.tables.counting.frequencies import count_values
 from gaussnoise.tables.counting.persons import PersonLimit
 
@@ -116,7 +124,7 @@ def test_rows_without_a_value_or_a_person_are_passed_over():
     table = pd.DataFrame({"who": ["a", None, "", "b", "a"], "v": ["p", "p", "p", None, "p"]})
     assert count_values(table, "v", 10, PersonLimit("who", 1)) == {"p": 1}
     assert count_values(table[:0], "v", 10, PersonLimit("who", 1)) == {}
-    with pytest.raises(gn.DataError, match="columns 'whom', which are missing"):
+    with pytest.raises(DataError, match="columns 'whom', which are missing"):
         count_values(table, "v", 10, PersonLimit("whom", 1))
 
 
@@ -133,7 +141,7 @@ def test_persons_share_a_ledger_with_their_tables(tmp_path):
         table, ledger=ledger, id="t", out=tmp_path / "o"
     )
     assert len(ledger.entries()) == 2
-    with pytest.raises(gn.LedgerError):
+    with pytest.raises(LedgerError):
         gn.discover_categories(
             table, "v", gn.ApproxDP(1, 1e-6), ledger=ledger, id="rows", rows_per_person=2
         )
@@ -197,7 +205,7 @@ def messages(error):
     ],
 )
 def test_tables_without_such_a_column_are_refused(table, column, most, part):
-    with pytest.raises(gn.DataError, match=part) as caught:
+    with pytest.raises(DataError, match=part) as caught:
         count_values(table, column, most)
     assert not any(SECRET in text for text in messages(caught.value))
 
@@ -206,7 +214,7 @@ def test_engines_that_cannot_compare_bytes_are_refused():
     ibis = pytest.importorskip("ibis")
     backend = ibis.duckdb.connect()
     backend.con.execute("CREATE TABLE t AS SELECT 'a' AS v")
-    with pytest.raises(gn.DataError, match="Parquet"):
+    with pytest.raises(DataError, match="Parquet"):
         count_values(backend.table("t"), "v", 9)
 
 
@@ -269,7 +277,7 @@ def test_what_spreadsheets_would_run_is_left_out_where_that_is_asked_for(tmp_pat
         gn.discover_categories(table, "v", BUDGET, on_formula="drop", **under) for _ in range(2)
     ]
     assert again[0].to_json() == again[1].to_json()
-    with pytest.raises(gn.LedgerError, match="another on_formula"):
+    with pytest.raises(LedgerError, match="another on_formula"):
         gn.discover_categories(table, "v", BUDGET, **under)
 
 
@@ -283,7 +291,7 @@ def test_nothing_frequent_is_said_and_hides_how_many_there_are():
     found = [gn.discover_categories(pa.table(table), "v", BUDGET) for table in tables]
     assert len({one.to_json() for one in found}) == 1
     assert tomllib.loads(found[0].to_toml()) == {}
-    with pytest.raises(gn.ParameterError, match="larger budget"):
+    with pytest.raises(ParameterError, match="larger budget"):
         found[0].attribute()
 
 
@@ -304,23 +312,23 @@ def test_nothing_frequent_is_said_and_hides_how_many_there_are():
 def test_bad_requests_are_refused_before_the_table_is_read(monkeypatch, change, part):
     monkeypatch.setattr("gaussnoise.tables.counting.frequencies.count_values", None)
     arguments = {"table": pa.table(JOBS), "column": "job", "privacy": BUDGET} | change
-    with pytest.raises(gn.ParameterError, match=part):
+    with pytest.raises(ParameterError, match=part):
         gn.discover_categories(**arguments)
-    with pytest.raises(gn.SchemaError, match="name other than"):
+    with pytest.raises(SchemaError, match="name other than"):
         gn.discover_categories(pa.table({"low": ["a"]}), "low", BUDGET)
 
 
 def test_files_hold_everything(tmp_path):
     found = gn.discover_categories(pa.table(JOBS), "job", BUDGET)
     found.save(tmp_path / "f.json")
-    again = gn.Categories.load(tmp_path / "f.json")
+    again = gn.results.Categories.load(tmp_path / "f.json")
     assert again.to_json() == found.to_json()
     assert again.categories == found.categories
     record = json.loads(found.to_json())
     for damage in ({"categories": ["a", 1]}, {"counts": []}, {"format": "x"}, {"threshold": None}):
         (tmp_path / "bad.json").write_text(json.dumps(record | damage))
-        with pytest.raises(gn.CertificateError):
-            gn.Categories.load(tmp_path / "bad.json")
+        with pytest.raises(CertificateError):
+            gn.results.Categories.load(tmp_path / "bad.json")
 
 
 def test_a_ledger_is_charged_once(tmp_path):
@@ -335,10 +343,10 @@ def test_a_ledger_is_charged_once(tmp_path):
     plan = gn.plan(gn.Schema([ask().attribute()]), 1, gn.zCDP(0.1))
     plan.release(pa.table(JOBS), out=tmp_path / "out", ledger=ledger, id="table", on_outside="drop")
     ask("again")
-    with pytest.raises(gn.BudgetError, match="delta"):
+    with pytest.raises(BudgetError, match="delta"):
         ask("too much")
     none = gn.Ledger.create(tmp_path / "none", gn.zCDP(1.0))
-    with pytest.raises(gn.BudgetError, match="delta="):
+    with pytest.raises(BudgetError, match="delta="):
         gn.discover_categories(pa.table(JOBS), "job", BUDGET, ledger=none, id="jobs")
     assert not none.entries()
 

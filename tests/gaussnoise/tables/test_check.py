@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import DataError
 from gaussnoise.tables import CheckResult
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.impossible import excluded
@@ -169,7 +170,7 @@ def test_it_passes_where_a_release_refuses_nothing(engine, person, tmp_path, req
         found = plan.check(table)
         try:
             plan.release(table, on_outside="refuse")
-        except gn.DataError:
+        except DataError:
             passed.append(False)
         else:
             passed.append(True)
@@ -185,7 +186,7 @@ def test_it_says_that_a_type_is_refused_for_any_rows():
     found = plan.check(table)
     assert (found.left_out, found.counted, found.passed) == (0, 2, False)
     (said,) = found.refused
-    with pytest.raises(gn.DataError) as refused:
+    with pytest.raises(DataError) as refused:
         plan.release(table, on_outside="refuse")
     assert said == str(refused.value)
     assert f'on_outside="refuse" refuses the table: {said}' in str(found)
@@ -196,9 +197,9 @@ def test_it_raises_what_a_release_raises_with_any_rule_and_shows_no_value():
     plan = gn.plan(SCHEMA, **ASKED)
     table = table_of(ROWS)
     for broken in (table.drop_columns(["job"]), table.set_column(2, "age", table["sex"])):
-        with pytest.raises(gn.DataError) as refused:
+        with pytest.raises(DataError) as refused:
             plan.release(broken, on_outside="drop")
-        with pytest.raises(gn.DataError) as raised:
+        with pytest.raises(DataError) as raised:
             plan.check(broken)
         assert str(raised.value) == str(refused.value)
         assert "yesterday" not in str(raised.value)

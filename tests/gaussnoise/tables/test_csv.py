@@ -15,6 +15,7 @@ import pytest
 from cases import packed
 
 import gaussnoise as gn
+from gaussnoise.errors import DataError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading import csv as _csv
 from gaussnoise.tables.reading import plain
@@ -57,7 +58,7 @@ INCHES += ["u,z\n"] * 300
 
 def test_a_row_that_would_swallow_others_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("g,t\n" + "".join(INCHES))
-    with pytest.raises(gn.DataError, match=r"RFC 4180.*hint") as caught:
+    with pytest.raises(DataError, match=r"RFC 4180.*hint") as caught:
         counted(tmp_path / "t.csv", gn.Attribute("g", ["u", "v"]))
     assert "La" not in str(caught.value)
     # without the quote in the middle, one field of 3011 lines is properly quoted: a record, and so
@@ -119,7 +120,7 @@ def test_what_is_read(read, content, rows, name):
 @pytest.mark.parametrize("piece", [1, 2, 5, 2**19])
 def test_any_other_quote_is_refused(read, content, name, piece, monkeypatch):
     monkeypatch.setattr(_csv, "_PIECE", piece)
-    with pytest.raises(gn.DataError, match="RFC 4180"):
+    with pytest.raises(DataError, match="RFC 4180"):
         read(content, name)
 
 
@@ -143,7 +144,7 @@ def test_any_other_quote_is_refused(read, content, name, piece, monkeypatch):
     ],
 )
 def test_other_habits_are_refused_with_a_hint(read, content, hint):
-    with pytest.raises(gn.DataError, match=hint):
+    with pytest.raises(DataError, match=hint):
         read(content)
 
 
@@ -157,7 +158,7 @@ def test_records_of_another_length_are_refused_with_a_hint(tmp_path):
     for content in (f"a,b\nx,1\n{CANARY}\n", f"a,b\n{CANARY}é,é\n"):
         path.write_bytes(content.encode("latin-1"))
         for door in doors:
-            with pytest.raises(gn.DataError, match=r"'cp1252'.*as many fields") as caught:
+            with pytest.raises(DataError, match=r"'cp1252'.*as many fields") as caught:
                 door()
             assert CANARY not in str(caught.value)
 
@@ -233,7 +234,7 @@ WRITTEN = {
     "xz": ("t.csv.xz", gn.Dialect()),
     "zst": ("t.tsv.zst", gn.Dialect()),
     "zip": ("t.zip", gn.Dialect(encoding="cp1252")),
-    "all": ("t.CSV.XZ", gn.Dialect(";", ",", "cp1250", "'")),
+    "all": ("t.CSV.XZ", gn.Dialect(";", ",", encoding="cp1250", quote="'")),
 }
 
 
@@ -257,7 +258,7 @@ def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(
         try:
             expected = records(text, delimiter, quote)
         except RefusedError:
-            with pytest.raises(gn.DataError):
+            with pytest.raises(DataError):
                 open_csv([str(path)], connection, dialect)
             outcomes["refused"] += 1
             continue

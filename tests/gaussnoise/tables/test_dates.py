@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import DataError, ParameterError, SchemaError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.counting.records import code_table
@@ -321,7 +322,7 @@ def test_objects_of_any_kind_count_by_value():
 def test_rows_without_a_date_refuse_the_release_or_are_left_out_of_it():
     attribute = gn.Attribute("when", edges=["2020-01-01", "2020-12-31"])
     table = pl.DataFrame({"when": ["2020-06-01", "2031-05-17", None]})
-    with pytest.raises(gn.DataError, match=r"'when': expected only dates inside") as caught:
+    with pytest.raises(DataError, match=r"'when': expected only dates inside") as caught:
         counted(table, [attribute])
     assert "2031" not in str(caught.value)
     assert counted(table, [attribute], on_outside="drop")[0].tolist() == [1]
@@ -337,7 +338,7 @@ def test_timestamps_with_a_time_zone_are_refused_by_their_type(engine, tmp_path)
     attribute = gn.Attribute("when", edges=DAYS, other="rest")
     for values in (ZONED, ZONED.slice(0, 0)):
         table = ENGINES[engine](pa.table({"when": values}), tmp_path)
-        with pytest.raises(gn.DataError, match=r"got Datetime with a time zone; hint: convert"):
+        with pytest.raises(DataError, match=r"got Datetime with a time zone; hint: convert"):
             counted(table, [attribute])
 
 
@@ -370,7 +371,7 @@ def test_moments_beyond_the_years_1_to_9999_are_outside_and_no_error():
 @pytest.mark.parametrize("values", [[1, 2], [0.5], [True], [datetime.time(8)], [b"x"]])
 def test_columns_of_other_types_are_refused(values):
     attribute = gn.Attribute("when", edges=DAYS, other="rest")
-    with pytest.raises(gn.DataError, match=r"expected dates, timestamps without time zone or ISO"):
+    with pytest.raises(DataError, match=r"expected dates, timestamps without time zone or ISO"):
         counted(pa.table({"when": values}), [attribute])
 
 
@@ -444,7 +445,7 @@ def test_one_time_of_day_makes_all_edges_timestamps():
     ],
 )
 def test_edges_that_are_no_dates_are_refused(edges, part):
-    with pytest.raises(gn.SchemaError, match=f"attribute 'born': .*{part}"):
+    with pytest.raises(SchemaError, match=f"attribute 'born': .*{part}"):
         gn.Attribute("born", edges=edges)
 
 
@@ -458,7 +459,7 @@ def test_dates_are_neither_categories_nor_summed(field, values):
         if all(isinstance(v, str) for v in values)
         else "got dates or times; hint: dates are"
     )
-    with pytest.raises(gn.SchemaError, match=wanted):
+    with pytest.raises(SchemaError, match=wanted):
         gn.Attribute("born", **{field: values})
 
 
@@ -479,12 +480,12 @@ def test_numbers_of_numpy_are_still_edges_and_ends(dtype):
     [({"edges": [1950, 1960]}, "dates are edges"), ({"clip": [0, 1]}, "for sums and means")],
 )
 def test_a_column_of_dates_is_refused_where_the_schema_has_numbers(table, asked, hint):
-    with pytest.raises(gn.DataError, match=rf"'born'.*got Date; hint: {hint}"):
+    with pytest.raises(DataError, match=rf"'born'.*got Date; hint: {hint}"):
         code_table(table, [gn.Attribute("born", **asked)])
 
 
 def test_moments_of_dates_are_refused_unless_their_numbers_are_given():
-    with pytest.raises(gn.SchemaError, match=r"no moments of dates; hint: .*a column of numbers"):
+    with pytest.raises(SchemaError, match=r"no moments of dates; hint: .*a column of numbers"):
         gn.Attribute("born", edges=DAYS, base={"kind": "moments", "degrees": [0, 1]})
     asked = {"kind": "moments", "degrees": [1], "values": [0, 1, 2, 3, 4]}
     assert gn.Attribute("born", edges=DAYS, base=asked).base.queries == 1
@@ -519,7 +520,7 @@ second = [2020-07-01, 2020-12-31T00:00:00]
         groups={"half": {"first": pd.to_datetime(["2020-01-01", "2020-07-01"])}},
     )
     assert gn.Schema.loads(gn.Schema([python]).to_toml()).attributes == (python,)
-    with pytest.raises(gn.SchemaError, match=r"two of the attribute's edges"):
+    with pytest.raises(SchemaError, match=r"two of the attribute's edges"):
         gn.Attribute("left", edges=QUARTERS, groups={"half": {"first": ["2020-01-01", 0]}})
 
 
@@ -534,7 +535,7 @@ second = [2020-07-01, 2020-12-31T00:00:00]
 )
 def test_a_schema_file_says_in_which_line_edges_are_no_dates(edges):
     text = f"[attributes.born]\nother = 'x'\nedges = {edges}\n"
-    with pytest.raises(gn.SchemaError, match=r"^s.toml:3: attributes.born.edges: .*2020-01-31"):
+    with pytest.raises(SchemaError, match=r"^s.toml:3: attributes.born.edges: .*2020-01-31"):
         gn.Schema.loads(text, "s.toml")
 
 
@@ -608,7 +609,7 @@ def test_questions_take_dates(admissions, question, first, last):
     ],
 )
 def test_questions_about_other_dates_are_marked(admissions, question, part):
-    with pytest.raises(gn.ParameterError) as caught:
+    with pytest.raises(ParameterError) as caught:
         admissions[0].ask(question)
     assert part in str(caught.value)
 

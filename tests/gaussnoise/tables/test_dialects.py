@@ -10,10 +10,11 @@ from cases import packed
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import DataError, ParameterError, SchemaError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading.sniff import sniffed
 
-GERMAN = gn.Dialect(";", ",", "cp1252")
+GERMAN = gn.Dialect(";", ",", encoding="cp1252")
 PLACES = ["Köln", "Œuf; Straße", 'zu "Haus"', "1,5"]
 PAY = ["1,5", "0,25", "-3", "1.5", "1.000,5", "1,5e2", ",5", "x", "", "1_0,0", "7"]
 SIZES = ["3", "03", "3,0", "3.0", "30e-1", "3,5", "", "4", "9007199254740993,0", "x"]
@@ -71,14 +72,14 @@ def usual(tmp_path_factory):
         (GERMAN, "sep=;\r\n"),
         (gn.Dialect(decimal=","), ""),
         (gn.Dialect(";", ",", quote="'"), ""),
-        (gn.Dialect("\t", ",", "utf-8"), "\ufeff"),
+        (gn.Dialect("\t", ",", encoding="utf-8"), "\ufeff"),
     ],
 )
 def test_numbers_count_by_value_and_text_as_written(tmp_path, usual, name, dialect, first):
     path = written(tmp_path, dialect, name, first)
     assert counted(dialect.table(path)) == counted(usual)
     # without the stated mark, these are other numbers
-    point = gn.Dialect(dialect.delimiter, ".", dialect.encoding, dialect.quote)
+    point = gn.Dialect(dialect.delimiter, ".", encoding=dialect.encoding, quote=dialect.quote)
     assert counted(point.table(path)) != counted(usual)
 
 
@@ -151,7 +152,7 @@ def test_a_schema_keeps_its_dialect():
 def test_schema_files_name_the_line(line, told):
     key = next((key for key in ("encoding", "delimiter") if line.startswith(key)), "delimiter")
     text = re.sub(f"{key} = .*", line, SCHEMA, count=1)
-    with pytest.raises(gn.SchemaError, match=told):
+    with pytest.raises(SchemaError, match=told):
         gn.Schema.loads(text)
 
 
@@ -173,7 +174,7 @@ def test_schema_files_name_the_line(line, told):
     ],
 )
 def test_dialects_that_cannot_be_are_refused(wrong):
-    with pytest.raises(gn.ParameterError, match=f"dialect: expected {next(iter(wrong))}"):
+    with pytest.raises(ParameterError, match=f"dialect: expected {next(iter(wrong))}"):
         gn.Dialect(**wrong)
 
 
@@ -192,7 +193,7 @@ def test_files_that_are_not_in_the_dialect_are_refused(tmp_path, content, dialec
     if told is None:
         assert counted(table, [gn.Attribute("a;b", ["x"])]) == [0]
         return
-    with pytest.raises(gn.DataError) as caught:
+    with pytest.raises(DataError) as caught:
         counted(table, [gn.Attribute("a", ["x"])])
     assert told in str(caught.value)
 
@@ -202,7 +203,7 @@ def test_other_archives_are_refused(tmp_path, members):
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
         for member in members:
             archive.writestr(member, "a\nx\n")
-    with pytest.raises(gn.DataError, match=r"one \.csv or \.tsv file without a password; hint"):
+    with pytest.raises(DataError, match=r"one \.csv or \.tsv file without a password; hint"):
         counted(tmp_path / "t.zip", [gn.Attribute("a", ["x"])])
 
 
@@ -211,7 +212,7 @@ def test_packed_files_that_are_cut_are_refused(tmp_path, usual, name):
     packed(tmp_path / name, usual.read_bytes())
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[: -len(whole) // 2])
-    with pytest.raises(gn.DataError, match="could not open the file"):
+    with pytest.raises(DataError, match="could not open the file"):
         counted(tmp_path / name)
     if name != "t.zip":  # parts that are packed one by one
         lines = usual.read_bytes().splitlines(keepends=True)
@@ -246,7 +247,7 @@ def test_streams_read_in_the_dialect_of_their_schema(tmp_path, usual):
 def shell(tmp_path, monkeypatch, capsys):
     """Return a function to the output of a command, in a folder with the German table."""
     monkeypatch.chdir(tmp_path)
-    written(tmp_path, gn.Dialect(";", ",", "cp1252", "'"))
+    written(tmp_path, gn.Dialect(";", ",", encoding="cp1252", quote="'"))
     (tmp_path / "schema.toml").write_text(SCHEMA, encoding="utf-8")
 
     def shell(line, status=0):
@@ -262,7 +263,7 @@ def test_the_shell_states_dialects(shell, tmp_path, usual):
     stated = "--delimiter ; --decimal , --encoding cp1252 --quote '"
     shell("release t.csv -s schema.toml --quote ' --rho 1e8 -o out")
     table = gn.TableRelease.load("out").plan.schema.file
-    assert table == gn.Dialect(";", ",", "cp1252", "'")
+    assert table == gn.Dialect(";", ",", encoding="cp1252", quote="'")
     assert "Köln" in shell(f"categories t.csv Ort --epsilon 1 --delta 1e-6 {stated}")
     means = shell(f"mean t.csv -c Lohn --rho 1e6 {stated}")
     numbers = sum(PLAIN[pay] not in ("?", "x", "", "1_0.0") for _, pay, _ in ROWS)
@@ -284,7 +285,7 @@ def test_the_shell_states_dialects(shell, tmp_path, usual):
         ("t.csv.xz", GERMAN, ""),
         ("t.csv", GERMAN, "sep=;\r\n"),
         ("t.zip", gn.Dialect("|", ","), ""),
-        ("t.csv", gn.Dialect("\t", ",", "cp1252"), ""),
+        ("t.csv", gn.Dialect("\t", ",", encoding="cp1252"), ""),
     ],
 )
 def test_drafts_see_the_dialect(tmp_path, name, dialect, first):

@@ -15,6 +15,7 @@ from pyarrow import csv, parquet
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import DataError, SchemaError, SchemaWarning
 from gaussnoise.tables.drafts.draft import draft
 from gaussnoise.tables.reading.frames import open_table
 from gaussnoise.tables.reading.pieces import pieces
@@ -246,7 +247,7 @@ def test_persons_and_weights_are_proposed_as_such(tmp_path, kind):
 
 
 def test_what_is_left_out_is_said_aloud(tmp_path):
-    with pytest.warns(gn.SchemaWarning, match="'patient'.*--person patient.*--weight weight:MOST"):
+    with pytest.warns(SchemaWarning, match="'patient'.*--person patient.*--weight weight:MOST"):
         gn.Schema.draft(people(tmp_path, "csv"))
 
 
@@ -273,7 +274,7 @@ def test_nothing_is_released_with_a_draft_before_data_or_a_ledger_are_touched(tm
         lambda: weekly.start(tmp_path / "stream", **charged),
         lambda: plan.report(tmp_path / "plan.html"),
     ):
-        with pytest.raises(gn.SchemaError, match=r"got a draft.*schema\.confirmed\(\)"):
+        with pytest.raises(SchemaError, match=r"got a draft.*schema\.confirmed\(\)"):
             door()
     assert len(ledger.entries()) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
@@ -302,9 +303,9 @@ def test_a_draft_is_one_line_of_a_schema_file():
     assert (
         gn.Schema.loads(plain) == drafted.confirmed() == gn.Schema.loads("draft = false\n" + plain)
     )
-    with pytest.raises(gn.SchemaError, match=r"^schema:1: draft: expected true or false"):
+    with pytest.raises(SchemaError, match=r"^schema:1: draft: expected true or false"):
         gn.Schema.loads("draft = 1\n" + plain)
-    with pytest.raises(gn.SchemaError, match="is_draft to be true or false, got int"):
+    with pytest.raises(SchemaError, match="is_draft to be true or false, got int"):
         gn.Schema([gn.Attribute("v", ["a"])], is_draft=1)
 
 
@@ -379,7 +380,7 @@ def test_drafts_do_not_depend_on_pieces(tmp_path, monkeypatch):
 )
 def test_time_zones_are_refused_with_what_to_do_in_the_engine_at_hand(make, hint):
     zoned = pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))})
-    with pytest.raises(gn.DataError, match=f"got Datetime.*local times.*{hint}"):
+    with pytest.raises(DataError, match=f"got Datetime.*local times.*{hint}"):
         gn.Schema.draft(make(zoned))
 
 

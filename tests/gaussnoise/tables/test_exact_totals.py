@@ -216,7 +216,7 @@ def test_many_categories_need_no_matrix():
     release = gn.plan(schema, 1, gn.zCDP(0.1), neighbors="replace").release(
         pa.table({"place": ["p7"] * 9})
     )
-    assert release.contrast({("place",): np.ones(12_000)}) == gn.Contrast(9, 0)
+    assert release.contrast({("place",): np.ones(12_000)}) == gn.results.Contrast(9, 0)
     assert release.answers("place").standard_deviation.min() > 1
     assert release.proportions("place").standard_deviation.min() > 0
 

@@ -23,6 +23,14 @@ import pyarrow
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import (
+    DataError,
+    DomainTooLargeError,
+    LedgerError,
+    OutputError,
+    ParameterError,
+    StreamError,
+)
 from gaussnoise.files import disk
 from gaussnoise.files.commits import Commits
 from gaussnoise.files.disk import remove_at_once
@@ -353,7 +361,7 @@ def test_a_killed_driver_goes_on_from_the_pieces_that_were_committed(
     plan, frame = large_plan(), in_cluster(cluster, people())
     layout = Layout.of(plan)
     others = in_cluster(cluster, people().assign(sex="F"))
-    with pytest.raises(gn.DataError, match="it changed while it was read"):
+    with pytest.raises(DataError, match="it changed while it was read"):
         plan.release(others, **under_a_ledger(tmp_path))
     assert stopped(monkeypatch, plan, frame, tmp_path) == work
     assert {path: path.read_bytes() for path in committed} == committed
@@ -370,7 +378,7 @@ def test_rows_that_change_while_pieces_are_counted_are_not_measured(cluster, tmp
     plan, frame = large_plan(), in_cluster(cluster, people())
     with monkeypatch.context() as patch:
         patch.setattr(releases.pieces, "rows_counted", lambda *_: 299)  # as if a row were missing
-        with pytest.raises(gn.DataError, match="it changed while it was read"):
+        with pytest.raises(DataError, match="it changed while it was read"):
             plan.release(frame, **under_a_ledger(tmp_path))
     (work,) = tmp_path.glob(".out.*.work")
     assert list((work / "noisy").iterdir()) == []
@@ -443,7 +451,7 @@ def test_what_a_killed_driver_left_is_taken_away_unless_it_lives(
     with Work(work).alone():  # as if the driver lived
         cells_of_pairs().release(frame, executors=True, **place)
     assert left_in(tmp_path) == [work.name, ".out.other.work"]
-    with pytest.raises(gn.OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         cells_of_pairs().release(frame, executors=True, **place)
     assert left_in(tmp_path) == [".out.other.work"]
     assert (tmp_path / "out" / "release.json").exists()
@@ -506,7 +514,7 @@ def test_what_executors_cannot_do_is_refused_before_anything_is_charged(
     table, arguments, message = REFUSED[wrong]
     table = in_cluster(cluster, people(3)) if table is None else table
     table = table.where("rand() < 0.5") if wrong == "random rows" else table
-    with pytest.raises(gn.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         cells_of_pairs().release(table, executors=True, **arguments)
     assert list(tmp_path.iterdir()) == []
 
@@ -514,10 +522,10 @@ def test_what_executors_cannot_do_is_refused_before_anything_is_charged(
 def test_data_outside_the_schema_cost_nothing(cluster, tmp_path):
     ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
     table = people(5).assign(age=[1, 2, 3, 4, 500])
-    with pytest.raises(gn.DataError, match="under a ledger it is not said where"):
+    with pytest.raises(DataError, match="under a ledger it is not said where"):
         cells_of_pairs().release(in_cluster(cluster, table), **under_a_ledger(tmp_path))
     assert ledger.spent == 0
-    with pytest.raises(gn.DataError, match="column 'age': expected only finite numbers"):
+    with pytest.raises(DataError, match="column 'age': expected only finite numbers"):
         cells_of_pairs().release(
             in_cluster(cluster, table), out=tmp_path / "o", format="parquet", executors=True
         )
@@ -528,7 +536,7 @@ def test_a_file_system_without_hard_links_is_refused(cluster, faults, tmp_path):
     ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
     (faults / "no-links").touch()
     try:
-        with pytest.raises(gn.OutputError, match="hard links"):
+        with pytest.raises(OutputError, match="hard links"):
             cells_of_pairs().release(in_cluster(cluster, people(5)), **under_a_ledger(tmp_path))
     finally:
         (faults / "no-links").unlink()
@@ -548,10 +556,10 @@ def test_what_was_drawn_and_is_lost_is_not_drawn_again(cluster, tmp_path, monkey
     monkeypatch.undo()
     (work,) = tmp_path.glob(".out.*.work")
     shutil.rmtree(work)
-    with pytest.raises(gn.LedgerError, match="which is gone"):
+    with pytest.raises(LedgerError, match="which is gone"):
         cells_of_pairs().release(frame, **under_a_ledger(tmp_path))
     (tmp_path / "out").mkdir()
-    with pytest.raises(gn.OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         cells_of_pairs().release(frame, **under_a_ledger(tmp_path))
 
 
@@ -568,9 +576,7 @@ def test_files_that_are_lost_are_named_and_not_drawn_again(cluster, tmp_path, mo
 
     def refused(lost):
         lost.rename(tmp_path / "lost")
-        with pytest.raises(
-            gn.LedgerError, match=rf"in {lost.parent}, which lacks 1 .* {lost.name}"
-        ):
+        with pytest.raises(LedgerError, match=rf"in {lost.parent}, which lacks 1 .* {lost.name}"):
             plan.release(frame, **under_a_ledger(tmp_path))
         assert not lost.exists()
         (tmp_path / "lost").rename(lost)
@@ -595,12 +601,12 @@ def test_a_foreign_folder_that_appears_last_is_not_taken_for_the_release(
         (out / "release.json").write_text('{"executors": {"run": "another"}}')
 
     monkeypatch.setattr(releases, "write_record", write_late)
-    with pytest.raises(gn.OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         plan.release(frame, **under_a_ledger(tmp_path))
     monkeypatch.undo()
     (work,) = tmp_path.glob(".out.*.work")  # the charged work is not lost
     shutil.rmtree(out)
-    with Work(work).alone(), pytest.raises(gn.OutputError, match="another program"):
+    with Work(work).alone(), pytest.raises(OutputError, match="another program"):
         plan.release(frame, **under_a_ledger(tmp_path))
     assert not out.exists()
     release = plan.release(frame, **under_a_ledger(tmp_path))
@@ -616,7 +622,7 @@ def test_spark_connect_is_refused(monkeypatch):
 
     lazy = nw.from_native(pl.LazyFrame())
     monkeypatch.setattr(spark.nw, "from_native", lambda *_, **__: lazy)
-    with pytest.raises(gn.ParameterError, match="Spark Connect"):
+    with pytest.raises(ParameterError, match="Spark Connect"):
         spark.check_spark(Connected())
 
 
@@ -694,7 +700,7 @@ def test_work_is_not_continued_with_other_rows(cluster, tmp_path, monkeypatch):
     monkeypatch.undo()
     next(tmp_path.glob(".out.*.work/measured/*")).unlink()  # as if it had not been measured yet
     for changed in (others, rows[:4], pd.concat([rows, rows[:1]])):
-        with pytest.raises(gn.DataError, match="it changed while it was read"):
+        with pytest.raises(DataError, match="it changed while it was read"):
             cells_of_pairs().release(in_cluster(cluster, changed), **under_a_ledger(tmp_path))
     spent = ledger.spent
     shuffled = rows.sample(frac=1, random_state=0)
@@ -760,12 +766,12 @@ def test_large_plans_are_priced_and_refused_on_one_machine(monkeypatch):
     assert len(large.core_hours) == 15
     assert "with Spark's executors alone, about 2.1 core hours" in str(large)
     for refused in (large.release, partial(large.simulate, rng=np.random.default_rng(0))):
-        with pytest.raises(gn.DomainTooLargeError, match=r"hours .* executors=True"):
+        with pytest.raises(DomainTooLargeError, match=r"hours .* executors=True"):
             refused(pd.DataFrame())
     wide = gn.Schema([gn.Attribute("a", range(9000)), gn.Attribute("b", range(9000))])
     whole = gn.plan(wide, 2, gn.zCDP(1.0), neighbors="replace", public=("a", "b"))
     monkeypatch.setattr(releases, "check_spark", lambda _: None)
-    with pytest.raises(gn.DomainTooLargeError, match="public attributes"):
+    with pytest.raises(DomainTooLargeError, match="public attributes"):
         whole.release(None, out="out", format="parquet", executors=True)
 
 
@@ -938,7 +944,7 @@ def test_a_tick_that_was_begun_with_other_rows_is_begun_again(cluster, tmp_path,
         patch.setattr(ticks, "write_record", stop)
         with pytest.raises(KeyboardInterrupt):
             stream.tick(in_cluster(cluster, week(1)), number=2)
-    with pytest.raises(gn.StreamError, match="number=2 reads"):
+    with pytest.raises(StreamError, match="number=2 reads"):
         stream.tick(in_cluster(cluster, week(2)))
     assert len(stream) == 2
     check_as_one_machine(stream)
@@ -947,9 +953,9 @@ def test_a_tick_that_was_begun_with_other_rows_is_begun_again(cluster, tmp_path,
 def test_rows_of_another_tick_are_refused_by_executors(cluster, tmp_path):
     stream = started(tmp_path, gn.streams.Ticks(3, 1, period="week"), person="who")
     for number in (2, 4):
-        with pytest.raises(gn.DataError, match="'week'"):
+        with pytest.raises(DataError, match="'week'"):
             stream.tick(in_cluster(cluster, week(number)), number=1)
-    with pytest.raises(gn.ParameterError, match="expects a Spark dataframe"):
+    with pytest.raises(ParameterError, match="expects a Spark dataframe"):
         stream.tick(week(1), number=1)
     assert [path.name for path in stream.state.private.iterdir()] == ["lock"]
 
@@ -984,7 +990,7 @@ def test_a_stream_by_executors_that_was_changed_does_not_go_on(cluster, tmp_path
         path = stream.path / name
         kept = path.read_bytes()
         one_byte_more(path)
-        with pytest.raises(gn.StreamError, match="does not follow"):
+        with pytest.raises(StreamError, match="does not follow"):
             stream.tick(in_cluster(cluster, week(3)), number=3)
         path.write_bytes(kept)
 
@@ -1009,12 +1015,12 @@ def test_large_streams_are_priced_and_refused_on_one_machine(tmp_path):
         partial(plan.start, tmp_path / "s"),
         partial(plan.simulate, [], np.random.default_rng(0)),
     ):
-        with pytest.raises(gn.DomainTooLargeError, match="executors=True"):
+        with pytest.raises(DomainTooLargeError, match="executors=True"):
             refused()
-    with pytest.raises(gn.ParameterError, match='format="parquet"'):
+    with pytest.raises(ParameterError, match='format="parquet"'):
         plan.start(tmp_path / "s", executors=True)
     wide = gn.Schema([gn.Attribute(n, range(9000)) for n in "ab"])
-    with pytest.raises(gn.DomainTooLargeError, match="of streams"):
+    with pytest.raises(DomainTooLargeError, match="of streams"):
         gn.plan(wide, 2, gn.zCDP(1.0), over=gn.streams.Ticks(2)).start(
             tmp_path / "s", executors=True, format="parquet"
         )

@@ -12,6 +12,7 @@ from cases import one_test_of
 from pyarrow import csv
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError, SchemaError
 
 REGIONS = {"North": ["a", "b"], "South": ["c", "d", "e"]}
 COAST = {"sea": ["a", "e"], "land": ["b", "d"]}  # crosses the regions, and leaves c out
@@ -195,23 +196,23 @@ def test_schemas_with_and_without_groups_are_different_requests():
     ],
 )
 def test_groups_that_make_no_sense_are_refused(groups, part):
-    with pytest.raises(gn.SchemaError, match=part):
+    with pytest.raises(SchemaError, match=part):
         gn.Attribute("county", list("abc"), groups=groups)
 
 
 @pytest.mark.parametrize("ends", [[0], [0, 15], [20, 10], [10, 10], [0, 10, 20]])
 def test_groups_of_bins_are_two_edges(ends):
-    with pytest.raises(gn.SchemaError, match="low"):
+    with pytest.raises(SchemaError, match="low"):
         gn.Attribute("age", edges=[0, 10, 20], groups={"band": {"x": ends}})
 
 
 def test_true_is_not_the_category_one():
-    with pytest.raises(gn.SchemaError, match="no category True"):
+    with pytest.raises(SchemaError, match="no category True"):
         gn.Attribute("n", [0, 1], groups={"g": {"x": [True]}})
 
 
 def test_levels_are_not_called_as_attributes_are():
-    with pytest.raises(gn.SchemaError, match="another name than the attribute 'sex'"):
+    with pytest.raises(SchemaError, match="another name than the attribute 'sex'"):
         gn.Schema([gn.Attribute("a", [1, 2], groups={"sex": {"x": [1]}}), gn.Attribute("sex", [1])])
 
 
@@ -230,13 +231,13 @@ def test_levels_are_not_called_as_attributes_are():
     ],
 )
 def test_groups_in_files_are_refused_at_their_line(text, line, part):
-    with pytest.raises(gn.SchemaError, match=part) as refused:
+    with pytest.raises(SchemaError, match=part) as refused:
         gn.Schema.loads(f"[attributes.a]\ncategories = [1, 2]\n{text}\n", "s.toml")
     assert str(refused.value).startswith(f"s.toml:{line}: ")
 
 
 def test_unknown_levels_are_named_with_the_near_ones():
-    with pytest.raises(gn.ParameterError, match="did you mean 'region'"):
+    with pytest.raises(ParameterError, match="did you mean 'region'"):
         gn.plan(SCHEMA, [{"county": "regions"}], gn.zCDP(1))
 
 
@@ -317,7 +318,7 @@ def test_shares_of_groups_have_the_names_of_both(released):
     ],
 )
 def test_shares_of_what_is_no_part_are_refused(released, names, given, message):
-    with pytest.raises(gn.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         released[0].proportions(names, given)
 
 
@@ -376,5 +377,5 @@ def test_a_level_in_a_question_asks_for_each_of_its_groups(released, question, s
     ],
 )
 def test_wrong_questions_about_groups_are_refused(released, question, message):
-    with pytest.raises(gn.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         released[0].ask(question)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import DomainTooLargeError, OutputError
 from gaussnoise.files import commits as committing
 from gaussnoise.files.commits import Commits
 from gaussnoise.solvers.tables.boxes import boxes, evenly, overlap, shape_of, within
@@ -240,7 +241,7 @@ def test_a_damaged_piece_is_refused(tmp_path, monkeypatch, kind):
     content = bytearray(path.read_bytes())
     content[-1 if half else 40] ^= 1
     path.write_bytes(content)
-    with pytest.raises(gn.OutputError, match="not what was committed"):
+    with pytest.raises(OutputError, match="not what was committed"):
         getattr(steps, step)(matrix)
     assert folder == "noisy" or len(steps.drawn) < drawn + len(matrix.columns)
 
@@ -254,7 +255,7 @@ def test_a_damaged_residual_is_refused(tmp_path, monkeypatch):
     path.write_bytes(path.read_bytes() + b" ")
     box = steps.layout.boxes((0, 1))
     assert files.table((0, 1), box[0]).size
-    with pytest.raises(gn.OutputError, match="not what was committed"):
+    with pytest.raises(OutputError, match="not what was committed"):
         list(map(partial(files.table, (0, 1)), box))
 
 
@@ -310,7 +311,7 @@ def test_large_tables_are_cut_into_pieces_that_fit():
         assert sum(matrix.heights) * wide <= matrices.MOST_HELD
         assert len(matrix.boxes) * len(matrix.columns) < 2**24
     strategies = (replace(query.strategies[0], size=2**27), *query.strategies[1:])
-    with pytest.raises(gn.DomainTooLargeError, match="cannot be cut into pieces"):
+    with pytest.raises(DomainTooLargeError, match="cannot be cut into pieces"):
         Matrix.of((0, 1), replace(query, strategies=strategies), layouts._PIECE_CELLS)
 
 
@@ -344,5 +345,5 @@ def test_tables_too_large_to_be_read_are_refused(tmp_path, monkeypatch):
         lambda: release["b"],
         lambda: list(release.measurements()),
     ):
-        with pytest.raises(gn.DomainTooLargeError, match="duckdb or Spark"):
+        with pytest.raises(DomainTooLargeError, match="duckdb or Spark"):
             read()

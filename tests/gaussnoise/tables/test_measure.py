@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import gaussnoise as gn
+from gaussnoise.errors import CovarianceError, ParameterError
 from gaussnoise.solvers.tables.orbits import Orbits
 from gaussnoise.solvers.tables.residuals import part_of
 from gaussnoise.solvers.tables.strategies import IdentityStrategy, SolvedStrategy
@@ -370,12 +371,12 @@ def test_noise_spans_so_many_lattice_steps_that_it_is_as_good_as_continuous(rho,
 
 
 def test_multipliers_too_coarse_for_the_wanted_variances_are_refused():
-    with pytest.raises(gn.ParameterError, match="too small"):
+    with pytest.raises(ParameterError, match="too small"):
         planned((2, 3), [(0, 1)], 1e-29).release(pa.table({"a0": [0], "a1": [0]}))
 
 
 def test_a_total_without_noise_is_refused_where_rows_come_and_go():
-    with pytest.raises(gn.CovarianceError, match="total"):
+    with pytest.raises(CovarianceError, match="total"):
         ResidualQuery.calibrated((IdentityStrategy(2),), {(0,): 1.0}, "add-remove", 0.5)
     assert ResidualQuery.calibrated((IdentityStrategy(2),), {(0,): 1.0}, "replace", 0.5).count == 1
 

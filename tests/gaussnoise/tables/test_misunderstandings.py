@@ -12,6 +12,7 @@ from cases import one_test_of
 from scipy.sparse import csr_array
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError, PrivacyWarning, SchemaError
 
 SCHEMA = gn.Schema(
     [
@@ -35,38 +36,38 @@ def planned(*arguments, **options):
 @one_test_of(
     ("make", "error", "words"),
     [
-        (lambda: gn.Schema({"sex": ["F", "M"]}), gn.SchemaError, 'objects, got dict; hint: '
+        (lambda: gn.Schema({"sex": ["F", "M"]}), SchemaError, 'objects, got dict; hint: '
         'Schema([Attribute("'),
-        (lambda: gn.Schema(["sex"]), gn.SchemaError, "Attribute objects, got str; hint"),
-        (lambda: gn.Schema("schema.toml"), gn.SchemaError, "got str; hint"),
-        (lambda: gn.Schema(SCHEMA.attributes[0]), gn.SchemaError, "got Attribute; hint"),
-        (lambda: gn.Schema(SCHEMA.attributes * 2), gn.SchemaError, "got 'sex' twice"),
-        (lambda: gn.Attribute("a", {"x", "y"}), gn.SchemaError, "a list of categories, which has "
+        (lambda: gn.Schema(["sex"]), SchemaError, "Attribute objects, got str; hint"),
+        (lambda: gn.Schema("schema.toml"), SchemaError, "got str; hint"),
+        (lambda: gn.Schema(SCHEMA.attributes[0]), SchemaError, "got Attribute; hint"),
+        (lambda: gn.Schema(SCHEMA.attributes * 2), SchemaError, "got 'sex' twice"),
+        (lambda: gn.Attribute("a", {"x", "y"}), SchemaError, "a list of categories, which has "
         "an order, got a set"),
-        (lambda: gn.Attribute("a", frozenset("xy")), gn.SchemaError, "got a set"),
-        (lambda: gn.Attribute("a", edges={0, 1}), gn.SchemaError, "a list of edges, which has an "
+        (lambda: gn.Attribute("a", frozenset("xy")), SchemaError, "got a set"),
+        (lambda: gn.Attribute("a", edges={0, 1}), SchemaError, "a list of edges, which has an "
         "order, got a set"),
-        (lambda: gn.Attribute("a", "xy", base="x"), gn.SchemaError,
+        (lambda: gn.Attribute("a", "xy", base="x"), SchemaError,
         "expected a list of categories"),
-        (lambda: gn.Attribute("a", [1, 2], base="Prefix"), gn.SchemaError, "'Prefix'; hint: did "
+        (lambda: gn.Attribute("a", [1, 2], base="Prefix"), SchemaError, "'Prefix'; hint: did "
         "you mean 'prefix'?"),
-        (lambda: gn.Attribute("a", [1, 2], base={"kind": "bin"}), gn.SchemaError, "hint: did you "
+        (lambda: gn.Attribute("a", [1, 2], base={"kind": "bin"}), SchemaError, "hint: did you "
         "mean 'bins'?"),
         (
             lambda: planned(("sex", "employed"), gn.zCDP(1)),
-            gn.ParameterError,
+            ParameterError,
             "hint: [('sex', 'employed')] for their table together, ['sex', 'employed'] for one "
             "table of each",
         ),
-        (lambda: planned(["Sex"], gn.zCDP(1)), gn.ParameterError, "no attribute 'Sex'"),
-        (lambda: planned(["Sex"], gn.zCDP(1)), gn.ParameterError, "hint: did you mean 'sex'?"),
-        (lambda: planned([{"emloyed": "prefix"}], gn.zCDP(1)), gn.ParameterError, "hint: did you "
+        (lambda: planned(["Sex"], gn.zCDP(1)), ParameterError, "no attribute 'Sex'"),
+        (lambda: planned(["Sex"], gn.zCDP(1)), ParameterError, "hint: did you mean 'sex'?"),
+        (lambda: planned([{"emloyed": "prefix"}], gn.zCDP(1)), ParameterError, "hint: did you "
         "mean 'employed'?"),
-        (lambda: planned(["grösse"], gn.zCDP(1)), gn.ParameterError, "hint: did you mean 'Größe'?"),
-        (lambda: planned(2, targets={2: 50}), gn.ParameterError, "like {('sex', 'employed'): "
+        (lambda: planned(["grösse"], gn.zCDP(1)), ParameterError, "hint: did you mean 'Größe'?"),
+        (lambda: planned(2, targets={2: 50}), ParameterError, "like {('sex', 'employed'): "
         "50}, got 2; hint"),
-        (lambda: planned(["sex"], targets={("sex", 1): 50}), gn.ParameterError, "got ('sex', 1)"),
-        (lambda: planned(["sex"], targets={"Sex": 5}), gn.ParameterError, "called 'Sex'; hint: "
+        (lambda: planned(["sex"], targets={("sex", 1): 50}), ParameterError, "got ('sex', 1)"),
+        (lambda: planned(["sex"], targets={"Sex": 5}), ParameterError, "called 'Sex'; hint: "
         "did you mean 'sex'?"),
     ],
 )  # fmt: skip
@@ -103,12 +104,12 @@ def test_plans(make, error, words):
     ],
 )
 def test_releases(release, ask, words):
-    with pytest.raises(gn.ParameterError, match=re.escape(words)):
+    with pytest.raises(ParameterError, match=re.escape(words)):
         ask(release)
 
 
 def test_what_is_far_from_every_name_gets_no_hint(release):
-    with pytest.raises(gn.ParameterError, match=r"expected one of 'sex', 'employed', 'Größe'$"):
+    with pytest.raises(ParameterError, match=r"expected one of 'sex', 'employed', 'Größe'$"):
         release["income"]
 
 
@@ -129,11 +130,11 @@ def test_clear_requests_stay_allowed():
 ])  # fmt: skip
 def test_a_delta_that_gives_no_protection_warns(make):
     with pytest.warns(
-        gn.PrivacyWarning, match=r"delta = 0.5 .*did you mean ApproxDP.epsilon=0.5, delta=1e-06"
+        PrivacyWarning, match=r"delta = 0.5 .*did you mean ApproxDP.epsilon=0.5, delta=1e-06"
     ) as found:
         make(gn.ApproxDP(1e-6, 0.5))
     assert found[0].filename == __file__
-    with pytest.warns(gn.PrivacyWarning, match="well below 1 / records, like 1e-6$"):
+    with pytest.warns(PrivacyWarning, match="well below 1 / records, like 1e-6$"):
         make(gn.ApproxDP(1, 0.01))
     make(gn.ApproxDP(1, 0.0099))  # warnings are errors here
     make(gn.ApproxDP(1e-3, 1e-3))
@@ -142,7 +143,7 @@ def test_a_delta_that_gives_no_protection_warns(make):
 @pytest.mark.parametrize("door", [gn.factorize, gn.dual_norm])
 def test_sparse_matrices(door):
     with pytest.raises(
-        gn.ParameterError, match=r"expected a dense matrix, got csr_array; hint: A.toarray()"
+        ParameterError, match=r"expected a dense matrix, got csr_array; hint: A.toarray()"
     ):
         door(csr_array(np.eye(3)), "mean" if door is gn.factorize else 2)
 

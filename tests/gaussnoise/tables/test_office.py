@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.errors import DataError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading import office
 
@@ -120,7 +121,7 @@ def test_cells_of_sheets_decide_for_their_row_only(tmp_path):
     assert counted(tmp_path / "t.xlsx", [gn.Attribute("a", [True], other="o")]) == [1, 2]
     book.create_sheet("two")
     book.save(tmp_path / "t.xlsx")
-    with pytest.raises(gn.DataError, match="one sheet, got 2; hint"):
+    with pytest.raises(DataError, match="one sheet, got 2; hint"):
         counted(tmp_path / "t.xlsx", [CODES])
 
 
@@ -136,7 +137,7 @@ def test_a_cell_that_is_far_away_does_not_take_all_memory(tmp_path, place, refus
     if not refused:
         assert counted(tmp_path / "t.xlsx", [attribute]) == [1, 1]
         return
-    with pytest.raises(gn.DataError, match="far away; hint"):
+    with pytest.raises(DataError, match="far away; hint"):
         counted(tmp_path / "t.xlsx", [attribute])
 
 
@@ -183,5 +184,5 @@ def test_what_is_missing_is_named(tmp_path, name, package, monkeypatch):
     importlib.import_module(package)
     write(TABLE, tmp_path / name)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(gn.DataError, match=r'hint: pip install "gaussnoise\[office\]"'):
+    with pytest.raises(DataError, match=r'hint: pip install "gaussnoise\[office\]"'):
         counted(tmp_path / name, [CODES])

@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 from pandas._libs import parsers
 
 import gaussnoise as gn
+from gaussnoise.errors import DataError, NotAvailableError, SchemaWarning
 from gaussnoise.estimators.numbers import read_numbers
 from gaussnoise.tables.counting.check import checked
 from gaussnoise.tables.counting.count import count_marginals
@@ -209,7 +210,7 @@ def counts(table, attribute, rows, on_outside="drop"):
     """What every row adds to the table of an attribute, shape (rows, cells)."""
     number = gn.Attribute("row", list(range(rows)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.SchemaWarning)
+        warnings.simplefilter("ignore", SchemaWarning)
         return dict(count_marginals(table, [number, attribute], [(0, 1)], on_outside))[(0, 1)]
 
 
@@ -217,7 +218,7 @@ def counts_or_refusal(table, attribute, rows):
     """The counts, or the error's words for a table that is not counted."""
     try:
         return counts(table, attribute, rows), None
-    except gn.DataError as error:
+    except DataError as error:
         return None, str(error)
 
 
@@ -281,16 +282,18 @@ def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path
     assert read or kind in ("zoned", "zoned ns", "durations", "clock", "bytes", "json")
 
 
-STRICT = {role: gn.Attribute("v", a.categories, a.edges, clip=a.clip) for role, a in ROLES.items()}
+STRICT = {
+    role: gn.Attribute("v", a.categories, edges=a.edges, clip=a.clip) for role, a in ROLES.items()
+}
 
 
 def rows_or_refusal(table, attribute, on_outside):
     """How many rows a release counts, and None; or None and the words of its refusal."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.SchemaWarning)
+        warnings.simplefilter("ignore", SchemaWarning)
         try:
             counted = dict(count_marginals(table, [attribute], [(0,)], on_outside))[(0,)]
-        except gn.DataError as error:
+        except DataError as error:
             return None, str(error)
     return counted.sum() // (1 if attribute.clip is None else 2**20), None
 
@@ -315,7 +318,7 @@ def test_a_check_leaves_out_what_a_release_leaves_out(engine, kind, tmp_path, re
         for role, attribute in STRICT.items():
             counted, refusal = rows_or_refusal(table, attribute, "drop")
             if refusal is not None:
-                with pytest.raises(gn.DataError, match=re.escape(refusal)):
+                with pytest.raises(DataError, match=re.escape(refusal)):
                     checked(table, gn.Schema([attribute]), [0])
                 continue
             found = checked(table, gn.Schema([attribute]), [0])
@@ -812,7 +815,7 @@ def test_a_file_that_pandas_reads_counts_row_by_row(way, rows, one):
 
 def test_a_polars_that_counts_wrongly_is_refused(monkeypatch):
     monkeypatch.setattr(pl, "__version__", "1.1.0")
-    with pytest.raises(gn.NotAvailableError, match=r"expected polars 1\.2 or later"):
+    with pytest.raises(NotAvailableError, match=r"expected polars 1\.2 or later"):
         counts(pl.DataFrame({"row": [0], "v": [1]}), ROLES["integers"], 1)
 
 
@@ -892,9 +895,7 @@ def test_a_lone_accent_is_a_person_and_empty_bytes_are_none():
 def test_a_column_of_variants_is_refused_as_persons():
     """1 and '1' would be written alike, and be one person."""
     table = duckdb.sql("SELECT 1::VARIANT AS who UNION ALL SELECT '1'::VARIANT")
-    with pytest.raises(
-        gn.DataError, match="column 'who': expected a type that can be read, got var"
-    ):
+    with pytest.raises(DataError, match="column 'who': expected a type that can be read, got var"):
         persons_counted(table)
 
 
@@ -973,7 +974,7 @@ def test_words_that_pandas_reads_as_nulls_are_no_values_though_a_number_made_tex
 @pytest.mark.parametrize("on_outside", ["drop", "refuse"])
 def test_categories_that_pandas_may_read_as_nulls_are_refused(on_outside, tmp_path):
     attribute = gn.Attribute("v", ["NA", "ZA"], other="o")
-    with pytest.raises(gn.DataError, match="got words that it may read as nulls, like NA; hint"):
+    with pytest.raises(DataError, match="got words that it may read as nulls, like NA; hint"):
         counts(pd.DataFrame({"row": [0], "v": ["NA"]}), attribute, 1, on_outside)
     (tmp_path / "t.csv").write_text("row,v\n0,NA\n")
     assert counts(tmp_path / "t.csv", attribute, 1, on_outside)[:, 0].tolist() == [1]

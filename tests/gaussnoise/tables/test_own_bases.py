@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 
 import gaussnoise as gn
 from gaussnoise.cli.app import app
+from gaussnoise.errors import DomainError, SchemaError
 from gaussnoise.streams import Stream, Ticks
 
 
 @dataclass(frozen=True)
-class Around(gn.AbstractBase):
+class Around(gn.domains.AbstractBase):
     """Every category of a circle with its neighbours on both sides."""
 
     size: int
@@ -137,7 +138,7 @@ def test_streams_hold_a_base_of_a_user(tmp_path):
 
 def test_its_noise_is_saved_and_verified(tmp_path):
     K = gn.Products([Around(7), gn.Identity(2)], [(0, 1), {0: Around(7, 2)}])
-    noise = gn.optimal_noise(K, 2, "add-remove", tol=0.05)
+    noise = gn.optimal_noise(K, 2, neighbors="add-remove", tol=0.05)
     noise.save(tmp_path / "noise.npz")
     again = gn.OptimalNoise.load(tmp_path / "noise.npz")
     assert again.domain.terms == K.terms
@@ -214,7 +215,7 @@ class Forgets(Around):
     ids=str,
 )
 def test_what_cannot_be_meant_is_refused(base, message):
-    with pytest.raises(gn.SchemaError, match=message):
+    with pytest.raises(SchemaError, match=message):
         gn.Attribute("hour", HOURS, other="?", base=base)
 
 
@@ -232,7 +233,7 @@ def test_without_a_name_tables_hold_its_matrix(tmp_path):
         again.answers("hour").estimate, around(again["hour"].estimate), atol=1e-9
     )
     assert again.answers("hour").labels[0][0] == "query 1"
-    with pytest.raises(gn.DomainError, match="a class that files have a name for, got Nameless"):
+    with pytest.raises(DomainError, match="a class that files have a name for, got Nameless"):
         plan.noise.save(tmp_path / "noise.npz")
 
 
@@ -264,15 +265,15 @@ def test_a_process_without_the_class_says_what_is_missing(tmp_path):
 
 
 def test_levels_of_groups_are_called_otherwise():
-    with pytest.raises(gn.SchemaError, match="a level of another name than 'around'"):
+    with pytest.raises(SchemaError, match="a level of another name than 'around'"):
         gn.Attribute("hour", HOURS, groups={"around": {"dark": ["night", "late"]}})
 
 
 def test_a_name_belongs_to_one_class():
     for taken in ("around", "prefix", "FiniteSet"):
-        with pytest.raises(gn.DomainError, match=f"a name of its own, got '{taken}', which is"):
+        with pytest.raises(DomainError, match=f"a name of its own, got '{taken}', which is"):
             type("Another", (Around,), {"stored_as": taken})
     for no_name in ("", 3, ["around"]):
-        with pytest.raises(gn.DomainError, match="expected stored_as to be a name, got"):
+        with pytest.raises(DomainError, match="expected stored_as to be a name, got"):
             type("Another", (Around,), {"stored_as": no_name})
     assert gn.Attribute("hour", HOURS, base="around").base == Around(5)

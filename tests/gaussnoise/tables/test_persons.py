@@ -19,6 +19,7 @@ from scipy import stats
 
 import gaussnoise as gn
 from gaussnoise.cli import app
+from gaussnoise.errors import DataError, ParameterError
 from gaussnoise.solvers.tables.residuals import part_of
 from gaussnoise.tables.counting import persons as _persons
 from gaussnoise.tables.counting import records as _records
@@ -378,7 +379,7 @@ def test_numbers_that_floats_round_are_no_persons_in_pandas():
             assert counted(chosen, 1, PersonLimit("who", 1), "drop").tolist() == [expected]
             exact = pa.Table.from_pandas(chosen)
             assert counted(exact, 1, PersonLimit("who", 1), "drop").tolist() == [4]
-        with pytest.raises(gn.DataError, match="2\\*\\*53"):
+        with pytest.raises(DataError, match="2\\*\\*53"):
             counted(table, 1, PersonLimit("who", 1))
 
 
@@ -395,21 +396,21 @@ def test_text_is_compared_as_bytes_where_a_database_would_not():
 @pytest.mark.parametrize("who", [None, ""])
 def test_rows_of_no_person_refuse_a_release_that_drops_none(build, who):
     table = build({"who": pa.array(["a", who], pa.string()), "x": [0, 0]})
-    with pytest.raises(gn.DataError, match="column 'who': expected a person in every row"):
+    with pytest.raises(DataError, match="column 'who': expected a person in every row"):
         counted(table, 1, PersonLimit("who", 1))
 
 
 def test_a_row_outside_refuses_even_where_it_would_be_left_out(build):
     table = build({"who": ["a"] * 50, "x": [0] * 49 + [7]})
-    with pytest.raises(gn.DataError, match="column 'x': expected only its declared categories"):
+    with pytest.raises(DataError, match="column 'x': expected only its declared categories"):
         counted(table, 1, PersonLimit("who", 1))
 
 
 def test_a_person_column_must_be_there_and_hold_single_values():
     table = pa.table({"x": [0], "who": [[1]]})
-    with pytest.raises(gn.DataError, match="expected columns 'nobody', which are missing"):
+    with pytest.raises(DataError, match="expected columns 'nobody', which are missing"):
         counted(table, 1, PersonLimit("nobody", 1))
-    with pytest.raises(gn.DataError, match="expected text, integers or other single values"):
+    with pytest.raises(DataError, match="expected text, integers or other single values"):
         counted(table, 1, PersonLimit("who", 1))
 
 
@@ -417,7 +418,7 @@ def test_engines_without_an_order_of_rows_are_refused_before_a_budget_is_charged
     ibis = pytest.importorskip("ibis", reason="ibis is missing")
     table = ibis.memtable(pa.table({"who": ["a"], "x": [0]}))
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(1))
-    with pytest.raises(gn.ParameterError, match="hint: write it to Parquet"):
+    with pytest.raises(ParameterError, match="hint: write it to Parquet"):
         plan().release(table, out=tmp_path / "out", ledger=ledger, id="first")
     assert ledger.spent == 0
 
@@ -523,7 +524,7 @@ def test_a_null_in_a_partition_neither_refuses_a_release_nor_makes_two_of_one_pe
     ],
 )
 def test_plans_that_make_no_sense_are_refused(arguments, message):
-    with pytest.raises(gn.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         plan(**arguments)
 
 
@@ -619,7 +620,7 @@ def test_impossible_rows_take_no_places_among_a_persons(build):
 
 def test_impossible_rows_refuse_even_where_they_would_be_left_out(build):
     table = build({"who": ["x"] * 50, "a": [1] * 49 + [0], "b": [1] * 50})
-    with pytest.raises(gn.DataError, match="which the schema calls impossible"):
+    with pytest.raises(DataError, match="which the schema calls impossible"):
         rules_count(table, PersonLimit("who", 1), "refuse")
 
 
@@ -782,6 +783,6 @@ def test_a_column_of_several_values_a_row_cannot_name_persons(build, kind):
         gn.Schema([gn.Attribute("a", ["x"])]), 1, gn.zCDP(1), person="who", rows_per_person=1
     )
     with pytest.raises(
-        gn.DataError, match=r"other single values that say whose row it is|a type that can be read"
+        DataError, match=r"other single values that say whose row it is|a type that can be read"
     ):
         plan.release(table if build is pa.table else build(table), on_outside="drop")

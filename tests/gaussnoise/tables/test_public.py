@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.errors import CertificateError, CovarianceError, ParameterError
+from gaussnoise.errors import CertificateError, CovarianceError, ParameterError, PolicyWarning
 from gaussnoise.noise.agreement import ReplaceWithin
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.solvers.tables.strategies import IdentityStrategy
@@ -41,7 +41,7 @@ def by_policy(domain, public, p):
         if all(records[a][i] == records[b][i] for i in public)
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.PolicyWarning)
+        warnings.simplefilter("ignore", PolicyWarning)
         return gn.optimal_noise(domain.to_finite_set(), p, neighbors=graph, tol=1e-5)
 
 
@@ -64,7 +64,10 @@ def test_known_optima_of_pairs_of_three_attributes(public, gamma):
 )
 def test_optimum_is_that_of_the_policy_graph_of_records_that_agree(p, sizes, subsets, public):
     domain = gn.Marginals(sizes, subsets)
-    noise, other = gn.optimal_noise(domain, p, ReplaceWithin(public)), by_policy(domain, public, p)
+    noise, other = (
+        gn.optimal_noise(domain, p, neighbors=ReplaceWithin(public)),
+        by_policy(domain, public, p),
+    )
     assert noise.gamma_lower <= other.gamma * (1 + 1e-9)
     assert other.gamma_lower <= noise.gamma * (1 + 1e-9)
     assert noise.gap < 1e-6
@@ -74,7 +77,7 @@ def test_optimum_is_that_of_the_policy_graph_of_records_that_agree(p, sizes, sub
 
 
 def test_answers_come_back_from_files_with_their_relation(tmp_path):
-    noise = gn.optimal_noise(PAIRS, 3, ReplaceWithin((0,)))
+    noise = gn.optimal_noise(PAIRS, 3, neighbors=ReplaceWithin((0,)))
     noise.save(tmp_path / "noise.npz")
     loaded = gn.OptimalNoise.load(tmp_path / "noise.npz")
     assert loaded.neighbors == ReplaceWithin((0,))
@@ -264,7 +267,7 @@ def test_what_is_not_known_under_public_attributes_is_refused():
     for ask in (
         lambda: plan.bound,
         lambda: plan.replace_saving,
-        lambda: gn.GaussianMechanism(plan.noise, gn.zCDP(1.0), 100),
+        lambda: gn.GaussianMechanism(plan.noise, gn.zCDP(1.0), n=100),
         lambda: gn.compare(PAIRS, gn.zCDP(1.0), neighbors=ReplaceWithin((0,)), n=10),
         lambda: gn.lower_bound(PAIRS, gn.zCDP(1.0), neighbors=ReplaceWithin((0,)), n=10),
         lambda: gn.optimal_noise(gn.LpBall(3, 2), neighbors=ReplaceWithin((0,))),

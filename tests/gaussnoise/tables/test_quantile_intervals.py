@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.tables.release.quantiles import QuantileTable, Support
 
 EDGES = list(range(0, 41, 2))
@@ -97,7 +98,7 @@ def test_simultaneous_intervals_are_wider_and_levels_are_checked():
     )
     low, high = two.confidence_interval(0.95, simultaneous=True)
     assert (low.tolist(), high.tolist()) == ([-np.inf] * 2, [np.inf] * 2)
-    with pytest.raises(gn.ParameterError, match="0 < level < 1"):
+    with pytest.raises(ParameterError, match="0 < level < 1"):
         table.confidence_interval(95)
 
 
@@ -112,5 +113,5 @@ def test_with_one_bin_the_interval_is_that_bin():
 def test_groups_by_the_attribute_itself_are_refused():
     schema = gn.Schema([gn.Attribute("x", edges=[0, 10])])
     release = gn.plan(schema, 1, gn.zCDP(1)).release(pa.table({"x": [1.0]}))
-    with pytest.raises(gn.ParameterError, match="other attributes"):
+    with pytest.raises(ParameterError, match="other attributes"):
         release.quantiles("x", [0.5], given="x")

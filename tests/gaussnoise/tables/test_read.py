@@ -26,6 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
+from gaussnoise.errors import DataError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.reading.batches import batches
@@ -229,7 +230,7 @@ def test_huge_integer_categories(build, engine):
         "pandas",
         "pandas on arrow",
     ):  # where rows decide on types, no number of this size is told from others
-        with pytest.raises(gn.DataError, match=r"numbers from 2\*\*53 on"):
+        with pytest.raises(DataError, match=r"numbers from 2\*\*53 on"):
             counted(build({"a": [1, 2]}), gn.Attribute("a", [10**30, 1], other="o"))
         return
     assert counted(build({"a": [1, 2]}), gn.Attribute("a", [10**30, 1], other="o")) == {
@@ -268,7 +269,7 @@ def said(error):
 
 
 def refusal(table, *attributes):
-    with pytest.raises(gn.DataError) as caught:
+    with pytest.raises(DataError) as caught:
         counted(table, *attributes)
     assert CANARY not in said(caught.value)
     assert "7391" not in said(caught.value)
@@ -587,7 +588,7 @@ def test_a_panic_is_withheld_like_an_error():
     def action():
         raise Panic("CANARY-7391")
 
-    with pytest.raises(gn.DataError, match="Panic") as caught:
+    with pytest.raises(DataError, match="Panic") as caught:
         guarded("count", action)
     assert "CANARY" not in str(caught.value)
     assert caught.value.__context__ is None

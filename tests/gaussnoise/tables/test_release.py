@@ -21,6 +21,7 @@ from pyarrow import csv, parquet
 from scipy.stats import binom, chi2
 
 import gaussnoise as gn
+from gaussnoise.errors import BudgetError, DataError, LedgerError, OutputError, ParameterError
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
 
 FALSE_ALARM = 1e-9
@@ -378,7 +379,7 @@ def test_contrasts_that_cancel_have_no_error(survey):
     "weights", [{"a0": [1.0]}, {("a0", "a1"): np.ones((3, 2))}, {"a0": [1, math.nan]}]
 )
 def test_contrasts_check_their_weights(survey, weights):
-    with pytest.raises(gn.ParameterError, match="contrast: expected finite weights of shape"):
+    with pytest.raises(ParameterError, match="contrast: expected finite weights of shape"):
         survey.contrast(weights)
 
 
@@ -428,7 +429,7 @@ def test_iteration_yields_the_planned_marginals(survey):
 
 @pytest.mark.parametrize("asked", ["zz", ("a0", "a0"), ("a0", "a2"), ("a0", "a1", "a2"), 5])
 def test_tables_that_were_not_released_are_refused(survey, asked):
-    with pytest.raises(gn.ParameterError):
+    with pytest.raises(ParameterError):
         survey[asked]
 
 
@@ -565,7 +566,7 @@ def test_releases_take_no_seed():
     [{"ledger": "l.db"}, {"id": "x"}, {"ledger": "l.db", "id": "x"}, {"id": "x", "out": "o"}],
 )
 def test_ledgers_need_an_id_and_a_place(option):
-    with pytest.raises(gn.ParameterError, match="ledger=, id= and out= together"):
+    with pytest.raises(ParameterError, match="ledger=, id= and out= together"):
         planned((2,), [(0,)]).release(table_of([], 1), **option)
 
 
@@ -586,7 +587,7 @@ def test_a_ledger_draws_once(tmp_path, ledger):
     assert ledger.spent == pytest.approx(first.rho_charged, rel=1e-12)
     second = plan.release(table, out=tmp_path / "other", ledger=ledger, id="second")
     assert (first["a0", "a1"].estimate != second["a0", "a1"].estimate).any()
-    with pytest.raises(gn.BudgetError):
+    with pytest.raises(BudgetError):
         plan.release(table, out=tmp_path / "third", ledger=ledger, id="third")
     assert sorted(
         path.name for path in tmp_path.iterdir() if path.name in ("out", "other", "third")
@@ -599,9 +600,9 @@ def test_a_ledger_draws_once(tmp_path, ledger):
 def test_a_ledger_refuses_another_request_under_the_same_id(tmp_path, ledger):
     table = table_of([[0, 1]], 2)
     planned((2, 3), [(0, 1)], rho=0.1).release(table, out=tmp_path / "out", ledger=ledger, id="x")
-    with pytest.raises(gn.LedgerError, match="another marginals"):
+    with pytest.raises(LedgerError, match="another marginals"):
         planned((2, 3), [(0,)], rho=0.1).release(table, out=tmp_path / "out", ledger=ledger, id="x")
-    with pytest.raises(gn.LedgerError, match="protects"):
+    with pytest.raises(LedgerError, match="protects"):
         planned((2, 3), [(0, 1)], 0.1, neighbors="replace").release(
             table, out=tmp_path / "b", ledger=ledger, id="y"
         )
@@ -609,7 +610,7 @@ def test_a_ledger_refuses_another_request_under_the_same_id(tmp_path, ledger):
 
 def test_refused_data_and_failures_under_a_ledger(monkeypatch, tmp_path, ledger):
     plan = planned((2, 3), [(0, 1)], rho=0.1)
-    with pytest.raises(gn.DataError):
+    with pytest.raises(DataError):
         plan.release(table_of([[0, 7]], 2), out=tmp_path / "out", ledger=ledger, id="x")
     assert [entry.state for entry in ledger.entries()] == ["refused"]
     monkeypatch.setattr("gaussnoise.tables.release.publish.write_document", fail)
@@ -691,7 +692,7 @@ def test_what_exists_is_refused_before_reading_data(monkeypatch, tmp_path, kind)
         "mine", encoding="utf-8"
     )
     monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
-    with pytest.raises(gn.OutputError, match="exists"):
+    with pytest.raises(OutputError, match="exists"):
         planned((2, 3), [(0, 1)]).release(table_of([], 2), out=tmp_path / "out")
     assert os.listdir(tmp_path) == ["out"]
 
@@ -699,24 +700,24 @@ def test_what_exists_is_refused_before_reading_data(monkeypatch, tmp_path, kind)
 @pytest.mark.parametrize(("out", "format"), [("missing/out", "csv"), ("out", "xlsx")])
 def test_other_bad_targets_are_refused_before_reading_data(monkeypatch, tmp_path, out, format):
     monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
-    with pytest.raises((gn.OutputError, gn.ParameterError)):
+    with pytest.raises((OutputError, ParameterError)):
         planned((2, 3), [(0, 1)]).release(table_of([], 2), out=tmp_path / out, format=format)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_budget_too_small_to_draw_is_refused_before_reading_data(monkeypatch):
     monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
-    with pytest.raises(gn.ParameterError, match="rho"):
+    with pytest.raises(ParameterError, match="rho"):
         planned((2, 3), [(0, 1)], rho=1e-30).release(table_of([], 2))
 
 
 def test_a_budget_too_large_to_represent_is_a_parameter_error():
-    with pytest.raises(gn.ParameterError, match="rho"):
+    with pytest.raises(ParameterError, match="rho"):
         planned((2, 3), [(0, 1)], rho=1e300).release(table_of([], 2))
 
 
 def test_bad_data_leave_nothing(tmp_path):
-    with pytest.raises(gn.DataError):
+    with pytest.raises(DataError):
         planned((2,), [(0,)]).release(pa.table({"a0": [0, 5]}), out=tmp_path / "out")
     assert os.listdir(tmp_path) == []
 
@@ -820,7 +821,7 @@ def test_any_name_makes_a_file_inside_the_directory(tmp_path, name):
 
 def test_save_refuses_what_exists(tmp_path, survey):
     survey.save(str(tmp_path / "out"))
-    with pytest.raises(gn.OutputError, match="exists"):
+    with pytest.raises(OutputError, match="exists"):
         survey.save(tmp_path / "out")
 
 

@@ -16,6 +16,7 @@ from jinja2 import UndefinedError
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.cli.documents import plan_document
+from gaussnoise.errors import OutputError, ParameterError
 from gaussnoise.privacy.lattice_bound import TABLE_STEPS
 from gaussnoise.tables.planning.facts import facts_of
 from gaussnoise.tables.release.cells import CellList
@@ -314,7 +315,7 @@ def test_privacy_is_said_in_full(release):
     assert f"{plan.noise.gap:.1e}" in page
     for delta in (1e-4, 1e-6, 1e-9):
         epsilon = gn.privacy.gaussian_epsilon(
-            release.rho_charged, delta, plan.query.count, TABLE_STEPS
+            release.rho_charged, delta, draws=plan.query.count, steps=TABLE_STEPS
         )
         assert f"{epsilon:.4g}" in page
 
@@ -387,14 +388,14 @@ def test_the_page_of_a_folder_is_that_of_its_release(tmp_path):
 def test_existing_files_stay_as_they_are(tmp_path, release):
     for made in (release, release.plan):
         (tmp_path / "taken.html").write_text("mine")
-        with pytest.raises(gn.OutputError, match="exists already"):
+        with pytest.raises(OutputError, match="exists already"):
             made.report(tmp_path / "taken.html")
         assert (tmp_path / "taken.html").read_text() == "mine"
-        with pytest.raises(gn.OutputError, match="cannot write"):
+        with pytest.raises(OutputError, match="cannot write"):
             made.report(tmp_path / "missing" / "report.html")
-        with pytest.raises(gn.ParameterError, match="expected a title of text"):
+        with pytest.raises(ParameterError, match="expected a title of text"):
             made.report(tmp_path / "new.html", title=7)
-        with pytest.raises(gn.ParameterError, match="expected a path"):
+        with pytest.raises(ParameterError, match="expected a path"):
             made.report(7)
     assert os.listdir(tmp_path) == ["taken.html"]
 
@@ -402,7 +403,7 @@ def test_existing_files_stay_as_they_are(tmp_path, release):
 def test_nothing_is_added_to_the_files_of_a_release(tmp_path):
     made = survey(workload=[("sex",)]).release(people(), out=tmp_path / "out")
     for place in ("report.html", "tables/report.html"):
-        with pytest.raises(gn.OutputError, match="holds the files that were released"):
+        with pytest.raises(OutputError, match="holds the files that were released"):
             made.report(tmp_path / "out" / place)
     assert gn.TableRelease.load(tmp_path / "out").private
 

@@ -8,6 +8,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import OutputError, ParameterError
 from gaussnoise.tables.planning.request import arguments_in
 
 SCHEMA = gn.Schema(
@@ -23,7 +24,7 @@ ABOUT = {"title": "Age and sex, 2024", "source": "Register of «Nord-Süd», 5 %
         {},
         {"p": 3, "weights": [2, 1], "neighbors": "replace"},
         {"neighbors": "replace", "public": ["age", "sex"], "rows_per_person": 2},
-        {"targets": [gn.Target(50, 0.9, True), None]},
+        {"targets": [gn.Target(50, 0.9, simultaneous=True), None]},
         {"person": "id", "rows_per_person": 3},
         {"weight": gn.Weight("w", 2.5)},
         ABOUT,
@@ -69,7 +70,7 @@ def test_a_release_keeps_its_title_and_source_and_shows_them(tmp_path):
         assert f"<p>Source: <bdi>{ABOUT['source']}</bdi></p>" in page
         document.report(tmp_path / f"named-{k}.html", title="Another")
         assert "<h1>Another</h1>" in (tmp_path / f"named-{k}.html").read_text("utf-8")
-    with pytest.raises(gn.OutputError, match="another plan"):
+    with pytest.raises(OutputError, match="another plan"):
         gn.TableRelease.load(tmp_path / "out", gn.plan(SCHEMA, 1, gn.zCDP(0.1)))
 
 
@@ -87,7 +88,7 @@ def test_a_stream_keeps_its_title_and_shows_it_at_every_tick(tmp_path):
     stream.tick(PEOPLE, number=1)
     summary = stream.state.tick_folder(1) / "summary.txt"
     assert summary.read_text("utf-8").splitlines()[3] == f"source       {ABOUT['source']}"
-    assert gn.streams.Stream.open(tmp_path / "s").plan.tables.asked.source == ABOUT["source"]
+    assert gn.streams.Stream.open(tmp_path / "s").plan.asked.source == ABOUT["source"]
 
 
 def test_the_shell_passes_title_and_source(tmp_path, capsys):
@@ -110,5 +111,5 @@ def test_without_a_budget_the_shell_refuses_what_no_plan_would_show(name, tmp_pa
     "said", ["", "  ", "two\nlines", "end\n", "a\u2028b", "\x1b[1m", "\ud800", "x" * 1001, 3, np.e]
 )
 def test_what_cannot_be_shown_in_one_line_is_refused(name, said):
-    with pytest.raises(gn.ParameterError, match=f"expected {name} to be one line"):
+    with pytest.raises(ParameterError, match=f"expected {name} to be one line"):
         gn.plan(SCHEMA, 1, gn.zCDP(0.1), **{name: said})

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 from gaussnoise.noise.marginal_covariance import MarginalCovariance
 
 SIZES = (2, 3, 4)
@@ -111,7 +112,7 @@ def test_a_cell_is_named_by_its_labels(release):
 
 @pytest.mark.parametrize("labels", [{"a0": 5}, {"b": 1}, {"a0": "1"}])
 def test_unknown_cells_are_refused(release, labels):
-    with pytest.raises(gn.ParameterError):
+    with pytest.raises(ParameterError):
         release.cell(**labels)
 
 
@@ -256,7 +257,7 @@ def test_proportions_are_tidy(release):
 
 @pytest.mark.parametrize(("names", "given"), [("a0", "a1"), (("a0", "a2"), ()), ("a0", "b")])
 def test_proportions_of_other_groups_are_refused(release, names, given):
-    with pytest.raises(gn.ParameterError):
+    with pytest.raises(ParameterError):
         release.proportions(names, given)
 
 
@@ -290,11 +291,11 @@ def test_measurements_are_independent_and_make_every_table(release):
 
 @pytest.mark.parametrize("combinations", [{"a0": [1, 0]}, [[1, 0]], "a0", [3]])
 def test_contrasts_are_lists_of_weights(release, combinations):
-    with pytest.raises(gn.ParameterError, match="contrasts: expected a list of weights"):
+    with pytest.raises(ParameterError, match="contrasts: expected a list of weights"):
         release.contrasts(combinations)
 
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf])
 def test_weights_are_finite(release, weight):
-    with pytest.raises(gn.ParameterError, match="got infinite ones or NaN"):
+    with pytest.raises(ParameterError, match="got infinite ones or NaN"):
         release.contrast({"a0": [1, weight]})

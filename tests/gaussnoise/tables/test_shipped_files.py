@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import gaussnoise as gn
+from gaussnoise.errors import DataError
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.drafts.draft import draft
 from gaussnoise.tables.reading.values import Form, finder
@@ -26,7 +26,7 @@ def test_files_of_other_packages_are_counted_as_plain_python_counts_them():
     for file in files:
         try:
             drafted = draft(file)
-        except gn.DataError:
+        except DataError:
             continue  # no names of columns, or no CSV
         if drafted.file.stated:
             continue  # another dialect, which Python would have to be told

@@ -14,6 +14,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import gaussnoise as gn
+from gaussnoise.errors import CertificateError, LedgerError, OutputError, ParameterError
 from gaussnoise.files.disk import aside, digests_in
 from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.tables.release import files as _files
@@ -47,7 +48,7 @@ def test_types_and_messages_name_every_format(tmp_path):
     assert get_args(FileFormat) == tuple(FORMATS)
     plan = gn.plan(SCHEMA, [("a",)], gn.zCDP(0.5))
     known = " or ".join(f'"{name}"' for name in FORMATS)
-    with pytest.raises(gn.ParameterError, match=f"expected format {known}, got 'xml'"):
+    with pytest.raises(ParameterError, match=f"expected format {known}, got 'xml'"):
         plan.release(pa.table({"a": [True]}), out=tmp_path / "out", format="xml")
 
 
@@ -163,7 +164,7 @@ def test_saving_again_gives_the_same_tables(wide, tmp_path):
 
 
 def test_many_csv_files_are_refused_before_reading_data(tmp_path):
-    with pytest.raises(gn.ParameterError, match=r"1000 marginals.*got 1035.*parquet"):
+    with pytest.raises(ParameterError, match=r"1000 marginals.*got 1035.*parquet"):
         wide_release(tmp_path)
     assert os.listdir(tmp_path) == []
 
@@ -181,7 +182,7 @@ def test_progress_counts_cells(tmp_path):
 @pytest.mark.parametrize("progress", [5, "yes"])
 def test_progress_is_a_callable(progress):
     plan = gn.plan(SCHEMA, 1, gn.zCDP(1))
-    with pytest.raises(gn.ParameterError, match="progress"):
+    with pytest.raises(ParameterError, match="progress"):
         plan.release(pa.table({"a": [True], "b": [1], "c": [""], "d": [0]}), progress=progress)
 
 
@@ -257,7 +258,7 @@ def test_a_loaded_simulation_is_not_private(tmp_path):
 def test_another_plans_release_is_not_loaded(small, options):
     _, _, folder = small
     asked = {"schema": SCHEMA, "workload": [("a", "b"), ("c",)], "privacy": gn.zCDP(0.5)} | options
-    with pytest.raises(gn.OutputError, match="another plan"):
+    with pytest.raises(OutputError, match="another plan"):
         gn.TableRelease.load(folder, gn.plan(**asked))
 
 
@@ -265,7 +266,7 @@ def test_altered_files_are_noticed(small):
     plan, _, folder = small
     file = next((folder / "tables").iterdir())
     file.write_text(file.read_text(encoding="utf-8").replace("0", "1", 1), encoding="utf-8")
-    with pytest.raises(gn.OutputError, match="sha256 differs"):
+    with pytest.raises(OutputError, match="sha256 differs"):
         gn.TableRelease.load(folder, plan)
 
 
@@ -275,7 +276,7 @@ def test_incomplete_releases_are_refused(small, content):
     (folder / "release.json").unlink()
     if content is not None:
         (folder / "release.json").write_text(content, encoding="utf-8")
-    with pytest.raises(gn.OutputError, match=r"not a complete release|expected format"):
+    with pytest.raises(OutputError, match=r"not a complete release|expected format"):
         gn.TableRelease.load(folder, plan)
 
 
@@ -285,7 +286,7 @@ def test_other_calibrations_are_not_mixed(small):
     record = json.loads(text)
     record["noise"]["sigma"] *= 1.01
     (folder / "release.json").write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(gn.OutputError, match="another version or machine"):
+    with pytest.raises(OutputError, match="another version or machine"):
         gn.TableRelease.load(folder, plan)
 
 
@@ -345,7 +346,7 @@ def test_nothing_in_the_folder_can_be_changed_or_added(small, kind):
     plan, _, folder = small
     gn.TableRelease.load(folder, plan)
     TAMPERING[kind](folder)
-    with pytest.raises(gn.OutputError, match="load: in"):
+    with pytest.raises(OutputError, match="load: in"):
         gn.TableRelease.load(folder, plan)
 
 
@@ -362,7 +363,7 @@ def test_nothing_under_a_ledger_can_be_changed_or_added(tmp_path, kind):
 
     assert (ask()["c"].estimate == ask()["c"].estimate).all()
     TAMPERING[kind](tmp_path / "out")
-    with pytest.raises(gn.LedgerError, match="was changed"):
+    with pytest.raises(LedgerError, match="was changed"):
         ask()
 
 
@@ -388,7 +389,7 @@ def test_files_outside_the_folder_are_not_read(small, name, format):
     if "link" in name:
         (folder / name).symlink_to(folder.parent / "elsewhere.csv")
     rewritten(folder, format=format, **changes)
-    with pytest.raises(gn.OutputError, match=r"load: in|not a complete release"):
+    with pytest.raises(OutputError, match=r"load: in|not a complete release"):
         gn.TableRelease.load(folder, plan)
 
 
@@ -396,7 +397,7 @@ def test_a_listed_table_is_not_read_from_elsewhere(small):
     plan, _, folder = small
     changes = outside(folder, "../elsewhere.csv")
     rewritten(folder, marginals=changes["marginals"])
-    with pytest.raises(gn.OutputError, match="not a complete release"):
+    with pytest.raises(OutputError, match="not a complete release"):
         gn.TableRelease.load(folder, plan)
 
 
@@ -405,7 +406,7 @@ def test_an_index_outside_the_folder_is_not_read(wide, tmp_path):
     folder = shutil.copytree(whole, tmp_path / "out")
     (tmp_path / "marginals.parquet").write_bytes((folder / "marginals.parquet").read_bytes())
     rewritten(folder, marginals={"file": "../marginals.parquet", "count": 1035})
-    with pytest.raises(gn.OutputError, match="not a complete release"):
+    with pytest.raises(OutputError, match="not a complete release"):
         gn.TableRelease.load(folder, release.plan)
 
 
@@ -440,7 +441,7 @@ def test_releases_of_the_format_before_are_read(tmp_path, monkeypatch, under):
         assert (again["c"].estimate == release["c"].estimate).all()
     (tmp_path / "out" / "tables").rename(tmp_path / "tables")
     (tmp_path / "out" / "tables").symlink_to(tmp_path / "tables")
-    with pytest.raises(gn.OutputError, match="no file inside"):
+    with pytest.raises(OutputError, match="no file inside"):
         gn.TableRelease.load(tmp_path / "out", plan)
 
 
@@ -471,7 +472,7 @@ def test_records_of_others_end_in_a_typed_error(small):
         try:
             found = gn.TableRelease.load(folder, plan)
         except gn.GaussNoiseError as error:
-            assert isinstance(error, gn.OutputError)  # noqa: PT017
+            assert isinstance(error, OutputError)  # noqa: PT017
             continue
         loaded += 1  # the change affects what is printed only, and no result
         assert (found["c"].estimate == release["c"].estimate).all()
@@ -485,10 +486,10 @@ DEEP = "[" * 100_000 + "]" * 100_000
 def test_deep_and_endless_records_are_refused(small, tmp_path):
     plan, _, folder = small
     (folder / "release.json").write_text(DEEP, encoding="utf-8")
-    with pytest.raises(gn.OutputError, match="not a complete release"):
+    with pytest.raises(OutputError, match="not a complete release"):
         gn.TableRelease.load(folder, plan)
     os.truncate(folder / "release.json", 2**40)  # takes no disk space
-    with pytest.raises(gn.OutputError, match="not a complete release"):
+    with pytest.raises(OutputError, match="not a complete release"):
         gn.TableRelease.load(folder, plan)
     noise = gn.optimal_noise(gn.FiniteSet(np.eye(2)))
     mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=3)
@@ -503,12 +504,12 @@ def test_deep_and_endless_records_are_refused(small, tmp_path):
     texts = [DEEP, '{"format": ' + DEEP + "}", *map(json.dumps, bad), "\udcff"]
     for text in texts:
         saved.write_bytes(text.encode(errors="surrogateescape"))
-        with pytest.raises(gn.CertificateError, match=r"Release\.save|noise given"):
+        with pytest.raises(CertificateError, match=r"Release\.save|noise given"):
             gn.Release.load(saved, mechanism.covariance)
     os.truncate(saved, 2**40)
-    with pytest.raises(gn.CertificateError, match=r"Release\.save"):
+    with pytest.raises(CertificateError, match=r"Release\.save"):
         gn.Release.load(saved, mechanism.covariance)
-    with pytest.raises(gn.OutputError, match="cannot read"):
+    with pytest.raises(OutputError, match="cannot read"):
         gn.Release.load(tmp_path, mechanism.covariance)
 
 
@@ -534,12 +535,12 @@ def stored(path, shape=(3,), first_row=0):
 def test_damaged_tables_are_refused(tmp_path, content, suffix):
     path = tmp_path / f"t.{suffix}"
     path.write_bytes(content)
-    with pytest.raises(gn.OutputError, match="not the table that was released") as caught:
+    with pytest.raises(OutputError, match="not the table that was released") as caught:
         stored(path)
     assert caught.value.__cause__ is None
     assert "SECRET" not in str(caught.value)
     path.unlink()
-    with pytest.raises(gn.OutputError, match="not the table that was released"):
+    with pytest.raises(OutputError, match="not the table that was released"):
         stored(path)
 
 
@@ -556,7 +557,7 @@ def test_foreign_lines_are_refused(tmp_path, line):
     (tmp_path / "t.jsonl").write_bytes(3 * good)
     assert stored(tmp_path / "t.jsonl").tolist() == [1.5] * 3
     (tmp_path / "t.jsonl").write_bytes(good + line.encode() + b"\n" + good)
-    with pytest.raises(gn.OutputError, match="not the table that was released"):
+    with pytest.raises(OutputError, match="not the table that was released"):
         stored(tmp_path / "t.jsonl")
 
 
@@ -585,7 +586,7 @@ def test_foreign_tables_are_refused(tmp_path, kind):
     parquet.write_table(pa.table(FOREIGN[kind]), tmp_path / "t.parquet")
     try:
         found = stored(tmp_path / "t.parquet")
-    except gn.OutputError:
+    except OutputError:
         return
     assert kind == "nulls"  # nulls are read as NaN
     assert np.isnan(found[1])
@@ -686,7 +687,7 @@ def test_links_put_in_while_writing_lead_nowhere(tmp_path, under, swapped):
     try:
         plan.release(table, out=place / "out", progress=attack, **options)
         answered = True
-    except (gn.OutputError, gn.LedgerError):
+    except (OutputError, LedgerError):
         answered = False
     assert (tmp_path / "done").exists()
     assert not list(victim.iterdir())
@@ -707,7 +708,7 @@ def test_a_link_at_the_name_of_a_scratch_folder_is_not_followed(tmp_path, monkey
 
     monkeypatch.setattr(_results, "check_parent", late)
     mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.1), n=2)
-    with pytest.raises(gn.OutputError):
+    with pytest.raises(OutputError):
         mechanism.release(counts=[1, 1], ledger=ledger, id="x")
     assert not list(victim.iterdir())
 
@@ -816,7 +817,7 @@ def test_folders_of_earlier_versions_need_the_plan(small):
     plan, release, folder = small
     edited(folder, lambda record: record.pop("plan"))
     with pytest.raises(
-        gn.OutputError, match=r"does not say how it was planned.*hint: load\(directory, plan\)"
+        OutputError, match=r"does not say how it was planned.*hint: load\(directory, plan\)"
     ):
         gn.TableRelease.load(folder)
     assert (gn.TableRelease.load(folder, plan)["c"].estimate == release["c"].estimate).all()
@@ -844,7 +845,7 @@ def test_folders_of_earlier_versions_need_the_plan(small):
 def test_plans_that_cannot_be_made_again_say_so(small, change, message):
     _, _, folder = small
     edited(folder, lambda record: record["plan"].update(change))
-    with pytest.raises(gn.OutputError, match=message):
+    with pytest.raises(OutputError, match=message):
         gn.TableRelease.load(folder)
 
 
@@ -854,7 +855,7 @@ def test_incomplete_releases_are_refused_without_a_plan(small, content):
     (folder / "release.json").unlink()
     if content is not None:
         (folder / "release.json").write_text(content, encoding="utf-8")
-    with pytest.raises(gn.OutputError, match="not a complete release"):
+    with pytest.raises(OutputError, match="not a complete release"):
         gn.TableRelease.load(folder)
 
 
@@ -886,5 +887,5 @@ def test_files_say_which_intervals_they_hold(small):
 def test_a_record_that_says_something_else_of_the_release_is_refused(small, key, value):
     plan, _, folder = small
     rewritten(folder, **{key: value})
-    with pytest.raises(gn.OutputError):
+    with pytest.raises(OutputError):
         gn.TableRelease.load(folder, plan)

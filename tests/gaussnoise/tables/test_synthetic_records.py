@@ -9,6 +9,7 @@ from pyarrow import csv
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.errors import NotAvailableError, ParameterError
 
 pytestmark = pytest.mark.integration  # with mbi, and what it compiles
 
@@ -79,13 +80,13 @@ def test_clipped_numbers_of_records_are_numbers_of_about_the_released_means(degr
 
 def test_numbers_of_records_that_are_none_are_refused(release):
     for n in (0, -1, 2.5, True, 10**9):
-        with pytest.raises(gn.ParameterError, match="number of records"):
+        with pytest.raises(ParameterError, match="number of records"):
             release.synthetic(n)
 
 
 def test_without_mbi_the_error_says_what_to_install(release, monkeypatch):
     monkeypatch.setitem(sys.modules, "mbi", None)
-    with pytest.raises(gn.NotAvailableError, match=r'pip install "gaussnoise\[synth\]"'):
+    with pytest.raises(NotAvailableError, match=r'pip install "gaussnoise\[synth\]"'):
         release.synthetic(10)
 
 

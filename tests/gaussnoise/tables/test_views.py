@@ -14,6 +14,7 @@ from matplotlib.collections import LineCollection
 from pyarrow import parquet
 
 import gaussnoise as gn
+from gaussnoise.errors import ParameterError
 
 MANY = 120
 
@@ -74,7 +75,7 @@ def test_top_and_bottom_follow_the_order(release):
 
 @pytest.mark.parametrize("count", [0, -1, 2.0, True, "3"])
 def test_a_number_of_cells_is_positive(release, count):
-    with pytest.raises(gn.ParameterError, match="expected a positive number of cells"):
+    with pytest.raises(ParameterError, match="expected a positive number of cells"):
         release["county"].top(count)
 
 
@@ -161,7 +162,7 @@ def test_pandas_is_asked_for_by_name():
         "from gaussnoise.tables.release.tidy import as_pandas\n"
         "import gaussnoise as gn\n"
         "try: as_pandas(None)\n"
-        "except gn.NotAvailableError as error: print(error)"
+        "except gn.errors.NotAvailableError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pandas is not installed; hint" in done.stdout, done.stderr
@@ -255,14 +256,14 @@ def test_tables_of_any_kind_have_a_picture(release):
         figure = source.plot()
         assert drawn(figure)
         assert max(figure.get_size_inches()) < 20
-        with pytest.raises(gn.ParameterError, match="level"):
+        with pytest.raises(ParameterError, match="level"):
             source.plot(2)
 
 
 def test_too_much_for_one_picture_is_refused_with_a_way_out(release):
-    with pytest.raises(gn.ParameterError, match="at most 40 cells, got 120; hint"):
+    with pytest.raises(ParameterError, match="at most 40 cells, got 120; hint"):
         release["county"].sorted().plot()
-    with pytest.raises(gn.ParameterError, match="at most 20 groups of a CDF, got 120; hint"):
+    with pytest.raises(ParameterError, match="at most 20 groups of a CDF, got 120; hint"):
         release.cdf("sex", given="county").plot()
 
 
@@ -280,5 +281,5 @@ def test_contrasts_are_drawn(release):
     assert axes.lines[0].get_xdata().tolist() == pair.estimate.tolist()
     assert [label.get_text() for label in drawn(pair.plot()).get_yticklabels()] == ["1", "2"]
     for names in (["women"], "ab"):
-        with pytest.raises(gn.ParameterError, match="expected 2 names"):
+        with pytest.raises(ParameterError, match="expected 2 names"):
             pair.plot(names)

@@ -1,0 +1,58 @@
+"""The classes of what the public functions return. Users meet them as results."""
+
+from .bounds import Bound
+from .bounds.comparison import Comparison
+from .mechanisms.local import LocalEstimate
+from .mechanisms.projection import BiasedRelease
+from .noise.certificates.certificate import Certificate
+from .noise.covariance import Covariance
+from .noise.dual_norms import DualNorm
+from .noise.factorize import Witness
+from .noise.optimal_noise import Status, Verification
+from .numerics.intervals import ConfidenceInterval, Contrast, Contrasts
+from .privacy.ledger_entries import LedgerEntry
+from .solvers.progress import Progress
+from .tables import (
+    Answer,
+    BiasedTable,
+    Budgets,
+    Categories,
+    CellList,
+    MarginalTable,
+    MeanTable,
+    Measurement,
+    ProportionTable,
+    QuantileTable,
+    QueryTable,
+    SumTable,
+)
+
+__all__ = [
+    "Answer",
+    "BiasedRelease",
+    "BiasedTable",
+    "Bound",
+    "Budgets",
+    "Categories",
+    "CellList",
+    "Certificate",
+    "Comparison",
+    "ConfidenceInterval",
+    "Contrast",
+    "Contrasts",
+    "Covariance",
+    "DualNorm",
+    "LedgerEntry",
+    "LocalEstimate",
+    "MarginalTable",
+    "MeanTable",
+    "Measurement",
+    "Progress",
+    "ProportionTable",
+    "QuantileTable",
+    "QueryTable",
+    "Status",
+    "SumTable",
+    "Verification",
+    "Witness",
+]
