@@ -85,9 +85,8 @@ def contrasts(release: AbstractRelease, combinations: Sequence[Weights]) -> Cont
             "one cell"
         )
     query = release.query
-    estimates, shares = np.zeros(
-        (2, len(combinations))
-    )  # shares: the estimate of one row spread evenly
+    # shares: the estimate of one row spread evenly
+    estimates, shares = np.zeros((2, len(combinations)))
     pulled: dict[Subset, Array] = {}  # by T, a row for each combination
     sizes: dict[Subset, Array] = {}  # norms of the same, of absolute weights
     for row, weights in enumerate(combinations):

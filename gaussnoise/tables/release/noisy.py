@@ -139,14 +139,9 @@ def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset,
     domain, wanted = release.plan.tables, set(S)
     above = min((A for A in domain.subsets if wanted <= set(A)), key=domain.cells)
     part = part_of(release.tables[above], above, S)
-    return (
-        asked,
-        S,
-        # a public number of rows is an integer
-        np.rint(part)
-        if _is_exact(release, S) or (part.size == 1 and _is_exact(release, ()))
-        else part,
-    )
+    if _is_exact(release, S) or (part.size == 1 and _is_exact(release, ())):
+        part = np.rint(part)  # a public number of rows is an integer
+    return asked, S, part
 
 
 def _is_exact(release: AbstractRelease, S: Subset) -> bool:
