@@ -10,7 +10,7 @@ from .errors import DomainTooLargeError, InvalidDomainError
 from .floats import EPS, MOST_NUMBERS
 
 
-def numbers(name: str, what: str, values: ArrayLike) -> Array:
+def numbers(name: str, what: str, values: "ArrayLike") -> Array:
     """Return a float64 copy of finite numbers, or raise InvalidDomainError."""
     try:
         array = read_only(values)
@@ -23,7 +23,7 @@ def numbers(name: str, what: str, values: ArrayLike) -> Array:
     return array
 
 
-def center_of(name: str, center: ArrayLike, dim: int) -> Array:
+def center_of(name: str, center: "ArrayLike", dim: int) -> Array:
     """Return the center of symmetry, from a vector or from one number for all coordinates."""
     array = numbers(name, "center", center)
     if array.shape not in ((), (dim,)):

@@ -192,7 +192,7 @@ class AbstractDomain(Storable, abc.ABC):
         return self.dim
 
     @final
-    def support_point(self, theta: ArrayLike) -> Array:
+    def support_point(self, theta: "ArrayLike") -> Array:
         """Return a point of K at which ``<theta, x>`` is largest.
 
         Args:
@@ -211,7 +211,7 @@ class AbstractDomain(Storable, abc.ABC):
         return self._support_point(self._vector("support_point", "theta", theta))
 
     @final
-    def support(self, theta: ArrayLike) -> float:
+    def support(self, theta: "ArrayLike") -> float:
         """Return the support function ``sup_{x in K} <theta, x>``, attained at ``support_point``.
 
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).support([1.0, 1.0])
@@ -221,7 +221,7 @@ class AbstractDomain(Storable, abc.ABC):
         return float(direction @ self._support_point(direction))
 
     @final
-    def max_quadratic(self, H: ArrayLike, center: ArrayLike | None = None) -> QuadraticMax:
+    def max_quadratic(self, H: "ArrayLike", center: "ArrayLike | None" = None) -> QuadraticMax:
         """Bracket ``sup_{x in K} (x - center)' H (x - center)``.
 
         Nikolov & Tang (2023), Definition 29.
@@ -279,7 +279,7 @@ class AbstractDomain(Storable, abc.ABC):
         return QuadraticMax(bracket.maximizer, value * scale, upper * scale)
 
     @final
-    def contains(self, x: ArrayLike) -> bool:
+    def contains(self, x: "ArrayLike") -> bool:
         """Return whether ``x``, shape (dim,), is a member of this set.
 
         Finite sets are compared exactly as stored, bodies up to ``SLACK`` = 1e-9 of their size, for
@@ -304,7 +304,7 @@ class AbstractDomain(Storable, abc.ABC):
             raise InvalidDomainError("contains: expected finite x, got NaN or infinity")
         return self._contains(vector)
 
-    def __rmatmul__(self, matrix: ArrayLike) -> "AbstractDomain":
+    def __rmatmul__(self, matrix: "ArrayLike") -> "AbstractDomain":
         """Return ``A @ K``, the linear image {A x : x in K}; A of shape (k, dim)."""
         from .algebra.images import linear_image
 
@@ -321,7 +321,7 @@ class AbstractDomain(Storable, abc.ABC):
             else translate(self, other)
         )
 
-    def __radd__(self, other: ArrayLike) -> "AbstractDomain":
+    def __radd__(self, other: "ArrayLike") -> "AbstractDomain":
         return self + other
 
     def __sub__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
@@ -334,7 +334,7 @@ class AbstractDomain(Storable, abc.ABC):
             else self + -np.asarray(other, dtype=np.float64)
         )
 
-    def __rsub__(self, other: ArrayLike) -> "AbstractDomain":
+    def __rsub__(self, other: "ArrayLike") -> "AbstractDomain":
         return -self + other
 
     def __mul__(self, factor: float) -> "AbstractDomain":
@@ -350,12 +350,12 @@ class AbstractDomain(Storable, abc.ABC):
         return self * -1.0
 
     @final
-    def _vector(self, method: str, name: str, value: ArrayLike) -> Array:
+    def _vector(self, method: str, name: str, value: "ArrayLike") -> Array:
         """Return ``value`` as a finite float64 vector of this space."""
         return _finite_array(method, name, (self.dim,), value)
 
 
-def _finite_array(method: str, name: str, shape: tuple[int, ...], value: ArrayLike) -> Array:
+def _finite_array(method: str, name: str, shape: tuple[int, ...], value: "ArrayLike") -> Array:
     """Return ``value`` as a finite float64 array of this shape."""
     array = _doubles(value)
     if isinstance(array, str):
@@ -411,7 +411,7 @@ def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
     return max_quadratic
 
 
-def _point_of(domain: AbstractDomain, method: str, point: ArrayLike) -> Array:
+def _point_of(domain: AbstractDomain, method: str, point: "ArrayLike") -> Array:
     """Return the answer of an oracle as an array; refuse it if it is not a point of the space."""
     name = f"{type(domain).__name__}.{method}"
     try:
@@ -471,7 +471,7 @@ class AbstractFiniteDomain(AbstractDomain):
         return self.to_finite_set() if self.cardinality * self.dim <= most else None
 
 
-def read_only(values: ArrayLike) -> Array:
+def read_only(values: "ArrayLike") -> Array:
     """Return a private, read-only float64 copy.
 
     Raises:
@@ -484,7 +484,7 @@ def read_only(values: ArrayLike) -> Array:
     return array
 
 
-def _doubles(values: ArrayLike) -> Array | str:
+def _doubles(values: "ArrayLike") -> Array | str:
     """Return a float64 copy, or a text that names the kind of other values."""
     given = array_of(values)
     if isinstance(given, str):

@@ -82,7 +82,7 @@ def real_array(
     return array
 
 
-def checked_codes(codes: ArrayLike, sizes: Sequence[int]) -> NDArray[np.int64]:
+def checked_codes(codes: "ArrayLike", sizes: Sequence[int]) -> NDArray[np.int64]:
     """Return codes of shape (n, attributes), each in range, or raise an error without a value."""
     raw = real_array("embed", f"codes of shape (n, {len(sizes)})", (None, len(sizes)), codes)
     if raw.size and not np.issubdtype(raw.dtype, np.integer):

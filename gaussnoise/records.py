@@ -16,10 +16,10 @@ Array = NDArray[np.float64]
 
 def check_given(
     function: str,
-    data: ArrayLike | None,
-    counts: ArrayLike | None,
-    rows: ArrayLike | None,
-    indices: ArrayLike | None,
+    data: "ArrayLike | None",
+    counts: "ArrayLike | None",
+    rows: "ArrayLike | None",
+    indices: "ArrayLike | None",
     *,
     listed: bool,
 ) -> None:
@@ -49,9 +49,9 @@ def check_given(
 
 def one_kind(
     function: str,
-    data: ArrayLike | None,
-    rows: ArrayLike | None,
-    indices: ArrayLike | None,
+    data: "ArrayLike | None",
+    rows: "ArrayLike | None",
+    indices: "ArrayLike | None",
     *,
     listed: bool,
 ) -> ArrayLike | None:
@@ -77,8 +77,8 @@ def one_kind(
 def counts_of(
     function: str,
     points: Array,
-    data: ArrayLike | None,
-    counts: ArrayLike | None,
+    data: "ArrayLike | None",
+    counts: "ArrayLike | None",
     *,
     others: bool = False,
 ) -> list[int]:
@@ -145,7 +145,7 @@ def check_finite(function: str, rows: Array) -> None:
         raise DataError(f"{function}: expected finite records, got NaN or infinity")
 
 
-def real_rows(function: str, dim: int, data: ArrayLike | None) -> NDArray:
+def real_rows(function: str, dim: int, data: "ArrayLike | None") -> NDArray:
     """Return real-valued records as rows, shape (n, dim), whose values are not checked yet."""
     records = as_array(function, data)
     if records.shape == (0,):
@@ -158,7 +158,7 @@ def real_rows(function: str, dim: int, data: ArrayLike | None) -> NDArray:
     return records
 
 
-def as_array(function: str, values: ArrayLike | None) -> NDArray:
+def as_array(function: str, values: "ArrayLike | None") -> NDArray:
     """Return ``values`` as an array; numpy's own errors, which may quote values, are replaced."""
     array = array_of(values)
     if isinstance(array, str):

@@ -41,6 +41,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "description"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "inherited-members": True}

@@ -4,6 +4,7 @@ loading costs.
 
 import ast
 import functools
+import inspect
 import itertools
 import os
 import re
@@ -262,6 +263,20 @@ def test_gaussnoise_passes_every_domain_name_on():
     for name in set(domains.__all__) - rarely:
         module = gaussnoise.errors if name.endswith("Error") else gaussnoise
         assert getattr(module, name) is getattr(domains, name)
+
+
+def test_help_shows_arraylike_by_its_name():
+    """``inspect.signature`` writes numpy's union of ten types where an annotation is no string."""
+    modules = (gaussnoise, domains, gaussnoise.streams, gaussnoise.estimators, gaussnoise.results)
+    public = [getattr(module, name) for module in modules for name in module.__all__]
+    members = [
+        member
+        for value in public
+        for member in (value, *(vars(value).values() if inspect.isclass(value) else ()))
+        if inspect.isfunction(member)
+    ]
+    assert "'ArrayLike'" in str(inspect.signature(gaussnoise.dual_norm))
+    assert not [one for one in members if "_NestedSequence" in str(inspect.signature(one))]
 
 
 def test_the_top_level_is_what_users_type():

@@ -23,7 +23,7 @@ def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDom
     return parts
 
 
-def finite_array(operation: str, values: ArrayLike) -> Array:
+def finite_array(operation: str, values: "ArrayLike") -> Array:
     """Return a copy of its own in float64, or raise InvalidDomainError."""
     try:
         array = read_only(values)

@@ -18,7 +18,7 @@ from .brackets import bracket, reach_of, seminorm, value_at
 _DUST = 1e-11  # relative size in a quadratic form up to which mixed terms may be rounding errors
 
 
-def linear_image(matrix: ArrayLike, K: AbstractDomain) -> AbstractDomain:
+def linear_image(matrix: "ArrayLike", K: AbstractDomain) -> AbstractDomain:
     """Return ``A @ K``."""
     A = finite_array("A @ K", matrix)
     if A.ndim != 2 or A.shape[1] != K.dim or A.shape[0] == 0:
@@ -43,7 +43,7 @@ def scale(K: AbstractDomain, factor: float) -> AbstractDomain:
     return K._scaled(number)
 
 
-def translate(K: AbstractDomain, shift: ArrayLike) -> AbstractDomain:
+def translate(K: AbstractDomain, shift: "ArrayLike") -> AbstractDomain:
     """Return ``K + v``."""
     v = finite_array("K + v", shift)
     if v.shape != (K.dim,):

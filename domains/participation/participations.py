@@ -35,7 +35,7 @@ class AbstractParticipations(AbstractDomain):
     matrix: Array
     who: AbstractPatterns
 
-    def __init__(self, matrix: ArrayLike, who: AbstractPatterns) -> None:
+    def __init__(self, matrix: "ArrayLike", who: AbstractPatterns) -> None:
         name = type(self).__name__
         array = numbers(name, "workload", matrix)
         if (

@@ -44,7 +44,7 @@ class Ellipsoid(AbstractCentered):
     center: Array
     factor: Array
 
-    def __init__(self, M: ArrayLike, center: ArrayLike = 0.0) -> None:
+    def __init__(self, M: "ArrayLike", center: "ArrayLike" = 0.0) -> None:
         array = numbers("Ellipsoid", "M", M)
         if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
             raise InvalidDomainError(

@@ -11,7 +11,7 @@ from ..errors import InvalidDomainError
 from ..workloads import dense
 
 
-def _numbers(values: ArrayLike) -> Array:
+def _numbers(values: "ArrayLike") -> Array:
     """Return a float64 copy, or raise InvalidDomainError."""
     try:
         return read_only(values)
@@ -42,7 +42,7 @@ class FiniteSet(AbstractFiniteDomain):
 
     points: Array
 
-    def __init__(self, points: ArrayLike) -> None:
+    def __init__(self, points: "ArrayLike") -> None:
         array = _numbers(points)
         if array.ndim != 2 or 0 in array.shape:
             raise InvalidDomainError(
@@ -54,7 +54,7 @@ class FiniteSet(AbstractFiniteDomain):
         object.__setattr__(self, "points", array)
 
     @classmethod
-    def from_workload(cls, W: ArrayLike) -> Self:
+    def from_workload(cls, W: "ArrayLike") -> Self:
         """Return all contributions of one record to the answers of a workload of counting queries.
 
         Args:

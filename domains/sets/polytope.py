@@ -45,7 +45,7 @@ class Polytope(AbstractPolytope):
 
     _vertices: Array
 
-    def __init__(self, vertices: ArrayLike) -> None:
+    def __init__(self, vertices: "ArrayLike") -> None:
         array = numbers("Polytope", "vertices", vertices)
         if array.ndim != 2 or 0 in array.shape:
             raise InvalidDomainError(
@@ -55,7 +55,7 @@ class Polytope(AbstractPolytope):
         object.__setattr__(self, "_vertices", array)
 
     @classmethod
-    def from_halfspaces(cls, A: ArrayLike, b: ArrayLike) -> Self:
+    def from_halfspaces(cls, A: "ArrayLike", b: "ArrayLike") -> Self:
         """Return ``{x : A x <= b}``, by its vertices.
 
         The vertices are found in exact arithmetic (double description: Motzkin et al. 1953; Fukuda

@@ -38,7 +38,7 @@ class StreamWorkload(AbstractFiniteDomain):
 
     bands: Array
 
-    def __init__(self, bands: ArrayLike) -> None:
+    def __init__(self, bands: "ArrayLike") -> None:
         try:
             array = read_only(bands)
         except TypeError as error:
@@ -79,15 +79,15 @@ class StreamWorkload(AbstractFiniteDomain):
     def is_symmetric(self) -> bool:
         return False  # the columns are linearly independent, so that −K ≠ K
 
-    def apply(self, x: ArrayLike) -> Array:
+    def apply(self, x: "ArrayLike") -> Array:
         """Return A x for x of shape (n,) or (n, k): the answers to a stream of contributions."""
         return self._back(self._rows("apply", x), transposed=False)
 
-    def transpose_apply(self, x: ArrayLike) -> Array:
+    def transpose_apply(self, x: "ArrayLike") -> Array:
         """Return Aᵀ x for x of shape (n,) or (n, k)."""
         return self._back(self._rows("transpose_apply", x), transposed=True)
 
-    def solve(self, y: ArrayLike) -> Array:
+    def solve(self, y: "ArrayLike") -> Array:
         """Return A⁻¹ y for y of shape (n,) or (n, k): the contributions behind answers."""
         rows = self._rows("solve", y)
         bands = self.bands if rows.ndim == 1 else self.bands[..., None]
@@ -148,7 +148,7 @@ class StreamWorkload(AbstractFiniteDomain):
         # each column begins at its own tick: compare the one that begins where x does
         return bool(x.any()) and np.array_equal(x, self._column(int(np.argmax(x != 0))))
 
-    def _rows(self, method: str, x: ArrayLike) -> Array:
+    def _rows(self, method: str, x: "ArrayLike") -> Array:
         rows = np.array(x, dtype=np.float64)
         if rows.ndim not in (1, 2) or len(rows) != self.ticks:
             raise DimensionError(

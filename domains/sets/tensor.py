@@ -78,7 +78,7 @@ class TensorPower(AbstractDomain):
     def is_symmetric(self) -> bool:
         return self.order % 2 == 1
 
-    def embed(self, vectors: ArrayLike) -> Array:
+    def embed(self, vectors: "ArrayLike") -> Array:
         """Return the tensor powers of vectors, one per row.
 
         Args:

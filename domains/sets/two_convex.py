@@ -42,7 +42,7 @@ class TwoConvex(AbstractDomain):
 
     squares: Array
 
-    def __init__(self, squares: ArrayLike) -> None:
+    def __init__(self, squares: "ArrayLike") -> None:
         array = numbers("TwoConvex", "squares", squares)
         if array.ndim != 2 or 0 in array.shape:
             raise InvalidDomainError(

@@ -46,7 +46,7 @@ class Zonotope(AbstractCentered):
     generators: Array
     center: Array
 
-    def __init__(self, generators: ArrayLike, center: ArrayLike = 0.0) -> None:
+    def __init__(self, generators: "ArrayLike", center: "ArrayLike" = 0.0) -> None:
         array = numbers("Zonotope", "generators", generators)
         if array.ndim != 2 or array.shape[1] == 0:
             raise InvalidDomainError(

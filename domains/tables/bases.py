@@ -109,7 +109,7 @@ class AbstractBase(Storable, abc.ABC):
         return W.T @ W
 
     @final
-    def answer(self, values: ArrayLike, axis: int = 0) -> NDArray[Any]:
+    def answer(self, values: "ArrayLike", axis: int = 0) -> NDArray[Any]:
         """Return the queries' answers along one axis of an array, where q answers replace n
         entries.
 
@@ -690,7 +690,7 @@ class Base(AbstractBase):
 
     is_ordered = False
 
-    def __init__(self, matrix: ArrayLike) -> None:
+    def __init__(self, matrix: "ArrayLike") -> None:
         written = dense(matrix)
         W = _numbers("Base: expected a matrix of shape (queries, categories)", written, ndim=2)
         _check_magnitude("Base", W)
@@ -746,7 +746,7 @@ def _integers(expected: str, values: Iterable[Any]) -> tuple[int, ...]:
     return tuple(map(int, listed))
 
 
-def _numbers(expected: str, values: ArrayLike, ndim: int) -> Array:
+def _numbers(expected: str, values: "ArrayLike", ndim: int) -> Array:
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):

@@ -73,7 +73,7 @@ class AbstractTables(AbstractFiniteDomain):
         """
         return math.prod(self.sizes[i] for i in subset)
 
-    def embed(self, codes: ArrayLike) -> Array:
+    def embed(self, codes: "ArrayLike") -> Array:
         """Return rows of K for integer records.
 
         Args:

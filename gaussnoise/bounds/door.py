@@ -35,7 +35,7 @@ def lower_bound(
     n: int | None = None,
     p: float = 2,
     neighbors: Relation = "replace",
-    data: ArrayLike | None = None,
+    data: "ArrayLike | None" = None,
     unbiased: Unbiased = "empirical",
     tol: float = 1e-6,
 ) -> Bound:
@@ -120,7 +120,7 @@ def _at(
     n: int | None,
     p: float,
     relation: Relation,
-    data: ArrayLike,
+    data: "ArrayLike",
     unbiased: Unbiased,
     tol: float,
 ) -> Bound:

@@ -50,7 +50,7 @@ class HardCodedMechanism:
             raise ParameterError(f"HardCodedMechanism: expected 0 < delta < 1, got {self.delta!r}")
         object.__setattr__(self, "favourite", _rows(self.favourite))
 
-    def _move(self, data: ArrayLike) -> Array:
+    def _move(self, data: "ArrayLike") -> Array:
         """Return μ(X) − μ(X₀)."""
         rows, known = _rows(data), _rows(self.favourite)
         if rows.shape != known.shape:
@@ -59,16 +59,16 @@ class HardCodedMechanism:
             )
         return rows.mean(axis=0) - known.mean(axis=0)
 
-    def covariance(self, data: ArrayLike) -> Array:
+    def covariance(self, data: "ArrayLike") -> Array:
         """Return the answer's covariance at a data set, shape (d, d). NOT PRIVATE."""
         move = self._move(data)
         return (1 - self.delta) / self.delta * np.outer(move, move)
 
-    def error(self, data: ArrayLike, p: float = 2) -> float:
+    def error(self, data: "ArrayLike", p: float = 2) -> float:
         """Return ``‖sd‖_p`` at a data set. NOT PRIVATE: it depends on the data."""
         return float(np.linalg.norm(np.sqrt(np.diag(self.covariance(data))), p))
 
-    def simulate(self, data: ArrayLike, rng: np.random.Generator, size: int) -> Array:
+    def simulate(self, data: "ArrayLike", rng: np.random.Generator, size: int) -> Array:
         """Return independent answers, shape (size, d), with a seeded coin: NOT PRIVATE."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
@@ -76,7 +76,7 @@ class HardCodedMechanism:
         return _rows(self.favourite).mean(axis=0) + np.outer(told / self.delta, self._move(data))
 
 
-def _rows(records: ArrayLike) -> Array:
+def _rows(records: "ArrayLike") -> Array:
     array = as_array("HardCodedMechanism", records)
     if (
         array.ndim != 2

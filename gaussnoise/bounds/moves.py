@@ -17,7 +17,7 @@ _MOST_ENTRIES = 2**25
 _MOST_RECORDS = 64  # number of records that are used of data in a body, those far apart
 
 
-def records_of(domain: AbstractDomain, data: ArrayLike) -> tuple[Array, Array]:
+def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]:
     """Return the distinct records as rows, and how often each occurs.
 
     Raises:

@@ -11,7 +11,7 @@ from .estimate import Estimate
 from .samples import check_finite, samples
 
 
-def release_one_at_random(data: ArrayLike) -> Estimate:
+def release_one_at_random(data: "ArrayLike") -> Estimate:
     """Return one random record unchanged. 1/n-total-variation private, but NOT private: a warning.
 
     The output reveals one person completely, although it says nothing about other people. Yet its

@@ -97,11 +97,11 @@ class _Set:
 
 
 def clipped_mean(
-    data: ArrayLike,
+    data: "ArrayLike",
     privacy: AbstractPrivacy,
     *,
-    bounds: tuple[ArrayLike, ArrayLike] | None = None,
-    center: ArrayLike | None = None,
+    bounds: "tuple[ArrayLike, ArrayLike] | None" = None,
+    center: "ArrayLike | None" = None,
     radius: float | None = None,
     domain: AbstractDomain | None = None,
     p: float = 2,

@@ -244,13 +244,13 @@ class Plan:
 
 
 def coinpress_mean(
-    data: ArrayLike,
+    data: "ArrayLike",
     privacy: AbstractPrivacy,
     *,
-    center: ArrayLike = 0.0,
+    center: "ArrayLike" = 0.0,
     radius: float,
     steps: int | None = None,
-    covariance: ArrayLike | None = None,
+    covariance: "ArrayLike | None" = None,
     beta: float = 0.01,
     on_nonfinite: OnNonfinite = "refuse",
     ledger: object = None,

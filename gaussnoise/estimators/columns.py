@@ -232,9 +232,9 @@ def column_means(
         spread: the factor in the assumption above.
         order: k, the order of the moment, from 2 to 100.
         level: confidence level of the intervals, for each mean alone, in (0, 1).
-        on_outside: what is done with a row that has no finite number in a column, no listed
-            category, or no person: "drop" leaves it out there; "refuse" refuses the whole call,
-            which tells something about the rows, as in :meth:`Plan.release`.
+        on_outside: the treatment of a row without a finite number in a column, a listed category,
+            or a person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
+            private, as in :meth:`Plan.release`.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of these means in the ledger.
 

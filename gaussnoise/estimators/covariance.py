@@ -125,7 +125,7 @@ class CovariancePlan:
 
 
 def coinpress_covariance(
-    data: ArrayLike,
+    data: "ArrayLike",
     privacy: AbstractPrivacy,
     *,
     largest: float,

@@ -22,7 +22,7 @@ _MOST_DIMENSIONS = 20  # largest number of dimensions with two cells each
 
 
 def histogram_density(
-    data: ArrayLike,
+    data: "ArrayLike",
     privacy: AbstractPrivacy,
     *,
     lipschitz: float = 1.0,

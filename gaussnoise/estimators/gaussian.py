@@ -22,7 +22,7 @@ _SHARES = {"location": 0.25, "mean": 0.75}
 
 
 def gaussian_mean(
-    data: ArrayLike,
+    data: "ArrayLike",
     privacy: AbstractPrivacy,
     *,
     sigma: float,

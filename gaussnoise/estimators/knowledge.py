@@ -77,7 +77,7 @@ def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
     return real
 
 
-def vector(function: str, name: str, value: ArrayLike, dim: int) -> Array:
+def vector(function: str, name: str, value: "ArrayLike", dim: int) -> Array:
     """Return finite numbers of shape (dim,), none of them huge; one number stands for all."""
     try:
         array = np.asarray(value)

@@ -77,7 +77,7 @@ class Search:
         privacy: object,
         deviation: float,
         radius: float | None,
-        center: ArrayLike,
+        center: "ArrayLike",
         beta: float,
         shape: Literal["variance", "gaussian"] = "variance",
     ) -> "Search":
@@ -274,12 +274,12 @@ class Search:
 
 
 def coarse_location(
-    data: ArrayLike,
+    data: "ArrayLike",
     privacy: AbstractPrivacy,
     *,
     sigma: float,
     radius: float | None = None,
-    center: ArrayLike = 0.0,
+    center: "ArrayLike" = 0.0,
     beta: float = 0.01,
     on_nonfinite: OnNonfinite = "refuse",
     ledger: object = None,

@@ -45,7 +45,7 @@ def best_radius(k: float, size: float, noise: float) -> float:
 
 
 def heavy_tailed_mean(
-    data: ArrayLike,
+    data: "ArrayLike",
     privacy: AbstractPrivacy,
     *,
     moment: float = 1.0,
@@ -137,7 +137,7 @@ def heavy_tailed_mean(
 
 
 def truncated_mean(
-    data: ArrayLike,
+    data: "ArrayLike",
     privacy: AbstractPrivacy,
     *,
     moment: float = 1.0,

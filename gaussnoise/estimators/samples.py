@@ -21,7 +21,7 @@ _SPARE = 64  # numbers are scaled by 2^-64, so that sums of fewer than 2⁶⁴ d
 
 def samples(
     function: str,
-    data: ArrayLike,
+    data: "ArrayLike",
     on_nonfinite: OnNonfinite = "refuse",
     dims: tuple[int, ...] = (1, 2),
 ) -> Array:
@@ -67,7 +67,7 @@ def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
 
 
 def by_person(
-    function: str, data: object, person: ArrayLike | None, on_nonfinite: OnNonfinite = "refuse"
+    function: str, data: object, person: "ArrayLike | None", on_nonfinite: OnNonfinite = "refuse"
 ) -> Array:
     """Return the mean of every person's own records, shape (n,) or (n, d), in arbitrary order.
 

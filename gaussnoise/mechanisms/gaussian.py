@@ -220,11 +220,11 @@ class GaussianMechanism(PickledByArguments):
 
     def release(
         self,
-        data: ArrayLike | None = None,
+        data: "ArrayLike | None" = None,
         *,
-        counts: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
-        indices: ArrayLike | None = None,
+        counts: "ArrayLike | None" = None,
+        rows: "ArrayLike | None" = None,
+        indices: "ArrayLike | None" = None,
         on_outside: Literal["refuse", "project", "drop"] = "refuse",
         ledger: Ledger | str | os.PathLike[str] | None = None,
         id: str | None = None,
@@ -295,8 +295,8 @@ class GaussianMechanism(PickledByArguments):
 
     def _released(
         self,
-        data: ArrayLike | None,
-        counts: ArrayLike | None,
+        data: "ArrayLike | None",
+        counts: "ArrayLike | None",
         on_outside: str,
         record: dict[str, object],
     ) -> Release:
@@ -306,12 +306,12 @@ class GaussianMechanism(PickledByArguments):
 
     def simulate(
         self,
-        data: ArrayLike | None,
+        data: "ArrayLike | None",
         rng: np.random.Generator,
         *,
-        counts: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
-        indices: ArrayLike | None = None,
+        counts: "ArrayLike | None" = None,
+        rows: "ArrayLike | None" = None,
+        indices: "ArrayLike | None" = None,
         on_outside: Literal["refuse", "project", "drop"] = "refuse",
     ) -> Release:
         """Return a simulated estimate with floating-point noise from ``rng``, for studies: NOT
@@ -440,7 +440,7 @@ class GaussianMechanism(PickledByArguments):
             )
 
     def _exact(
-        self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str
+        self, data: "ArrayLike | None", counts: "ArrayLike | None", on_outside: str
     ) -> tuple[list[int], Array]:
         """Return the integer answer before noise is added, and the public offset to decode it."""
         lattice = self._lattice
@@ -449,7 +449,7 @@ class GaussianMechanism(PickledByArguments):
         present = self._counts(data, counts, on_outside)
         return lattice.sums(present), self._offset(present)
 
-    def _records(self, data: ArrayLike | None) -> NDArray:
+    def _records(self, data: "ArrayLike | None") -> NDArray:
         """Return records as rows of real numbers, whose values are not checked yet."""
         records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
@@ -511,7 +511,7 @@ class GaussianMechanism(PickledByArguments):
         return record
 
     def _counts(
-        self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str = "refuse"
+        self, data: "ArrayLike | None", counts: "ArrayLike | None", on_outside: str = "refuse"
     ) -> list[int]:
         counted = counts_of(
             "release", self._points.points, data, counts, others=on_outside == "drop"

@@ -334,7 +334,7 @@ class LocalMechanism:
             self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along)
         )
 
-    def covariance(self, record: ArrayLike) -> FactorCovariance:
+    def covariance(self, record: "ArrayLike") -> FactorCovariance:
         """Return the covariance of the message of a *hypothetical* record; a real one's is private.
 
         Args:
@@ -392,7 +392,7 @@ class LocalMechanism:
         """
         return lower_bound(self.domain, self.privacy, n=n, p=self.p)
 
-    def report(self, record: ArrayLike, *, on_outside: Outside = "refuse") -> bytes:
+    def report(self, record: "ArrayLike", *, on_outside: Outside = "refuse") -> bytes:
         """Return one user's message: ε-locally private, drawn again at every call, never seeded.
 
         Args:
@@ -418,7 +418,7 @@ class LocalMechanism:
             )
         return self.reports(given[None], on_outside=on_outside)[0]
 
-    def reports(self, records: ArrayLike, *, on_outside: Outside = "refuse") -> list[bytes]:
+    def reports(self, records: "ArrayLike", *, on_outside: Outside = "refuse") -> list[bytes]:
         """Return the messages of many users, one for each row of ``records``, shape (n, d).
 
         Raises:
@@ -439,14 +439,14 @@ class LocalMechanism:
         return self._estimate(messages, private=True)
 
     def simulate(
-        self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Outside = "refuse"
+        self, data: "ArrayLike", rng: np.random.Generator, *, on_outside: Outside = "refuse"
     ) -> LocalEstimate:
         """Return the mean from simulated reports of ``data``, bytes from ``rng``: NOT private."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)
 
-    def _messages(self, records: ArrayLike, on_outside: str, draw: Bytes) -> list[bytes]:
+    def _messages(self, records: "ArrayLike", on_outside: str, draw: Bytes) -> list[bytes]:
         code = self._codebook
         with np.errstate(
             all="ignore"
@@ -454,7 +454,7 @@ class LocalMechanism:
             Y = self._coordinates(records, on_outside)
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
-    def _coordinates(self, records: ArrayLike, on_outside: str) -> Array:
+    def _coordinates(self, records: "ArrayLike", on_outside: str) -> Array:
         """Return every record's y, shape (n, r), in the unit ball; zero for dropped records."""
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
@@ -466,7 +466,7 @@ class LocalMechanism:
             lengths = size * np.linalg.norm(Y / size, axis=1, keepdims=True)
             return Y / np.maximum(lengths, 1.0)
 
-    def _members(self, records: ArrayLike, on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
+    def _members(self, records: "ArrayLike", on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
         """Return a point of K for every record, and which of the records count."""
         check_on_outside("report", on_outside)
         domain, given = self.domain, as_array("report", records)

@@ -63,7 +63,7 @@ class Release(AbstractSaved):
         """
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
-    def contrast(self, weights: ArrayLike) -> Contrast:
+    def contrast(self, weights: "ArrayLike") -> Contrast:
         """Return ``weights @ estimate`` with its standard deviation, which includes correlations.
 
         Args:

@@ -69,7 +69,7 @@ class Covariance(abc.ABC):
             raise ValueError("a Covariance is stored factored: its array is always a new one")
         return self.toarray().astype(dtype or np.float64)
 
-    def __matmul__(self, other: ArrayLike) -> Array:
+    def __matmul__(self, other: "ArrayLike") -> Array:
         x = np.asarray(other, dtype=np.float64)
         if x.ndim not in (1, 2) or x.shape[0] != self.dim:
             raise ParameterError(

@@ -31,7 +31,7 @@ _SETTINGS = {"clarabel": {}, "scs": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter
 
 
 def dual_norm(
-    A: ArrayLike,
+    A: "ArrayLike",
     error: str | float = "max",
     *,
     tol: float = 1e-6,

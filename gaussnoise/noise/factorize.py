@@ -39,7 +39,7 @@ _COLUMNS = 512  # number of columns of an extended-precision product computed at
 
 
 def factorize(
-    A: ArrayLike | Sequence[ArrayLike | StreamWorkload] | StreamWorkload | StreamProduct,
+    A: "ArrayLike | Sequence[ArrayLike | StreamWorkload] | StreamWorkload | StreamProduct",
     error: str | float = "max",
     *,
     tol: float = 1e-6,
@@ -134,7 +134,7 @@ class Witness:
     query_weights: Array
     cell_weights: Array
 
-    def lower_bound(self, A: ArrayLike) -> float:
+    def lower_bound(self, A: "ArrayLike") -> float:
         """Return the nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed, minus a rounding margin.
 
         Args:

@@ -72,7 +72,7 @@ class PolicyGraph:
         return policy
 
     @classmethod
-    def from_edges(cls, edges: ArrayLike, points: Array) -> "PolicyGraph":
+    def from_edges(cls, edges: "ArrayLike", points: Array) -> "PolicyGraph":
         """Return the policy with these pairs of row indices as edges; equal points are merged."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components

@@ -85,7 +85,7 @@ class NoiseStream:
     """A known number of noises, drawn ahead in threads (OpenDP releases Python's lock)."""
 
     def __init__(
-        self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor
+        self, draw: "Callable[[int], ArrayLike]", count: int, pool: ThreadPoolExecutor
     ) -> None:
         self._draw, self._unasked, self._pool = draw, count, pool
         self._coming: deque[Future[Integers]] = deque()
@@ -124,7 +124,7 @@ def drawn(query: IntegerQuery, count: int) -> Integers:
 
 @contextmanager
 def noise_stream(
-    draw: Callable[[int], ArrayLike], count: int, threads: int
+    draw: "Callable[[int], ArrayLike]", count: int, threads: int
 ) -> Iterator[NoiseStream]:
     """Yield a stream of ``count`` noises, drawn from now on; those not taken are discarded."""
     pool = ThreadPoolExecutor(threads)

@@ -187,7 +187,7 @@ class StreamPlan(AbstractPlan):
         """The complete request as plain data: the same on any machine."""
         return self.one_tick.request | {"ticks": self.over.as_dict()}
 
-    def covariance(self, weights: ArrayLike) -> TableCovariance:
+    def covariance(self, weights: "ArrayLike") -> TableCovariance:
         """Return the noise covariance of a combination of ticks, over all planned tables' cells.
 
         Args:
@@ -246,7 +246,7 @@ class StreamPlan(AbstractPlan):
             )
         return (np.arange(1, last + 1) >= first).astype(np.float64)
 
-    def weights(self, given: ArrayLike) -> Array:
+    def weights(self, given: "ArrayLike") -> Array:
         """Return the validated weights of ticks."""
         try:
             weights = np.array(given, dtype=np.float64)

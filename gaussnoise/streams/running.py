@@ -286,11 +286,11 @@ class Stream:
         """Return :meth:`StreamTables.difference`."""
         return self.tables.difference(later, earlier)
 
-    def combined(self, weights: ArrayLike) -> TableRelease:
+    def combined(self, weights: "ArrayLike") -> TableRelease:
         """Return :meth:`StreamTables.combined`."""
         return self.tables.combined(weights)
 
-    def contrast(self, weights: Mapping[int, Weights]) -> Contrast:
+    def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
         """Return :meth:`StreamTables.contrast`."""
         return self.tables.contrast(weights)
 
@@ -373,7 +373,7 @@ def started(
 def simulated(
     plan: StreamPlan,
     tables: Sequence[object],
-    draw: Callable[[int], ArrayLike],
+    draw: "Callable[[int], ArrayLike]",
     *,
     on_outside: OnOutside,
 ) -> StreamTables:

@@ -81,7 +81,7 @@ class StreamTables(PickledByArguments):
         weights = window(self.plan, first, last, len(self))
         return self._combined(weights, what_of(first, last))
 
-    def combined(self, weights: ArrayLike) -> TableRelease:
+    def combined(self, weights: "ArrayLike") -> TableRelease:
         """Return ``Σ_t weights[t] · (counts of tick t)``, with exact deviations.
 
         Examples are windows, trends, and all contrasts over time.
@@ -102,7 +102,7 @@ class StreamTables(PickledByArguments):
             )
         return self._combined(checked, "a combination of ticks")
 
-    def contrast(self, weights: Mapping[int, Weights]) -> Contrast:
+    def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
         """Return a linear combination of cells of tables of several ticks' own rows.
 
         It has its exact standard deviation.

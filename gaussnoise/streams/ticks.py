@@ -136,7 +136,7 @@ class Ticks(PickledByArguments):
         return f"Ticks({', '.join(shown)})"
 
 
-def _checked(workload: ArrayLike | StreamWorkload, n: int) -> Array:
+def _checked(workload: "ArrayLike | StreamWorkload", n: int) -> Array:
     try:
         matrix = np.array(
             workload.toarray() if isinstance(workload, StreamWorkload) else workload,

@@ -45,7 +45,7 @@ def decayed_sums(n: int, decay: float) -> StreamWorkload:
 
 
 def momentum(
-    n: int, momentum: float, *, weight_decay: float = 0.0, schedule: ArrayLike | None = None
+    n: int, momentum: float, *, weight_decay: float = 0.0, schedule: "ArrayLike | None" = None
 ) -> StreamWorkload:
     """Return the model after each step of gradient descent with momentum.
 
@@ -108,7 +108,7 @@ def sliding_windows(n: int, width: int) -> FiniteSet:
     return FiniteSet.from_workload(np.tri(n) - np.tri(n, k=-int(width)))
 
 
-def recurrence(n: int, coefficients: Sequence[ArrayLike]) -> StreamWorkload:
+def recurrence(n: int, coefficients: "Sequence[ArrayLike]") -> StreamWorkload:
     """Return answers of a linear recurrence: ``c_0 y_t + c_1 y_{t−1} + … + c_b y_{t−b} = x_t``.
 
     Args:
@@ -136,7 +136,7 @@ def recurrence(n: int, coefficients: Sequence[ArrayLike]) -> StreamWorkload:
     return StreamWorkload(bands)
 
 
-def matrix(A: ArrayLike) -> StreamWorkload | FiniteSet:
+def matrix(A: "ArrayLike") -> StreamWorkload | FiniteSet:
     """Return any lower-triangular workload: row t is answered at tick t.
 
     Returns:

@@ -1,6 +1,6 @@
 """Tables: schemas, plans without data, private releases of consistent marginals."""
 
-from .counting.check_result import CheckResult
+from .counting.check_result import CheckResult, FailureCase
 from .planning.budgets import Budgets, budgets
 from .planning.door import plan
 from .planning.plan import Plan
@@ -28,6 +28,7 @@ __all__ = [
     "CellList",
     "CheckResult",
     "Dialect",
+    "FailureCase",
     "MarginalTable",
     "MeanTable",
     "Measurement",

@@ -20,6 +20,12 @@ class FailureCase:
             "unreadable", "outside the interval", "no person", or an impossible combination.
         rows: how many rows; a row may fail for several reasons.
         examples: the most frequent of such values, as text.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> found = gn.plan(schema, 1, gn.zCDP(1.0)).check(pa.table({"sex": ["F", "x", "x"]}))
+    >>> [(case.column, case.reason, case.rows, case.examples) for case in found.failure_cases]
+    [('sex', 'not a category', 2, ("'x'",))]
     """
 
     column: str

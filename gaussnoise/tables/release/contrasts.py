@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 Weights = Mapping[Names, ArrayLike]
 
 
-def cell(release: AbstractRelease, /, **labels: Category) -> Weights:
+def cell(release: AbstractRelease, /, **labels: Category) -> "Weights":
     """Return weights of a cell for :func:`contrast`: ``release.cell(sex="F", age="18-64")``.
 
     Raises:
@@ -38,7 +38,7 @@ def cell(release: AbstractRelease, /, **labels: Category) -> Weights:
     return {tuple(labels): weights}
 
 
-def contrast(release: AbstractRelease, weights: Weights) -> Contrast:
+def contrast(release: AbstractRelease, weights: "Weights") -> Contrast:
     """Return a linear combination of cells of one or several tables.
 
     Its standard deviation is exact.
@@ -63,7 +63,7 @@ def contrast(release: AbstractRelease, weights: Weights) -> Contrast:
     return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
 
 
-def contrasts(release: AbstractRelease, combinations: Sequence[Weights]) -> Contrasts:
+def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Contrasts:
     """Return several linear combinations of cells, with their exact covariance matrix.
 
     Args:

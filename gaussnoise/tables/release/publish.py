@@ -108,7 +108,7 @@ def published(
 def simulated(
     plan: Plan,
     table: object,
-    draw: Callable[[int], ArrayLike],
+    draw: "Callable[[int], ArrayLike]",
     *,
     on_outside: OnOutside,
     progress: bool | Counted | None,
@@ -195,7 +195,7 @@ def _noisy(
     plan: Plan,
     table: object,
     on_outside: OnOutside,
-    draw: Callable[[int], ArrayLike],
+    draw: "Callable[[int], ArrayLike]",
     threads: int,
     progress: bool | Counted | None,
 ) -> Generator[tuple[Subset, Array]]:

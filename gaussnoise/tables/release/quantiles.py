@@ -185,7 +185,7 @@ def support(attribute: Attribute) -> Support:
 
 
 def quantiles(
-    release: AbstractRelease, name: str, probabilities: Sequence[float], given: Names = ()
+    release: AbstractRelease, name: str, probabilities: Sequence[float], *, given: Names = ()
 ) -> QuantileTable:
     """Return quantiles of a numeric attribute within groups, with intervals: BIASED.
 
