@@ -203,7 +203,7 @@ def stream_document(stream: Stream, folder: Path) -> Document:
         "last": stream.state.tick_folder(done) if done else None,
         "neighbors": plan.neighbors,
         "privacy_unit": plan.privacy_unit,
-        "privacy": plan.one_tick.privacy.as_dict(plan.integers, TABLE_STEPS),
+        "privacy": plan.privacy.as_dict(plan.integers, TABLE_STEPS),
         "rho": plan.rho,
         "marginals": [list(names) for names in plan.marginals],
         "level": LEVEL,

@@ -136,6 +136,14 @@ def test_stream(call):
     assert found["half_widths_of_totals"] == [plan.half_width("sex", "age", ticks=(1, 1))]
 
 
+def test_a_stream_states_the_guarantee_that_was_asked_for(call, tmp_path):
+    budget = ["--epsilon", "2", "--delta", "1e-6"]
+    begun = call("stream", "start", "s", *PLANNED[:4], *budget, "--ticks", "3")
+    stored = json.loads((tmp_path / "s" / "stream.json").read_text(encoding="utf-8"))
+    assert begun["privacy"] == stored["privacy"]
+    assert begun["privacy"]["epsilon"] == 2
+
+
 def test_categories(call, tmp_path):
     (tmp_path / "names.csv").write_text("name\n" + "Łódź\n" * 900 + "rare\n", encoding="utf-8")
     budget = ["--epsilon", "2", "--delta", "1e-5"]

@@ -351,6 +351,15 @@ def test_text_page_json_and_files_say_the_same_sentences(options, tmp_path):
         assert document["privacy"] == facts.privacy
 
 
+def test_pages_of_ticks_say_which_rows_of_a_tick_are_counted():
+    rows = people().append_column("who", [[f"p{k % 600}" for k in range(900)]])
+    weekly = survey(person="who", rows_per_person=2, over=gn.streams.Ticks(2, 2))
+    total = weekly.simulate([rows, rows], np.random.default_rng(1)).total(2)
+    words = Page(release_page(total)).words
+    assert "The tables count at most 2 rows of each person in a tick, drawn" in words
+    assert total.over.facts.counted in words
+
+
 def test_weak_guarantees_are_called_weak():
     assert "weak protection" in Page(plan_page(survey(privacy=gn.zCDP(5)))).words
     assert "weak protection" not in Page(plan_page(survey())).words

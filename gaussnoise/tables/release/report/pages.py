@@ -12,7 +12,7 @@ from ....files.disk import check_parent, file_digest, read_json, save_text
 from ....privacy.definitions import zCDP
 from ....privacy.testing import total_variation
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import CLOSED, Facts, counted_text, facts_of, marginal_name
+from ...planning.facts import CLOSED, Facts, facts_of, marginal_name
 from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
 from ..store import StoredTables
@@ -94,7 +94,7 @@ def release_page(release: "TableRelease", title: str | None = None) -> str:
     (total,) = cells_of(release[()], [0])
     is_long = len(plan.entries) > _MOST_FIRST
     facts = facts_of(plan) if release.over is None else release.over.facts
-    rules = [] if plan.person is None else [f"The tables count {counted_text(plan)}."]
+    rules = [] if plan.person is None else [f"The tables count {facts.counted}."]
     return _page(
         "release.html",
         plan,
