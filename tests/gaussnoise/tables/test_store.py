@@ -550,6 +550,7 @@ def test_damaged_tables_are_refused(tmp_path, content, suffix):
         *('{"estimate": "1"}', '{"estimate": true}', '{"estimate": null}', '{"estimate": NaN}'),
         *('{"estimate": 1e999}', '{"other": 1}', "[1]", "1", "[" * 10**5, '{"estimate": [1]}'),
         *("", '{"estimate": 1', '{"estimate": ' + "9" * 5000 + "}", '{"estimate": 1}x'),
+        *('{"estimate": ' + "9" * 400 + "}", '{"estimate": 1, "a": "' + "x" * 2**24 + '"}'),
     ],
 )
 def test_foreign_lines_are_refused(tmp_path, line):

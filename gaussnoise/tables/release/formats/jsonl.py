@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, final
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from ....files.disk import opened
 from .format import AbstractFormat
+
+_LONGEST_LINE = 2**24  # bytes; the rest of a longer line is no row
 
 
 @final
@@ -29,7 +32,8 @@ class JsonLines(AbstractFormat):
 
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
         with opened(path) as file:
-            found = np.fromiter(map(_estimate, islice(file, cells + 1)), np.float64)
+            lines = iter(partial(file.readline, _LONGEST_LINE), b"")
+            found = np.fromiter(map(_estimate, islice(lines, cells + 1)), np.float64)
         if (first_row, len(found)) != (0, cells):
             raise ValueError
         return found
@@ -69,8 +73,8 @@ def _estimate(line: bytes) -> float:
     """
     try:
         value = json.loads(line)["estimate"]
-    except RecursionError:  # of lists in lists
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise ValueError
+        return float(value)
+    except (RecursionError, OverflowError):  # lists in lists, and integers beyond all doubles
         raise ValueError from None
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise ValueError
-    return float(value)
