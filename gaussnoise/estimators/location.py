@@ -191,6 +191,11 @@ class Search:
 
     def _needed_lead(self, n: int) -> float:
         """Return by how many records the fullest bin must lead every wrong one."""
+        # Hoeffding's inequality for a difference of two counts: it falls short of its mean by t
+        # with a probability of at most exp(−t²/2n) = β/4. Of "variance", one such event is about
+        # all wrong bins together. Of "gaussian", one wrong bin may be just further away than 2
+        # deviations; all others, on each side together, lose by n/8 more, hence win with a
+        # probability of at most β/8, as n >= t/lead.
         if math.isinf(self.radius):
             beta = self.beta / self.dim
             fall, _ = fullest_of_any_needs(n, *self._unbounded, beta / 2)
