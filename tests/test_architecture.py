@@ -344,7 +344,6 @@ MEETINGS = {
         "gaussnoise.tables.release.store",
     },
     "gaussnoise.tables.release.publish": {"gaussnoise.tables.spark.releases"},
-    "gaussnoise.tables.release.release": {"gaussnoise.tables.release.report.pages"},
     "gaussnoise.tables.release.table": {"gaussnoise.tables.release.default_plot"},
     "gaussnoise.tables.release.cells": {"gaussnoise.tables.release.default_plot"},
     "gaussnoise.tables.schema.schema": {"gaussnoise.tables.drafts.draft"},

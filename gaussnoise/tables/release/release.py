@@ -19,6 +19,7 @@ from . import synthetic as _synthetic
 from .files import read_release, save_release
 from .merged import MergedPlan
 from .noisy import AbstractRelease
+from .report.pages import save_report
 from .store import FileFormat
 
 if TYPE_CHECKING:
@@ -143,8 +144,6 @@ class TableRelease(AbstractRelease):
         >>> "<h1>A survey</h1>" in page
         True
         """
-        from .report.pages import save_report
-
         save_report(self, path, title)
 
     @classmethod

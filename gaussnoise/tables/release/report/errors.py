@@ -8,20 +8,20 @@ import numpy as np
 from domains import Clipped
 
 from ....numerics.intervals import quantile
+from ..noisy import AbstractRelease
 from ..tidy import LEVEL
 from .render import digits_of, number
 
 if TYPE_CHECKING:
     from ....noise.table_covariance import TableCovariance
     from ...planning.plan import Plan
-    from ..release import TableRelease
 
 Errors = Mapping[str, float]  # half-widths by statistic; the key of a single one is ""
 
 _SUMMED = ("counts", "sums", "sums of squares")  # of a clipped number, by degree
 
 
-def errors_of_release(release: "TableRelease") -> list[Errors]:
+def errors_of_release(release: AbstractRelease) -> list[Errors]:
     """Return the errors of every entry of a release, at the level of all intervals."""
     widths = half_widths(release.plan)
     if release.over is not None:

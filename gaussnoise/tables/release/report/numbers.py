@@ -4,21 +4,19 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name
+from ..noisy import AbstractRelease
 from ..store import MOST_READ, StoredTables
 from ..table import MarginalTable, QueryTable
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, interval_chart, profile_chart
 from .render import Cell, shown
-
-if TYPE_CHECKING:
-    from ..release import TableRelease
 
 _MOST_ROWS = 60  # of a table that is written in full
 _ENDS = 10  # rows at each end of a longer table
@@ -72,7 +70,7 @@ class Entry:
         anchor: the anchor of its section.
     """
 
-    release: "TableRelease"
+    release: AbstractRelease
     position: int
     name: str
     anchor: str
@@ -195,7 +193,7 @@ class Entry:
         )
 
 
-def entries_of(release: "TableRelease") -> list[Entry]:
+def entries_of(release: AbstractRelease) -> list[Entry]:
     """Return all entries that are small enough to be computed, in order."""
     plan = release.plan
     cells = [math.prod(plan.schema.sizes[i] for i, _ in term) for term in plan.domain.terms]

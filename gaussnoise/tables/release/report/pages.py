@@ -15,6 +15,7 @@ from ....text import SHOWN_DELTA, versions
 from ...planning.facts import CLOSED, Facts, facts_of, marginal_name
 from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
+from ..noisy import AbstractRelease
 from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
@@ -32,7 +33,6 @@ from .render import rendered
 
 if TYPE_CHECKING:
     from ...planning.plan import Plan
-    from ..release import TableRelease
 
 _MOST_IN_FULL = 12  # tables
 _MOST_LISTED = 1000  # by name
@@ -43,7 +43,7 @@ _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 
 
 def save_report(
-    document: "Plan | TableRelease", path: str | os.PathLike[str], title: str | None
+    document: "Plan | AbstractRelease", path: str | os.PathLike[str], title: str | None
 ) -> None:
     """Write the page of a plan or a release to a new file.
 
@@ -51,15 +51,13 @@ def save_report(
         OutputError: the file exists, cannot be written, or would be inside the release's folder.
         ParameterError: the title is not a text.
     """
-    from ..release import TableRelease
-
     if not (title is None or isinstance(title, str)):
         raise ParameterError(f"report: expected a title of text, got {type(title).__name__}")
     if not isinstance(path, str | os.PathLike):
         raise ParameterError(f"report: expected a path, got {type(path).__name__}")
     place = Path(path)
     check_parent(place, "report")
-    if isinstance(document, TableRelease):
+    if isinstance(document, AbstractRelease):
         tables = document.tables
         if isinstance(tables, StoredTables) and _is_inside(place, tables.folder):
             raise OutputError(
@@ -79,7 +77,7 @@ def _is_inside(place: Path, folder: Path) -> bool:
         return False
 
 
-def release_page(release: "TableRelease", title: str | None = None) -> str:
+def release_page(release: AbstractRelease, title: str | None = None) -> str:
     """Return a page for a director, an auditor and a journalist; the same for the same release.
 
     It holds the request; the largest and smallest groups; tables and pictures with intervals; what
@@ -182,7 +180,7 @@ def _named(names: Sequence[str]) -> str:
     return " and ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
 
 
-def _files(release: "TableRelease") -> dict[str, str]:
+def _files(release: AbstractRelease) -> dict[str, str]:
     """Return the file of every entry's cells, in a folder of a release."""
     tables, plan = release.tables, release.plan
     if not isinstance(tables, StoredTables):
@@ -196,7 +194,7 @@ def _files(release: "TableRelease") -> dict[str, str]:
     }
 
 
-def _stored(release: "TableRelease") -> dict[str, object] | None:
+def _stored(release: AbstractRelease) -> dict[str, object] | None:
     """Return the libraries that made a stored release, and the digest of its record."""
     tables = release.tables
     if not isinstance(tables, StoredTables):
