@@ -1,7 +1,6 @@
 """The content of our pickles. Unpickling runs code of a pickle's maker, who must be trusted."""
 
 from dataclasses import fields
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -13,13 +12,15 @@ class PickledByArguments:
     a codebook that was replaced in the object is not stored.
     """
 
-    def __reduce__(self) -> tuple[partial[Any], tuple[()]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         known: Any = self
         arguments = {field.name: getattr(self, field.name) for field in fields(known) if field.init}
-        return partial(
-            type(self),
-            **{
-                name: dict(value) if isinstance(value, MappingProxyType) else value
-                for name, value in arguments.items()
-            },
-        ), ()
+        for name, value in arguments.items():
+            if isinstance(value, MappingProxyType):
+                arguments[name] = dict(value)
+        return _made, (type(self), arguments)
+
+
+def _made(kind: type, arguments: dict[str, Any]) -> object:
+    """Return a new object of this kind."""
+    return kind(**arguments)

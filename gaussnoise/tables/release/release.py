@@ -96,12 +96,12 @@ class TableRelease(AbstractRelease):
 
         Args:
             directory: must not exist; it appears only when it is complete.
-            format: "csv" or "parquet".
+            format: "csv", "parquet" or "jsonl".
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.
-            ParameterError: the release has more than 1000 marginals for CSV, is about ticks of a
-                stream, or combines other releases.
+            ParameterError: the release has more than 1000 marginals for another format than
+                Parquet, is about ticks of a stream, or combines other releases.
         """
         if self.times is not None:
             raise ParameterError(

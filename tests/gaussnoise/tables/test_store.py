@@ -625,7 +625,7 @@ def test_small_files_do_not_take_much_memory(tmp_path):
     code = """
 import json, pathlib, sys
 import pyarrow as pa, pyarrow.parquet
-from gaussnoise import OutputError
+from gaussnoise.errors import OutputError
 from gaussnoise.tables.release.store import *
 for path, call in json.loads(sys.argv[1]):
     path = pathlib.Path(path)
