@@ -35,8 +35,9 @@ def check_table(
 ) -> None:
     """Say which rows a release would leave out, and why. NOT private: for the table's owner alone.
 
-    Without -m and [[workload]] tables, every column of the schema is checked. The exit code is 0
-    when no row is left out, otherwise 1. Rows beyond --rows-per-person do not change it.
+    Without -m, and without a workload in the schema, every column is checked.
+
+    The exit code is 0 if no row is left out, otherwise 1. Persons may have more rows than count.
     """
     if not (marginals or load_workload(schema)):
         marginals = ["1"]
