@@ -666,13 +666,9 @@ class Plan(PickledByArguments):
           sex  not a category  2  'f'
           sex  missing         1
         """
-        from ..counting.check import checked
-        from ..counting.persons import PersonLimit
-        from ..reading.files import written_in
+        from ..release.publish import checked
 
-        limit = None if self.person is None else PersonLimit(self.person, self.rows_per_person)
-        table = written_in(table, self.schema.file)
-        return checked(table, self.schema, self.asked.used, limit, self.weight)
+        return checked(self, table)
 
     def dp_event(self) -> "DpEvent":
         """Return the cost for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""

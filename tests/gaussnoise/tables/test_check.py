@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.streams.measure import counted as counts_of_tick
 from gaussnoise.tables import CheckResult
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.impossible import excluded
@@ -217,6 +218,21 @@ def test_rows_of_a_total_are_counted_too():
     plan = gn.plan(SCHEMA, [()], gn.zCDP(1.0), person="who", rows_per_person=2)
     found = plan.check(table)
     assert (found.rows, found.left_out, found.counted, found.beyond_limit) == (13, 1, 7, 5)
+
+
+@pytest.mark.parametrize("person", [None, "who"], ids=["", "person"])
+def test_rows_of_a_tick_are_checked_with_the_column_that_says_which(person):
+    over = gn.streams.Ticks(3, period="tick", reports=3, late="carry")
+    limit = {} if person is None else {"person": person, "rows_per_person": 2}
+    plan = gn.plan(SCHEMA, **ASKED, **limit, over=over)
+    ticks = pa.array([1] * 3 + [7, None] + [1] * 8)
+    found = plan.check(table_of(ROWS).append_column("tick", ticks))
+    tables = counts_of_tick(
+        plan.tables, over, 1, table_of(ROWS).append_column("tick", ticks), "drop"
+    )
+    assert {int(counts.sum()) for counts in tables.values()} == {found.counted}
+    said = {case.reason: case.rows for case in found.failure_cases if case.column == "tick"}
+    assert said == {"not a category": 1, "missing": 1}
 
 
 def test_a_draft_can_be_checked():
