@@ -363,7 +363,7 @@ def _kron(first: Array, second: Array) -> Array:
 
 
 def _rounded_up(form: Array) -> Array:
-    """Return the form plus a multiple of the identity that makes its condition at most 1e4."""
+    """Return the form plus a multiple of the identity, with a condition of at most about 1e4."""
     largest = float(np.linalg.eigvalsh(form)[-1])
     smallest = float(np.linalg.eigvalsh(form)[0])
     return form if smallest > 1e-4 * largest else form + 1e-4 * largest * np.eye(len(form))

@@ -37,7 +37,7 @@ def check_table(
 
     Without -m, and without a workload in the schema, every column is checked.
 
-    The exit code is 0 if no row is left out, otherwise 1. Persons may have more rows than count.
+    The exit code is 0 if all rows fit; 1 if some do not, or if the table cannot be read.
     """
     if not (marginals or load_workload(schema)):
         marginals = ["1"]

@@ -122,7 +122,7 @@ OnOutside = Annotated[
     str,
     typer.Option(
         "--on-outside",
-        help="A row with a null, or a value outside the schema, where no catch-all takes it: "
+        help="A row with a null, or a value that does not fit, where no catch-all takes it: "
         "drop (it counts nowhere), or refuse (the whole release; tells something about the "
         "rows: for development).",
     ),

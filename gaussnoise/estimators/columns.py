@@ -234,7 +234,7 @@ def column_means(
         level: confidence level of the intervals, for each mean alone, in (0, 1).
         on_outside: the treatment of a row without a finite number in a column, a listed category,
             or a person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
-            private, as in :meth:`Plan.release`.
+            private, as in :meth:`Plan.release`. The types of columns are judged as with "drop".
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of these means in the ledger.
 

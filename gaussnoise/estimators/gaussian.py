@@ -17,7 +17,7 @@ from .publishing import Found, Sample
 from .samples import OnNonfinite, samples
 from .steps import ball_mean, check_ball_mean
 
-# a small share is enough to find the bin; a larger one reduces the last step's noise
+# a small share is enough to find the bin; the rest reduces the noise of the mean
 _SHARES = {"location": 0.25, "mean": 0.75}
 
 

@@ -54,8 +54,8 @@ def counted(
         list(planned),
         (len(used),),
     )
+    attributes += periods(over)
     if over.period is not None:
-        attributes.append(Attribute(over.period, categories=range(1, over.n + 1)))
         wanted.append(when)
     rules, limit = excluded(plan.schema, used), limit_of(plan)
     if over.period is not None and limit is not None:  # check before rows are chosen at random
@@ -65,6 +65,13 @@ def counted(
     if over.period is not None:
         check_period(over, tick, found.pop(when))
     return {planned[S]: np.asarray(counts) for S, counts in found.items()}
+
+
+def periods(over: Ticks) -> list[Attribute]:
+    """Return the column with the number of each row's tick, if there is one."""
+    if over.period is None:
+        return []
+    return [Attribute(over.period, categories=range(1, over.n + 1))]
 
 
 def check_period(over: Ticks, tick: int, rows: Counts) -> None:

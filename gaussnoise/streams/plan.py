@@ -35,6 +35,7 @@ from .time_strategy import BITS, TimeStrategy, chosen
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
+    from ..tables import CheckResult
     from .running import Stream
     from .tables import StreamTables
 
@@ -332,6 +333,22 @@ class StreamPlan(AbstractPlan):
             on_outside=on_outside,
             executors=executors,
         )
+
+    def check(self, table: object) -> "CheckResult":
+        """Return which rows of a tick would be left out: see :meth:`Plan.check`. NOT private.
+
+        Rows of other ticks than the one at hand are no matter of the rule ``on_outside``: they are
+        refused or carried, as :class:`Ticks` says.
+
+        Args:
+            table: the rows of one tick, as for :meth:`Stream.tick`.
+
+        Raises:
+            DataError: as for :meth:`Plan.check`.
+        """
+        from .running import checked
+
+        return checked(self, table)
 
     def simulate(
         self,

@@ -17,7 +17,6 @@ from ...errors import ParameterError, StreamError
 from ...files.commits import Commits
 from ...files.disk import read_json, remove, remove_at_once
 from ...tables.release.store import StoredTables
-from ...tables.schema.schema import Attribute
 from ...tables.spark.layout import Layout
 from ...tables.spark.matrix import MOST_HELD
 from ...tables.spark.records import SparkRecords, check_spark, in_spark
@@ -25,7 +24,7 @@ from ...tables.spark.releases import check_total
 from ...tables.spark.run import ASSUMED, TASK, Run
 from ...tables.spark.work import Work
 from ..files import summary_text, tick_record, write_record
-from ..measure import check_period
+from ..measure import check_period, periods
 from ..plan import StreamPlan
 from ..state import MOST_BYTES, AbstractCommit, AbstractMaker, State
 from . import tasks
@@ -166,10 +165,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     def _records(self, work: Work | None) -> SparkRecords:
         """Return the rows, with the column of their tick; all rows of persons without a folder."""
-        over = self.plan.over
-        if over.period is None:
-            return self.run.records(work)
-        return self.run.records(work, Attribute(over.period, categories=range(1, over.n + 1)))
+        return self.run.records(work, *periods(self.plan.over))
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
         """Refuse rows of other ticks; check all rows, so that a random choice does not decide."""

@@ -20,10 +20,10 @@ from ..reading.opened import TASK, Opened
 from ..reading.persons import PERSON
 from ..reading.values import reason_of
 from ..schema.numbers import Weight
-from ..schema.schema import Attribute, Schema
+from ..schema.schema import Attribute
 from .check_result import CheckResult, FailureCase
 from .count import CHANGED, number_of_rows
-from .impossible import Excluded, excluded
+from .impossible import Excluded
 from .numbers import weight_column
 from .persons import PersonLimit
 from .records import coded_rows, misfits
@@ -33,14 +33,14 @@ _KEPT = 1000  # different values among which the most frequent are found
 _LONGEST = 40  # characters of a value that is shown
 
 
-def checked(
+def check_rows(
     table: object,
-    schema: Schema,
-    used: Sequence[int],
+    attributes: Sequence[Attribute],
+    rules: Sequence[Excluded] = (),
     limit: PersonLimit | None = None,
     weight: Weight | None = None,
 ) -> CheckResult:
-    """Return what a release of the attributes in ``used`` leaves out of a table.
+    """Return what a release of these attributes leaves out of a table.
 
     Rows are read and judged by the functions that releases use. The table is read once for all
     rows, once more with persons, and once for each column with values that do not fit.
@@ -51,10 +51,9 @@ def checked(
         ParameterError: persons in an engine that has no windows.
     """
     before = state_of(table)
-    attributes = [schema.attributes[i] for i in used]
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
     person = None if limit is None else limit.column
-    source, rules = open_for(table, read, person, True), excluded(schema, used)
+    source = open_for(table, read, person, True)
     intervals = [Attribute(a.name, edges=a.clip) for a in read if a.clip]
 
     def counted() -> tuple[Counter[str], list[FailureCase], list[FailureCase]]:

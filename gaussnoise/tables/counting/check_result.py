@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
-from ...text import number_of
+from ...text import number_of, printable
 
 NOT_PRIVATE = "NOT PRIVATE: exact counts of your data, and values of it; do not publish."
 
@@ -19,7 +19,7 @@ class FailureCase:
         reason: "missing", "not a category", "not a number", "not a date", "outside the edges",
             "unreadable", "outside the interval", "no person", or an impossible combination.
         rows: how many rows; a row may fail for several reasons.
-        examples: the most frequent of such values, as text.
+        examples: the most frequent of the first 1000 different values of this kind, as text.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -45,6 +45,8 @@ class CheckResult:
             tables; with "refuse", one such row refuses the release.
         counted: how many rows are counted with "drop". Besides those that are left out, it lacks
             the rows of persons who have more than are counted of each.
+        droppable: whether "drop" can leave such rows out. It cannot where the number of rows is
+            public: every release refuses the table.
         failure_cases: why rows are left out, for each column and reason.
         clipped: numbers and weights outside their interval: they count, as the nearer end.
         refused: what "refuse" says about the types of columns, for any rows; empty if they fit.
@@ -62,6 +64,7 @@ class CheckResult:
     failure_cases: tuple[FailureCase, ...]
     clipped: tuple[FailureCase, ...] = ()
     refused: tuple[str, ...] = ()
+    droppable: bool = True
 
     @property
     def passed(self) -> bool:
@@ -83,17 +86,26 @@ class CheckResult:
             "rows": self.rows,
             "left_out": self.left_out,
             "beyond_limit": self.beyond_limit,
-            **{name: own[name] for name in ("counted", "failure_cases", "clipped", "refused")},
+            **{
+                name: own[name]
+                for name in ("counted", "failure_cases", "clipped", "refused", "droppable")
+            },
         }
 
     def __str__(self) -> str:
-        lines = [NOT_PRIVATE, f"{number_of(self.rows, 'row', form=',')}, {self.counted:,} counted"]
-        if self.left_out:
+        counted = f", {self.counted:,} counted" if self.droppable else ""
+        lines = [NOT_PRIVATE, number_of(self.rows, "row", form=",") + counted]
+        if self.left_out and self.droppable:
             lines += [f'{self.left_out:,} left out, or on_outside="refuse" refuses the table:']
-            lines += _listed(self.failure_cases)
+        elif self.left_out:
+            lines += [
+                f"{self.left_out:,} that do not fit: the number of rows is public, so that no row "
+                "can be left out, and a release refuses the table:"
+            ]
+        lines += _listed(self.failure_cases)
         lines += [f'on_outside="refuse" refuses the table: {said}' for said in self.refused]
         if self.passed:
-            lines += ["nothing is left out"]
+            lines += ["all rows fit the schema"]
         if self.beyond_limit:
             lines += [f"{self.beyond_limit:,} not counted: more rows of a person than are counted"]
         if self.clipped:
@@ -104,8 +116,9 @@ class CheckResult:
 def _listed(cases: Sequence[FailureCase]) -> Iterator[str]:
     """Yield a line for each case."""
     rows = [
-        (case.column, case.reason, f"{case.rows:,}", ", ".join(case.examples)) for case in cases
+        (printable(case.column), case.reason, f"{case.rows:,}", printable(", ".join(case.examples)))
+        for case in cases
     ]
-    name, reason, count = (max(len(row[k]) for row in rows) for k in range(3))
+    name, reason, count = (max((len(row[k]) for row in rows), default=0) for k in range(3))
     for row in rows:
         yield f"  {row[0]:{name}}  {row[1]:{reason}}  {row[2]:>{count}}  {row[3]}".rstrip()

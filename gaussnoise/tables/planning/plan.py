@@ -576,6 +576,7 @@ class Plan(AbstractPlan):
         Returns:
             A :class:`~gaussnoise.tables.CheckResult`. It has passed if ``on_outside="refuse"``
             would accept the table; its ``counted`` are the rows that ``on_outside="drop"`` counts.
+            Where the number of rows is public, no row can be dropped.
 
         Raises:
             DataError: what a release refuses also with ``on_outside="drop"``: a column is missing,
@@ -591,13 +592,9 @@ class Plan(AbstractPlan):
           sex  not a category  2  'f'
           sex  missing         1
         """
-        from ..counting.check import checked
-        from ..counting.persons import PersonLimit
-        from ..reading.files import written_in
+        from ..release.publish import checked
 
-        limit = None if self.person is None else PersonLimit(self.person, self.rows_per_person)
-        table = written_in(table, self.schema.file)
-        return checked(table, self.schema, self.asked.used, limit, self.weight)
+        return checked(self, table)
 
     def dp_event(self) -> "DpEvent":
         """Return the cost for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""

@@ -224,9 +224,20 @@ def values_outside(source: Opened, attribute: Attribute) -> Iterator[tuple[Any, 
     They are Python objects, and None for nulls. They are data, for their owner alone.
     """
     name, form = attribute.name, source.form(attribute.name)
+    wide = is_wide(source.types[name])
+    for value, n in _values_outside(source, attribute, form):
+        yield (int(value) if wide and isinstance(value, str) else value), n  # they come as text
+
+
+def _values_outside(source: Opened, attribute: Attribute, form: Form) -> Iterator[tuple[Any, int]]:
+    """Yield such values as the engine holds them."""
+    name = attribute.name
     for own in parts(source, name) if source.comes_here else ():
-        wide = is_wide(source.types[name])
-        codes = wide_codes(own, attribute) if wide else code_column(own, attribute, form)
+        codes = (
+            wide_codes(own, attribute)
+            if is_wide(source.types[name])
+            else code_column(own, attribute, form)
+        )
         index, known = distinct(own, form)
         rows = np.bincount(index[codes == 0] + 1, minlength=len(known) + 1).tolist()
         yield from ((value, n) for value, n in zip([None, *known], rows, strict=True) if n)

@@ -4,7 +4,7 @@ All checks that need no data come first.
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,8 @@ from ...privacy.sampler import noise_stream, sampling_threads
 from ...records import check_on_outside
 from ...solvers.progress import Counted, check_progress, counting
 from ...solvers.tables.residuals import Subset
+from ..counting.check import check_rows
+from ..counting.check_result import CheckResult
 from ..counting.count import count_marginals
 from ..counting.impossible import excluded
 from ..counting.persons import PersonLimit
@@ -29,7 +31,7 @@ from ..reading.codes import check_categories
 from ..reading.files import written_in
 from ..reading.frames import frame_backend, without_zone
 from ..reading.persons import check_table
-from ..schema.schema import OnOutside
+from ..schema.schema import Attribute, OnOutside
 from .files import (
     Document,
     as_itself,
@@ -118,6 +120,15 @@ def simulated(
     check_outside("simulate", plan, on_outside)
     blank = _blank(plan, table, on_outside, private=False)
     return replace(blank, tables=dict(_noisy(plan, table, on_outside, draw, 1, progress)))
+
+
+def checked(plan: Plan, table: object, more: Sequence[Attribute] = ()) -> CheckResult:
+    """Return :meth:`Plan.check` of a table from which ``more`` columns are read."""
+    used, table = plan.asked.used, written_in(table, plan.schema.file)
+    attributes = [*(plan.schema.attributes[i] for i in used), *more]
+    rules = excluded(plan.schema, used)
+    found = check_rows(table, attributes, rules, limit_of(plan), plan.weight)
+    return replace(found, droppable=not (plan.has_public_rows and found.left_out))
 
 
 def check_size(function: str, plan: Plan) -> None:

@@ -30,7 +30,7 @@ from pandas._libs import parsers
 import gaussnoise as gn
 from gaussnoise.errors import DataError, NotAvailableError, SchemaWarning
 from gaussnoise.estimators.numbers import read_numbers
-from gaussnoise.tables.counting.check import checked
+from gaussnoise.tables.counting.check import check_rows
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.frequencies import count_values
 from gaussnoise.tables.counting.persons import PersonLimit
@@ -319,9 +319,9 @@ def test_a_check_leaves_out_what_a_release_leaves_out(engine, kind, tmp_path, re
             counted, refusal = rows_or_refusal(table, attribute, "drop")
             if refusal is not None:
                 with pytest.raises(DataError, match=re.escape(refusal)):
-                    checked(table, gn.Schema([attribute]), [0])
+                    check_rows(table, [attribute])
                 continue
-            found = checked(table, gn.Schema([attribute]), [0])
+            found = check_rows(table, [attribute])
             assert (found.rows - found.left_out, found.counted) == (counted, counted), role
             assert sum(case.rows for case in found.failure_cases) == found.left_out, role
             assert found.passed == (rows_or_refusal(table, attribute, "refuse")[1] is None), role
