@@ -49,7 +49,7 @@ def person_epsilon(rows):
         more = {"who": [*others["who"], *["mallory"] * rows], "a": [*others["a"], *[0] * rows]}
         given = [more if first and t == 0 else others for t in range(ticks.TICKS)]
         tables = [
-            measure.counted(plan.tables, plan.over, t, pa.table(tick), "drop")
+            measure.counted(plan.one_tick, plan.over, t, pa.table(tick), "drop")
             for t, tick in enumerate(given, 1)
         ]
         return ticks.measured(plan, tables, ticks.Nothing())
