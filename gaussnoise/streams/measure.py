@@ -20,7 +20,7 @@ from ..tables.planning.plan import Plan
 from ..tables.reading.files import written_in
 from ..tables.release.publish import limit_of
 from ..tables.release.stream import measured_parts, table_of
-from ..tables.schema.schema import Attribute, OnOutside
+from ..tables.schema.schema import OnOutside
 from .plan import StreamPlan
 from .ticks import Ticks
 
@@ -54,7 +54,7 @@ def counted(
         list(planned),
         (len(used),),
     )
-    attributes += periods(over)
+    attributes += over.columns
     if over.period is not None:
         wanted.append(when)
     rules, limit = excluded(plan.schema, used), limit_of(plan)
@@ -65,13 +65,6 @@ def counted(
     if over.period is not None:
         check_period(over, tick, found.pop(when))
     return {planned[S]: np.asarray(counts) for S, counts in found.items()}
-
-
-def periods(over: Ticks) -> list[Attribute]:
-    """Return the column with the number of each row's tick, if there is one."""
-    if over.period is None:
-        return []
-    return [Attribute(over.period, categories=range(1, over.n + 1))]
 
 
 def check_period(over: Ticks, tick: int, rows: Counts) -> None:

@@ -337,18 +337,28 @@ class StreamPlan(AbstractPlan):
     def check(self, table: object) -> "CheckResult":
         """Return which rows of a tick would be left out: see :meth:`Plan.check`. NOT private.
 
-        Rows of other ticks than the one at hand are no matter of the rule ``on_outside``: they are
-        refused or carried, as :class:`Ticks` says.
+        The rule ``on_outside`` does not apply to rows of other ticks: :class:`Ticks` says whether
+        they are refused or carried.
 
         Args:
             table: the rows of one tick, as for :meth:`Stream.tick`.
 
+        Returns:
+            A :class:`~gaussnoise.results.CheckResult`.
+
         Raises:
             DataError: as for :meth:`Plan.check`.
-        """
-        from .running import checked
 
-        return checked(self, table)
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+        >>> weekly = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(52, period="week"))
+        >>> found = weekly.check(pa.table({"sex": ["F", "x"], "week": [1, 1]}))
+        >>> found.rows, found.left_out
+        (2, 1)
+        """
+        from ..tables.release.publish import checked
+
+        return checked(self.one_tick, table, self.over.columns)
 
     def simulate(
         self,

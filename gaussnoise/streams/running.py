@@ -27,7 +27,6 @@ from ..files.disk import MALFORMED, aside, file_digest, read_json, save_text
 from ..numerics.intervals import Contrast
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import noise_stream
-from ..tables.counting.check_result import CheckResult
 from ..tables.planning.again import planned_from
 from ..tables.release.contrasts import Weights
 from ..tables.release.files import check_format
@@ -369,14 +368,6 @@ def started(
             (folder / "private" / _LEDGER).unlink(missing_ok=True)
             unmade(folder)
         raise
-
-
-def checked(plan: StreamPlan, table: object) -> CheckResult:
-    """Return which rows of a tick would be left out: see :meth:`StreamPlan.check`."""
-    from ..tables.release import publish
-    from .measure import periods
-
-    return publish.checked(plan.one_tick, table, periods(plan.over))
 
 
 def simulated(

@@ -13,6 +13,7 @@ from domains import StreamWorkload
 
 from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
+from ..tables.schema.schema import Attribute
 
 Array = NDArray[np.float64]
 Late = Literal["refuse", "carry"]
@@ -104,6 +105,13 @@ class Ticks(PickledByArguments):
     def most_reports(self) -> int:
         """The largest number of n ticks in which one person can have rows, given ``apart``."""
         return min(self.reports or 1, (self.n - 1) // self.apart + 1)
+
+    @property
+    def columns(self) -> list[Attribute]:
+        """The column with the number of each row's tick, if there is one, for those who count."""
+        if self.period is None:
+            return []
+        return [Attribute(self.period, categories=range(1, self.n + 1))]
 
     def as_dict(self) -> dict[str, object]:
         """Return the arguments as plain data."""

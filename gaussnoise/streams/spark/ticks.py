@@ -24,7 +24,7 @@ from ...tables.spark.releases import check_total
 from ...tables.spark.run import ASSUMED, TASK, Run
 from ...tables.spark.work import Work
 from ..files import summary_text, tick_record, write_record
-from ..measure import check_period, periods
+from ..measure import check_period
 from ..plan import StreamPlan
 from ..state import MOST_BYTES, AbstractCommit, AbstractMaker, State
 from . import tasks
@@ -165,7 +165,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     def _records(self, work: Work | None) -> SparkRecords:
         """Return the rows, with the column of their tick; all rows of persons without a folder."""
-        return self.run.records(work, *periods(self.plan.over))
+        return self.run.records(work, *self.plan.over.columns)
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
         """Refuse rows of other ticks; check all rows, so that a random choice does not decide."""

@@ -83,7 +83,7 @@ def _totals(
 ) -> Counter[str]:
     """Return how many rows there are, how many are left out, and how many by each reason.
 
-    The last ``intervals`` columns tell which numbers are inside their interval.
+    The last ``intervals`` columns have a cell where a number is inside its interval.
     """
     totals: Counter[str] = Counter()
     for own in rows:

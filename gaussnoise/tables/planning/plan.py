@@ -574,7 +574,7 @@ class Plan(AbstractPlan):
             table: as in :meth:`release`.
 
         Returns:
-            A :class:`~gaussnoise.tables.CheckResult`. It has passed if ``on_outside="refuse"``
+            A :class:`~gaussnoise.results.CheckResult`. It has passed if ``on_outside="refuse"``
             would accept the table; its ``counted`` are the rows that ``on_outside="drop"`` counts.
             Where the number of rows is public, no row can be dropped.
 
