@@ -922,3 +922,20 @@ def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
     assert said.err.startswith("warning: tick: ")
     assert "1.csv' was counted at tick 1" in said.err
     assert run("stream show nowhere".split()) == 1
+
+
+@pytest.mark.parametrize("tick", [1, 2, 3])
+def test_a_column_may_say_that_rows_are_of_the_first_or_the_last_tick(tick):
+    plan = gn.plan(
+        gn.Schema([gn.Attribute("sex", ["F", "M"])]),
+        [("sex",)],
+        gn.zCDP(1),
+        over=Ticks(3, period="week"),
+    )
+    own = pa.table({"sex": ["F", "M", "F"], "week": [tick] * 3})
+    (counts,) = measure.counted(plan.one_tick, plan.over, tick, own, "refuse").values()
+    assert counts.tolist() == [2, 1]
+    for other in (0, 4):
+        beyond = own.set_column(1, "week", pa.array([other] * 3))
+        with pytest.raises(DataError):
+            measure.counted(plan.one_tick, plan.over, tick, beyond, "refuse")
