@@ -1,4 +1,4 @@
-"""The steps of Spark's tasks for a residual that no task holds; each reads the last one's files.
+"""The steps of Spark's tasks for a residual that no task holds; each reads the files before it.
 
 Rows are counted and answered, columns get their noise, rows are decoded (:mod:`.matrix`). Data go
 from rows to columns, or back, in files of blocks, one block for each piece that reads it.
@@ -19,7 +19,7 @@ from .layout import Layout
 from .matrix import Matrix
 from .tasks import Parts, committed_row, noise
 
-_SUM = 8  # bytes of the first block of rows: the sum of what was counted there
+_SUM = 8  # bytes of the first block of rows, which holds the sum of their counts
 
 
 def answer_rows(
@@ -28,10 +28,10 @@ def answer_rows(
     """Turn counts of pieces into exact answers about rows, in blocks of columns.
 
     Args:
-        layout: which tasks measure what.
+        layout: the assignment of work to tasks.
         T: the residual.
         total: the sum of all its counts.
-        commits: where the exact answers are committed.
+        commits: the place of the exact answers.
         parts: numbers of pieces, with their counts.
     """
     matrix = layout.matrices[T]
@@ -75,12 +75,12 @@ def draw_columns(
     """Turn exact answers about rows into columns with noise, in blocks of rows.
 
     Args:
-        layout: which tasks measure what.
+        layout: the assignment of work to tasks.
         T: the residual.
         total: the sum of all its counts.
         exact: files of :func:`answer_rows`.
         heads: the heads of these files when they were committed.
-        commits: where the noisy columns are committed.
+        commits: the place of the noisy columns.
         pieces: numbers of pieces of columns.
     """
     matrix = layout.matrices[T]
@@ -118,11 +118,11 @@ def decode_rows(
     """Turn columns with noise into pieces of the residual.
 
     Args:
-        layout: which tasks measure what.
+        layout: the assignment of work to tasks.
         T: the residual.
         noisy: files of :func:`draw_columns`.
         heads: the heads of these files when they were committed.
-        commits: where the residual is committed.
+        commits: the place of the residual.
         pieces: numbers of pieces of rows.
     """
     matrix = layout.matrices[T]

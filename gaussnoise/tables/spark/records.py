@@ -29,7 +29,7 @@ Groups = Mapping[int, Subset]
 
 _ROWS_AT_ONCE = 2**18  # records that a task counts before it hands counts on
 _COUNTED = "part int, cell long, count long"
-COMMITTED = "part int, name string, digest string"  # what tasks report about a file
+COMMITTED = "part int, name string, digest string"  # columns of a task's report about a file
 
 
 def check_spark(table: object) -> None:
@@ -56,7 +56,7 @@ def check_spark(table: object) -> None:
 
 
 def in_spark(task: str, action: Callable[[], Any]) -> Any:
-    """Return ``action()``; its errors say nothing about records."""
+    """Return ``action()``; its errors reveal nothing about records."""
     return guarded(task, action, engine=nw.Implementation.PYSPARK)
 
 
@@ -142,7 +142,7 @@ class SparkRecords:
         return total, int(row["hashes"] or 0)
 
     def counted(self, groups: Groups, finish: Finish) -> Any:
-        """Return a Spark dataframe of what ``finish`` makes of the groups' counts, in tasks.
+        """Return a Spark dataframe of the results of ``finish`` on the groups' counts, in tasks.
 
         Args:
             groups: sets of attributes, by their numbers.
@@ -157,7 +157,7 @@ class SparkRecords:
         return self._finished(count, cells, self.total, finish)
 
     def counted_in_pieces(self, S: Subset, starts: Sequence[int], finish: Finish) -> Any:
-        """Return what :meth:`counted` does, for pieces of one table that no task can hold.
+        """Return the same as :meth:`counted`, for pieces of one table that no task can hold.
 
         Args:
             S: the attributes of the table.
@@ -181,7 +181,7 @@ class SparkRecords:
         total: int | None,
         finish: Finish,
     ) -> Any:
-        """Return what ``finish`` makes of counts, with all counts of a part in one task."""
+        """Return the results of ``finish``, with all counts of a part in one task."""
         session = self.coded.sparkSession
         # A row after the last cell ends each part. So a part without records is measured as well,
         # and a part whose rows do not all arrive, as when Spark stops a task, is not.
@@ -232,7 +232,7 @@ def _counted_in_pieces(
 
 
 def _cells(placing: Placing, S: Subset, rows: Any) -> tuple[Counts, Counts]:
-    """Return the cells of the table of S that have records, and what they add to each."""
+    """Return the cells of the table of S that have records, and the counts of each."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     sums = {name: columns[name] for name in placing.sums}
     codes = [columns[f"c{i}"] for i in S]
@@ -272,7 +272,7 @@ def _finished(
     finish: Finish,
     batches: Iterable[Any],
 ) -> Iterator[Any]:
-    """Return what is made of the groups' counts in a Spark task."""
+    """Return the results of ``finish`` on the groups' counts, in a Spark task."""
     return finish(_whole(_by_part(batches), cells, total))
 
 

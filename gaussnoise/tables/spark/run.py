@@ -1,4 +1,4 @@
-"""What releases and ticks by Spark's executors have in common: each step can be done again."""
+"""The common steps of releases and ticks by Spark's executors: each step can be repeated."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _PROBES = 16
 @final
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Rows of a Spark dataframe, and the work that tasks do about them.
+    """Rows of a Spark dataframe, and the work of tasks on them.
 
     Attributes:
         plan: the plan of the tables.
@@ -74,10 +74,10 @@ class Run:
         """Return the sha256 of all files; groups whose files were committed are not counted again.
 
         Args:
-            work: the folder of what was begun with these rows.
+            work: the folder of the work that was begun with these rows.
             records: the rows.
             found: the sha256 of each file, None for those that are missing.
-            name: returns the file of a group's measurements.
+            name: a function that returns the file of a group's measurements.
             measure: as for :meth:`SparkRecords.counted`.
 
         Raises:
@@ -121,7 +121,7 @@ class Run:
             token: a random text.
 
         Raises:
-            OutputError: some executor cannot write there, or does not see what others write.
+            OutputError: some executor cannot write there, or does not see files of others.
             NotAvailableError: executors have other versions of the libraries.
         """
         try:

@@ -29,7 +29,7 @@ Parts = Iterable[tuple[int, NDArray[np.int64]]]
 
 LIBRARIES = ("gaussnoise", "opendp", "numpy")
 PICTURE = "release.png"
-_MOST_OPEN = 2**12  # files of measurements; Linux maps 2^16 in a process
+_MOST_OPEN = 2**12  # most open files of measurements; Linux maps 2^16 in a process
 
 
 def measured_name(part: int) -> str:
@@ -204,7 +204,7 @@ def write_answer(
 
 
 def probe(commits: Commits, numbers: Iterable[int]) -> Iterator[Any]:
-    """Yield whether this process sees the others' files, and which was first."""
+    """Yield whether this process sees the files of others, and whose file was first."""
     for number in numbers:
         own = secrets.token_hex(8)
         commits.commit("first", lambda path, own=own: path.write_text(own, encoding="utf-8"))
