@@ -24,13 +24,13 @@ class Answer:
         question: the question as it was asked.
         meaning: the same question, spelled out.
         attributes: names, one per axis; none if the answer is one number.
-        labels: of the answers along every axis.
+        labels: the labels of the answers along every axis.
         estimate: shape (labels…); NaN where there is none, such as the share of an empty group.
             Quantiles of dates are dates, NaT where there is none.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
         low: lower ends of intervals, each taken alone; same shape.
         high: upper ends; infinite, or NaT for dates, where no finite end is known.
-        level: of the intervals.
+        level: the level of the intervals.
         note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
 

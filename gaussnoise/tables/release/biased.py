@@ -1,6 +1,6 @@
-"""Tables made to look like counts: non-negative, or integers.
+"""Tables changed to look like counts, non-negative or integers, at the price of a bias.
 
-The price is a bias that no interval can state.
+No interval can state this bias.
 """
 
 import math
@@ -159,8 +159,8 @@ def projected(estimate: Numbers) -> Numbers:
 
     The result is zero if the total is not positive. Otherwise it is a shift θ and a cut,
     ``max(estimate − θ, 0)`` (Held, Wolfe & Crowder 1974; Duchi et al. 2008).
-    The k largest cells stay positive and pay for the others, ``θ = −(sum of the others)/k``:
-    differences of large sums never occur, and a table without negative cells comes back unchanged.
+    The k largest cells stay positive, and ``θ = −(sum of the others)/k``. So no large sums are
+    subtracted, and a table without negative cells is returned unchanged.
 
     >>> projected(np.array([5.0, -2.0, 3.0])).tolist()
     [4.0, 0.0, 2.0]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-_MOST_SHOWN = 40  # printed
-_FIRST = 20  # of a table, in a notebook
+_MOST_SHOWN = 40  # most cells that are printed
+_FIRST = 20  # first cells of a table, in a notebook
 
 
 def in_order(estimate: Array, *, descending: bool) -> Places:

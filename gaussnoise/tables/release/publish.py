@@ -158,16 +158,13 @@ def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:
 
 
 def protects(plan: Plan) -> str:
-    """Return whom a release protects, in words that a ledger compares."""
+    """Return the protected unit, in words that a ledger compares."""
     same = f" of the same {', '.join(plan.public)}" if plan.public else ""
     return f"{plan.privacy_unit} under {plan.neighbors}{same}"
 
 
 def check_outside(function: str, plan: Plan, on_outside: object) -> None:
-    """Refuse an unknown rule for rows outside the schema.
-
-    Refuse a rule, too, that would reveal how many rows are inside.
-    """
+    """Refuse an unknown rule for rows outside the schema, or one that reveals their number."""
     check_on_outside(function, on_outside, bodies=False)
     without = [
         plan.schema.names[i] for i in plan.asked.used if plan.schema.attributes[i].other is None

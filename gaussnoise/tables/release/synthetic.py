@@ -60,7 +60,7 @@ class ZeroSumQuery:
         """Return the projection, flattened in C order."""
         values: Any = marginal.datavector(
             flatten=False
-        )  # a jax array has all that the projection needs of numpy's
+        )  # the projection uses only methods that jax arrays share with numpy's
         return project_zero_sum(values, range(values.ndim)).reshape(-1)
 
     def op_norm_sq(self) -> float:
@@ -124,7 +124,7 @@ def to_mbi(release: AbstractRelease) -> MbiProblem:
 
 
 def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
-    """Return synthetic records that look like the released tables; a model makes them: BIASED.
+    """Return synthetic records that resemble the released tables; a model makes them: BIASED.
 
     A graphical model of ``mbi`` is fitted to the noisy measurements, and records are drawn from
     it: post-processing, at no further privacy cost. Counts of these records are not the
@@ -203,9 +203,8 @@ def mbi_measurements(
 
     Args:
         measurements: zero-sum estimates of shape (sizes…), in rows, with their standard deviations.
-        schema: of the release. Attributes that no measurement has are left out: there is no basis
-            to draw them from.
-        strategies: by names, how attributes were measured; all for counts if omitted.
+        schema: the schema of the release. Attributes that no measurement has are left out.
+        strategies: the strategy that measured each attribute, by name; all for counts if omitted.
 
     Returns:
         An :class:`MbiProblem`. mbi recommends the two settings of jax below, before its first
@@ -262,7 +261,7 @@ def mbi_measurements(
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
     """Return B, whose answers have independent noise of variance one where counts have E.
 
-    Return None for the projection.
+    It is None for the projection.
     """
     if not isinstance(strategy, SolvedStrategy):
         return None
@@ -276,7 +275,7 @@ def _values(attribute: Attribute) -> Sequence[Category | float | None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence what jax and mbi print about devices, precision, caches and progress."""
+    """Silence the output of jax and mbi on devices, precision, caches and progress."""
     logger = logging.getLogger("jax")
     level, silent = logger.level, io.StringIO()
     logger.setLevel(logging.ERROR)

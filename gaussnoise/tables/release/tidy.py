@@ -12,7 +12,7 @@ from ...errors import NotAvailableError
 from ..schema.schema import Category
 
 NUMBERS = ("estimate", "standard_deviation", "low", "high")
-LEVEL = 0.95  # of the intervals from low to high, unless another is asked for
+LEVEL = 0.95  # level of the intervals from low to high by default
 
 
 def interval_record(level: float = LEVEL) -> dict[str, object]:
@@ -62,7 +62,7 @@ def as_pandas(rows: Any) -> Any:
 
 
 def _recorded(rows: Any) -> dict[str, Any]:
-    """Return what :func:`with_level` recorded."""
+    """Return the record that :func:`with_level` added."""
     record = (rows.schema.metadata or {}).get(b"gaussnoise")
     return {} if record is None else json.loads(record)
 

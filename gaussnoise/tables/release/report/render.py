@@ -1,4 +1,4 @@
-"""Pages from templates: all that is not markup is escaped, and numbers are written for people."""
+"""Pages from templates: all text but markup is escaped, and numbers are written for people."""
 
 import math
 import re
