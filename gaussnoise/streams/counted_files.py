@@ -1,7 +1,7 @@
 """Notes of the files that earlier ticks counted, to warn the owner when one comes again.
 
 A file is recognised by its path or inode, with its size and time, never by its content. The note is
-private, only the owner sees it, and what is published does not depend on it.
+private, only the owner sees it, and no publication depends on it.
 """
 
 import contextlib

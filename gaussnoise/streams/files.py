@@ -35,7 +35,7 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside) -> dict[str, Any]:
-    """Return ``stream.json`` without its format: everything that later ticks and auditors need."""
+    """Return ``stream.json`` without its format: all facts that later ticks and auditors need."""
     query = drawn_query(plan.query)
     return {
         "format": None,
@@ -99,7 +99,7 @@ def tick_record(
 ) -> dict[str, Any]:
     """Return ``release.json`` of one tick, once its other files are written.
 
-    ``digests``: sha256 of files that need not be read again.
+    ``digests``: the sha256 of files that need not be read again.
     """
     names = plan.schema.names
     deviations = {
@@ -181,7 +181,7 @@ def _guarantee(plan: StreamPlan) -> dict[str, Any]:
 
 
 def disclaimers(plan: StreamPlan) -> list[str]:
-    """Return the sentences on what is guaranteed, and what is not."""
+    """Return the sentences on the scope of the guarantee."""
     whom = participation_text(plan)
     return _text.disclaimers(
         f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is "

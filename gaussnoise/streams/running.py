@@ -78,7 +78,7 @@ class Stream:
         state: the files kept between ticks.
         ledger: the budget that was charged; None if there is none, or its path is not known.
         id: its name in the ledger; None without a ledger.
-        layout_sha256: of the assignment of measurements to executors; None on one machine.
+        layout_sha256: the sha256 of the assignment of work to executors; None on one machine.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -256,7 +256,7 @@ class Stream:
 
     @property
     def tables(self) -> StreamTables:
-        """Everything that is published, read from its files after these are checked.
+        """All published tables, read from their files after these are checked.
 
         Raises:
             StreamError: files are missing or were changed.
@@ -419,9 +419,7 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
 
 
 def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
-    """Return the plan that a stream's record describes, its key, its file format, and its rule for
-    rows.
-    """
+    """Return the plan of a stream's record, its key, its file format, and its rule for rows."""
     try:
         if record["format"] != FORMAT:
             raise another_format("open", FORMAT, folder)

@@ -87,8 +87,8 @@ class StreamTables(PickledByArguments):
         Examples are windows, trends, and all contrasts over time.
 
         Args:
-            weights: of ticks 1, 2, …, at most as many as are published. Under replacement they must
-                be integers.
+            weights: the weights of ticks 1, 2, …, up to the last published one at most. Under
+                replacement they must be integers.
 
         Raises:
             ParameterError: there are too many weights, or they are not finite.
@@ -150,7 +150,7 @@ class StreamTables(PickledByArguments):
 @final
 @dataclass(frozen=True, eq=False)
 class _Combined(Mapping[Subset, Array]):
-    """Weighted sums of tables of ticks, each computed when it is asked for."""
+    """Weighted sums of tables of ticks, each computed on access."""
 
     plan: StreamPlan
     weights: Array

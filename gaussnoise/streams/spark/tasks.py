@@ -41,10 +41,10 @@ class Kept:
     """The committed files of one tick: for each group, exact counts and noisy integers.
 
     Attributes:
-        rows: number of rows.
+        rows: the number of rows.
         counted: the folder of exact counts: NOT public.
         measured: the folder of noisy integers.
-        digests: sha256 of the files of both, by folder name and file name.
+        digests: the sha256 of the files of both, by folder name and file name.
     """
 
     rows: int
@@ -173,9 +173,9 @@ def write_tables(
     Args:
         drawing: the plan of the measurements.
         on_disk: all ticks.
-        covariances: of both kinds of tables.
+        covariances: the covariances of both kinds of tables.
         before: tables of all ticks but the last; None if it is the first.
-        before_digests: sha256 of their files.
+        before_digests: the sha256 of their files.
         commits: the commits of the result.
         parts: numbers of groups.
     """

@@ -40,7 +40,7 @@ class GroupsCommit(AbstractCommit):
 
     Attributes:
         folder: the folder's name.
-        digests: sha256 of the files.
+        digests: the sha256 of the files.
     """
 
     rows: int
@@ -66,7 +66,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         plan: the plan of the stream.
         state: the files kept between ticks.
         on_outside: the rule for rows with values outside the schema.
-        layout_sha256: of the layout that the stream was begun with.
+        layout_sha256: the sha256 of the layout that the stream was begun with.
         table: a Spark dataframe of the new rows.
     """
 
@@ -86,7 +86,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def drawing(self) -> Drawing:
-        """The plan with the layout: which task measures which residuals."""
+        """The plan with the layout, which assigns residuals to tasks."""
         return Drawing(self.plan, layout_of(self.plan))
 
     @property
@@ -160,7 +160,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def run(self) -> Run:
-        """The rows, and what tasks do about them."""
+        """The rows, and the work of tasks on them."""
         return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None) -> SparkRecords:
@@ -246,7 +246,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
     def tidy(self, commits: list[GroupsCommit]) -> None:
-        """Keep what later ticks need, and delete all else: keys, and draws that did not count."""
+        """Delete all files that later ticks do not need: keys, and draws that did not count."""
         published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
             if folder.name in published:
@@ -258,7 +258,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 
 def layout_of(plan: StreamPlan) -> Layout:
-    """Return which task measures what in a stream, where every table is whole."""
+    """Return the assignment of work to tasks in a stream, where every table is whole."""
     return Layout.of(plan.one_tick, plan.query, MOST_HELD)
 
 

@@ -530,7 +530,7 @@ class Plan(AbstractPlan):
                 disk for Spark on one machine, NFS or the like for several; object stores have no
                 hard links. The dataframe must have the same rows each time Spark computes it. Every
                 residual, or piece of a large one, is drawn once: the first task that finishes
-                commits it, and tables are made of what was committed, even if tasks are tried
+                commits it, and tables are made of committed residuals, even if tasks are tried
                 again, run twice or are killed. Under a ledger, call it again after the driver was
                 killed: it goes on, and is charged once. The format is "parquet": a dataset in
                 ``out/tables`` with a folder for each number of attributes.
