@@ -37,7 +37,7 @@ from .counted_files import noted
 from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .plan import MOST_HERE, StreamPlan, continual
 from .published import stored
-from .state import MOST_BYTES, AbstractMaker, State, made, unmade, write_private
+from .state import MOST_BYTES, AbstractMaker, C, State, made, unmade, write_private
 from .tables import StreamTables, combined, what_of, window
 from .ticks import Ticks
 
@@ -202,11 +202,13 @@ class Stream:
             from .one_machine import OneMachine
 
             return OneMachine(self.plan, self.state, self.format, self.on_outside, table)
+        from ..tables.spark.records import check_spark
         from .spark.ticks import Executors
 
-        return Executors(self.plan, self.state, self.on_outside, self.layout_sha256, table)
+        rows = check_spark(table)
+        return Executors(self.plan, self.state, self.on_outside, self.layout_sha256, rows)
 
-    def _publish(self, tick: int, commits: list[Any], maker: AbstractMaker[Any]) -> None:
+    def _publish(self, tick: int, commits: list[C], maker: AbstractMaker[C]) -> None:
         """Draw a tick if that has not been done, and put its folder into place."""
         target = self.state.tick_folder(tick)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from ...errors import ParameterError, StreamError
 from ...files.commits import Commits
 from ...files.disk import read_json, remove, remove_at_once
 from ...tables.release.store import StoredTables
+from ...tables.schema.schema import OnOutside
 from ...tables.spark.layout import Layout
 from ...tables.spark.matrix import MOST_HELD
-from ...tables.spark.records import SparkRecords, check_spark, in_spark
+from ...tables.spark.records import SparkRecords, in_spark
 from ...tables.spark.releases import check_total
 from ...tables.spark.run import ASSUMED, TASK, Run
 from ...tables.spark.work import Work
@@ -29,6 +30,9 @@ from ..plan import StreamPlan
 from ..state import MOST_BYTES, AbstractCommit, AbstractMaker, State
 from . import tasks
 from .tasks import CUMULATIVE, PERIOD, Drawing, Kept
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _COUNTED, _MEASURED = "exact-counts", "measured"
 
@@ -72,12 +76,11 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     plan: StreamPlan
     state: State
-    on_outside: Any
+    on_outside: OnOutside
     layout_sha256: str
-    table: Any
+    table: "DataFrame"
 
     def __post_init__(self) -> None:
-        check_spark(self.table)
         if layout_of(self.plan).sha256 != self.layout_sha256:
             raise StreamError(
                 "stream: it was begun by another version of the program, or of its libraries, "

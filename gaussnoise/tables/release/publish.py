@@ -61,10 +61,11 @@ def published(
 ) -> TableRelease:
     """Return the release of :meth:`Plan.release`."""
     plan.schema.check_confirmed("release")
+    frame = None
     if executors:
         from ..spark.releases import check_executors
 
-        check_executors(plan, table, out, format)
+        frame = check_executors(plan, table, out, format)
     else:
         check_size("release", plan)
     check_format(format, 0 if out is None else len(plan.tables.subsets))
@@ -79,11 +80,11 @@ def published(
             "id and finds them "
             "where they were written"
         )
-    if executors and out is not None:
+    if frame is not None and out is not None:
         from ..spark.releases import released
 
         request = asked(plan, on_outside) | {"executors": True}
-        return released(blank, table, out, ledger, id, request, protects(plan))
+        return released(blank, frame, out, ledger, id, request, protects(plan))
     if out is None:
         return replace(blank, tables=dict(_private(plan, table, on_outside, progress)))
     if ledger is None or id is None:

@@ -7,7 +7,6 @@ from rows to columns, or back, in files of blocks, one block for each piece that
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,13 @@ from ...solvers.tables.residuals import Subset
 from .blocks import head_digest, integer_bytes, packed, read_block, unpacked, write_blocks
 from .layout import Layout
 from .matrix import Matrix
+from .records import Batches
 from .tasks import Parts, committed_row, noise
 
 _SUM = 8  # bytes of the first block of rows, which holds the sum of their counts
 
 
-def answer_rows(
-    layout: Layout, T: Subset, total: int, commits: Commits, parts: Parts
-) -> Iterator[Any]:
+def answer_rows(layout: Layout, T: Subset, total: int, commits: Commits, parts: Parts) -> Batches:
     """Turn counts of pieces into exact answers about rows, in blocks of columns.
 
     Args:
@@ -71,7 +69,7 @@ def draw_columns(
     heads: Mapping[str, str],
     commits: Commits,
     pieces: Iterable[int],
-) -> Iterator[Any]:
+) -> Batches:
     """Turn exact answers about rows into columns with noise, in blocks of rows.
 
     Args:
@@ -114,7 +112,7 @@ def decode_rows(
     heads: Mapping[str, str],
     commits: Commits,
     pieces: Iterable[int],
-) -> Iterator[Any]:
+) -> Batches:
     """Turn columns with noise into pieces of the residual.
 
     Args:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 from ...errors import DataError, LedgerError, OutputError, ParameterError, exists_already
 from ...files.disk import check_parent, held, publish, read_json, remove_at_once, sync
@@ -26,19 +26,22 @@ from .records import SparkRecords, check_spark, in_spark
 from .run import ASSUMED, TASK, Run, complete
 from .work import Work
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 _FORMAT = "gaussnoise.executors/1"
 _MOST_BYTES = 2**30  # most bytes of a record
 _MEASURED = "measured"  # the name under which the private folder keeps digests of all measurements
 
 
-def check_executors(plan: Plan, table: object, out: object, format: str) -> None:
-    """Refuse a release that executors cannot make.
+def check_executors(plan: Plan, table: object, out: object, format: str) -> "DataFrame":
+    """Return the Spark dataframe of a release that executors can make, or refuse it.
 
     Raises:
         ParameterError: no Spark dataframe, no folder for a Parquet dataset, or only the total.
         DomainTooLargeError: a table that cannot be cut into pieces that tasks hold.
     """
-    check_spark(table)
+    frame = check_spark(table)
     if out is None or format != "parquet":
         got = "no out=" if out is None else f"format={format!r}"
         raise ParameterError(
@@ -46,6 +49,7 @@ def check_executors(plan: Plan, table: object, out: object, format: str) -> None
         )
     check_total("release", plan)
     _ = Layout.of(plan).matrices
+    return frame
 
 
 def check_total(function: str, plan: Plan) -> None:
@@ -63,7 +67,7 @@ def check_total(function: str, plan: Plan) -> None:
 
 def released(
     blank: TableRelease,
-    table: Any,
+    table: "DataFrame",
     out: str | os.PathLike[str],
     ledger: Ledger | str | os.PathLike[str] | None,
     id: str | None,
@@ -132,7 +136,7 @@ class _Unfinished:
     """
 
     blank: TableRelease
-    table: Any
+    table: "DataFrame"
     out: Path
     token: str
     charge: str | None = None
