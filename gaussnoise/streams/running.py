@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final, get_args
+from typing import TYPE_CHECKING, Any, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,9 @@ from .published import stored
 from .state import MOST_BYTES, AbstractMaker, C, State, made, unmade, write_private
 from .tables import StreamTables, combined, what_of, window
 from .ticks import Ticks
+
+if TYPE_CHECKING:
+    from narwhals.typing import EagerAllowed
 
 Array = NDArray[np.float64]
 
@@ -265,12 +268,12 @@ class Stream:
         """
         return self._tables("pyarrow")
 
-    def _tables(self, backend: Any) -> StreamTables:
+    def _tables(self, backend: "EagerAllowed") -> StreamTables:
         ticks = range(1, len(self) + 1)
         periods = [stored(self.state, self.plan, "period", tick) for tick in ticks]
         return StreamTables(self.plan, True, periods, backend, self.on_outside)
 
-    def _total(self, tick: int, backend: Any) -> TableRelease:
+    def _total(self, tick: int, backend: "EagerAllowed") -> TableRelease:
         weights = window(self.plan, 1, tick, len(self))
         tables = stored(self.state, self.plan, "cumulative", tick)
         found = tables if self.plan.needs_executors else dict(tables)

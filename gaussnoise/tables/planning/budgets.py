@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import scipy
 
@@ -169,7 +169,7 @@ class Budgets:
         step = (len(order) - 1) / (_MOST_KINDS - 1)
         return tuple(order[round(k * step)] for k in range(_MOST_KINDS))
 
-    def to_frame(self, backend: str = "pyarrow") -> Any:
+    def to_frame(self, backend: Literal["pyarrow", "pandas", "polars"] = "pyarrow") -> Any:
         """Return one row for every kind of table and every ρ, as a dataframe.
 
         Args:
@@ -190,8 +190,7 @@ class Budgets:
             "power": [self.power(rho) for rho in self.rhos] * len(self.kinds),
             "posterior": [self.posterior(rho) for rho in self.rhos] * len(self.kinds),
         }
-        frame: Any = backend
-        return nw.from_arrow(pa.table(columns), backend=frame).to_native()
+        return nw.from_arrow(pa.table(columns), backend=backend).to_native()
 
     def plot(self) -> "Figure":
         """Plot error against budget, next to the risk of one row (or person).

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Generic, TypeVar, final
 
 from domains import Identity, Leading, Marginals
 from domains.tables.tables import AbstractTables
@@ -26,6 +26,8 @@ from ..schema.entries import attribute_positions, term_name
 from ..schema.numbers import Weight, check_one_number, check_weight
 from ..schema.schema import Schema
 from .targets import Target
+
+T = TypeVar("T")
 
 _MOST_ROWS_PER_PERSON = 10**9
 _LONGEST_LINE = 1000  # characters of a title, far fewer than a record may have
@@ -237,13 +239,13 @@ def _is_line(said: object) -> bool:
     )
 
 
-def _unchanged(value: Any) -> Any:
+def _unchanged(value: T) -> T:
     return value
 
 
 @final
 @dataclass(frozen=True)
-class Option:
+class Option(Generic[T]):
     """The form of one option in files.
 
     Attributes:
@@ -257,9 +259,9 @@ class Option:
     """
 
     name: str
-    write: Callable[[Any], object] = _unchanged
+    write: Callable[[T], object] = _unchanged
     read: Callable[[Any], object] = _unchanged
-    identify: Callable[[Any], object] | None = None
+    identify: Callable[[T], object] | None = None
     late: bool = False
     null: bool = False
 
@@ -277,7 +279,7 @@ class Option:
         return (self.identify or self.write)(getattr(asked, self.name))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
@@ -287,11 +289,11 @@ def _text(value: Any) -> str:
 _OPTIONS = (
     Option("schema", Schema.to_toml, _text),
     Option("workload"),
-    Option("privacy", lambda privacy: privacy.stated(), AbstractPrivacy.read),
+    Option[AbstractPrivacy]("privacy", lambda privacy: privacy.stated(), AbstractPrivacy.read),
     Option("neighbors"),
     Option("p", str, float),  # JSON has no infinity
     Option("weights"),
-    Option(
+    Option[tuple[Target | None, ...]](
         "targets",
         lambda targets: [t if t is None else dataclasses.asdict(t) for t in targets],
         lambda targets: [t if t is None else Target(**t) for t in targets],
@@ -299,7 +301,7 @@ _OPTIONS = (
     Option("rows_per_person"),
     Option("person", late=True, null=True),
     Option("public", list, late=True),
-    Option(
+    Option[Weight](
         "weight",
         dataclasses.asdict,
         lambda weight: Weight(**weight),

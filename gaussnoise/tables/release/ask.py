@@ -1,7 +1,7 @@
 """Answers to questions in words, computed from released tables alone."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -113,7 +113,7 @@ class _Kept(Mapping[Subset, Array]):
     def __contains__(self, S: object) -> bool:
         return S in self._tables
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Subset]:
         return iter(self._tables)
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@ No interval can state this bias.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,11 @@ from ...errors import ParameterError
 from ..schema.schema import Category
 from .show import first, table_text
 from .tidy import arrow_columns, as_pandas, framed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from narwhals.typing import EagerAllowed
 
 Numbers = NDArray[Any]  # float64, or int64 once rounded
 
@@ -29,7 +34,7 @@ class AbstractTable:
     labels: tuple[tuple[Category, ...], ...]
     estimate: Numbers
     private: bool
-    backend: Any
+    backend: "EagerAllowed"
 
     def nonnegative(self) -> "BiasedTable":
         """Return the table with its negative cells set to 0.
@@ -94,7 +99,7 @@ class BiasedTable(AbstractTable):
     estimate: Numbers
     method: str
     private: bool
-    backend: Any = field(repr=False)
+    backend: "EagerAllowed" = field(repr=False)
 
     def columns(self) -> dict[str, list]:
         """Return tidy columns, one row per cell in C order: attributes and ``biased_estimate``."""
@@ -107,7 +112,7 @@ class BiasedTable(AbstractTable):
         """
         return framed(self._arrow(), self.backend)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> "pd.DataFrame":
         """Return :meth:`columns` as a pandas frame.
 
         Raises:
@@ -115,7 +120,7 @@ class BiasedTable(AbstractTable):
         """
         return as_pandas(self._arrow())
 
-    def _arrow(self) -> Any:
+    def _arrow(self) -> "pa.Table":
         cells = slice(0, self.estimate.size)
         return arrow_columns(
             self.attributes, self.labels, cells, {"biased_estimate": self.estimate}

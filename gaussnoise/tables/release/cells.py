@@ -14,6 +14,8 @@ from .show import rows_text
 from .tidy import LEVEL, NUMBERS, as_pandas, framed, level_text, with_level
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
     from .table import AbstractEstimates
@@ -106,7 +108,7 @@ class CellList:
         """Return tidy columns like the table's; low and high hold for every number by itself."""
         return self.to_arrow(level).to_pydict()
 
-    def to_arrow(self, level: float = LEVEL) -> Any:
+    def to_arrow(self, level: float = LEVEL) -> "pa.Table":
         """Return :meth:`columns` in pyarrow; its metadata hold the level of the intervals."""
         import pyarrow as pa
 
@@ -124,7 +126,7 @@ class CellList:
         """Return :meth:`columns` as a dataframe of the library that the records came in."""
         return framed(self.to_arrow(level), self.table.backend)
 
-    def to_pandas(self, level: float = LEVEL) -> Any:
+    def to_pandas(self, level: float = LEVEL) -> "pd.DataFrame":
         """Return :meth:`columns` in pandas; ``frame.attrs`` holds the level of the intervals.
 
         Raises:

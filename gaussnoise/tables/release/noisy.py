@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,11 @@ from ..schema.schema import OnOutside
 from .table import MarginalTable, QueryTable
 
 if TYPE_CHECKING:
+    from narwhals.typing import EagerAllowed
+
     from ..planning.plan import Plan
+
+T = TypeVar("T", bound=np.generic)
 
 Array = NDArray[np.float64]
 Names = str | tuple[str, ...]
@@ -41,7 +45,7 @@ class AbstractRelease(PickledByArguments):
     covariance: TableCovariance = field(repr=False)
     query: ResidualQuery = field(repr=False)
     tables: Mapping[Subset, Array] = field(repr=False)
-    backend: Any = field(repr=False)
+    backend: "EagerAllowed" = field(repr=False)
     on_outside: OnOutside = "refuse"
     over: OverTime | None = None
     without_zone: tuple[str, ...] = ()
@@ -154,7 +158,7 @@ def ordered(values: Array, S: Subset, asked: Subset) -> Array:
     return values.transpose([S.index(i) for i in asked]) if values.ndim else values
 
 
-def read_only(values: NDArray[Any]) -> NDArray[Any]:
+def read_only(values: NDArray[T]) -> NDArray[T]:
     """Return the same values as an array that cannot be written to."""
     values = np.asarray(values).view()
     values.flags.writeable = False

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,10 @@ from .noisy import AbstractRelease, Names
 from .show import first, table_text
 from .sums import check_no_number
 from .tidy import LEVEL, arrow_columns, framed, level_text, with_level
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from narwhals.typing import EagerAllowed
 
 Array = NDArray[np.float64]
 
@@ -67,7 +71,7 @@ class QuantileTable:
     estimate: NDArray[Any]
     method: str
     private: bool
-    backend: Any = field(repr=False)
+    backend: "EagerAllowed" = field(repr=False)
     bins: "Support"
     differences: Array
     deviations: Array
@@ -121,7 +125,7 @@ class QuantileTable:
         """
         return framed(with_level(self._arrow(level), level, self.private), self.backend)
 
-    def _arrow(self, level: float) -> Any:
+    def _arrow(self, level: float) -> "pa.Table":
         low, high = self.confidence_interval(level)
         numbers = {"biased_estimate": self.estimate, "low": low, "high": high}
         return arrow_columns(self.attributes, self.labels, slice(0, self.estimate.size), numbers)

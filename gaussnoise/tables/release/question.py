@@ -596,7 +596,7 @@ class _Reader:
         self,
         expected: str,
         part: str | None = None,
-        known: Iterable[object] = (),
+        known: Iterable[Category] = (),
         *,
         at: int | None = None,
         named: str | None = None,
@@ -621,7 +621,7 @@ def _expected(attribute: Attribute, got: str) -> str:
     return f"expected a label of {attribute.name!r}, {_some(attribute.labels)}{hint}"
 
 
-def _some(known: Iterable[object]) -> str:
+def _some(known: Iterable[Category]) -> str:
     """Return the first of several, in words."""
     texts = [str(one) for one in known]
     more = f", … ({len(texts)})" if len(texts) > _SHOWN else ""

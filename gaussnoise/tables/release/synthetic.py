@@ -58,9 +58,8 @@ class ZeroSumQuery:
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
         """Return the projection, flattened in C order."""
-        values: Any = marginal.datavector(
-            flatten=False
-        )  # the projection uses only methods that jax arrays share with numpy's
+        # a jax array, whose methods are all that the projection uses
+        values: Any = marginal.datavector(flatten=False)
         return project_zero_sum(values, range(values.ndim)).reshape(-1)
 
     def op_norm_sq(self) -> float:
@@ -169,7 +168,7 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
     import pyarrow as pa
 
     with _quiet(), jax.enable_x64(True):
-        model: Any = mbi.estimation.MirrorDescent().estimate(*to_mbi(release))
+        model = mbi.estimation.MirrorDescent().estimate(*to_mbi(release))
         records = model.synthetic_data(rows=n)
     drawn = [a for a in release.plan.schema.attributes if a.name in records.domain.attributes]
     codes = [pa.array(records.data[a.name]) for a in drawn]

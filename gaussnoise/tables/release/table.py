@@ -28,7 +28,10 @@ from .tidy import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
     from matplotlib.figure import Figure
+    from narwhals.typing import EagerAllowed
 
 Array = NDArray[np.float64]
 
@@ -50,7 +53,7 @@ class AbstractEstimates(abc.ABC):
     estimate: Array
     standard_deviation: Array
     private: bool
-    backend: Any = field(repr=False)
+    backend: "EagerAllowed" = field(repr=False)
 
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
@@ -79,7 +82,7 @@ class AbstractEstimates(abc.ABC):
         """
         return framed(self.to_arrow(level), self.backend)
 
-    def to_pandas(self, level: float = LEVEL) -> Any:
+    def to_pandas(self, level: float = LEVEL) -> "pd.DataFrame":
         """Return :meth:`columns` in pandas; ``frame.attrs`` holds the level of the intervals.
 
         Raises:
@@ -87,7 +90,7 @@ class AbstractEstimates(abc.ABC):
         """
         return as_pandas(self.to_arrow(level))
 
-    def to_arrow(self, level: float = LEVEL) -> Any:
+    def to_arrow(self, level: float = LEVEL) -> "pa.Table":
         """Return :meth:`columns` in pyarrow; its metadata hold the level of the intervals."""
         numbers = (self.estimate, self.standard_deviation, *self.confidence_interval(level))
         rows = arrow_columns(

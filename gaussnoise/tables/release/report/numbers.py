@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name
+from ...schema.schema import Category
 from ..noisy import AbstractRelease
 from ..store import MOST_READ, StoredTables
 from ..table import MarginalTable, QueryTable
@@ -37,7 +38,7 @@ class Crossed(NamedTuple):
     down: str
     across: str
     columns: list[str]
-    rows: list[tuple[object, list[Cell]]]
+    rows: list[tuple[Category, list[Cell]]]
 
 
 class Extreme(NamedTuple):
