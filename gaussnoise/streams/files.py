@@ -96,7 +96,7 @@ def tick_record(
     folder: Path,
     on_outside: OnOutside,
     digests: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return ``release.json`` of one tick, once its other files are written.
 
     ``digests``: the sha256 of files that need not be read again.
@@ -137,7 +137,7 @@ def tick_record(
     }
 
 
-def write_record(record: Mapping[str, Any], folder: Path) -> None:
+def write_record(record: Mapping[str, object], folder: Path) -> None:
     """Write ``release.json``; it is the last of all files."""
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
@@ -162,7 +162,7 @@ def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Sub
     return places
 
 
-def _guarantee(plan: StreamPlan) -> dict[str, Any]:
+def _guarantee(plan: StreamPlan) -> dict[str, object]:
     facts, rho = facts_of_stream(plan), plan.rho_charged
     return {
         "neighbors": plan.neighbors,

@@ -336,7 +336,7 @@ def unmade(path: Path) -> None:
             folder.rmdir()
 
 
-def write_private(who: str, file: Path, content: Mapping[str, Any]) -> None:
+def write_private(who: str, file: Path, content: Mapping[str, object]) -> None:
     """Write a new file that only its owner can read, in one step.
 
     Raises:
