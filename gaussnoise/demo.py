@@ -1,9 +1,12 @@
 """The demo table: a 1974 survey on marriage and affairs (Fair 1978), from statsmodels."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import NotAvailableError
 from .tables import Attribute, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _WORK = (
     "student",
@@ -48,7 +51,7 @@ _LABELS: dict[str, tuple[str, dict[float, str]]] = {
 _AGE_EDGES = (float("-inf"), 20, 25, 30, 35, 40, float("inf"))
 
 
-def load() -> tuple[Any, Schema]:
+def load() -> "tuple[pa.Table, Schema]":
     """Return the table (6366 rows, a pyarrow Table) and its schema.
 
     There are eight columns of four to seven categories, age as numbers in bins, and whether the

@@ -55,13 +55,13 @@ def dotted_height(rows: int) -> float:
 def svg_of(draw: "Callable[[Axes], None]", width: float, height: float, name: str) -> str:
     """Return the elements inside the SVG of a picture: the same for the same picture.
 
-    Letters stay text, which a page shows in its own font. No style of the user's has an effect.
+    Letters stay text, which a page shows in its own font. The user's styles have no effect.
 
     Args:
-        draw: draws on empty axes.
-        width: in inches.
-        height: in inches.
-        name: of the picture, unlike that of any other on the page.
+        draw: a function that draws on empty axes.
+        width: the width in inches.
+        height: the height in inches.
+        name: the name of the picture, unlike that of any other on the page.
     """
     from matplotlib import style
 
@@ -69,7 +69,7 @@ def svg_of(draw: "Callable[[Axes], None]", width: float, height: float, name: st
     own = {"axes.axisbelow": True, "font.size": 11, "svg.fonttype": "none", "svg.hashsalt": name}
     buffer = io.StringIO()
     with style.context(["default", small, own]), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of letters that matplotlib's font lacks
+        warnings.simplefilter("ignore", UserWarning)  # matplotlib's font lacks some letters
         figure = new_figure(width, height)
         axes = figure.add_subplot(frameon=False)
         axes.tick_params(length=0)

@@ -45,7 +45,7 @@ class ParameterError(GaussNoiseError, ValueError):
 
 
 class NotAvailableError(GaussNoiseError, NotImplementedError):
-    """A feature that does not exist or is not installed; the message says what to use instead.
+    """A feature that does not exist or is not installed; the message names an alternative.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -135,7 +135,7 @@ class LedgerError(GaussNoiseError, RuntimeError):
 
 
 class BudgetError(GaussNoiseError, ValueError):
-    """A release that would cost more than is left of a ledger's budget; nothing was drawn.
+    """A release that would cost more than the rest of a ledger's budget; nothing was drawn.
 
     >>> import tempfile
     >>> mechanism = gn.GaussianMechanism(
@@ -245,7 +245,7 @@ def not_a_generator(got: object) -> ParameterError:
 
 
 def exists_already(who: str, place: object) -> OutputError:
-    """Return the error of what would write to a place that is taken."""
+    """Return the error of a write to a place that is taken."""
     return OutputError(f"{who}: {place} exists already; hint: name a new one")
 
 

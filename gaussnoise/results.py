@@ -1,4 +1,4 @@
-"""The classes of what the public functions return. Users meet them as results."""
+"""The classes of results that the public functions return."""
 
 from .bounds import Bound
 from .bounds.comparison import Comparison

@@ -41,7 +41,21 @@ STORED = (
 
 
 # rooms whose docstrings and comments also avoid the habits below
-ROOMS = ("solvers", "noise", "privacy", "bounds", "mechanisms", "numerics", "files", "estimators")
+ROOMS = (
+    "solvers",
+    "noise",
+    "privacy",
+    "bounds",
+    "mechanisms",
+    "numerics",
+    "files",
+    "estimators",
+    "tables/planning",
+    "tables/release",
+    "tables/spark",
+    "streams",
+    "cli",
+)
 READ = [
     source
     for folder in (

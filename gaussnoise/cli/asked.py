@@ -1,4 +1,4 @@
-"""The options of a plan, and what they ask for: tables, targets, a budget."""
+"""The options of a plan, and their meaning: tables, targets, a budget."""
 
 import functools
 import inspect
@@ -67,7 +67,7 @@ class Options:
         return any(given is not None for given in (self.rho, self.epsilon, self.delta))
 
     def plan(self, asked: "Asked") -> Plan:
-        """Return the plan that all options together ask for."""
+        """Return the plan of all options together."""
         free = asked.targets is not None and not self.has_budget
         relation: Any = self.neighbors
         with patience(ERR, "planning"):
@@ -106,7 +106,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class Asked(NamedTuple):
-    """The request of a command line and a schema file, and how accurate it should be."""
+    """The request of a command line and a schema file, with its targets of accuracy."""
 
     schema: Schema
     workload: int | list[Entry]
@@ -114,7 +114,7 @@ class Asked(NamedTuple):
 
 
 def asked_for(options: Options, written: Written = (None, None, None, None)) -> Asked:
-    """Return what a schema file and the options for tables, accuracy and dialect ask for."""
+    """Return the request of a schema file and the options for tables, accuracy and dialect."""
     path, marginals = options.schema, options.marginals
     within, target = options.within, options.target
     schema = Schema.load(path)
@@ -182,7 +182,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:.*)?', re.DOTALL)
 
 
 def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
-    """Return what budgets mean before one is chosen, and save a picture if asked for."""
+    """Return the meaning of budgets, and save a picture if a path is given."""
     check_new("plan", plot)
     wanted: dict[str, Any] = {"neighbors": options.neighbors, "p": options.p}
     if options.delta is not None:

@@ -44,7 +44,7 @@ def show_categories(
 ) -> None:
     """Find the frequent values of a column, where no list of them is public: TOML for a schema."""
     check_new("categories", out)
-    # the function checks these values
+    # checked by the function
     wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}
     categories = discover_categories(
         dialect_of(Dialect(), delimiter, decimal, encoding, quote).table(table),

@@ -102,7 +102,7 @@ def _optimality(plan: Plan) -> Document:
 
 
 def budgets_document(choices: Budgets) -> Document:
-    """Return ``gaussnoise plan --json`` without a budget: what each budget would mean."""
+    """Return ``gaussnoise plan --json`` without a budget: the meaning of each budget."""
     return {
         "format": "gaussnoise.budgets/1",
         "draft": choices.plan.schema.is_draft,
@@ -192,7 +192,7 @@ def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
 
 
 def stream_document(stream: Stream, folder: Path) -> Document:
-    """Return ``gaussnoise stream show --json``: how many ticks are done, and the last tables."""
+    """Return ``gaussnoise stream show --json``: the number of ticks done, and the last tables."""
     plan, done = stream.plan, len(stream)
     return {
         "format": "gaussnoise.stream.shown/1",

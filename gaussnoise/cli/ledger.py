@@ -46,7 +46,7 @@ def show_ledger(
     every: Annotated[bool, typer.Option("--all", help="List all entries.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what is spent of a ledger, and list its last charges and refusals.
+    """Show the spent budget of a ledger, and list its last charges and refusals.
 
     A refusal depends on the data; all else here is public.
     """

@@ -14,7 +14,7 @@ def patience(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
     """Show a bar with the elapsed time after two seconds; yield a function that sets its text.
 
     Args:
-        console: where to draw, on standard error; nothing is drawn unless it is a terminal.
+        console: the console on standard error; nothing is drawn unless it is a terminal.
         doing: the work, in one word.
     """
     if not console.is_terminal:

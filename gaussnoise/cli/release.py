@@ -67,7 +67,7 @@ def released(
     """Announce the work, make the release, show its summary and the files, and return it."""
     if ERR.is_terminal or planned.seconds > _PATIENCE:
         say(work_text(planned), ERR)
-    # the release checks these values
+    # checked by the release
     wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}
     result = planned.release(
         table, out=out, progress=ERR.is_terminal, ledger=ledger, id=id, **wanted

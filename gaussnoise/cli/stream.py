@@ -1,4 +1,4 @@
-"""The commands of tables that go on."""
+"""The commands of streams of tables."""
 
 import shlex
 import warnings
@@ -176,7 +176,7 @@ def show_stream(
     ledger: _Ledger = None,
     as_json: Json = False,
 ) -> None:
-    """Say what was planned, how many ticks are done, and what the last of them published."""
+    """Show the plan, the number of ticks done, and the tables that the last of them published."""
     stream = Stream.open(folder, ledger)
     if as_json:
         return show(stream_document(stream, folder))
@@ -200,7 +200,7 @@ def _warnings_said() -> Iterator[None]:
 
 
 def _next_text(stream: Stream, folder: Path) -> str:
-    """Return a text on how the next tick is run."""
+    """Return a text on the command for the next tick."""
     done = len(stream)
     if done == stream.plan.over.n:
         return "all ticks are done: more of them take a new stream, on a budget of its own"

@@ -28,7 +28,7 @@ def synthetic(
         known = " or ".join(f"FILE.{name}" for name in FORMATS)
         raise ParameterError(f"synthetic: expected --out {known}, got {out}")
     check_new("synthetic", out)
-    records = TableRelease.load(folder).synthetic(n)  # of a folder: a pyarrow table
+    records = TableRelease.load(folder).synthetic(n)  # a pyarrow table, as always from a folder
     try:
         with open(out, "xb") as file, format.writer(file, records.schema) as rows:
             rows.write_table(records)

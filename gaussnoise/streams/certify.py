@@ -22,8 +22,8 @@ from .participations import check_participation, dense, participations
 
 Array = NDArray[np.float64]
 
-_RESIDUAL = 1e-9  # of the workload's largest entry: beyond it, A C⁻¹ has lost too many digits
-_ROUNDING = 16 * EPS  # of a squared length, times the number of ticks of one person and in all
+_RESIDUAL = 1e-9  # share of the workload's largest entry: beyond it, A C⁻¹ has lost too many digits
+_ROUNDING = 16 * EPS  # relative error of a squared length, for each tick of a person and in all
 
 
 @final

@@ -1,7 +1,7 @@
 """Notes of the files that earlier ticks counted, to warn the owner when one comes again.
 
 A file is recognised by its path or inode, with its size and time, never by its content. The note is
-private, only the owner sees it, and what is published does not depend on it.
+private, only the owner sees it, and no publication depends on it.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def noted(private: Path, tick: int, table: object) -> dict[str, int]:
     return {file[0]: seen[name] for file in files for name in _names(file) if name in seen}
 
 
-def _names(file: _File) -> list[tuple[object, ...]]:
+def _names(file: _File) -> list[tuple[str | int, ...]]:
     """Return the keys of a file; they still match after it was moved, or has a new inode number."""
     path, inode, size, time = file
     return [("path", path, size, time), ("inode", inode, size, time)]

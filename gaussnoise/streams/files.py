@@ -35,7 +35,7 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside) -> dict[str, Any]:
-    """Return ``stream.json`` without its format: everything that later ticks and auditors need."""
+    """Return ``stream.json`` without its format: all facts that later ticks and auditors need."""
     query = drawn_query(plan.query)
     return {
         "format": None,
@@ -96,10 +96,10 @@ def tick_record(
     folder: Path,
     on_outside: OnOutside,
     digests: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return ``release.json`` of one tick, once its other files are written.
 
-    ``digests``: sha256 of files that need not be read again.
+    ``digests``: the sha256 of files that need not be read again.
     """
     names = plan.schema.names
     deviations = {
@@ -137,7 +137,7 @@ def tick_record(
     }
 
 
-def write_record(record: Mapping[str, Any], folder: Path) -> None:
+def write_record(record: Mapping[str, object], folder: Path) -> None:
     """Write ``release.json``; it is the last of all files."""
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
@@ -162,7 +162,7 @@ def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Sub
     return places
 
 
-def _guarantee(plan: StreamPlan) -> dict[str, Any]:
+def _guarantee(plan: StreamPlan) -> dict[str, object]:
     facts, rho = facts_of_stream(plan), plan.rho_charged
     return {
         "neighbors": plan.neighbors,
@@ -181,7 +181,7 @@ def _guarantee(plan: StreamPlan) -> dict[str, Any]:
 
 
 def disclaimers(plan: StreamPlan) -> list[str]:
-    """Return the sentences on what is guaranteed, and what is not."""
+    """Return the sentences on the scope of the guarantee."""
     whom = participation_text(plan)
     return _text.disclaimers(
         f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is "

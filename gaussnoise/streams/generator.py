@@ -37,8 +37,8 @@ class NoiseGenerator:
         ticks: n, the number of ticks it serves.
         sensitivity: proven upper bound on how far one person moves the strategy C = L⁻¹ A: its
             largest column norm, or the largest move of several ticks together; 1 after scaling.
-        standard_deviation: of the noise of every answer at σ = 1, shape (n,), read-only.
-        error: of the answers at σ = 1: root mean square at "mean", largest at "max".
+        standard_deviation: that of the noise of every answer at σ = 1, shape (n,), read-only.
+        error: the error of the answers at σ = 1: root mean square at "mean", largest at "max".
         lower: certified lower end of this error over all noise of sensitivity 1.
         factor: error / lower, at least 1: the cost of few states is at most this.
         buffers: arrays of the shape of one contribution that are kept between ticks.
@@ -87,7 +87,7 @@ class NoiseGenerator:
         Its randomness comes from the operating system.
 
         Args:
-            shape: of one contribution, the same at every tick.
+            shape: the shape of one contribution, the same at every tick.
 
         Raises:
             ParameterError: all ticks are used up, or the shape differs from before.
@@ -136,7 +136,7 @@ class NoiseGenerator:
         return self._filter.strategy()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that changes from tick to tick.
+        """Return the state that changes from tick to tick.
 
         Keep saved states of a training run as private as its noise.
         """

@@ -30,7 +30,7 @@ Tables = Mapping[Subset, Counts]  # exact counts of every planned marginal
 Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
 Noisy = Mapping[Subset, Sequence[int]]  # the noisy answer of every residual
 
-_AT_ONCE = 2**16  # Python integers, of a hundred bytes each
+_AT_ONCE = 2**16  # most Python integers at once, of a hundred bytes each
 
 
 def counted(
@@ -39,9 +39,9 @@ def counted(
     """Return exact counts of every planned marginal for one tick's rows.
 
     In a plan with ``person``, at most the planned number of rows of each person is counted in the
-    tick, chosen under a key of its own, which is not kept. For all keys of all ticks, a tick's
-    counts of a person are a function of that person's rows in it. So the guarantee for all ticks
-    holds for every choice of keys, and for keys that are drawn without looking at data.
+    tick, chosen under a key of its own, which is not kept. Under any fixed keys, a tick's counts of
+    a person are a function of that person's rows in it. So the guarantee for all ticks holds for
+    every choice of keys, hence for random keys that do not depend on data.
 
     Raises:
         DataError: rows break the schema, or are of another tick and must not be carried.

@@ -23,9 +23,9 @@ from .generator import NoiseGenerator
 from .participations import check_participation, participations
 
 _EXPONENT = {"mean": 2.0, "max": math.inf}
-_MOST_REPEATED = 512  # ticks: it takes minutes
-_ENOUGH = 1e-4  # relative to the certified optimum: a hundredth of what few states cost
-_LEAST = 0.5  # of the mean weight: a tick of almost no weight would need chains of its own
+_MOST_REPEATED = 512  # most ticks: they take minutes
+_ENOUGH = 1e-4  # excess over the certified optimum: a hundredth of the cost of few states
+_LEAST = 0.5  # share of the mean weight: a tick of almost no weight would need its own chains
 
 
 def noise(
@@ -41,8 +41,7 @@ def noise(
 
     Where people take part more than once, all coefficients are chosen for that, tick by tick, and
     the sensitivity is the proven one of :func:`certify`. (Where there are too many sets of ticks to
-    list, the coefficients are those for rounds in a fixed order; the sensitivity is proven all the
-    same.)
+    list, the coefficients are those for rounds in a fixed order; the sensitivity is still proven.)
 
     Args:
         workload: a workload over time with a banded inverse, such as :func:`prefix_sums` or
@@ -50,11 +49,11 @@ def noise(
         states: arrays of the shape of one contribution that may be kept between ticks: a multiple
             of the number b of subdiagonals of A⁻¹ (1 for running totals, 2 for momentum), at least
             2b. With ``participation``, any number.
-        error: what to minimise: the root mean square of the answers' standard deviations, or
-            the largest of them.
-        participation: who takes part when: :class:`Epochs`, :class:`Apart`, :func:`AnyOf` or
-            :class:`Window`, over the same ticks, at most 512 of them; if omitted, each person takes
-            part once.
+        error: the error to minimise: the root mean square of the answers' standard deviations,
+            or the largest of them.
+        participation: the ticks in which one person may take part: :class:`Epochs`,
+            :class:`Apart`, :func:`AnyOf` or :class:`Window`, over the same ticks, at most 512 of
+            them; if omitted, each person takes part once.
 
     Raises:
         ParameterError: the workload's inverse is not banded, or is diagonal; the number of states
@@ -131,7 +130,7 @@ def _repeated(
         warnings.simplefilter("ignore", ConvergenceWarning)
         lower = optimal_noise(domain, p, neighbors="add-remove", tol=_ENOUGH).gamma_lower
     found = repeated_recursion(workload, listed.maximal(), p, states)
-    # add what C's own rounding can add, at each tick of one person
+    # C's own rounding can add this much at each tick of one person
     sensitivity = sensitivity_of(found.strategy(), who) + who.most * found.rounding()
     error = norm(np.sqrt(found.variances()), p) * sensitivity
     scale = math.sqrt(n) if p == 2 else 1.0

@@ -70,7 +70,7 @@ class OneMachine(AbstractMaker[Commit]):
         return 2**20 + 32 * self.plan.tables.dim + 256 * self.plan.query.count
 
     def read(self, content: Any, sha256: str) -> Commit:
-        """Return a commit whose tables have all their cells, and sum to the same number of rows."""
+        """Return a commit whose tables have all cells, and sum to the same number of rows."""
         plan = self.plan
         subsets, parts = plan.tables.subsets, list(parts_of(plan))
         shapes = [tuple(plan.schema.sizes[i] for i in S) for S in subsets]

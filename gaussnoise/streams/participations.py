@@ -1,4 +1,4 @@
-"""Who takes part when, and the set that noise must then cover."""
+"""Patterns of participation, and the set that noise must cover for them."""
 
 from typing import Any
 

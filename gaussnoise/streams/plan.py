@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MOST_HERE = 10**8  # integers of all ticks, or cells, on one machine: all are read each tick
-_SECONDS_PER_TICK = 0.2e-6  # of one thread, to read one earlier tick's integer
+MOST_HERE = 10**8  # most integers of all ticks, or cells, on one machine: each tick reads all
+_SECONDS_PER_TICK = 0.2e-6  # seconds of one thread to read one earlier tick's integer
 _WANTED_BITS, _FEWEST_BITS = 16, 12  # bits of the time strategy's columns
 _MULTIPLIER_BITS = (
     12  # bits that residuals keep where bits are few: deviations to a part in four thousand
@@ -62,10 +62,10 @@ class StreamPlan(AbstractPlan):
 
     Formal guarantees:
         * All ticks together are ρ-zCDP, even if the rows of a tick, and who reports in it, depend
-          on what was published before. Proof: given what was published before tick t, the noise of
-          tick t is a discrete Gaussian of scale σ around integers, which differ between neighbours
-          by some s_t that the past determines, since C is lower triangular. Let p, q be the
-          probabilities of what tick t shows. Then ``E_q[(p/q)^α | past] <= exp(α(α−1)‖s_t‖²/2σ²)``
+          on earlier publications. Proof: given the publications before tick t, the noise of tick t
+          is a discrete Gaussian of scale σ around integers, which differ between neighbours by
+          some s_t that the past determines, since C is lower triangular. Let p, q be the
+          probabilities of its measurements. Then ``E_q[(p/q)^α | past] <= exp(α(α−1)‖s_t‖²/2σ²)``
           (Canonne, Kamath & Steinke 2020, Proposition 5). So ``Π_t (p/q)^α exp(−α(α−1)‖s_t‖²/2σ²)``
           is a supermartingale that starts at 1. In every course of events the s_t are those of
           *some* reports that one person may make, hence ``Σ_t ‖s_t‖² <= 2ρσ²``. Together, ``E_q Π_t
@@ -75,16 +75,16 @@ class StreamPlan(AbstractPlan):
         * Other guarantees, such as (ε, δ), hold by the same argument as for successive releases
           under a :class:`Ledger`: a path of one Brownian motion, and distances of the lattice that
           add up.
-        * What is published for a tick is never changed afterwards: the estimates of tick t's counts
+        * The publication of a tick is never changed afterwards: the estimates of tick t's counts
           are row t of C⁻¹ times the measurements so far. They are unbiased, totals are their sums,
           and tables agree on shared margins.
 
     Attributes:
-        asked: what was asked of each tick's tables, on the budget of the whole stream.
+        asked: the request for each tick's tables, on the budget of the whole stream.
         one_tick: the plan of one tick's tables, as if released alone with the whole budget.
-        over: the ticks, and who takes part in them.
+        over: the ticks, and the participation in them.
         strategy: the matrix C that combines ticks in measurements.
-        multipliers: of residuals, by type; None for those of the tables' plan.
+        multipliers: the multipliers of residuals, by type; None for those of the tables' plan.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
@@ -142,7 +142,7 @@ class StreamPlan(AbstractPlan):
 
     @property
     def privacy_unit(self) -> str:
-        """The words for the unit that the budget protects."""
+        """The unit that the budget protects, in words."""
         k, b, rows = self.over.most_reports, self.over.apart, self.rows_per_person
         if self.person is not None:
             one = f"{self.one_tick.privacy_unit} in each of at most {k} ticks"
@@ -192,7 +192,7 @@ class StreamPlan(AbstractPlan):
         """Return the noise covariance of a combination of ticks, over all planned tables' cells.
 
         Args:
-            weights: of ticks 1, 2, …: at most n numbers.
+            weights: the weights of ticks 1, 2, …: at most n numbers.
 
         Raises:
             ParameterError: there are more weights than ticks, or they are not finite.
@@ -207,7 +207,7 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def time_covariance(self) -> Array:
-        """Return the covariance of the estimates of a cell's counts in all pairs of ticks.
+        """The covariance of the estimates of a cell's counts in all pairs of ticks.
 
         It has shape (n, n), and is in units of the cell's variance at tick 1.
 

@@ -12,7 +12,7 @@ def stored(state: State, plan: StreamPlan, what: str, tick: int) -> StoredTables
     """Return the published tables of one tick: "cumulative" or "period".
 
     Raises:
-        StreamError: files are missing or were changed.
+        StreamError: files are missing or changed.
     """
     folder = state.tick_folder(tick)
     try:

@@ -16,7 +16,7 @@ from ..numerics.integers import exact_type
 Array = NDArray[np.float64]
 Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
 
-_MOST_PAIRS = 2**22  # of ticks, in all sets that are enumerated
+_MOST_PAIRS = 2**22  # most pairs of ticks in all sets that are enumerated
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
@@ -32,8 +32,8 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
 
     by the Cauchy–Schwarz inequality, with equality at u_i = u where X >= 0.
 
-    The bound is exact where ticks of one person do not meet in X, or a person has two, or the sets
-    are few. Otherwise let r_i be the largest part of row i of X that a set with i can contain. Then
+    The bound is exact where X_ij = 0 for different ticks of one person, or a person has two ticks,
+    or the sets are few. Otherwise let r_i be the largest sum of row i of X over a set with i. Then
     Σ_{i∈π} r_i is maximised; both steps use dynamic programming over positions and counts (the
     bound of Choquette-Choo et al. 2023, Section 4). A row may count all other ticks, or only the
     earlier or only the later ones, twice; the least of the three bounds is returned.
@@ -62,9 +62,7 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
 
 
 def _most(weights: Integers, k: int, apart: int) -> list[int]:
-    """Return, for every row of weights >= 0, the largest sum over at most k positions that are
-    pairwise at least ``apart`` apart.
-    """
+    """Return the largest sum of every row of weights >= 0 over at most k positions, ``apart``."""
     rows, n = weights.shape
     before = np.zeros((n + 1, rows), dtype=weights.dtype)  # row j: the first j positions
     for _ in range(k):

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final, get_args
+from typing import TYPE_CHECKING, Any, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,9 +37,12 @@ from .counted_files import noted
 from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .plan import MOST_HERE, StreamPlan, continual
 from .published import stored
-from .state import MOST_BYTES, AbstractMaker, State, made, unmade, write_private
+from .state import MOST_BYTES, AbstractMaker, C, State, made, unmade, write_private
 from .tables import StreamTables, combined, what_of, window
 from .ticks import Ticks
+
+if TYPE_CHECKING:
+    from narwhals.typing import EagerAllowed
 
 Array = NDArray[np.float64]
 
@@ -78,7 +81,7 @@ class Stream:
         state: the files kept between ticks.
         ledger: the budget that was charged; None if there is none, or its path is not known.
         id: its name in the ledger; None without a ledger.
-        layout_sha256: of the assignment of measurements to executors; None on one machine.
+        layout_sha256: the sha256 of the assignment of work to executors; None on one machine.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -202,11 +205,13 @@ class Stream:
             from .one_machine import OneMachine
 
             return OneMachine(self.plan, self.state, self.format, self.on_outside, table)
+        from ..tables.spark.records import check_spark
         from .spark.ticks import Executors
 
-        return Executors(self.plan, self.state, self.on_outside, self.layout_sha256, table)
+        rows = check_spark(table)
+        return Executors(self.plan, self.state, self.on_outside, self.layout_sha256, rows)
 
-    def _publish(self, tick: int, commits: list[Any], maker: AbstractMaker[Any]) -> None:
+    def _publish(self, tick: int, commits: list[C], maker: AbstractMaker[C]) -> None:
         """Draw a tick if that has not been done, and put its folder into place."""
         target = self.state.tick_folder(tick)
 
@@ -256,19 +261,19 @@ class Stream:
 
     @property
     def tables(self) -> StreamTables:
-        """Everything that is published, read from its files after these are checked.
+        """All published tables, read from their files after these are checked.
 
         Raises:
             StreamError: files are missing or were changed.
         """
         return self._tables("pyarrow")
 
-    def _tables(self, backend: Any) -> StreamTables:
+    def _tables(self, backend: "EagerAllowed") -> StreamTables:
         ticks = range(1, len(self) + 1)
         periods = [stored(self.state, self.plan, "period", tick) for tick in ticks]
         return StreamTables(self.plan, True, periods, backend, self.on_outside)
 
-    def _total(self, tick: int, backend: Any) -> TableRelease:
+    def _total(self, tick: int, backend: "EagerAllowed") -> TableRelease:
         weights = window(self.plan, 1, tick, len(self))
         tables = stored(self.state, self.plan, "cumulative", tick)
         found = tables if self.plan.needs_executors else dict(tables)
@@ -419,9 +424,7 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
 
 
 def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
-    """Return the plan that a stream's record describes, its key, its file format, and its rule for
-    rows.
-    """
+    """Return the plan of a stream's record, its key, its file format, and its rule for rows."""
     try:
         if record["format"] != FORMAT:
             raise another_format("open", FORMAT, folder)

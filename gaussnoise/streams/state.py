@@ -35,7 +35,7 @@ from ..privacy.ledger_file import alone
 
 C = TypeVar("C", bound="AbstractCommit")
 
-MOST_BYTES = 2**27  # of stream.json, which has the matrix, and of records of ticks
+MOST_BYTES = 2**27  # most bytes of stream.json, which has the matrix, and of records of ticks
 _FORMAT = "gaussnoise.stream-private/1"
 _LEFT = re.compile(r"\.(exact-counts-\d+\.json|\d+)\.[0-9a-f]{16}\.partial")  # see :func:`aside`
 _WARNING = "EXACT COUNTS, NOT PRIVATE: keep this file as confidential as the rows; never publish it"
@@ -45,8 +45,8 @@ class AbstractCommit(abc.ABC):
     """One tick on disk: its counts and measurements.
 
     Attributes:
-        rows: number of rows: public under replacement only.
-        sha256: of the file that commits it.
+        rows: the number of rows, public under replacement only.
+        sha256: the sha256 of the file that commits it.
     """
 
     rows: int
@@ -84,7 +84,7 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def tidy(self, commits: list[C]) -> None:
-        """Delete what killed programs left of these ticks, which are published."""
+        """Delete the files that killed programs left of these ticks, which are published."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,9 +233,7 @@ class State:
             )
 
     def _tidy(self) -> None:
-        """Delete half-written files of dead programs; files that a ledger will still publish have
-        other names.
-        """
+        """Delete half-written files of dead programs, but none that a ledger will still publish."""
         for folder in (self.private, self.path / "ticks"):
             with contextlib.suppress(OSError):  # the next call tries again
                 for path in [path for path in folder.iterdir() if _LEFT.fullmatch(path.name)]:
@@ -338,7 +336,7 @@ def unmade(path: Path) -> None:
             folder.rmdir()
 
 
-def write_private(who: str, file: Path, content: Mapping[str, Any]) -> None:
+def write_private(who: str, file: Path, content: Mapping[str, object]) -> None:
     """Write a new file that only its owner can read, in one step.
 
     Raises:

@@ -5,7 +5,7 @@ They are for single ticks, for all ticks so far, and for any combination.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,9 @@ from ..tables.schema.schema import OnOutside
 from ..text import number_of
 from .plan import StreamPlan
 from .text import facts_of_stream
+
+if TYPE_CHECKING:
+    from narwhals.typing import EagerAllowed
 
 Array = NDArray[np.float64]
 
@@ -51,7 +54,7 @@ class StreamTables(PickledByArguments):
     plan: StreamPlan
     private: bool
     periods: Sequence[Mapping[Subset, Array]] = field(repr=False)
-    backend: Any = field(repr=False, default="pyarrow")
+    backend: "EagerAllowed" = field(repr=False, default="pyarrow")
     on_outside: OnOutside = "refuse"
 
     def __len__(self) -> int:
@@ -87,8 +90,8 @@ class StreamTables(PickledByArguments):
         Examples are windows, trends, and all contrasts over time.
 
         Args:
-            weights: of ticks 1, 2, …, at most as many as are published. Under replacement they must
-                be integers.
+            weights: the weights of ticks 1, 2, …, up to the last published one at most. Under
+                replacement they must be integers.
 
         Raises:
             ParameterError: there are too many weights, or they are not finite.
@@ -150,7 +153,7 @@ class StreamTables(PickledByArguments):
 @final
 @dataclass(frozen=True, eq=False)
 class _Combined(Mapping[Subset, Array]):
-    """Weighted sums of tables of ticks, each computed when it is asked for."""
+    """Weighted sums of tables of ticks, each computed on access."""
 
     plan: StreamPlan
     weights: Array
@@ -193,7 +196,7 @@ def combined(
     weights: Array,
     tables: Mapping[Subset, Array],
     what: str,
-    backend: Any,
+    backend: "EagerAllowed",
     on_outside: OnOutside,
     *,
     private: bool = True,

@@ -16,7 +16,7 @@ _MOST_LINES = 1000
 
 
 def participation_text(plan: "StreamPlan") -> str:
-    """Return the words for the unit that is protected over time."""
+    """Return the unit that is protected over time, in words."""
     k, b, rows = plan.over.most_reports, plan.over.apart, plan.rows_per_person
     person = plan.person
     one = "one row" if rows == 1 else f"one person's at most {rows} rows"
@@ -34,7 +34,7 @@ def participation_text(plan: "StreamPlan") -> str:
 
 
 def head_text(plan: "StreamPlan") -> list[str]:
-    """Return lines on what is said, protected, counted and spent, for plans and for every tick."""
+    """Return lines on subject, protection, cost and rows, for plans and for every tick."""
     facts = facts_of_stream(plan)
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
     return head_lines(
@@ -78,7 +78,7 @@ def plan_text(plan: "StreamPlan") -> str:
 
 
 def facts_of_stream(plan: "StreamPlan") -> Facts:
-    """Return what a stream has to say."""
+    """Return the facts on a stream."""
     person, rows = plan.person, plan.rows_per_person
     return Facts(
         whole="stream",

@@ -1,4 +1,4 @@
-"""The ticks of a stream: when rows arrive, who may take part how often, which answers count.
+"""The ticks of a stream: times of arrival, limits on participation, and the answers that count.
 
 All of it is public and stated before any data.
 """
@@ -36,8 +36,8 @@ class Ticks(PickledByArguments):
         reports: the largest number of ticks in which one person can have rows; 1 unless you say
             otherwise. It is your own assurance: nothing is checked, also where ``person`` in the
             plan bounds the rows of each tick, because to count a person's ticks the stream would
-            have to keep who had rows when. With ``person`` it must be given, since persons tend to
-            come again.
+            have to store the persons of every tick. With ``person`` it must be given, since persons
+            tend to come again.
         apart: the least difference between the numbers of two ticks with rows of one person: with
             4, after tick 3 not before tick 7. This is your own assurance too.
         workload: the answers over time that must have the least error: "totals", the running
@@ -108,7 +108,7 @@ class Ticks(PickledByArguments):
 
     @property
     def columns(self) -> list[Attribute]:
-        """The column with the number of each row's tick, if there is one, for those who count."""
+        """The column with the number of each row's tick, if any, as a list for counting."""
         if self.period is None:
             return []
         return [Attribute(self.period, categories=range(1, self.n + 1))]

@@ -32,13 +32,13 @@ from .workloads import matrix, prefix_sums
 
 Array = NDArray[np.float64]
 
-BITS = 20  # of the longest column: rounding to integers costs a part in a million
+BITS = 20  # bits of the longest column: rounding to integers costs a part in a million
 _LEAST_PIVOT = 2**4
 _TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4
-_ROUNDS, _FEW_TICKS = (12, 2), 128  # of a search, for few ticks and for many
-_MOST_SOLVED = 64  # ticks, for a search over all that persons may do: it takes seconds
-_SHARES = (0.03, 0.1, 0.3, 0.5)  # of other strategies in a mixture
-_WORTH = 1e-4  # of an error: a smaller gain is not worth a round
+_ROUNDS, _FEW_TICKS = (12, 2), 128  # rounds of a search, for few ticks and for many
+_MOST_SOLVED = 64  # most ticks for a search over all reports of vectors: it takes seconds
+_SHARES = (0.03, 0.1, 0.3, 0.5)  # shares of other strategies in a mixture
+_WORTH = 1e-4  # relative gain of an error below which a search ends
 _FRACTION = 320  # bits after the point in a row of the inverse
 
 
@@ -51,8 +51,8 @@ class TimeStrategy(PickledByArguments):
 
     Attributes:
         matrix: C, shape (n, n), int64, with a positive diagonal.
-        ticks: the ticks it was chosen for.
-        p: norm of the error over all answers.
+        ticks: the ticks that it was chosen for.
+        p: the norm of the error over all answers.
         lower: proven lower end of the least error at unit sensitivity, for every strategy; 0 if
             none is known.
 
@@ -106,10 +106,7 @@ class TimeStrategy(PickledByArguments):
 
     @property
     def error(self) -> float:
-        """The p-norm of the standard deviations of all answers, at unit sensitivity.
-
-        It is an upper end.
-        """
+        """An upper end of the p-norm of all answers' standard deviations, at unit sensitivity."""
         return _error(self.ticks.matrix, self.inverse, self.p) * math.sqrt(self.sensitivity_squared)
 
     @property
@@ -163,7 +160,7 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
     Args:
         ticks: workload and reports.
         p: norm of the error, in [2, ∞].
-        bits: of the longest column.
+        bits: the bits of the longest column.
     """
     with interrupts_pass():
         return _chosen(ticks, p, bits)
@@ -211,7 +208,7 @@ def _unit_gram(strategy: TimeStrategy) -> Array:
 
 
 def _once(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
-    """Return the least noise for one report; in linear time if the inverse of A has few bands."""
+    """Return the best strategy for one report; in linear time if A's inverse has few bands."""
     if not _is_causal(A):
         return _optimum(A, np.eye(ticks.n), p)
     totals = isinstance(ticks.workload, str) and ticks.workload == "totals"
@@ -232,11 +229,10 @@ def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
 
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
-    """Return a strategy for people who add a vector in each of their ticks. Apart from signs, this
-    is the move that is charged.
+    """Return a strategy for people who add a vector in each of their ticks.
 
-    Where A is not lower triangular, another matrix with the same AᵀA takes its place: it has the
-    same mean error.
+    Apart from signs, this is the move that is charged. Where A is not lower triangular, another
+    matrix with the same AᵀA replaces it, which has the same mean error.
     """
     if not _is_causal(A):
         upper = np.asarray(np.linalg.qr(A[:, ::-1], mode="r"))
@@ -261,9 +257,7 @@ def _strategy(noise: OptimalNoise, A: Array) -> Array:
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
-    """Return strategies for sets of reports: evenly spaced sets first, then in each round the worst
-    of those not covered.
-    """
+    """Return strategies for sets of reports: evenly spaced ones, then the worst not covered."""
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
     steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
     sets = {tuple(row) for row in np.eye(n).tolist()}
@@ -286,9 +280,7 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Yield matrices whose columns have one length, and are orthogonal where one person may have
-    both ticks.
-    """
+    """Yield matrices of columns of one length, orthogonal where a person may have both ticks."""
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if (

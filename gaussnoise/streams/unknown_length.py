@@ -1,4 +1,4 @@
-"""A stream that may end at any tick: upper and lower bounds on the price of not knowing when."""
+"""A stream that may end at any tick: upper and lower bounds on the cost of an unknown length."""
 
 import math
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class UnknownLength:
         noise: its certified optimal noise at p = ∞. ``noise.gamma`` is the price: no answer's
             standard deviation is more than this multiple of its target, and no noise of sensitivity
             1 has a multiple below ``noise.gamma_lower``.
-        standard_deviation: of every answer at sensitivity 1, shape (n,).
+        standard_deviation: that of every answer at sensitivity 1, shape (n,).
 
     >>> found = gn.streams.unknown_length(16)
     >>> print(found.lengths[-1], f"{found.price:.3f}")
@@ -126,8 +126,9 @@ def unknown_length(ticks: int) -> UnknownLength:
 
 
 def _doubling(lengths: NDArray[np.intp], known: Array) -> Array:
-    """Return the least variance of a total where the best noise starts anew at ticks 1, 2, 4, …:
-    the variances of all parts add up.
+    """Return the least variance of totals by noise that starts anew at ticks 1, 2, 4, ….
+
+    The variances of all parts add up.
     """
     at = np.log2(lengths)
 

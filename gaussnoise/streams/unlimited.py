@@ -1,4 +1,4 @@
-"""Running totals of a stream without an end: a strategy whose columns stay bounded forever."""
+"""Running totals of a stream without an end: a strategy whose columns are bounded."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ from ..numerics.rounding import ROUNDING_MARGIN
 
 Array = NDArray[np.float64]
 
-_QUADRATURE = 1e-7  # relative error that quad may report; it is then added
+_QUADRATURE = 1e-7  # relative error that quad may report; the result is increased by it
 _PIECES = (0.0, 2.0, 10.0, 60.0, 600.0)  # breakpoints of log(π/θ)
 _LARGEST_LOGARITHM = 200.0
 
@@ -59,7 +59,7 @@ class UnlimitedTotals:
         """
         from scipy.integrate import (
             quad,
-        )  # its import takes a tenth of a second, which importing the package need not
+        )  # imported here, since it takes a tenth of a second
 
         pieces = [
             quad(self._density, low, high, epsabs=0, epsrel=1e-10, limit=500)
@@ -108,8 +108,9 @@ class UnlimitedTotals:
 
 
 def _coefficients(count: int, power: float) -> Array:
-    """Return the coefficients of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^power``, shape (count,), by
-    Miller's recurrence for powers of a series.
+    """Return the coefficients of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^power``, shape (count,).
+
+    They are found by Miller's recurrence for powers of a series.
     """
     logarithm = 1 / np.arange(1, count + 1)
     powers = np.ones(count)

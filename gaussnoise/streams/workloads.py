@@ -158,7 +158,7 @@ def matrix(A: "ArrayLike") -> StreamWorkload | FiniteSet:
 
 
 def _banded(dense: Array) -> StreamWorkload | None:
-    """Return the same workload by the bands of its inverse, where these are few and exact."""
+    """Return the workload by the bands of its inverse if these are few and exact, else None."""
     n = len(dense)
     if not dense.diagonal().all():
         return None

@@ -1,6 +1,6 @@
 """The work of Spark's tasks for a tick: each may run twice, be killed, or finish too late."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from ...solvers.tables.residuals import Subset, part_of
 from ...tables.release.store import DatasetWriter, StoredTables
 from ...tables.release.stream import measured_parts
 from ...tables.spark.layout import Layout
+from ...tables.spark.records import Batches
 from ...tables.spark.tasks import (
     Parts,
     committed_group,
@@ -41,10 +42,10 @@ class Kept:
     """The committed files of one tick: for each group, exact counts and noisy integers.
 
     Attributes:
-        rows: number of rows.
+        rows: the number of rows.
         counted: the folder of exact counts: NOT public.
         measured: the folder of noisy integers.
-        digests: sha256 of the files of both, by folder name and file name.
+        digests: the sha256 of the files of both, by folder name and file name.
     """
 
     rows: int
@@ -106,7 +107,7 @@ def measure(
     counted: Commits,
     noisy: Commits,
     parts: Parts,
-) -> Iterator[Any]:
+) -> Batches:
     """Save groups' counts to disk and, with the counts of all ticks, noisy integers.
 
     Both are committed once. Noise is drawn for the committed counts, even if another task made
@@ -167,15 +168,15 @@ def write_tables(
     before_digests: Mapping[str, str],
     commits: Commits,
     parts: Iterable[int],
-) -> Iterator[Any]:
+) -> Batches:
     """Write the groups' tables to files: those of the last tick, and those of all ticks so far.
 
     Args:
         drawing: the plan of the measurements.
         on_disk: all ticks.
-        covariances: of both kinds of tables.
+        covariances: the covariances of both kinds of tables.
         before: tables of all ticks but the last; None if it is the first.
-        before_digests: sha256 of their files.
+        before_digests: the sha256 of their files.
         commits: the commits of the result.
         parts: numbers of groups.
     """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from ...errors import ParameterError, StreamError
 from ...files.commits import Commits
 from ...files.disk import read_json, remove, remove_at_once
 from ...tables.release.store import StoredTables
+from ...tables.schema.schema import OnOutside
 from ...tables.spark.layout import Layout
 from ...tables.spark.matrix import MOST_HELD
-from ...tables.spark.records import SparkRecords, check_spark, in_spark
+from ...tables.spark.records import SparkRecords, in_spark
 from ...tables.spark.releases import check_total
 from ...tables.spark.run import ASSUMED, TASK, Run
 from ...tables.spark.work import Work
@@ -29,6 +30,9 @@ from ..plan import StreamPlan
 from ..state import MOST_BYTES, AbstractCommit, AbstractMaker, State
 from . import tasks
 from .tasks import CUMULATIVE, PERIOD, Drawing, Kept
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _COUNTED, _MEASURED = "exact-counts", "measured"
 
@@ -40,7 +44,7 @@ class GroupsCommit(AbstractCommit):
 
     Attributes:
         folder: the folder's name.
-        digests: sha256 of the files.
+        digests: the sha256 of the files.
     """
 
     rows: int
@@ -66,18 +70,17 @@ class Executors(AbstractMaker[GroupsCommit]):
         plan: the plan of the stream.
         state: the files kept between ticks.
         on_outside: the rule for rows with values outside the schema.
-        layout_sha256: of the layout that the stream was begun with.
+        layout_sha256: the sha256 of the layout that the stream was begun with.
         table: a Spark dataframe of the new rows.
     """
 
     plan: StreamPlan
     state: State
-    on_outside: Any
+    on_outside: OnOutside
     layout_sha256: str
-    table: Any
+    table: "DataFrame"
 
     def __post_init__(self) -> None:
-        check_spark(self.table)
         if layout_of(self.plan).sha256 != self.layout_sha256:
             raise StreamError(
                 "stream: it was begun by another version of the program, or of its libraries, "
@@ -86,7 +89,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def drawing(self) -> Drawing:
-        """The plan with the layout: which task measures which residuals."""
+        """The plan with the layout, which assigns residuals to tasks."""
         return Drawing(self.plan, layout_of(self.plan))
 
     @property
@@ -160,7 +163,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def run(self) -> Run:
-        """The rows, and what tasks do about them."""
+        """The rows, and the work of tasks on them."""
         return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None) -> SparkRecords:
@@ -246,7 +249,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
     def tidy(self, commits: list[GroupsCommit]) -> None:
-        """Keep what later ticks need, and delete all else: keys, and draws that did not count."""
+        """Delete all files that later ticks do not need: keys, and draws that did not count."""
         published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
             if folder.name in published:
@@ -258,7 +261,7 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 
 def layout_of(plan: StreamPlan) -> Layout:
-    """Return which task measures what in a stream, where every table is whole."""
+    """Return the assignment of work to tasks in a stream, where every table is whole."""
     return Layout.of(plan.one_tick, plan.query, MOST_HELD)
 
 

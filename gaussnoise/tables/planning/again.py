@@ -1,4 +1,4 @@
-"""The plan of a release on disk, made again from the record of what was asked."""
+"""The plan of a release on disk, made again from its record of the request."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The meaning of privacy budgets: error, and what can be learnt about a person, against ρ."""
+"""The meaning of privacy budgets: error, and the risk of a person, against ρ."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import scipy
 
@@ -112,7 +112,7 @@ class Budgets:
         return gaussian_epsilon(rho, self.delta, draws=self.plan.integers, steps=TABLE_STEPS)
 
     def power(self, rho: float) -> float:
-        """Return the most power of a test of whether one row (or person) was in the data.
+        """Return the largest power of a test of whether one row (or person) was in the data.
 
         The test has a false positive rate of 5 %.
 
@@ -121,12 +121,12 @@ class Budgets:
         """
         far = self._distance
         gaussian = float(most_power(zCDP(rho), FALSE_ALARMS))
-        # The noise is within total variation ``far`` of the rounded Gaussian, which changes level
-        # and power by at most ``far``; the bound for any ρ-zCDP mechanism holds as well.
+        # The noise is within total variation ``far`` of the rounded Gaussian: this changes level
+        # and power by at most ``far``. The bound for any ρ-zCDP mechanism holds as well.
         return min(gaussian, _gaussian_power(rho, FALSE_ALARMS + far) + far)
 
     def posterior(self, rho: float) -> float:
-        """Return the most belief that one row (or person) was in the data, from a belief of 50 %.
+        """Return the largest belief that one row (or person) was in the data, from one of 50 %.
 
         It is exceeded with probability :attr:`delta` at most; see
         :func:`gaussnoise.privacy.most_posterior`.
@@ -169,7 +169,7 @@ class Budgets:
         step = (len(order) - 1) / (_MOST_KINDS - 1)
         return tuple(order[round(k * step)] for k in range(_MOST_KINDS))
 
-    def to_frame(self, backend: str = "pyarrow") -> Any:
+    def to_frame(self, backend: Literal["pyarrow", "pandas", "polars"] = "pyarrow") -> Any:
         """Return one row for every kind of table and every ρ, as a dataframe.
 
         Args:
@@ -190,11 +190,10 @@ class Budgets:
             "power": [self.power(rho) for rho in self.rhos] * len(self.kinds),
             "posterior": [self.posterior(rho) for rho in self.rhos] * len(self.kinds),
         }
-        frame: Any = backend
-        return nw.from_arrow(pa.table(columns), backend=frame).to_native()
+        return nw.from_arrow(pa.table(columns), backend=backend).to_native()
 
     def plot(self) -> "Figure":
-        """Plot error against budget, next to what can be learnt about one row (or person).
+        """Plot error against budget, next to the risk of one row (or person).
 
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.
@@ -222,7 +221,7 @@ class Budgets:
         return [f"{rho:g}" for rho in self.rhos], means, errors
 
     def _in_words(self) -> list[str]:
-        """Return sentences about the budget nearest to 0.1, and about what targets cost."""
+        """Return sentences about the budget nearest to 0.1, and about the costs of targets."""
         rho = min(self.rhos, key=lambda r: abs(math.log(r / 0.1)))
         there = (
             "a row was exchanged for another"
@@ -338,9 +337,9 @@ def budgets(
 ) -> Budgets:
     """Show what every budget means for a workload, before one is chosen and without any data.
 
-    For every ρ: how far the tables are from the truth, which ε it implies, how sure an attacker
-    can become that one row (or person) was in the data, and the power of the best test of it. Also
-    what a target of accuracy costs.
+    Every ρ comes with the error of the tables, the ε that it implies, an attacker's largest belief
+    that one row (or person) was in the data, and the power of the best test of it. A target of
+    accuracy comes with its cost.
 
     Args:
         schema: the public attributes.
@@ -410,7 +409,7 @@ def _gaussian_power(rho: float, level: float) -> float:
 
 
 def _percent(probability: float) -> str:
-    """Return a probability as a percentage, never rounded down nor rounded up to certainty."""
+    """Return a probability as a percentage, rounded up, but never to certainty."""
     percent, digits = 100 * probability, 1
     while digits < 12 and percent < 100 and math.ceil(percent * 10**digits) >= 10 ** (digits + 2):
         digits += 1

@@ -18,7 +18,7 @@ _LABELLED = 5  # curves that have a name in the legend
 
 
 def plot_budgets(choices: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
-    """Plot half-widths of some kinds of tables, and what can be learnt about one row, against ρ."""
+    """Plot half-widths of some kinds of tables, and the risk of one row, against ρ."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
     figure = new_figure(12, 4.8)

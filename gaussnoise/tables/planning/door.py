@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _MOST_CELLS = 10**11
 _TOLERANCE = 1e-6  # relative tolerance of the optimal noise
-_ROUGHLY = 1e-3  # the same, where the noise only sets the share of tables without a target
-# budgets for targets are this much larger, so that rounding does not miss a target
+_ROUGHLY = 1e-3  # the same, where noise only sets the share of tables without a target
+# budgets for targets are this much larger, so that no target is missed by rounding
 _ROUNDING = 1e-9
 
 
@@ -261,7 +261,7 @@ def plan(
 
 
 def _check_continual(asked: Request) -> None:
-    """Refuse what is not worked out for tables over time."""
+    """Refuse options that tables over time do not have."""
     used = [asked.schema.attributes[i] for i in asked.used]
     if asked.public:
         raise ParameterError("plan: public attributes are for one release; hint: leave out over=")

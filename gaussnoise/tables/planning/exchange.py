@@ -5,15 +5,16 @@ The number of rows is private as well.
 Formal guarantees:
     * A person's rows are a multiset of at most k records, before and after the exchange, and the
       two sizes may differ. So the tables move by a member of ``k (C − C)``, where C is the convex
-      hull of the records and zero. The set is exact, since k copies of one record are possible
-      rows, and so are no rows. A convex length is largest at corners: k copies of one record
-      against k copies of another, or against none.
-    * Hence the exact squared sensitivity is ``k² max(max ‖x‖², max ‖x − y‖²)``, over what is
-      measured of records x and y: :func:`.measure.squared_sensitivity` under "replace-persons".
-    * The noise for exchanged rows leaves the number of rows without noise. It becomes noise for
-      all of this by adding the least noise on the number of rows that the second maximum leaves
-      room for. The optimum for exchanged rows, and the noise that the number of rows needs in any
-      case, together bound the optimum from below.
+      hull of the records and zero. The set is exact, since a person may have k copies of one
+      record, or no rows. A convex length is largest at corners: k copies of one record against k
+      copies of another, or against none.
+    * Hence the exact squared sensitivity is ``k² max(max ‖x‖², max ‖x − y‖²)``, over the
+      measured answers x and y on two records: :func:`.measure.squared_sensitivity` under
+      "replace-persons".
+    * The noise for exchanged rows leaves the number of rows without noise. So the
+      number of rows gets the least noise that the second maximum allows. The optimum for exchanged
+      rows, and the noise that the number of rows needs in any case, together bound the optimum
+      from below.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""What a plan has to say of privacy and accuracy; text, pages and records write it down."""
+"""The facts on a plan's privacy and accuracy, which text, pages and records write down."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,20 +20,20 @@ EPSILON_METHOD = "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected fo
 @final
 @dataclass(frozen=True)
 class Facts:
-    """What a plan or a stream has to say of privacy and accuracy, each in one sentence.
+    """The facts on the privacy and accuracy of a plan or a stream, each in one sentence.
 
     Attributes:
-        whole: what is charged once: a "release", or a "stream" with all its ticks.
+        whole: the thing charged once: a "release", or a "stream" with all its ticks.
         relation: the change between neighbouring data sets.
-        unit: what the budget protects.
+        unit: the unit that the budget protects.
         counted: which rows the tables count.
         privacy: the definition and its numbers.
-        budget: the definition and what it implies.
+        budget: the definition and its consequences.
         integers: the number of noisy integers that are drawn.
         noise: the distribution of the noise.
-        exact: what is published without noise.
-        gap: a bound on how much more error there is than the least possible.
-        verdict: how good the noise is, and how this is known.
+        exact: the tables that are published without noise.
+        gap: an upper bound on the relative excess over the least possible error.
+        verdict: the comparison with the least possible error, and its proof.
     """
 
     whole: str
@@ -63,7 +63,7 @@ class OverTime:
 
 
 def facts_of(plan: "Plan") -> Facts:
-    """Return what a plan has to say."""
+    """Return the facts on a plan."""
     query = plan.query.query
     if query is None:
         why = "all tables are public" if plan.public else "no row can change these tables"
@@ -90,7 +90,7 @@ def facts_of(plan: "Plan") -> Facts:
 
 
 def unit_text(rows: int, person: str | None) -> str:
-    """Return what a budget protects, in words: one row, or one person of limited rows."""
+    """Return the unit that a budget protects, in words: one row, or one person of limited rows."""
     if person is not None:
         counted = "1 row is" if rows == 1 else f"{rows} rows are"
         return f"one person (column {person!r}), of whom at most {counted} counted"
@@ -98,7 +98,7 @@ def unit_text(rows: int, person: str | None) -> str:
 
 
 def relation_text(plan: "Plan") -> str:
-    """Return the neighbouring relation in words: what is protected."""
+    """Return the neighbouring relation in words."""
     k = plan.rows_per_person
     if plan.person is not None and plan.neighbors == "replace":
         return (
@@ -138,7 +138,7 @@ def drawn_text(rows: int, *, each_tick: bool = False) -> str:
 
 
 def public_text(plan: "Plan") -> list[str]:
-    """Return lines that say what exact tables cost in privacy, and what variance they save."""
+    """Return lines on the cost of exact tables in privacy, and on the variance that they save."""
     if not plan.public:
         return []
     joint = marginal_name(plan.public)
@@ -159,7 +159,7 @@ def public_text(plan: "Plan") -> list[str]:
 
 
 def verdict(plan: "Plan") -> list[str]:
-    """Return lines that say how good the plan is, and how this is known."""
+    """Return lines on the plan's distance from the optimum, and on its proof."""
     kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
         plan.noise.p, f"variance (at p = {plan.noise.p:g})"
     )

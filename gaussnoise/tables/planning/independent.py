@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_TOLERANCE = 1e-4  # of a comparison that is printed with three digits
+_TOLERANCE = 1e-4  # relative tolerance of a comparison that is printed with three digits
 
 
 def independent_deviations(plan: "Plan") -> Array:

@@ -332,7 +332,7 @@ def squared_sensitivity(
     length of the longest column. The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``,
     where each m_i is between ℓ_i, the least inner product of two columns, and c_i. The sum over T
     is affine in every m_i, so that it is least at ends of the intervals: ℓ_i on some set D of
-    attributes, c_i on the others. If there are too many sets D to look at, a search proves a bound.
+    attributes, c_i on the others. If there are too many sets D, a search proves a bound.
 
     The value is attained if all columns of an attribute have the same length and all pairs of
     them the same angle; otherwise it is an upper bound. Rows that are exchanged agree on public

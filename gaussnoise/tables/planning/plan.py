@@ -1,4 +1,4 @@
-"""The plan of a release: what was asked, what is measured, and how accurate that is."""
+"""The plan of a release: the request, the measurements, and their accuracy."""
 
 import math
 import os
@@ -60,9 +60,9 @@ class Plan(AbstractPlan):
     """The plan of a release: a public document, computed without data.
 
     Attributes:
-        asked: what was asked for.
+        asked: the request.
         noise: the certified optimal covariance at unit sensitivity. If persons are exchanged, it is
-            for their rows; :attr:`bracket` is about all noise.
+            for exchanged rows only; :attr:`bracket` is about the noise for persons.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
@@ -147,7 +147,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def request(self) -> dict[str, object]:
-        """All that was asked for, as plain data that is the same on any machine."""
+        """The request as plain data that is the same on any machine."""
         return self.asked.identity(self.rho)
 
     @property
@@ -321,9 +321,9 @@ class Plan(AbstractPlan):
 
         Both are the best possible for ``p``.
 
-        The independent tables are taken as they are drawn. Least squares over all of them would win
-        back most of the difference on workloads that overlap much, but would lose the exact and
-        simple standard deviations. It never does better than the optimum.
+        The independent tables are taken as they are drawn. Least squares over all of them would
+        remove most of the difference on workloads that overlap much, but would lose the exact and
+        simple standard deviations. It is never better than the optimum.
         """
         weights, p = np.array(self.domain.weights), self.noise.p
         independent = group_norm(weights * self.independent_deviations, self.queries, p)
@@ -504,10 +504,10 @@ class Plan(AbstractPlan):
                 that memory depends on the largest table alone.
             format: the format of those files, one of
                 :data:`~gaussnoise.tables.release.formats.FileFormat`.
-            on_outside: what is done with a row that has a null, or a value outside the schema, in
-                an attribute without a catch-all, or an impossible combination: "refuse" refuses the
+            on_outside: the rule for a row that has a null, or a value outside the schema, in an
+                attribute without a catch-all, or an impossible combination: "refuse" refuses the
                 whole release; "drop" leaves out the row, so that it counts in no table. A refusal
-                tells something about the rows, and a schema can be written to ask for it; with
+                reveals something about the rows, and a schema can be written to cause it; with
                 "drop" the outcome does not depend on a value. A table that is malformed as a whole
                 is refused in both cases, with any schema: CSV with fields missing, quotes out of
                 place or bytes that are no text, and a column whose declared type cannot hold the
@@ -530,7 +530,7 @@ class Plan(AbstractPlan):
                 disk for Spark on one machine, NFS or the like for several; object stores have no
                 hard links. The dataframe must have the same rows each time Spark computes it. Every
                 residual, or piece of a large one, is drawn once: the first task that finishes
-                commits it, and tables are made of what was committed, even if tasks are tried
+                commits it, and tables are made of committed residuals, even if tasks are tried
                 again, run twice or are killed. Under a ledger, call it again after the driver was
                 killed: it goes on, and is charged once. The format is "parquet": a dataset in
                 ``out/tables`` with a folder for each number of attributes.
@@ -567,8 +567,8 @@ class Plan(AbstractPlan):
         """Return which rows a release would leave out, and why. NOT private: for the owner alone.
 
         It has exact counts of the data and values of it, without any noise, and spends no budget.
-        Of columns that no table of the plan has, nothing is read. A schema that is a draft can be
-        checked too.
+        Columns that no table of the plan has are not read. A schema that is a draft can be checked
+        too.
 
         Args:
             table: as in :meth:`release`.
@@ -579,8 +579,8 @@ class Plan(AbstractPlan):
             Where the number of rows is public, no row can be dropped.
 
         Raises:
-            DataError: what a release refuses also with ``on_outside="drop"``: a column is missing,
-                or of a type that cannot hold the attribute; or a file is malformed.
+            DataError: a column is missing, or of a type that cannot hold the attribute; or a file
+                is malformed. A release refuses these also with ``on_outside="drop"``.
 
         >>> import pyarrow as pa
         >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -635,10 +635,10 @@ class Plan(AbstractPlan):
         return simulated(self, table, draw, on_outside=on_outside, progress=progress)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write one HTML page that describes what would be released.
+        """Write one HTML page that describes the planned release.
 
-        It says what is asked for, how accurate it is, what it costs in privacy, and how close to
-        optimal it is. It needs no data, no other file and no network.
+        It has the request, its accuracy, its cost in privacy, and its distance from the optimum. It
+        needs no data, no other file and no network.
 
         Args:
             path: a new file, like ``plan.html``.

@@ -1,4 +1,4 @@
-"""The request of a plan: what was asked, checked, and its form in files, which is read back."""
+"""The request of a plan: its checked arguments, and their form in files, which is read back."""
 
 import abc
 import dataclasses
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Generic, TypeVar, final
 
 from domains import Identity, Leading, Marginals
 from domains.tables.tables import AbstractTables
@@ -27,6 +27,8 @@ from ..schema.numbers import Weight, check_one_number, check_weight
 from ..schema.schema import Schema
 from .targets import Target
 
+T = TypeVar("T")
+
 _MOST_ROWS_PER_PERSON = 10**9
 _LONGEST_LINE = 1000  # characters of a title, far fewer than a record may have
 
@@ -34,7 +36,7 @@ _LONGEST_LINE = 1000  # characters of a title, far fewer than a record may have
 @final
 @dataclass(frozen=True, eq=False)
 class Request(PickledByArguments):
-    """What was asked of :func:`plan`, in the terms of its arguments.
+    """The checked arguments of :func:`plan`.
 
     A new option is a field here, with its check, and an entry in :data:`_OPTIONS`.
 
@@ -49,8 +51,8 @@ class Request(PickledByArguments):
         person: the column that says which person a row belongs to.
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
-        title: what the tables are about, for readers of what is released.
-        source: where the rows come from, for the same readers.
+        title: the subject of the tables, for readers of the release.
+        source: the origin of the rows, for the same readers.
     """
 
     schema: Schema
@@ -175,11 +177,11 @@ class Request(PickledByArguments):
         }
 
     def identity(self, rho: float) -> dict[str, object]:
-        """Return all that was asked as plain data, by which a release with this ρ is known.
+        """Return the request as plain data that identifies a release with this ρ.
 
-        Numbers are rounded to nine digits, so that it is the same on any machine.
+        Numbers are rounded to nine digits, so that the data are the same on any machine.
         """
-        # later options come before the others, and the first of them is the weight
+        # the order of stored requests: late options first, and of these the weight
         late = sorted(
             [option for option in _OPTIONS if option.late],
             key=lambda option: option.name != "weight",
@@ -204,7 +206,7 @@ class Request(PickledByArguments):
         terms, attributes = self.domain.terms, self.schema.attributes
         bases = [[base_value(base, attributes[i]) for i, base in term] for term in terms]
         written = zip(itertools.chain(*bases), itertools.chain(*terms), strict=True)
-        # a matrix says so itself, and is planned again as such
+        # a matrix has zeros for the catch-all, and needs no such note
         if any(isinstance(b, Leading) and not isinstance(value, list) for value, (_, b) in written):
             return {"bases": bases, "catch-alls": "in no query that takes cells in order"}
         return {"bases": bases}
@@ -237,17 +239,17 @@ def _is_line(said: object) -> bool:
     )
 
 
-def _unchanged(value: Any) -> Any:
+def _unchanged(value: T) -> T:
     return value
 
 
 @final
 @dataclass(frozen=True)
-class Option:
+class Option(Generic[T]):
     """The form of one option in files.
 
     Attributes:
-        name: of the argument of :func:`plan`, of the request's attribute, and in the record.
+        name: the argument of :func:`plan`, the request's attribute, and the key in the record.
         write: a function from the option to plain data.
         read: a function from plain data to the argument.
         identify: a function from the option to the plain data that :meth:`Request.identity` has
@@ -257,9 +259,9 @@ class Option:
     """
 
     name: str
-    write: Callable[[Any], object] = _unchanged
+    write: Callable[[T], object] = _unchanged
     read: Callable[[Any], object] = _unchanged
-    identify: Callable[[Any], object] | None = None
+    identify: Callable[[T], object] | None = None
     late: bool = False
     null: bool = False
 
@@ -273,25 +275,25 @@ class Option:
         return None if value is None else self.write(value)
 
     def known(self, asked: Request) -> object:
-        """Return the option as the plain data by which a request is known."""
+        """Return the option as plain data that identifies a request."""
         return (self.identify or self.write)(getattr(asked, self.name))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-# in the order of records, which is kept, so that equal requests have equal files
+# in the order of stored records, so that equal requests have equal files
 _OPTIONS = (
     Option("schema", Schema.to_toml, _text),
     Option("workload"),
-    Option("privacy", lambda privacy: privacy.stated(), AbstractPrivacy.read),
+    Option[AbstractPrivacy]("privacy", lambda privacy: privacy.stated(), AbstractPrivacy.read),
     Option("neighbors"),
     Option("p", str, float),  # JSON has no infinity
     Option("weights"),
-    Option(
+    Option[tuple[Target | None, ...]](
         "targets",
         lambda targets: [t if t is None else dataclasses.asdict(t) for t in targets],
         lambda targets: [t if t is None else Target(**t) for t in targets],
@@ -299,7 +301,7 @@ _OPTIONS = (
     Option("rows_per_person"),
     Option("person", late=True, null=True),
     Option("public", list, late=True),
-    Option(
+    Option[Weight](
         "weight",
         dataclasses.asdict,
         lambda weight: Weight(**weight),
@@ -312,10 +314,10 @@ _OPTIONS = (
 
 
 class AbstractPlan(PickledByArguments, abc.ABC):
-    """The members that plans of tables, and of streams of tables, share.
+    """The common members of plans of tables and of plans of streams.
 
     Attributes:
-        asked: what was asked for.
+        asked: the request.
     """
 
     asked: Request
@@ -386,7 +388,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     @cached_property
     @abc.abstractmethod
     def request(self) -> dict[str, object]:
-        """All that was asked for, as plain data that is the same on any machine."""
+        """The request as plain data that is the same on any machine."""
 
     @cached_property
     def request_sha256(self) -> str:

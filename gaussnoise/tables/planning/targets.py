@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any, final
+from typing import final
 
 from domains import Marginals, Products
 from domains.tables.tables import AbstractTables
@@ -112,7 +112,7 @@ def _check_any(has_target: bool) -> None:
         raise ParameterError("plan: expected a target for one marginal at least")
 
 
-def _target(target: Any) -> Target:
+def _target(target: Target | float) -> Target:
     return target if isinstance(target, Target) else Target(target)
 
 

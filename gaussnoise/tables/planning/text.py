@@ -24,11 +24,11 @@ _MOST_HOURS = 3  # most tables whose hours are named
 
 _MOST_SUMS = 50  # most lines of sums
 _MOST_RULES = 20
-_MOST_SUMMED = 10**6  # an entry with more answers gets no line of deviations, which would take long
+_MOST_SUMMED = 10**6  # an entry with more answers gets no line of deviations: it would take long
 
 
 def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> list[str]:
-    """Return lines on what tables are about, and on what is protected, spent and counted."""
+    """Return lines on the subject of tables, their protection, their cost and the rows counted."""
     lines = {
         "title": plan.asked.title,
         "source": plan.asked.source,
@@ -74,7 +74,7 @@ def draft_text(schema: Schema) -> list[str]:
 
 
 def _cells_text(plan: "Plan") -> list[str]:
-    """Return lines that say what is planned and how accurate it is, one line per marginal."""
+    """Return lines on the planned tables and their accuracy, one line per marginal."""
     marginals = plan.marginals
     names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
     width = max(len("marginal"), *map(len, names))
@@ -163,7 +163,7 @@ def impossible_rules(plan: "Plan") -> list[Rule]:
 
 
 def _impossible_text(plan: "Plan") -> list[str]:
-    """Return lines that say what is done with impossible combinations."""
+    """Return lines on the rule for impossible combinations."""
     rules = impossible_rules(plan)
     if not rules:
         return []

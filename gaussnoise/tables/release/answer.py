@@ -3,7 +3,7 @@
 import datetime
 import math
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from ..schema.schema import Category
 from .show import first, table_text
 from .tidy import arrow_columns, framed, level_text, with_level
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from narwhals.typing import EagerAllowed
 
 Array = NDArray[np.float64]
 
@@ -24,13 +28,13 @@ class Answer:
         question: the question as it was asked.
         meaning: the same question, spelled out.
         attributes: names, one per axis; none if the answer is one number.
-        labels: of the answers along every axis.
+        labels: the labels of the answers along every axis.
         estimate: shape (labels…); NaN where there is none, such as the share of an empty group.
             Quantiles of dates are dates, NaT where there is none.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
         low: lower ends of intervals, each taken alone; same shape.
         high: upper ends; infinite, or NaT for dates, where no finite end is known.
-        level: of the intervals.
+        level: the level of the intervals.
         note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
 
@@ -56,7 +60,7 @@ class Answer:
     level: float
     note: str
     private: bool
-    backend: Any = field(repr=False)
+    backend: "EagerAllowed" = field(repr=False)
 
     def _numbers(self) -> dict[str, NDArray[Any]]:
         numbers: dict[str, NDArray[Any]] = {"estimate": self.estimate}
@@ -96,7 +100,7 @@ class Answer:
             "rows": [{name: _plain(value) for name, value in row.items()} for row in rows],
         }
 
-    def _arrow(self) -> Any:
+    def _arrow(self) -> "pa.Table":
         cells = slice(0, self.estimate.size)
         return arrow_columns(self.attributes, self.labels, cells, self._numbers())
 
@@ -118,7 +122,7 @@ class Answer:
         return f"Answer({self.meaning}: {self.estimate.size} numbers)"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Category | float | datetime.date | None) -> Category | float | None:
     if isinstance(value, datetime.date):
         return value.isoformat()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,7 +1,7 @@
 """Answers to questions in words, computed from released tables alone."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -44,15 +44,15 @@ from .tidy import LEVEL
 
 Array = NDArray[np.float64]
 
-_MOST_NUMBERS = 10**4  # in one answer
-_MOST_WORK = 10**8  # numbers times the cells of their tables
+_MOST_NUMBERS = 10**4  # most numbers in one answer
+_MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
 _AT_ONCE = 64  # rows whose covariances are computed together
 _RATIO = "a ratio of unbiased counts is not itself unbiased; intervals are exact (Fieller 1954)"
 _RATIO_OF_SUMS = f"{_RATIO.replace('counts', 'sums')}; of the values as they were clipped"
 
 
 def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer:
-    """Return the answer to a question in words, with intervals, from what was released.
+    """Return the answer to a question in words, with intervals, from released tables alone.
 
     Questions are of seven forms. ``given``, or ``by``, names groups; a name alone, like
     ``sex``, asks for each of its labels; ``a|b`` adds labels up; names and labels that need it
@@ -70,7 +70,7 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     Args:
         release: the release that is asked.
         question: see above; labels as in the schema.
-        level: of the intervals, each taken alone.
+        level: the level of the intervals, each taken alone.
 
     Returns:
         An :class:`Answer`. Its intervals cover at least as often as their level says: intervals
@@ -113,7 +113,7 @@ class _Kept(Mapping[Subset, Array]):
     def __contains__(self, S: object) -> bool:
         return S in self._tables
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Subset]:
         return iter(self._tables)
 
     def __len__(self) -> int:

@@ -1,12 +1,12 @@
-"""Tables made to look like counts: non-negative, or integers.
+"""Tables changed to look like counts, non-negative or integers, at the price of a bias.
 
-The price is a bias that no interval can state.
+No interval can state this bias.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,11 @@ from ...errors import ParameterError
 from ..schema.schema import Category
 from .show import first, table_text
 from .tidy import arrow_columns, as_pandas, framed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from narwhals.typing import EagerAllowed
 
 Numbers = NDArray[Any]  # float64, or int64 once rounded
 
@@ -29,7 +34,7 @@ class AbstractTable:
     labels: tuple[tuple[Category, ...], ...]
     estimate: Numbers
     private: bool
-    backend: Any
+    backend: "EagerAllowed"
 
     def nonnegative(self) -> "BiasedTable":
         """Return the table with its negative cells set to 0.
@@ -94,7 +99,7 @@ class BiasedTable(AbstractTable):
     estimate: Numbers
     method: str
     private: bool
-    backend: Any = field(repr=False)
+    backend: "EagerAllowed" = field(repr=False)
 
     def columns(self) -> dict[str, list]:
         """Return tidy columns, one row per cell in C order: attributes and ``biased_estimate``."""
@@ -107,7 +112,7 @@ class BiasedTable(AbstractTable):
         """
         return framed(self._arrow(), self.backend)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> "pd.DataFrame":
         """Return :meth:`columns` as a pandas frame.
 
         Raises:
@@ -115,7 +120,7 @@ class BiasedTable(AbstractTable):
         """
         return as_pandas(self._arrow())
 
-    def _arrow(self) -> Any:
+    def _arrow(self) -> "pa.Table":
         cells = slice(0, self.estimate.size)
         return arrow_columns(
             self.attributes, self.labels, cells, {"biased_estimate": self.estimate}
@@ -159,8 +164,8 @@ def projected(estimate: Numbers) -> Numbers:
 
     The result is zero if the total is not positive. Otherwise it is a shift θ and a cut,
     ``max(estimate − θ, 0)`` (Held, Wolfe & Crowder 1974; Duchi et al. 2008).
-    The k largest cells stay positive and pay for the others, ``θ = −(sum of the others)/k``:
-    differences of large sums never occur, and a table without negative cells comes back unchanged.
+    The k largest cells stay positive, and ``θ = −(sum of the others)/k``. So no large sums are
+    subtracted, and a table without negative cells is returned unchanged.
 
     >>> projected(np.array([5.0, -2.0, 3.0])).tolist()
     [4.0, 0.0, 2.0]

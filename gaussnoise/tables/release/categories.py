@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _FUNCTION = "discover_categories"
 _MOST_VALUES = 10**7
-_MOST_ROWS = 10**6  # of a person
-_THRESHOLD = 0.5  # of delta
-# What text begins with that spreadsheets take for a formula, full-width signs included.
+_MOST_ROWS = 10**6  # most rows of a person
+_THRESHOLD = 0.5  # share of delta
+# first characters of text that spreadsheets take for a formula, full-width signs included
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 NOTE = (
     "Counts are biased upwards: a value is shown only if noise left its count above the "
@@ -33,14 +33,14 @@ NOTE = (
 @final
 @dataclass(frozen=True, eq=False)
 class Categories(AbstractLoaded):
-    """The frequent values of a column, found privately. Counts are BIASED upwards by the selection.
+    """The frequent values of a column. Counts are BIASED upwards by the private selection.
 
     Attributes:
         column: the column they were found in.
         categories: all text or all integers, sorted, so that their order reveals nothing else.
-        counts: noisy numbers of rows of each, which show what was cut off; see :attr:`note`.
+        counts: the noisy number of rows of each; see :attr:`note`.
         threshold: values with a noisy count below this are not shown.
-        standard_deviation: of the noise on each count, in rows.
+        standard_deviation: the standard deviation of the noise on each count, in rows.
         rho: the part of the budget spent on noise.
         delta: the δ spent on the threshold.
         privacy: a record of the privacy guarantee.
@@ -85,7 +85,7 @@ class Categories(AbstractLoaded):
         return Attribute(self.column, self.categories, other=other)
 
     def to_toml(self) -> str:
-        """Return the part of a schema file for this column; comments say what was spent."""
+        """Return the part of a schema file for this column, with comments on its cost."""
         lines = "".join(f"# {line}\n" for line in str(self).splitlines())
         return lines + (Schema([self.attribute()]).to_toml() if self.categories else "")
 
@@ -148,7 +148,7 @@ def discover_categories(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> Categories:
-    """Return the frequent values of a column, found privately where no list of them is public.
+    """Return the frequent values of a column, found privately, where no list of them is public.
 
     Noise is added to the count of every value that occurs; the values whose noisy count is at least
     a threshold are shown. Where a code book or questionnaire lists the categories, use that list:
@@ -164,8 +164,9 @@ def discover_categories(
 
     Args:
         table: a CSV, TSV or Parquet file, or a table of polars, pandas, pyarrow, duckdb or dask;
-            :meth:`Dialect.table` for CSV in another dialect. No schema says what is outside, so
-            there is no ``on_outside``: rows without a value or a person are always left out.
+            :meth:`Dialect.table` for CSV in another dialect. There is no
+            ``on_outside``, since there is no schema: rows without a value or a person are always
+            left out.
         column: a column of text or integers. Nulls are ignored. Values of a CSV file are text, byte
             by byte: 3 and 03 are two values.
         privacy: the budget for everything here.

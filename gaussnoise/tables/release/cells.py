@@ -14,6 +14,8 @@ from .show import rows_text
 from .tidy import LEVEL, NUMBERS, as_pandas, framed, level_text, with_level
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
     from .table import AbstractEstimates
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-_MOST_SHOWN = 40  # printed
-_FIRST = 20  # of a table, in a notebook
+_MOST_SHOWN = 40  # most cells that are printed
+_FIRST = 20  # first cells of a table, in a notebook
 
 
 def in_order(estimate: Array, *, descending: bool) -> Places:
@@ -106,7 +108,7 @@ class CellList:
         """Return tidy columns like the table's; low and high hold for every number by itself."""
         return self.to_arrow(level).to_pydict()
 
-    def to_arrow(self, level: float = LEVEL) -> Any:
+    def to_arrow(self, level: float = LEVEL) -> "pa.Table":
         """Return :meth:`columns` in pyarrow; its metadata hold the level of the intervals."""
         import pyarrow as pa
 
@@ -124,7 +126,7 @@ class CellList:
         """Return :meth:`columns` as a dataframe of the library that the records came in."""
         return framed(self.to_arrow(level), self.table.backend)
 
-    def to_pandas(self, level: float = LEVEL) -> Any:
+    def to_pandas(self, level: float = LEVEL) -> "pd.DataFrame":
         """Return :meth:`columns` in pandas; ``frame.attrs`` holds the level of the intervals.
 
         Raises:

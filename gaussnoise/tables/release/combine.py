@@ -186,7 +186,7 @@ def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
 def _measured(
     releases: Sequence[TableRelease], at: dict[str, int]
 ) -> tuple[dict[Subset, Array], dict[Subset, float]]:
-    """Return the mean of what was measured of every set of attributes, and its variance.
+    """Return the mean of the measurements of every set of attributes, and its variance.
 
     The mean is weighted by precision; public tables have variance zero.
     """
@@ -200,7 +200,7 @@ def _measured(
             estimate = np.transpose(estimate, order)
             if deviation == 0:
                 known = exact.setdefault(T, estimate)
-                if not np.allclose(known, estimate, rtol=1e-12, atol=1e-6):  # of integers
+                if not np.allclose(known, estimate, rtol=1e-12, atol=1e-6):  # integers
                     raise ParameterError(
                         "combine: expected releases of one data set, got different public numbers "
                         "of rows"

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_DOTS = 40  # cells that are drawn with names
+_MOST_DOTS = 40  # most cells that are drawn with names
 _TOP, _BOTTOM = 20, 10  # cells drawn of a table that has more
-_MOST_SERIES = 10  # that colours can tell apart at a glance
+_MOST_SERIES = 10  # most series that colours distinguish at a glance
 _MOST_POSITIONS = 25
 _MOST_PANELS = 16
-_MOST_SQUARES = 100  # along a side of a heat map
-_MOST_GROUPS = 20  # CDFs in one picture
+_MOST_SQUARES = 100  # most cells along a side of a heat map
+_MOST_GROUPS = 20  # most CDFs in one picture
 
 
 def plot_table(table: AbstractEstimates, level: float) -> "Figure":
@@ -94,7 +94,7 @@ def _rows(
 
 
 def _name(axes: "Axes", table: AbstractEstimates, level: float, which: str) -> None:
-    """Write titles that say what is drawn, and how to read its intervals."""
+    """Write titles that name the numbers, and explain their intervals."""
     share = isinstance(table, ProportionTable)
     what = "share" if share else "rows (unbiased estimate)"
     axes.set_xlabel(f"{what}, with {level_text(level)} intervals, each alone")

@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_ANSWERS = 10**7  # of one entry that is written; larger ones are not
+_MOST_ANSWERS = 10**7  # most answers of one entry that are written
 
 
 def check_format(format: str, marginals: int) -> None:
-    """Refuse a format that is unknown, or that cannot hold so many tables."""
+    """Refuse a format that is unknown, or that cannot hold this number of tables."""
     if format not in get_args(FileFormat):
         known = " or ".join(f'"{name}"' for name in FORMATS)
         raise ParameterError(f"save: expected format {known}, got {format!r}")
@@ -132,8 +132,8 @@ class Document:
 
     Attributes:
         record: ``release.json`` without the places of the tables and the digests of the files.
-        marginals: of every table, its entry in the record, without its place.
-        measurements: of every noisy measurement, its entry in the record.
+        marginals: the entry of every table in the record, without its place.
+        measurements: the entry of every noisy measurement in the record.
         summary: ``summary.txt``.
         answers: files of the entries of the workload that ask for more than cells.
     """
@@ -148,8 +148,8 @@ class Document:
 def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST_READ) -> Document:
     """Return the document of a release whose tables are still zero.
 
-    All that can fail without data fails here. After this, a charged release has only to count,
-    draw, decode, and write. No answers are written for tables of more than ``most_cells`` cells:
+    All errors that need no data occur here. After this, a charged release has only to count, draw,
+    decode, and write. No answers are written for tables of more than ``most_cells`` cells:
     they are computed from the tables.
     """
     import pyarrow as pa
@@ -223,9 +223,9 @@ def write_record(
     """Write ``summary.txt``, and last ``release.json`` on all files.
 
     Args:
-        document: of the release.
-        release: its tables are files inside the folder.
-        folder: of the release.
+        document: the document of the release.
+        release: the release, whose tables are files inside the folder.
+        folder: the folder of the release.
         digests: sha256 of files that need not be read again.
         more: further entries of the record.
     """
@@ -264,10 +264,10 @@ def _answer_files(release: AbstractRelease, format: FileFormat, most_cells: int)
 def read_release(
     plan: "Plan", directory: str | os.PathLike[str]
 ) -> tuple[bool, float, OnOutside, tuple[str, ...], StoredTables]:
-    """Return what a release of ``plan`` says, and its tables.
+    """Return the facts on a stored release of ``plan``, and its tables.
 
-    In this order: whether it is private, the ρ charged, how rows outside the schema were treated,
-    the attributes that are timestamps of unknown time zone, and the tables. All files are checked
+    In this order: whether it is private, the ρ charged, the rule for rows outside the schema, the
+    attributes that are timestamps of unknown time zone, and the tables. All files are checked
     against the record.
     """
     folder = Path(directory)
@@ -336,7 +336,7 @@ def _places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, 
 
 
 def _listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object:
-    """Return the entries themselves, or the name of the file they are written to if many."""
+    """Return the entries themselves, or if they are many, the name of their file."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
-    """What a release tells about one set of attributes beyond its subsets.
+    """The part of a release about one set of attributes that its subsets do not determine.
 
     Measurements are independent of each other.
 

@@ -16,9 +16,9 @@ _PROJECTED = "nearest marginals of a table of records, all tables together"
 def projected(release: AbstractRelease) -> Mapping[tuple[str, ...], BiasedTable]:
     """Return all planned marginals, moved to the nearest tables that some records have. BIASED.
 
-    Nearest in the sum of squares over all cells, among tables with the released total (zero if
-    that is negative). They are non-negative and consistent with each other in every way, not
-    only on shared margins. Every step looks at all cells of the full table, so that table must
+    They are nearest in the sum of squares over all cells, among tables with the released total
+    (zero if that is negative). They are non-negative and consistent with each other in every way,
+    not only on shared margins. Every step reads all cells of the full table, so that table must
     fit into memory; hundreds of released cells take seconds, thousands take minutes.
 
     Returns:

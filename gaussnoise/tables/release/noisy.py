@@ -1,9 +1,9 @@
-"""Noisy tables and the covariance of their noise: all that answers are computed from."""
+"""Noisy tables and the covariance of their noise, from which all answers are computed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,11 @@ from ..schema.schema import OnOutside
 from .table import MarginalTable, QueryTable
 
 if TYPE_CHECKING:
+    from narwhals.typing import EagerAllowed
+
     from ..planning.plan import Plan
+
+T = TypeVar("T", bound=np.generic)
 
 Array = NDArray[np.float64]
 Names = str | tuple[str, ...]
@@ -32,7 +36,7 @@ Names = str | tuple[str, ...]
 class AbstractRelease(PickledByArguments):
     """The tables of a release with their covariance, as functions of releases see them.
 
-    :class:`TableRelease` says what its attributes are.
+    :class:`TableRelease` describes its attributes.
     """
 
     plan: "Plan"
@@ -41,7 +45,7 @@ class AbstractRelease(PickledByArguments):
     covariance: TableCovariance = field(repr=False)
     query: ResidualQuery = field(repr=False)
     tables: Mapping[Subset, Array] = field(repr=False)
-    backend: Any = field(repr=False)
+    backend: "EagerAllowed" = field(repr=False)
     on_outside: OnOutside = "refuse"
     over: OverTime | None = None
     without_zone: tuple[str, ...] = ()
@@ -87,7 +91,7 @@ class AbstractRelease(PickledByArguments):
         Queries can be cumulative counts, ranges, bins, moments, or the rows of any query matrix.
 
         Args:
-            entry: attribute names, asked about through their own bases, or a mapping from names to
+            entry: attribute names, with their own bases, or a mapping from names to
                 bases, as in :func:`plan`.
 
         Returns:
@@ -130,7 +134,7 @@ class AbstractRelease(PickledByArguments):
 
 
 def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset, Array]:
-    """Return positions as asked for, the same positions sorted, and the sorted estimates."""
+    """Return the given positions, the same positions sorted, and the sorted estimates."""
     asked = release.plan.subset((names,) if isinstance(names, str) else names)
     S = tuple(sorted(asked))
     if S in release.tables:
@@ -145,16 +149,16 @@ def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset,
 
 
 def _is_exact(release: AbstractRelease, S: Subset) -> bool:
-    """Return whether the table of S has no noise: that of all rows, or of public attributes."""
+    """Return whether the table of S has no noise: the number of rows, or public attributes."""
     return () not in release.query.multipliers and set(S) <= set(release.query.public)
 
 
 def ordered(values: Array, S: Subset, asked: Subset) -> Array:
-    """Return axes moved from the order of S to the one asked for; a single number stays one."""
+    """Return axes moved from the order of S to the given one; a single number stays one."""
     return values.transpose([S.index(i) for i in asked]) if values.ndim else values
 
 
-def read_only(values: NDArray[Any]) -> NDArray[Any]:
+def read_only(values: NDArray[T]) -> NDArray[T]:
     """Return the same values as an array that cannot be written to."""
     values = np.asarray(values).view()
     values.flags.writeable = False

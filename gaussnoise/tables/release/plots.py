@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_SERIES = 20  # that colours can tell apart
+_MOST_SERIES = 20  # most series that colours distinguish
 _MOST_PANELS = 16
-_MOST_NUMBERS = 200  # written into cells
-_MOST_POSITIONS = 25  # labelled along an axis of intervals
+_MOST_NUMBERS = 200  # most numbers written into cells
+_MOST_POSITIONS = 25  # most labels along an axis of intervals
 _LARGEST = 14.0  # inches of a heat map, in either direction
 _PANEL = 3.5  # inches of a table beside the comparison
 _LABEL_ROOM = 0.17  # inches from one label to the next
-_VISIBLY_NEGATIVE = 0.1  # of the largest cell: then zero is in the middle of the colours
+_VISIBLY_NEGATIVE = 0.1  # share of the largest cell: beyond it, zero has the middle colour
 _INSIGNIFICANT = "0.87"
 
 
@@ -46,7 +46,7 @@ def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "F
 
     Args:
         table: the table to draw; at most 20 values of the last of several attributes.
-        level: of every interval alone.
+        level: the level of every interval alone.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
@@ -91,7 +91,7 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
     sequential one. Three attributes make one panel for every value of the one with the fewest.
 
     Args:
-        table: of at most three attributes; cells of a biased table are not tested.
+        table: a table of at most three attributes; cells of a biased one are not tested.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
@@ -266,7 +266,7 @@ def _name_cells(
     inches: float,
     named: bool,
 ) -> None:
-    """Write labels of an attribute along one side of a heat map, as many as there is room for."""
+    """Write the labels of an attribute that fit along one side of a heat map."""
     if position is None or not named:
         axis.set_ticks([])
         return
@@ -302,7 +302,7 @@ def warning_text(private: bool) -> str:
 
 
 def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
-    """Return a title: the attributes, and how to read the cells."""
+    """Return a title: the attributes, and the meaning of the cells."""
     names = " × ".join(map(label_text, table.attributes)) or "total"
     if isinstance(table, BiasedTable):
         return f"{names}, biased: {table.method}"

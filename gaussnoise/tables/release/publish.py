@@ -61,10 +61,11 @@ def published(
 ) -> TableRelease:
     """Return the release of :meth:`Plan.release`."""
     plan.schema.check_confirmed("release")
+    frame = None
     if executors:
         from ..spark.releases import check_executors
 
-        check_executors(plan, table, out, format)
+        frame = check_executors(plan, table, out, format)
     else:
         check_size("release", plan)
     check_format(format, 0 if out is None else len(plan.tables.subsets))
@@ -79,11 +80,11 @@ def published(
             "id and finds them "
             "where they were written"
         )
-    if executors and out is not None:
+    if frame is not None and out is not None:
         from ..spark.releases import released
 
         request = asked(plan, on_outside) | {"executors": True}
-        return released(blank, table, out, ledger, id, request, protects(plan))
+        return released(blank, frame, out, ledger, id, request, protects(plan))
     if out is None:
         return replace(blank, tables=dict(_private(plan, table, on_outside, progress)))
     if ledger is None or id is None:
@@ -158,16 +159,13 @@ def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:
 
 
 def protects(plan: Plan) -> str:
-    """Return whom a release protects, in words that a ledger compares."""
+    """Return the protected unit, in words that a ledger compares."""
     same = f" of the same {', '.join(plan.public)}" if plan.public else ""
     return f"{plan.privacy_unit} under {plan.neighbors}{same}"
 
 
 def check_outside(function: str, plan: Plan, on_outside: object) -> None:
-    """Refuse an unknown rule for rows outside the schema.
-
-    Refuse a rule, too, that would reveal how many rows are inside.
-    """
+    """Refuse an unknown rule for rows outside the schema, or one that reveals their number."""
     check_on_outside(function, on_outside, bodies=False)
     without = [
         plan.schema.names[i] for i in plan.asked.used if plan.schema.attributes[i].other is None

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,17 @@ from .show import first, table_text
 from .sums import check_no_number
 from .tidy import LEVEL, arrow_columns, framed, level_text, with_level
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from narwhals.typing import EagerAllowed
+
 Array = NDArray[np.float64]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class QuantileTable:
-    """Quantiles of a numeric attribute within groups.
-
-    They are biased, but their intervals cover all the same.
+    """Quantiles of a numeric attribute within groups: biased, with intervals that cover.
 
     A quantile at p lies in a bin only if the rows below the bin are at most the share p of all
     rows, and the rows below its upper end are at least that share. Both conditions are tested, each
@@ -42,11 +44,11 @@ class QuantileTable:
     distribution of the rows; it does not say where inside a bin the rows are.
 
     Attributes:
-        attributes: of the groups, then ``"NAME quantile"``.
-        labels: of groups, then probabilities.
-        estimate: in the attribute's unit, shape (groups…, probabilities): numbers, or dates, which
-            are NaT where numbers would not be finite.
-        method: how they were found, in words.
+        attributes: names of the groups' attributes, then ``"NAME quantile"``.
+        labels: labels of the groups, then probabilities.
+        estimate: quantiles in the attribute's unit, shape (groups…, probabilities): numbers, or
+            dates, which are NaT where numbers would not be finite.
+        method: the method of computing them, in words.
         private: False for simulations, whose numbers must not be published.
         bins: the range of each cell of the attribute.
         differences: ``(rows below x) - p (all rows)`` at the inner ends x of bins, shape (groups…,
@@ -69,7 +71,7 @@ class QuantileTable:
     estimate: NDArray[Any]
     method: str
     private: bool
-    backend: Any = field(repr=False)
+    backend: "EagerAllowed" = field(repr=False)
     bins: "Support"
     differences: Array
     deviations: Array
@@ -123,7 +125,7 @@ class QuantileTable:
         """
         return framed(with_level(self._arrow(level), level, self.private), self.backend)
 
-    def _arrow(self, level: float) -> Any:
+    def _arrow(self, level: float) -> "pa.Table":
         low, high = self.confidence_interval(level)
         numbers = {"biased_estimate": self.estimate, "low": low, "high": high}
         return arrow_columns(self.attributes, self.labels, slice(0, self.estimate.size), numbers)
@@ -217,7 +219,7 @@ def quantiles(
     >>> found = release.quantiles("age", [0.5, 0.9])
     >>> found.estimate.round(0).tolist()
     [40.0, 72.0]
-    >>> found.low.tolist()[1], found.high.tolist()[1]  # what the bins can tell
+    >>> found.low.tolist()[1], found.high.tolist()[1]  # the bin that holds it
     (60.0, 80.0)
     """
     group = release.plan.subset((given,) if isinstance(given, str) else given)
@@ -241,7 +243,7 @@ def quantiles_of(
 ) -> QuantileTable:
     """Return quantiles of an attribute within groups, with intervals.
 
-    ``groups`` has, for every other attribute, one row for each group, which says its cells.
+    ``groups`` has, for every other attribute, a row for each group with ones for its cells.
     """
     bins, wanted = support(attribute), probabilities_of(probabilities)
     counts = release.answers({**groups, attribute.name: as_base("prefix", attribute)})
@@ -272,7 +274,7 @@ def quantiles_of(
 
 
 def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
-    """Return where cumulative counts of an attribute are reached.
+    """Return the steps at which cumulative counts of an attribute are reached.
 
     These are the upper ends of its bins, its numbers, or else places in its order.
     """

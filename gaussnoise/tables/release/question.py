@@ -1,34 +1,34 @@
 """Questions in words, as :meth:`TableRelease.ask` takes them, read by a grammar of seven forms.
 
 ===============================================  =============================================
-question                                         what it asks for
+question                                         answer
 ===============================================  =============================================
-``count``                                        how many rows there are
-``count of sex=F, age=[18, 65)``                 how many have all of these labels
-``share of employed=yes given sex, age``         of every group, how much of it has the labels
+``count``                                        the number of rows
+``count of sex=F, age=[18, 65)``                 the number of rows with all of these labels
+``share of employed=yes given sex, age``         the share of every group that has the labels
 ``ratio of (sex=F) to (sex=M) given age``        one count over another, or one sum: below
 ``difference of (sex=F) and (sex=M)``            one count less another, one sum or share: below
 ``cdf of age given sex``                         cumulative shares, in the attribute's order
-``quantile 0.5, 0.9 of age given sex``           of a numeric attribute; ``median of age``
-``sum of income given sex``, ``mean of …``       of a numeric column
+``quantile 0.5, 0.9 of age given sex``           quantiles of an attribute; ``median of age``
+``sum of income given sex``, ``mean of …``       sums or means of a numeric column
 ===============================================  =============================================
 
 * ``sex=F`` takes one label; ``age=[0, 18)|[18, 65)`` and ``age in ([0, 18), [18, 65))`` add up
-  several. Of an attribute with edges also ``age=[0, 65)``, ``age<65`` and ``age>=18``, if the ends
-  are edges; of dates ``born<2020-04-01``. A name alone, ``sex``, asks for one answer for each of
-  its labels.
-* ``given`` (or ``by``) says which groups: names, labels, or both, ``given sex=F, age``.
+  several. An attribute with edges also takes ``age=[0, 65)``, ``age<65`` and ``age>=18``, if the
+  ends are edges; dates take ``born<2020-04-01``. A name alone, ``sex``, asks for one answer for
+  each of its labels.
+* ``given`` (or ``by``) precedes the groups: names, labels, or both, ``given sex=F, age``.
 * Where counties have a level ``region`` in the schema, ``region=North`` means its counties, and
   ``region`` alone asks for one answer for each region: ``share of employed=yes given region``.
-  Parts are asked for within their groups: ``share of county given region`` of every county in its
-  region, ``share of county given region=North`` of the counties of one.
+  Parts are taken within their groups: ``share of county given region`` is the share of every county
+  in its region, ``share of county given region=North`` that of the counties of one.
 * Two shares: ``difference of share of employed=yes given sex=F and share of employed=yes given
-  sex=M``, or in short ``difference of share of employed=yes given sex=F and sex=M``: what is named
-  last replaces that of the first share.
-* Of numbers that the schema clips, sums stand in the place of counts: ``ratio of (sum of income,
+  sex=M``, or in short ``difference of share of employed=yes given sex=F and sex=M``: the
+  last group replaces that of the first share.
+* For numbers that the schema clips, sums take the place of counts: ``ratio of (sum of income,
   sex=F) to (sum of income, sex=M) given age``, ``difference of (sum of income) and (sum of rent)``.
-* Names and labels with commas, bars, brackets or other words in them stand in quotes, ``"…"``, with
-  a quote in them written twice. Labels are written as in the schema, upper and lower case too.
+* Names and labels with commas, bars, brackets or other words in them are in quotes, ``"…"``; a
+  quote inside is written twice. Labels are written as in the schema, upper and lower case too.
 """
 
 import re
@@ -76,7 +76,7 @@ class Wholes:
 @final
 @dataclass(frozen=True)
 class Summed:
-    """A sum of a clipped number: what each of its virtual cells adds."""
+    """A sum of a clipped number: the amount that each of its virtual cells adds."""
 
     weights: tuple[float, ...]
     is_nonnegative: bool
@@ -88,7 +88,7 @@ Conditions = Mapping[int, Condition]
 
 _FORMS = ("count", "share", "ratio", "difference", "cdf", "quantile", "median", "sum", "mean")
 _GROUPS = ("given", "by")
-_SHOWN = 8  # labels in a message
+_SHOWN = 8  # most labels in a message
 _END = r"(?=$|[\s,|()=<>])"
 _NUMBER = r"[-+]?(?:inf|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 _ENDPOINT = rf"(?:{ISO}|{_NUMBER})"
@@ -163,7 +163,7 @@ Question = Count | Share | Ratio | Difference | Cdf | Quantile | Moment
 
 
 def parsed(text: str, schema: Schema) -> Question:
-    """Return what a question asks for.
+    """Return the parts of a question.
 
     Raises:
         ParameterError: it does not follow the grammar, or names what the schema does not have; the
@@ -312,7 +312,7 @@ class _Reader:
         return Difference(first, second)
 
     def _amount(self) -> Conditions:
-        """Read what is counted, or a sum and its rows, in brackets or not."""
+        """Read the rows to count, or a sum and its rows, in brackets or not."""
         self._space()
         start = self._at
         bracket = self._symbol("(")
@@ -393,19 +393,19 @@ class _Reader:
                 return where
 
     def _cells(self, attribute: Attribute) -> Cells | None:
-        """Read what follows a name: labels, an end of bins, or nothing."""
+        """Read the labels or the end of bins after a name, if any."""
         for sign in ("<", ">="):
             if self._symbol(sign):
                 return self._beyond(attribute, sign)
         return self._chosen(lambda: self._label(attribute))
 
     def _of_level(self, attribute: Attribute, name: str) -> Cells | Level:
-        """Read what follows the name of a level: groups, or nothing."""
+        """Read the groups after the name of a level, if any."""
         level = Level.of(attribute, name)
         return self._chosen(lambda: self._group_of(level)) or level
 
     def _chosen(self, label: Callable[[], Cells]) -> Cells | None:
-        """Read all labels that follow and return their cells, or None without labels."""
+        """Read all labels that follow, and return their cells, or None without labels."""
         if self._symbol("="):
             labels = [label()]
             while self._symbol("|"):
@@ -545,7 +545,7 @@ class _Reader:
                 return tuple(probabilities)
 
     def _match(self, text: str, bins: bool = False) -> int:
-        """Return where a name or label that is written here ends, or 0 if it is not here.
+        """Return the end of this name or label if it is written here, else 0.
 
         In bins, spaces do not matter.
         """
@@ -596,12 +596,12 @@ class _Reader:
         self,
         expected: str,
         part: str | None = None,
-        known: Iterable[object] = (),
+        known: Iterable[Category] = (),
         *,
         at: int | None = None,
         named: str | None = None,
     ) -> NoReturn:
-        """Raise an error that says what was expected, and marks where."""
+        """Raise an error with the expected text, which marks the place."""
         at = self._at if at is None else at
         part = self._token() if part is None else part
         marked = f"{self._text[:at]}«{part}»{self._text[at + len(part) :]}"
@@ -610,18 +610,18 @@ class _Reader:
 
 
 def _written(label: Category) -> tuple[str, ...]:
-    """Return how a label may be written: booleans also as files write them."""
+    """Return the forms of a label: booleans also as files write them."""
     return (str(label), str(label).lower()) if isinstance(label, bool) else (str(label),)
 
 
 def _expected(attribute: Attribute, got: str) -> str:
-    """Return what labels were expected, and how a group is asked for."""
+    """Return the expected labels in words, and the form of a group."""
     levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
     hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
     return f"expected a label of {attribute.name!r}, {_some(attribute.labels)}{hint}"
 
 
-def _some(known: Iterable[object]) -> str:
+def _some(known: Iterable[Category]) -> str:
     """Return the first of several, in words."""
     texts = [str(one) for one in known]
     more = f", … ({len(texts)})" if len(texts) > _SHOWN else ""

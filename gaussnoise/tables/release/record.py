@@ -1,4 +1,4 @@
-"""What ``release.json`` says of a release: nothing in it depends on the data."""
+"""The content of ``release.json``, of which nothing depends on the data."""
 
 import dataclasses
 import json
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ..planning.plan import Plan
 
 FORMAT = "gaussnoise.tables/3"
-_BYTES_OF_PIECES = 2**9  # of a record, for every 2^20 cells: file names and their sha256
-_CELLS_AT_ONCE = 2**22  # whose deviations are computed at once
+_BYTES_OF_PIECES = 2**9  # bytes of a record for every 2^20 cells: file names and their sha256
+_CELLS_AT_ONCE = 2**22  # most cells whose deviations are computed at once
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict[str, object]:
-    """Return what a machine or an auditor needs to know; nothing in it depends on the data."""
+    """Return the facts for machines and auditors; nothing in them depends on the data."""
     plan, query = release.plan, release.query
     facts, contrasts = facts_of(plan), contrasts_of(plan)
     entries = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
@@ -117,7 +117,7 @@ def _unit(plan: "Plan") -> dict[str, object]:
 
 
 def _workload(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict[str, object]]:
-    """Return what was asked for, where that is more than cells."""
+    """Return the entries of the workload that ask for more than cells."""
     plan = release.plan
     entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
     return [
@@ -137,7 +137,7 @@ def _workload(release: AbstractRelease, answers: Mapping[int, str]) -> list[dict
 
 
 def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
-    """Return what the record says of every table, without its place in files."""
+    """Return the record's entry of every table, without its place in files."""
     plan = release.plan
     return [
         {
@@ -163,7 +163,7 @@ def _deviation(release: AbstractRelease, S: Subset) -> dict[str, object]:
 
 
 def measurement_records(release: AbstractRelease) -> list[dict[str, object]]:
-    """Return what the record says of every noisy measurement."""
+    """Return the record's entry of every noisy measurement."""
     names = release.plan.schema.names
     return [
         # as text, because they exceed 64 bits where budgets are extreme

@@ -40,13 +40,13 @@ class TableRelease(AbstractRelease):
     Attributes:
         plan: the plan of the release.
         private: False for simulations, whose numbers must not be published.
-        rho_charged: what OpenDP's map charges for all noise drawn; at most the planned ρ.
-        covariance: of the noise that was drawn, over all cells of the planned marginals, which come
-            in the order of the plan, the cells of each in C order.
+        rho_charged: the ρ that OpenDP's map charges for all noise drawn; at most the planned one.
+        covariance: the covariance of the noise drawn, over all cells of the planned marginals,
+            which come in the order of the plan, the cells of each in C order.
         query: the integer query that was answered with noise.
         tables: estimates of the planned marginals; keys are sorted positions of their attributes.
         backend: the dataframe library of ``to_frame()``.
-        on_outside: how rows with values outside the schema were treated, see :meth:`Plan.release`.
+        on_outside: the rule for rows with values outside the schema, see :meth:`Plan.release`.
         over: for tables of a stream, the ticks they are about and the privacy guarantee of the
             stream; ``rho_charged`` is then that of the whole stream.
         without_zone: attributes whose Parquet files hold timestamps of a type (INT96) that has no
@@ -66,7 +66,7 @@ class TableRelease(AbstractRelease):
     True
     """
 
-    # what a release can be asked: functions of it, each with its documentation
+    # questions to a release are functions of it, each with its documentation
     cell = _contrasts.cell
     contrast = _contrasts.contrast
     contrasts = _contrasts.contrasts
@@ -82,7 +82,7 @@ class TableRelease(AbstractRelease):
     projected = _nearest.projected
 
     def dp_event(self) -> "DpEvent":
-        """Return what was charged, as :func:`gaussnoise.privacy.dp_event`.
+        """Return the cost, as :func:`gaussnoise.privacy.dp_event`.
 
         ``dp-accounting`` composes it with other events.
         """
@@ -95,7 +95,7 @@ class TableRelease(AbstractRelease):
         tidy file per marginal, or one Parquet dataset for more than 1000 marginals.
 
         Args:
-            directory: must not exist; it appears only when it is complete.
+            directory: a new directory, which appears only when it is complete.
             format: "csv", "parquet" or "jsonl".
 
         Raises:
@@ -121,9 +121,9 @@ class TableRelease(AbstractRelease):
         """Write one HTML page for all readers of a release: director, auditor, journalist.
 
         It holds the request, tables and pictures with intervals, the largest and smallest groups,
-        what is noise and what is not, privacy in plain words and in full, how close to optimal the
-        noise is, and how the release was made. It needs no other file, no network and no script;
-        the same release gives the same page. It tells nothing beyond the release, at no further
+        the role of noise, privacy in plain words and in full, the distance of the noise from the
+        optimum, and the making of the release. It needs no other file, no network and no script;
+        the same release gives the same page. It reveals nothing beyond the release, at no further
         cost; the page of a simulation says that it is not private.
 
         Args:

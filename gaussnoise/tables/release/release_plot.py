@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..planning.plan import Plan
 
 _MOST_ROWS = 24
-_MOST_INTERVALS = 2**10  # of a table of two attributes: with more cells, it is drawn as colours
-# cells of a table that is drawn by default: as colours, or with an interval for every cell
+_MOST_INTERVALS = 2**10  # most cells of a table of two attributes that is not drawn as colours
+# most cells of a table that is drawn by default: as colours, or with intervals
 _MOST_COLOURED, _MOST_CELLS = 2**22, 2**14
 
 

@@ -31,7 +31,7 @@ def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> Pr
 
     Args:
         release: the release that is asked.
-        names: attributes of the table. Where the schema has groups, a level stands for its
+        names: attributes of the table. Where the schema has groups, a level can replace its
             attribute: ``("region", "sex")`` where counties have regions; a mapping like
             ``{"county": "region", "sex": None}`` says the same, or takes :class:`Groups`.
         given: those attributes or levels that define the groups; none for shares of the total.
@@ -217,9 +217,9 @@ class _Within(NamedTuple):
     """Parts, and the groups they are parts of: axes in the order of sorted attributes.
 
     Attributes:
-        asked: attributes of the table, in the order asked for, and the queries about each.
-        given: attributes of the groups, in the order asked for, and the queries about each.
-        groups: of every attribute of the groups, the group that each part is in.
+        asked: attributes of the table, in the given order, and the queries about each.
+        given: attributes of the groups, in the given order, and the queries about each.
+        groups: for every attribute of the groups, the group that each part is in.
     """
 
     asked: Asked
@@ -270,8 +270,8 @@ def _has_levels(release: AbstractRelease, names: Names) -> bool:
 def _covariances(release: AbstractRelease, parts: _Within) -> Array:
     """Return the covariance of every part's count with its group's count.
 
-    It is the variance of the noise that both counts share. A group adds up all categories of the
-    attributes that it does not fix, and along these all noise but that of totals adds up to zero.
+    It is the variance of the noise that both counts share. A group sums all categories of the
+    attributes that it does not fix, and along these, all noise except that of totals sums to zero.
     """
     G, shape = tuple(sorted(parts.given)), [base.queries for _, base in parts.parts]
     total = np.zeros(shape)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..schema.schema import Category
 
-_SHOWN = 20  # cells
+_SHOWN = 20  # cells that are shown
 
 
 def table_text(
@@ -23,8 +23,8 @@ def table_text(
 
     Args:
         title: the first line.
-        attributes: names.
-        labels: of cells, along every axis.
+        attributes: names of attributes.
+        labels: labels of cells, along every axis.
         columns: names of the columns of numbers.
         numbers: their first cells, see :func:`first`, written out.
         closing: the last line.

@@ -27,7 +27,7 @@ from .formats.parquet import row_groups
 from .tidy import LEVEL, NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
-Deviation = Callable[[Subset], Array]  # of every cell, or one number for all
+Deviation = Callable[[Subset], Array]  # the deviation of every cell, or one number for all
 
 MOST_READ = 2**28  # cells of a table that one machine reads: 2 GB
 MOST_FILES = 1000  # with more marginals, one Parquet file for each number of attributes

@@ -69,10 +69,10 @@ def table_of(
     query: ResidualQuery,
     box: Box | None = None,
 ) -> Array:
-    """Return ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` over all that is measured of S.
+    """Return ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` over all measured T.
 
     Terms are added in the order of :func:`measured_parts`; the public table is added without noise.
-    For a box of cells, values of the box give exactly the numbers of the whole table.
+    For a box of cells, the values of the box give exactly the same numbers as whole tables.
     """
     table = query.spread(exact, known_part(S, query), S, box).copy()
     for T, values in residuals.items():

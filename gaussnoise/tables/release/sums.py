@@ -31,9 +31,9 @@ class SumTable(AbstractEstimates):
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.
-        labels: of groups, along every axis.
+        labels: labels of groups, along every axis.
         estimate: unbiased sums, shape (groups…).
-        standard_deviation: of every sum, same shape, known exactly.
+        standard_deviation: standard deviation of every sum, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
         name: the number that is summed.
         clip: the interval that values are clipped to.
@@ -63,16 +63,16 @@ class MeanTable(AbstractEstimates):
     """Means of a number within groups: sums over counts, both of them released.
 
     A ratio of unbiased numbers is *not* unbiased, unless the count is exact. Its intervals are
-    exact all the same (Fieller 1954), since the noise of both is Gaussian with known covariance.
+    still exact (Fieller 1954), since the noise of both is Gaussian with known covariance.
     They are about the mean of the clipped values, which is inside the clipping interval. So are the
     estimates: a ratio that noise carries outside moves to the nearer end. Where rows have weights,
     means are weighted.
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.
-        labels: of groups, along every axis.
-        estimate: shape (groups…); NaN where a group's count is not positive.
-        standard_deviation: to first order; NaN where the estimate is NaN.
+        labels: labels of groups, along every axis.
+        estimate: means, shape (groups…); NaN where a group's count is not positive.
+        standard_deviation: standard deviations to first order; NaN where the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
         name: the number whose means these are.
         clip: the interval that values are clipped to.
@@ -80,9 +80,9 @@ class MeanTable(AbstractEstimates):
         counts: the count of every group, without the records that have no number.
         above: the weight at the upper end less the weight at the lower: the mean is the middle of
             the interval plus half its length times ``above / counts``.
-        variance: of ``above``.
-        count_variance: of ``counts``.
-        covariance: of ``above`` and ``counts``.
+        variance: variance of ``above``.
+        count_variance: variance of ``counts``.
+        covariance: covariance of ``above`` and ``counts``.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -132,9 +132,9 @@ class SummaryTable(AbstractEstimates):
 
     Attributes:
         attributes: names, one per axis.
-        labels: of groups, and of the statistics of the number: "count", "sum", "mean", ….
-        estimate: of all statistics; counts and sums are unbiased.
-        standard_deviation: of all statistics; of means to first order.
+        labels: labels of groups, and of the statistics of the number: "count", "sum", "mean", ….
+        estimate: all statistics; counts and sums are unbiased.
+        standard_deviation: standard deviations of all statistics; of means to first order.
         private: False for simulations, whose numbers must not be published.
         parts: the answers, and the means with an axis of one entry.
         axis: the axis of the statistics.
@@ -301,7 +301,7 @@ def check_no_number(release: AbstractRelease, function: str, names: Names) -> No
 def _asked(
     release: AbstractRelease, function: str, name: object, given: Names
 ) -> tuple[int, Subset, Subset]:
-    """Return the position of the number, its groups as asked for, and all positions sorted."""
+    """Return the position of the number, its groups in the given order, and all sorted."""
     plan = release.plan
     if not isinstance(name, str):
         raise ParameterError(f"{function}: expected the name of a clipped number, got {name!r:.80}")
@@ -324,7 +324,7 @@ def _clipped(release: AbstractRelease, i: int) -> Clipped:
 
 
 def _described(release: AbstractRelease, i: int, group: Subset) -> dict:
-    """Return what a table says of its number and groups."""
+    """Return the fields of a table on its number and groups."""
     schema, base, weight = release.plan.schema, _clipped(release, i), release.plan.weight
     return {
         "name": schema.names[i],

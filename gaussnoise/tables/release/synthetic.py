@@ -58,9 +58,8 @@ class ZeroSumQuery:
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
         """Return the projection, flattened in C order."""
-        values: Any = marginal.datavector(
-            flatten=False
-        )  # a jax array has all that the projection needs of numpy's
+        # a jax array, whose methods are all that the projection uses
+        values: Any = marginal.datavector(flatten=False)
         return project_zero_sum(values, range(values.ndim)).reshape(-1)
 
     def op_norm_sq(self) -> float:
@@ -124,7 +123,7 @@ def to_mbi(release: AbstractRelease) -> MbiProblem:
 
 
 def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
-    """Return synthetic records that look like the released tables; a model makes them: BIASED.
+    """Return synthetic records that resemble the released tables; a model makes them: BIASED.
 
     A graphical model of ``mbi`` is fitted to the noisy measurements, and records are drawn from
     it: post-processing, at no further privacy cost. Counts of these records are not the
@@ -169,7 +168,7 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
     import pyarrow as pa
 
     with _quiet(), jax.enable_x64(True):
-        model: Any = mbi.estimation.MirrorDescent().estimate(*to_mbi(release))
+        model = mbi.estimation.MirrorDescent().estimate(*to_mbi(release))
         records = model.synthetic_data(rows=n)
     drawn = [a for a in release.plan.schema.attributes if a.name in records.domain.attributes]
     codes = [pa.array(records.data[a.name]) for a in drawn]
@@ -203,9 +202,8 @@ def mbi_measurements(
 
     Args:
         measurements: zero-sum estimates of shape (sizes…), in rows, with their standard deviations.
-        schema: of the release. Attributes that no measurement has are left out: there is no basis
-            to draw them from.
-        strategies: by names, how attributes were measured; all for counts if omitted.
+        schema: the schema of the release. Attributes that no measurement has are left out.
+        strategies: the strategy that measured each attribute, by name; all for counts if omitted.
 
     Returns:
         An :class:`MbiProblem`. mbi recommends the two settings of jax below, before its first
@@ -262,7 +260,7 @@ def mbi_measurements(
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
     """Return B, whose answers have independent noise of variance one where counts have E.
 
-    Return None for the projection.
+    It is None for the projection.
     """
     if not isinstance(strategy, SolvedStrategy):
         return None
@@ -276,7 +274,7 @@ def _values(attribute: Attribute) -> Sequence[Category | float | None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence what jax and mbi print about devices, precision, caches and progress."""
+    """Silence the output of jax and mbi on devices, precision, caches and progress."""
     logger = logging.getLogger("jax")
     level, silent = logger.level, io.StringIO()
     logger.setLevel(logging.ERROR)

@@ -28,7 +28,10 @@ from .tidy import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
     from matplotlib.figure import Figure
+    from narwhals.typing import EagerAllowed
 
 Array = NDArray[np.float64]
 
@@ -40,8 +43,8 @@ class AbstractEstimates(abc.ABC):
     Attributes:
         attributes: names, one per axis.
         labels: cell names along every axis.
-        estimate: shape (sizes…).
-        standard_deviation: of every cell, same shape.
+        estimate: estimates of all cells, shape (sizes…).
+        standard_deviation: standard deviation of every cell, same shape.
         private: False for simulations, whose numbers must not be published.
     """
 
@@ -50,7 +53,7 @@ class AbstractEstimates(abc.ABC):
     estimate: Array
     standard_deviation: Array
     private: bool
-    backend: Any = field(repr=False)
+    backend: "EagerAllowed" = field(repr=False)
 
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
@@ -79,7 +82,7 @@ class AbstractEstimates(abc.ABC):
         """
         return framed(self.to_arrow(level), self.backend)
 
-    def to_pandas(self, level: float = LEVEL) -> Any:
+    def to_pandas(self, level: float = LEVEL) -> "pd.DataFrame":
         """Return :meth:`columns` in pandas; ``frame.attrs`` holds the level of the intervals.
 
         Raises:
@@ -87,7 +90,7 @@ class AbstractEstimates(abc.ABC):
         """
         return as_pandas(self.to_arrow(level))
 
-    def to_arrow(self, level: float = LEVEL) -> Any:
+    def to_arrow(self, level: float = LEVEL) -> "pa.Table":
         """Return :meth:`columns` in pyarrow; its metadata hold the level of the intervals."""
         numbers = (self.estimate, self.standard_deviation, *self.confidence_interval(level))
         rows = arrow_columns(
@@ -129,7 +132,7 @@ class AbstractEstimates(abc.ABC):
     def plot(self, level: float = LEVEL) -> "Figure":
         """Return a picture with intervals, of a kind that suits the table.
 
-        Dots, shares by group, steps of a CDF with its band, a heat map, or the largest and
+        It has dots, shares by group, steps of a CDF with its band, a heat map, or the largest and
         smallest cells of a table that has many.
 
         Returns:
@@ -164,7 +167,7 @@ class MarginalTable(AbstractEstimates, AbstractTable):
         attributes: names, one per axis.
         labels: cell names along every axis.
         estimate: unbiased counts, shape (sizes…).
-        standard_deviation: of every cell, same shape, known exactly.
+        standard_deviation: standard deviation of every cell, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
 
     >>> import pyarrow as pa
@@ -193,7 +196,7 @@ class QueryTable(AbstractEstimates):
         attributes: names, one per axis.
         labels: query names along every axis.
         estimate: unbiased answers, shape (queries…).
-        standard_deviation: of every answer, same shape, known exactly.
+        standard_deviation: standard deviation of every answer, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
 
     >>> import pyarrow as pa
@@ -216,22 +219,22 @@ class ProportionTable(AbstractEstimates):
     """Shares of groups: every count over the count of its group, both of them released.
 
     A ratio of unbiased counts is *not* unbiased, unless the denominator is exact. Its intervals are
-    exact all the same (Fieller 1954), since the noise of counts is Gaussian with known covariance.
+    still exact (Fieller 1954), since the noise of counts is Gaussian with known covariance.
 
     Attributes:
         attributes: names, one per axis.
         labels: cell names along every axis.
-        estimate: shape (sizes…); NaN where a group's count is not positive.
-        standard_deviation: of every cell, to first order; NaN where the estimate is NaN.
+        estimate: shares, shape (sizes…); NaN where a group's count is not positive.
+        standard_deviation: to first order, of every cell; NaN where the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
         given: names of the attributes that define the groups.
         counts: the count of every cell.
         groups: the count of every cell's group.
-        variance: of every cell's count; this array and the two below broadcast to the table.
-        group_variance: of the count of every cell's group.
+        variance: the variance of each count; this array and the two below broadcast to the table.
+        group_variance: variance of the count of every cell's group.
         share: the covariance of these two counts, divided by ``group_variance``: the part of the
             group's noise that a cell has.
-        steps: for cumulative shares, where along the last attribute each of them is reached:
+        steps: for cumulative shares, the value of the last attribute that reaches each of them:
             numbers or dates, or positions if it has neither. None for other shares.
 
     >>> import pyarrow as pa

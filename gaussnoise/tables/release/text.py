@@ -63,7 +63,7 @@ def numbers_text(release: AbstractRelease) -> list[str]:
 
 
 def dropped_text(release: AbstractRelease) -> list[str]:
-    """Return which rows the tables leave out, in words."""
+    """Return lines on the rows that the tables leave out."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
     strict += [] if release.plan.person is None else [release.plan.person]
@@ -77,7 +77,7 @@ def dropped_text(release: AbstractRelease) -> list[str]:
 
 
 def disclaimers(release: AbstractRelease) -> list[str]:
-    """Return sentences about what the privacy guarantee covers, and what it does not."""
+    """Return sentences on the scope of the privacy guarantee."""
     rows, person = release.plan.rows_per_person, release.plan.person
     whom = (
         "each row"

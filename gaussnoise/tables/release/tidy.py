@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from ...errors import NotAvailableError
 from ..schema.schema import Category
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from narwhals.typing import EagerAllowed
+
 NUMBERS = ("estimate", "standard_deviation", "low", "high")
-LEVEL = 0.95  # of the intervals from low to high, unless another is asked for
+LEVEL = 0.95  # level of the intervals from low to high by default
 
 
 def interval_record(level: float = LEVEL) -> dict[str, object]:
@@ -20,13 +25,13 @@ def interval_record(level: float = LEVEL) -> dict[str, object]:
     return {"columns": ["low", "high"], "level": level, "simultaneous": False}
 
 
-def with_level(rows: Any, level: float, private: bool) -> Any:
+def with_level(rows: "pa.Table", level: float, private: bool) -> "pa.Table":
     """Return an arrow table with the level of its intervals, which Parquet files keep."""
     record = json.dumps({"intervals": interval_record(level), "private": private})
     return rows.replace_schema_metadata({"gaussnoise": record})
 
 
-def framed(rows: Any, backend: Any) -> Any:
+def framed(rows: "pa.Table", backend: "EagerAllowed") -> Any:
     """Return an arrow table as a dataframe of a library.
 
     The level is in ``attrs``, or, as polars has no place for it, in a last column ``level``.
@@ -43,7 +48,7 @@ def framed(rows: Any, backend: Any) -> Any:
     return frame
 
 
-def as_pandas(rows: Any) -> Any:
+def as_pandas(rows: "pa.Table") -> "pd.DataFrame":
     """Return an arrow table as a pandas frame; ``attrs`` hold the level of its intervals.
 
     Raises:
@@ -61,8 +66,8 @@ def as_pandas(rows: Any) -> Any:
     return frame
 
 
-def _recorded(rows: Any) -> dict[str, Any]:
-    """Return what :func:`with_level` recorded."""
+def _recorded(rows: "pa.Table") -> dict[str, Any]:
+    """Return the record that :func:`with_level` added."""
     record = (rows.schema.metadata or {}).get(b"gaussnoise")
     return {} if record is None else json.loads(record)
 
@@ -77,7 +82,7 @@ def arrow_columns(
     labels: Sequence[Sequence[Category]],
     cells: slice,
     numbers: Mapping[str, NDArray[Any]],
-) -> Any:
+) -> "pa.Table":
     """Return some cells of a table as an arrow table; ``numbers`` are those of these cells."""
     import pyarrow as pa
 

@@ -41,10 +41,10 @@ def read_block(path: Path, head: str, lengths: Sequence[int], number: int) -> by
     """Return one of the blocks.
 
     Args:
-        path: of the file.
+        path: the file.
         head: the result of :func:`head_digest` when the file was committed.
-        lengths: of all blocks, in bytes.
-        number: of the block.
+        lengths: the lengths of all blocks, in bytes.
+        number: the position of the block.
 
     Raises:
         OutputError: the block is not the one that was committed.

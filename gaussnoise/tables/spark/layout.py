@@ -22,10 +22,10 @@ from .matrix import MOST_HELD, Matrix, piece_cells
 
 Key = tuple[Subset, bool]  # a residual (False), or a public table (True)
 
-MOST_CELLS = 2**24  # of a table that one task measures and writes
-_PIECE_CELLS = 2**20  # of a piece of a larger table, or more
+MOST_CELLS = 2**24  # most cells of a table that one task measures and writes
+_PIECE_CELLS = 2**20  # least cells of a piece of a larger table
 _GROUPS = 256  # the fewest groups, if there are enough tables
-_GROUP_CELLS = 2**16, 2**20  # of a group, unless it is a single table
+_GROUP_CELLS = 2**16, 2**20  # range of the most cells of a group, unless it is a single table
 
 
 @final
@@ -36,12 +36,12 @@ class Layout:
     It also says which tables are in pieces, and is known before any data are read.
 
     Attributes:
-        sizes: of all attributes of the schema.
-        groups: sorted positions of attributes.
-        tables: of each group, the planned tables that are parts of it; the last groups have none.
+        sizes: the sizes of all attributes of the schema.
+        groups: the sorted positions of each group's attributes.
+        tables: for each group, the planned tables that are parts of it; the last groups have none.
         query: the query that is answered with noise.
         large: planned tables that are in no group: no task holds one of them.
-        parts: of each group without tables, the parts of large tables that are measured there.
+        parts: for each group without tables, the parts of large tables that are measured there.
         most: the most cells of a table that a task holds.
         piece: the fewest cells in a piece of a larger table.
     """
@@ -155,7 +155,7 @@ class Layout:
 
     @cached_property
     def table_places(self) -> dict[Subset, Place]:
-        """Return the place of each table in the dataset."""
+        """The place of each table in the dataset."""
         places = {}
         for part in range(len(self.tables)):
             for file, tables in self.files(part).items():
@@ -171,7 +171,7 @@ class Layout:
 
     @property
     def sha256(self) -> str:
-        """The sha256 of all that decides what is measured.
+        """The sha256 of all that determines the measurements.
 
         Another version of this program, or of the libraries that solve for noise, may group or
         measure otherwise. The measurements of both versions would together cost more privacy than
@@ -209,7 +209,7 @@ def _file(S: Subset, part: int) -> str:
 
 
 def _contrasts(strategy: AbstractStrategy) -> tuple[int, str]:
-    """Return what distinguishes the measurements of one attribute."""
+    """Return the size and the digest that identify the measurements of one attribute."""
     solved = isinstance(strategy, SolvedStrategy)
     own = strategy.contrasts.astype("<i8").tobytes() if solved else b""
     return strategy.size, hashlib.sha256(own).hexdigest()

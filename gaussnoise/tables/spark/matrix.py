@@ -27,8 +27,9 @@ Counts = NDArray[np.int64]
 Integers = NDArray[Any]
 
 MOST_HELD = 2**26  # numbers that one task ever holds
-_MOST_PIECES = 2**11  # of rows; as many pieces of columns make as many blocks as that squared
-_LEAST_COLUMNS = 3  # at once, if there are as many: numpy adds up a single column in another order
+# most pieces of rows, and of columns: the number of blocks is the square of this
+_MOST_PIECES = 2**11
+_LEAST_COLUMNS = 3  # fewest columns at once, if possible: numpy sums a single one in another order
 
 
 def piece_cells(cells: int, least: int) -> int:
@@ -82,7 +83,7 @@ class Matrix:
 
     @cached_property
     def heights(self) -> list[int]:
-        """How many rows each piece has."""
+        """The number of rows of each piece."""
         return [math.prod(shape_of(box[: self.lead])) for box in self.boxes]
 
     @property
@@ -104,9 +105,9 @@ class Matrix:
         return answers.reshape(self.heights[piece], -1)
 
     def noisy_columns(self, answers: Integers, total: int, draw: Callable[[int], Counts]) -> Array:
-        """Return columns, answered along all other attributes, with noise, decoded along the first.
+        """Return noisy columns, decoded along the first attributes, from answers along all others.
 
-        Shape (rows, columns).
+        Their shape is (rows, columns).
         """
         first, query = self.T[: self.lead], self.query
         columns = answers.reshape(*(query.strategies[i].size for i in first), -1)

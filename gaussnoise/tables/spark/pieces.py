@@ -1,4 +1,4 @@
-"""The steps of Spark's tasks for a residual that no task holds; each reads the last one's files.
+"""The steps of Spark's tasks for a residual that no task holds; each reads the files before it.
 
 Rows are counted and answered, columns get their noise, rows are decoded (:mod:`.matrix`). Data go
 from rows to columns, or back, in files of blocks, one block for each piece that reads it.
@@ -7,7 +7,6 @@ from rows to columns, or back, in files of blocks, one block for each piece that
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +16,20 @@ from ...solvers.tables.residuals import Subset
 from .blocks import head_digest, integer_bytes, packed, read_block, unpacked, write_blocks
 from .layout import Layout
 from .matrix import Matrix
+from .records import Batches
 from .tasks import Parts, committed_row, noise
 
-_SUM = 8  # bytes of the first block of rows: the sum of what was counted there
+_SUM = 8  # bytes of the first block of rows, which holds the sum of their counts
 
 
-def answer_rows(
-    layout: Layout, T: Subset, total: int, commits: Commits, parts: Parts
-) -> Iterator[Any]:
+def answer_rows(layout: Layout, T: Subset, total: int, commits: Commits, parts: Parts) -> Batches:
     """Turn counts of pieces into exact answers about rows, in blocks of columns.
 
     Args:
-        layout: which tasks measure what.
+        layout: the assignment of work to tasks.
         T: the residual.
         total: the sum of all its counts.
-        commits: where the exact answers are committed.
+        commits: the place of the exact answers.
         parts: numbers of pieces, with their counts.
     """
     matrix = layout.matrices[T]
@@ -71,16 +69,16 @@ def draw_columns(
     heads: Mapping[str, str],
     commits: Commits,
     pieces: Iterable[int],
-) -> Iterator[Any]:
+) -> Batches:
     """Turn exact answers about rows into columns with noise, in blocks of rows.
 
     Args:
-        layout: which tasks measure what.
+        layout: the assignment of work to tasks.
         T: the residual.
         total: the sum of all its counts.
         exact: files of :func:`answer_rows`.
         heads: the heads of these files when they were committed.
-        commits: where the noisy columns are committed.
+        commits: the place of the noisy columns.
         pieces: numbers of pieces of columns.
     """
     matrix = layout.matrices[T]
@@ -114,15 +112,15 @@ def decode_rows(
     heads: Mapping[str, str],
     commits: Commits,
     pieces: Iterable[int],
-) -> Iterator[Any]:
+) -> Batches:
     """Turn columns with noise into pieces of the residual.
 
     Args:
-        layout: which tasks measure what.
+        layout: the assignment of work to tasks.
         T: the residual.
         noisy: files of :func:`draw_columns`.
         heads: the heads of these files when they were committed.
-        commits: where the residual is committed.
+        commits: the place of the residual.
         pieces: numbers of pieces of rows.
     """
     matrix = layout.matrices[T]

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import narwhals as nw
 import numpy as np
@@ -22,25 +22,32 @@ from ..reading.frames import guarded, native_frame
 from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T")
+
 Counts = NDArray[np.int64]
 Parts = Iterator[tuple[int, Counts]]
-Finish = Callable[[Parts], Iterator[Any]]
+Batches = Iterator["pa.RecordBatch"]
+Finish = Callable[[Parts], Batches]
 Groups = Mapping[int, Subset]
 
 _ROWS_AT_ONCE = 2**18  # records that a task counts before it hands counts on
 _COUNTED = "part int, cell long, count long"
-COMMITTED = "part int, name string, digest string"  # what tasks report about a file
+COMMITTED = "part int, name string, digest string"  # columns of a task's report about a file
 
 
-def check_spark(table: object) -> None:
-    """Raise ParameterError unless this is a Spark dataframe with the same rows at every run."""
+def check_spark(table: object) -> "DataFrame":
+    """Return a Spark dataframe with the same rows at every run; ParameterError for all else."""
     frame = native_frame(table)
     if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
         raise ParameterError(
             f"release: executors=True expects a Spark dataframe, got {type(table).__name__}; hint: "
             "spark.read.parquet(path)"
         )
-    plan: Any = getattr(table, "_jdf", None)
+    plan: Any = getattr(table, "_jdf", None)  # an object of Java
     if plan is None:
         raise ParameterError(
             "release: executors=True expects a dataframe of a Spark session in this program, got "
@@ -53,11 +60,17 @@ def check_spark(table: object) -> None:
             "computes it again, got one with random values or row numbers of its own; hint: write "
             "it to Parquet, and read that"
         )
+    return cast("DataFrame", table)
 
 
-def in_spark(task: str, action: Callable[[], Any]) -> Any:
-    """Return ``action()``; its errors say nothing about records."""
+def in_spark(task: str, action: Callable[[], T]) -> T:
+    """Return ``action()``; its errors reveal nothing about records."""
     return guarded(task, action, engine=nw.Implementation.PYSPARK)
+
+
+def shuffled_tasks(table: "DataFrame") -> int:
+    """Return the number of tasks into which Spark shuffles rows."""
+    return int(str(table.sparkSession.conf.get("spark.sql.shuffle.partitions")))
 
 
 @final
@@ -72,7 +85,7 @@ class SparkRecords:
             :func:`gaussnoise.tables.counting.count.count_marginals`.
     """
 
-    table: Any
+    table: "DataFrame"
     attributes: Sequence[Attribute]
     on_outside: OnOutside
     limit: PersonLimit | None
@@ -85,7 +98,7 @@ class SparkRecords:
         return [*self.attributes, *([] if self.weight is None else [weight_column(self.weight)])]
 
     @cached_property
-    def coded(self) -> Any:
+    def coded(self) -> "DataFrame":
         """The codes, held where the records are.
 
         Raises:
@@ -132,7 +145,8 @@ class SparkRecords:
         if self.weight is not None:
             wanted |= {WEIGHT: functions.sum(WEIGHT), WITHOUT: functions.max(WITHOUT)}
         columns = [column.alias(name) for name, column in wanted.items()]
-        row = in_spark(_TASK, lambda: self.coded.agg(*columns).first()).asDict()
+        [found] = in_spark(_TASK, lambda: self.coded.agg(*columns).collect())
+        row = found.asDict()
         outside = [i for i in strict if row[f"c{i}"] == 0]
         if row.get(WITHOUT):
             outside.append(len(self.attributes))
@@ -141,8 +155,8 @@ class SparkRecords:
         total = row["rows"] * self.unit if self.weight is None else row[WEIGHT] or 0
         return total, int(row["hashes"] or 0)
 
-    def counted(self, groups: Groups, finish: Finish) -> Any:
-        """Return a Spark dataframe of what ``finish`` makes of the groups' counts, in tasks.
+    def counted(self, groups: Groups, finish: Finish) -> "DataFrame":
+        """Return a Spark dataframe of the results of ``finish`` on the groups' counts, in tasks.
 
         Args:
             groups: sets of attributes, by their numbers.
@@ -156,8 +170,8 @@ class SparkRecords:
         count = partial(_counted, self._placing, dict(groups))
         return self._finished(count, cells, self.total, finish)
 
-    def counted_in_pieces(self, S: Subset, starts: Sequence[int], finish: Finish) -> Any:
-        """Return what :meth:`counted` does, for pieces of one table that no task can hold.
+    def counted_in_pieces(self, S: Subset, starts: Sequence[int], finish: Finish) -> "DataFrame":
+        """Return the same as :meth:`counted`, for pieces of one table that no task can hold.
 
         Args:
             S: the attributes of the table.
@@ -176,12 +190,12 @@ class SparkRecords:
 
     def _finished(
         self,
-        count: Callable[[Iterable[Any]], Iterator[Any]],
+        count: Callable[[Batches], Batches],
         cells: Mapping[int, int],
         total: int | None,
         finish: Finish,
-    ) -> Any:
-        """Return what ``finish`` makes of counts, with all counts of a part in one task."""
+    ) -> "DataFrame":
+        """Return the results of ``finish``, with all counts of a part in one task."""
         session = self.coded.sparkSession
         # A row after the last cell ends each part. So a part without records is measured as well,
         # and a part whose rows do not all arrive, as when Spark stops a task, is not.
@@ -191,7 +205,7 @@ class SparkRecords:
             .selectExpr(f"explode(map_from_arrays(array({parts}), array({ends}))) as (part, cell)")
             .selectExpr("part", "cast(cell as long) as cell", "0L as count")
         )
-        tasks = min(len(cells), int(session.conf.get("spark.sql.shuffle.partitions")))
+        tasks = min(len(cells), shuffled_tasks(self.coded))
         return (
             self.coded.mapInArrow(count, _COUNTED)
             .unionAll(nothing)
@@ -213,7 +227,7 @@ class SparkRecords:
 _TASK = "count the table's rows"
 
 
-def _counted(placing: Placing, groups: Groups, batches: Iterable[Any]) -> Iterator[Any]:
+def _counted(placing: Placing, groups: Groups, batches: Batches) -> Batches:
     """Yield the counts of a task's records: each cell of a group once per block of records."""
     for rows in _blocks(batches):
         for part, S in groups.items():
@@ -221,9 +235,7 @@ def _counted(placing: Placing, groups: Groups, batches: Iterable[Any]) -> Iterat
             yield _counts(np.full(len(cells), part), cells, counts)
 
 
-def _counted_in_pieces(
-    placing: Placing, S: Subset, starts: Counts, batches: Iterable[Any]
-) -> Iterator[Any]:
+def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Batches) -> Batches:
     """Yield the counts of a task's records, by pieces of one table."""
     for rows in _blocks(batches):
         cells, counts = _cells(placing, S, rows)
@@ -231,8 +243,8 @@ def _counted_in_pieces(
         yield _counts(parts, cells - starts[parts], counts)
 
 
-def _cells(placing: Placing, S: Subset, rows: Any) -> tuple[Counts, Counts]:
-    """Return the cells of the table of S that have records, and what they add to each."""
+def _cells(placing: Placing, S: Subset, rows: "pa.Table") -> tuple[Counts, Counts]:
+    """Return the cells of the table of S that have records, and the counts of each."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     sums = {name: columns[name] for name in placing.sums}
     codes = [columns[f"c{i}"] for i in S]
@@ -245,18 +257,18 @@ def _cells(placing: Placing, S: Subset, rows: Any) -> tuple[Counts, Counts]:
     return cells, counts
 
 
-def _counts(parts: NDArray[Any], cells: Counts, counts: Counts) -> Any:
+def _counts(parts: NDArray[np.integer], cells: Counts, counts: Counts) -> "pa.RecordBatch":
     import pyarrow as pa
 
     columns = {"part": parts.astype(np.int32), "cell": cells, "count": counts}
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _blocks(batches: Iterable[Any]) -> Iterator[Any]:
+def _blocks(batches: Batches) -> Iterator["pa.Table"]:
     """Yield Arrow tables that join many batches of rows."""
     import pyarrow as pa
 
-    waiting: list[Any] = []
+    waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
         if sum(len(rows) for rows in waiting) >= _ROWS_AT_ONCE:
@@ -270,13 +282,13 @@ def _finished(
     cells: Mapping[int, int],
     total: int | None,
     finish: Finish,
-    batches: Iterable[Any],
-) -> Iterator[Any]:
-    """Return what is made of the groups' counts in a Spark task."""
+    batches: Batches,
+) -> Batches:
+    """Return the results of ``finish`` on the groups' counts, in a Spark task."""
     return finish(_whole(_by_part(batches), cells, total))
 
 
-def _by_part(batches: Iterable[Any]) -> Iterator[tuple[int, Counts, Counts]]:
+def _by_part(batches: Batches) -> Iterator[tuple[int, Counts, Counts]]:
     """Yield cells and counts of one group after another, in pieces; rows are sorted by group."""
     for batch in batches:
         if not len(batch):

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 from ...errors import DataError, LedgerError, OutputError, ParameterError, exists_already
 from ...files.disk import check_parent, held, publish, read_json, remove_at_once, sync
@@ -26,19 +26,22 @@ from .records import SparkRecords, check_spark, in_spark
 from .run import ASSUMED, TASK, Run, complete
 from .work import Work
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 _FORMAT = "gaussnoise.executors/1"
-_MOST_BYTES = 2**30  # of a record
+_MOST_BYTES = 2**30  # most bytes of a record
 _MEASURED = "measured"  # the name under which the private folder keeps digests of all measurements
 
 
-def check_executors(plan: Plan, table: object, out: object, format: str) -> None:
-    """Refuse what executors cannot release.
+def check_executors(plan: Plan, table: object, out: object, format: str) -> "DataFrame":
+    """Return the Spark dataframe of a release that executors can make, or refuse it.
 
     Raises:
         ParameterError: no Spark dataframe, no folder for a Parquet dataset, or only the total.
         DomainTooLargeError: a table that cannot be cut into pieces that tasks hold.
     """
-    check_spark(table)
+    frame = check_spark(table)
     if out is None or format != "parquet":
         got = "no out=" if out is None else f"format={format!r}"
         raise ParameterError(
@@ -46,13 +49,14 @@ def check_executors(plan: Plan, table: object, out: object, format: str) -> None
         )
     check_total("release", plan)
     _ = Layout.of(plan).matrices
+    return frame
 
 
 def check_total(function: str, plan: Plan) -> None:
     """Refuse a plan of the total alone.
 
     Raises:
-        ParameterError: the total is all that is planned.
+        ParameterError: the plan has no table but the total.
     """
     if not any(plan.tables.subsets):
         raise ParameterError(
@@ -63,7 +67,7 @@ def check_total(function: str, plan: Plan) -> None:
 
 def released(
     blank: TableRelease,
-    table: Any,
+    table: "DataFrame",
     out: str | os.PathLike[str],
     ledger: Ledger | str | os.PathLike[str] | None,
     id: str | None,
@@ -78,8 +82,8 @@ def released(
         out: a new directory.
         ledger: the ledger to be charged, with an id; or None.
         id: the name of the release in the ledger.
-        request: what a ledger compares.
-        protects: whom the release protects, in words that a ledger compares.
+        request: the data that a ledger compares.
+        protects: the protected unit, in words that a ledger compares.
     """
     new = _Unfinished(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
     document = rehearsed(blank, "parquet", new.layout.most)
@@ -91,7 +95,7 @@ def released(
             try:
                 new.begin()
                 return new.complete(document)
-            except BaseException:  # it cannot be continued, and no person saw what was drawn
+            except BaseException:  # it cannot be continued, and no person saw its noise
                 remove_at_once(new.work.folder)
                 raise
     ledger = Ledger.of(ledger)
@@ -121,18 +125,18 @@ def released(
 @final
 @dataclass(frozen=True, eq=False)
 class _Unfinished:
-    """One release, begun or not.
+    """A release, begun or not.
 
     Attributes:
         blank: the release with tables of zeros.
         table: a Spark dataframe.
         out: the directory of the release.
-        token: tells this run from other runs to the same place.
+        token: a random text that distinguishes this run from others to the same place.
         charge: the name, in the private folder, of a charge that a ledger may hold; else None.
     """
 
     blank: TableRelease
-    table: Any
+    table: "DataFrame"
     out: Path
     token: str
     charge: str | None = None
@@ -150,7 +154,7 @@ class _Unfinished:
 
     @cached_property
     def run(self) -> Run:
-        """The rows, and what tasks do about them."""
+        """The rows, and the work of tasks on them."""
         return Run(self.blank.plan, self.layout, self.table, self.blank.on_outside)
 
     @cached_property
@@ -159,7 +163,7 @@ class _Unfinished:
         return self.run.records(self.work)
 
     def close(self) -> None:
-        """Release what Spark holds, and the work's lock."""
+        """Release the rows that Spark has cached, and the work's lock."""
         with self._alone:
             if "records" in self.__dict__:
                 self.records.close()
@@ -195,7 +199,7 @@ class _Unfinished:
             raise
 
     def write_start(self, path: Path) -> None:
-        """Write which run has the one draw that was charged, for the ledger to keep."""
+        """Write the token of the run that was charged, for the ledger to keep."""
         Work.clear(self.out, self.charge)  # nothing else was charged under this id
         self.begin()
         start = {"format": _FORMAT, "token": self.token, "layout_sha256": self.layout.sha256}
@@ -220,7 +224,7 @@ class _Unfinished:
         return start["token"]
 
     def complete(self, document: Document, id: str | None = None) -> TableRelease:
-        """Do all that is left: measurements, tables, answers, the record, the name.
+        """Complete the release: measurements, tables, answers, the record, the name.
 
         Raises:
             DataError: the table changed since the run was begun.
@@ -281,7 +285,7 @@ class _Unfinished:
         return digests
 
     def _measured_in_pieces(self, matrix: Matrix) -> Mapping[str, str]:
-        """Return sha256 of a residual that no task holds; committed steps are not done again.
+        """Return sha256 of a residual that no task holds; committed steps are not repeated.
 
         Raises:
             DataError: pieces together do not count all rows.
@@ -334,7 +338,7 @@ class _Unfinished:
         return complete(columns)
 
     def _loaded(self) -> TableRelease:
-        """Return what was published, if this run published it.
+        """Return the published release, if this run published it.
 
         Raises:
             OutputError: something else is there, or it was changed.

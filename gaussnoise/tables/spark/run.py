@@ -1,10 +1,10 @@
-"""What releases and ticks by Spark's executors have in common: each step can be done again."""
+"""The common steps of releases and ticks by Spark's executors: each step can be repeated."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 from ...errors import DataError, NotAvailableError, OutputError
 from ...files.commits import Commits
@@ -17,8 +17,11 @@ from ..planning.plan import Plan
 from ..schema.schema import Attribute, OnOutside
 from . import tasks
 from .layout import Layout
-from .records import COMMITTED, Finish, SparkRecords, in_spark
+from .records import COMMITTED, Finish, SparkRecords, in_spark, shuffled_tasks
 from .work import Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
 
 TASK = "release it with Spark"
 ASSUMED = (
@@ -31,7 +34,7 @@ _PROBES = 16
 @final
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Rows of a Spark dataframe, and the work that tasks do about them.
+    """Rows of a Spark dataframe, and the work of tasks on them.
 
     Attributes:
         plan: the plan of the tables.
@@ -42,7 +45,7 @@ class Run:
 
     plan: Plan
     layout: Layout
-    table: Any
+    table: "DataFrame"
     on_outside: OnOutside
 
     def records(self, work: Work | None, *more: Attribute) -> SparkRecords:
@@ -74,10 +77,10 @@ class Run:
         """Return the sha256 of all files; groups whose files were committed are not counted again.
 
         Args:
-            work: the folder of what was begun with these rows.
+            work: the folder of the work that was begun with these rows.
             records: the rows.
             found: the sha256 of each file, None for those that are missing.
-            name: returns the file of a group's measurements.
+            name: a function that returns the file of a group's measurements.
             measure: as for :meth:`SparkRecords.counted`.
 
         Raises:
@@ -98,16 +101,12 @@ class Run:
         """Return the places of attributes among those of the records."""
         return tuple([self.plan.asked.used.index(i) for i in S])
 
-    def in_tasks(
-        self, numbers: Sequence[int], work: Callable[[Iterable[int]], Iterator[Any]]
-    ) -> list[tuple[str, str]]:
+    def in_tasks(self, numbers: Sequence[int], work: tasks.Step) -> list[tuple[str, str]]:
         """Return names and sha256 of the files that tasks make of these numbers."""
 
-        def rows() -> list[Any]:
-            session = self.table.sparkSession
-            most = int(session.conf.get("spark.sql.shuffle.partitions"))
-            count = max(min(len(numbers), most), 1)
-            ids = session.range(0, len(numbers), 1, count)
+        def rows() -> "list[Row]":
+            count = max(min(len(numbers), shuffled_tasks(self.table)), 1)
+            ids = self.table.sparkSession.range(0, len(numbers), 1, count)
             made = ids.mapInArrow(partial(tasks.numbered, tuple(numbers), work), COMMITTED)
             return made.collect()
 
@@ -121,7 +120,7 @@ class Run:
             token: a random text.
 
         Raises:
-            OutputError: some executor cannot write there, or does not see what others write.
+            OutputError: some executor cannot write there, or does not see files of others.
             NotAvailableError: executors have other versions of the libraries.
         """
         try:

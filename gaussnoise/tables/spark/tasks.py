@@ -2,10 +2,10 @@
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,19 @@ from ..release.release import TableRelease
 from ..release.store import DatasetWriter
 from ..release.stream import exact_part, known_part, measured, table_of
 from .layout import Layout, keys_of
+from .records import Batches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Array = NDArray[np.float64]
-Parts = Iterable[tuple[int, NDArray[np.int64]]]
+Counts = NDArray[np.int64]
+Parts = Iterable[tuple[int, Counts]]
+Step = Callable[[Iterable[int]], Batches]  # work on numbers, with a row for every file
 
 LIBRARIES = ("gaussnoise", "opendp", "numpy")
 PICTURE = "release.png"
-_MOST_OPEN = 2**12  # files of measurements; Linux maps 2^16 in a process
+_MOST_OPEN = 2**12  # most open files of measurements; Linux maps 2^16 in a process
 
 
 def measured_name(part: int) -> str:
@@ -37,14 +43,16 @@ def measured_name(part: int) -> str:
     return f"{part:06d}.npy"
 
 
-def measure(layout: Layout, commits: Commits, parts: Parts) -> Iterator[Any]:
+def measure(layout: Layout, commits: Commits, parts: Parts) -> Batches:
     """Turn groups' counts into residuals with noise, each committed once."""
     query, draw = layout.query, partial(noise, layout.query)
     for part, counts in parts:
         group = layout.groups[part]
         table = counts.reshape([layout.sizes[i] for i in group])
 
-        def write(path: Path, part: int = part, group: Subset = group, table: Any = table) -> None:
+        def write(
+            path: Path, part: int = part, group: Subset = group, table: Counts = table
+        ) -> None:
             values = [
                 exact_part(table, group, T, query)
                 if exact
@@ -59,7 +67,7 @@ def measure(layout: Layout, commits: Commits, parts: Parts) -> Iterator[Any]:
         yield committed_row(part, name, commits.digest(name) or commits.commit(name, write))
 
 
-def noise(query: ResidualQuery, count: int) -> NDArray[np.int64]:
+def noise(query: ResidualQuery, count: int) -> Counts:
     """Return ``count`` integers of fresh noise."""
     return np.zeros(count, dtype=np.int64) if query.query is None else drawn(query.query, count)
 
@@ -71,7 +79,7 @@ def write_tables(
     digests: Mapping[str, str],
     commits: Commits,
     parts: Iterable[int],
-) -> Iterator[Any]:
+) -> Batches:
     """Write the tables of groups with these numbers."""
     open_files = Measured(layout, measured.folder, digests)
     for part in parts:
@@ -86,7 +94,7 @@ def write_pieces(
     digests: Mapping[str, str],
     commits: Commits,
     numbers: Iterable[int],
-) -> Iterator[Any]:
+) -> Batches:
     """Write the pieces of large tables with these numbers."""
     open_files = Measured(layout, measured.folder, digests)
     for number in numbers:
@@ -95,8 +103,8 @@ def write_pieces(
 
 
 def committed_group(
-    part: int, names: Sequence[str], commits: Commits, write: Callable[[Path], object]
-) -> Iterator[Any]:
+    part: int, names: Sequence[str], commits: Commits, write: Callable[[Path], None]
+) -> Batches:
     """Commit the files of a group once; ``write`` makes them all in a folder of its own.
 
     In that folder, ``tables/2-way/part-000001.parquet`` is ``tables/2-way.parquet``.
@@ -183,7 +191,7 @@ class Measured:
 
 def write_answer(
     release: TableRelease, answers: Mapping[int, str], commits: Commits, entries: Iterable[int]
-) -> Iterator[Any]:
+) -> Batches:
     """Write the answers to entries with these numbers; a negative number means the picture."""
     for k in entries:
         name = answers[k] if k >= 0 else PICTURE
@@ -203,8 +211,8 @@ def write_answer(
         yield committed_row(k, name, digest)
 
 
-def probe(commits: Commits, numbers: Iterable[int]) -> Iterator[Any]:
-    """Yield whether this process sees the others' files, and which was first."""
+def probe(commits: Commits, numbers: Iterable[int]) -> Batches:
+    """Yield whether this process sees the files of others, and whose file was first."""
     for number in numbers:
         own = secrets.token_hex(8)
         commits.commit("first", lambda path, own=own: path.write_text(own, encoding="utf-8"))
@@ -213,16 +221,12 @@ def probe(commits: Commits, numbers: Iterable[int]) -> Iterator[Any]:
         yield committed_row(number, f"{begun} {first}", str(versions(*LIBRARIES)))
 
 
-def numbered(
-    numbers: Sequence[int],
-    work: Callable[[Iterable[int]], Iterator[Any]],
-    batches: Iterable[Any],
-) -> Iterator[Any]:
+def numbered(numbers: Sequence[int], work: Step, batches: Batches) -> Batches:
     """Return the results of ``work`` on the numbers whose places are in ``batches``."""
     return work(numbers[place] for batch in batches for place in batch["id"].to_pylist())
 
 
-def committed_row(part: int, name: str, digest: str | None) -> Any:
+def committed_row(part: int, name: str, digest: str | None) -> "pa.RecordBatch":
     """Return a row for the driver."""
     import pyarrow as pa
 

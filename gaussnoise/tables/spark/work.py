@@ -85,14 +85,14 @@ class Work:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Yield in a block that one program at a time can enter, as far as file systems have locks.
+        """Yield in a block that one program at a time can enter, where the file system has locks.
 
         Raises:
             OutputError: another program is in the block.
         """
         with contextlib.ExitStack() as stack:
             free = True
-            with contextlib.suppress(FileNotFoundError):  # all is done, or all is lost
+            with contextlib.suppress(FileNotFoundError):  # the release is complete, or lost
                 free = stack.enter_context(exclusive_lock(self._lock))
             if not free:
                 raise OutputError(
@@ -131,12 +131,12 @@ class Work:
         return None if column is None else PersonLimit(column, rows, self.key.read_bytes())
 
     def keep_charge(self, charge: str) -> None:
-        """Store which charge of a ledger may be for what is drawn here."""
+        """Store the name of a charge that a ledger may hold for the noise drawn here."""
         (self.folder / f"{_CHARGED}{charge}").touch()
         sync(self.folder, deep=False)
 
     def keep_records(self, fingerprint: str) -> None:
-        """Store which rows are to be measured."""
+        """Store the fingerprint of the rows to be measured."""
         with open(self._records, "x", encoding="utf-8") as file:
             file.write(fingerprint)
             file.flush()

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ....files.disk import opened
 from .format import AbstractFormat
 
-_MOST_ROWS = 2**22  # of a row group that is read: pyarrow writes 2²⁰, releases 2¹⁸
-_MOST_BYTES = 2**28  # of one column of a row group
+_MOST_ROWS = 2**22  # most rows of a group that is read: pyarrow writes 2²⁰, releases 2¹⁸
+_MOST_BYTES = 2**28  # most bytes of one column of a row group
 
 
 @final

@@ -80,7 +80,7 @@ def interval_chart(rows: Sequence[Row], name: str, title: str, description: str)
 def comparison_chart(
     names: Sequence[str], ours: Array, theirs: Array, name: str, title: str, description: str
 ) -> Picture:
-    """Draw two marks on each line: what is proposed, and what it is compared with."""
+    """Draw two marks on each line: the proposed value, and the one to compare."""
 
     def draw(axes: "Axes") -> None:
         lines = np.arange(len(names))

@@ -1,4 +1,4 @@
-"""The half-widths of what a plan or a release has to say, as numbers and in words."""
+"""The half-widths of the entries of a plan or a release, as numbers and in words."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Errors = Mapping[str, float]  # half-widths by statistic; the key of a single one is ""
 
-_SUMMED = ("counts", "sums", "sums of squares")  # of a clipped number, by degree
+_SUMMED = ("counts", "sums", "sums of squares")  # the statistics of a clipped number, by degree
 
 
 def errors_of_release(release: AbstractRelease) -> list[Errors]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name
+from ...schema.schema import Category
 from ..noisy import AbstractRelease
 from ..store import MOST_READ, StoredTables
 from ..table import MarginalTable, QueryTable
@@ -18,13 +19,13 @@ from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, interval_chart, profile_chart
 from .render import Cell, shown
 
-_MOST_ROWS = 60  # of a table that is written in full
+_MOST_ROWS = 60  # most rows of a table that is written in full
 _ENDS = 10  # rows at each end of a longer table
-_MOST_LINES = 30  # of a picture with names
-_MOST_COLUMNS = 8  # of a table of two attributes
-_MOST_COMPARED = 300  # tables whose largest and smallest cells are listed
-_MOST_CELLS = 2 * 10**6  # of all these tables together
-_MOST_ANSWERS = 10**5  # of one entry
+_MOST_LINES = 30  # most lines of a picture with names
+_MOST_COLUMNS = 8  # most columns of a table of two attributes
+_MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
+_MOST_CELLS = 2 * 10**6  # most cells of all these tables together
+_MOST_ANSWERS = 10**5  # most answers of one entry
 _MOST_NAME = 60
 _MOST_HEAD = 40
 
@@ -37,11 +38,11 @@ class Crossed(NamedTuple):
     down: str
     across: str
     columns: list[str]
-    rows: list[tuple[object, list[Cell]]]
+    rows: list[tuple[Category, list[Cell]]]
 
 
 class Extreme(NamedTuple):
-    """The largest and the smallest cell of a table, and how many others may be that."""
+    """The largest and the smallest cell of a table, and the number of others that may be."""
 
     name: str
     largest: Cell
@@ -77,7 +78,7 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """The number of its answers."""
         return int(self.release.plan.queries[self.position])
 
     @property
@@ -87,7 +88,7 @@ class Entry:
 
     @cached_property
     def table(self) -> Table:
-        """Its numbers."""
+        """The table of its numbers."""
         plan = self.release.plan
         term = plan.domain.terms[self.position]
         if self.is_cells:
@@ -151,13 +152,13 @@ class Entry:
 
     @property
     def hidden(self) -> int:
-        """How many cells in the middle of a long table are not written."""
+        """The number of cells in the middle of a long table that are not written."""
         size = self.table.estimate.size
         return 0 if size <= _MOST_ROWS else size - 2 * _ENDS
 
     @property
     def caption(self) -> str:
-        """What is written above its numbers."""
+        """The caption above its numbers."""
         caption = f"{_title(self.table)}: estimates and {level_text(LEVEL)} intervals"
         if not self.hidden:
             return caption
@@ -172,7 +173,7 @@ class Entry:
 
     @property
     def cells(self) -> list[Cell]:
-        """Its numbers, or those at its ends."""
+        """All its numbers, or those at both ends of a long table."""
         if not self.hidden:
             return cells_of(self.table, range(self.table.estimate.size))
         order = _order(self.table.estimate)
@@ -180,7 +181,7 @@ class Entry:
 
     @property
     def crossed(self) -> Crossed:
-        """Its numbers as a table of two attributes, the last one across if both are as long."""
+        """The numbers as a table of two attributes, the last one across if both are as long."""
         table = self.table
         axis = int(np.argmin(table.estimate.shape[::-1])) ^ 1
         places = np.moveaxis(np.arange(table.estimate.size).reshape(table.estimate.shape), axis, 1)

@@ -34,11 +34,11 @@ from .render import rendered
 if TYPE_CHECKING:
     from ...planning.plan import Plan
 
-_MOST_IN_FULL = 12  # tables
-_MOST_LISTED = 1000  # by name
-_MOST_FIRST = 24  # listed where the page begins; more are at its end
-_MOST_COMPARED = 20  # in the picture of a plan
-_MOST_NAMED = 4  # attributes in the first sentence
+_MOST_IN_FULL = 12  # most tables in full
+_MOST_LISTED = 1000  # most tables listed by name
+_MOST_FIRST = 24  # most tables listed where the page begins; more are at its end
+_MOST_COMPARED = 20  # most entries in the picture of a plan
+_MOST_NAMED = 4  # most attributes in the first sentence
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 
 
@@ -80,9 +80,9 @@ def _is_inside(place: Path, folder: Path) -> bool:
 def release_page(release: AbstractRelease, title: str | None = None) -> str:
     """Return a page for a director, an auditor and a journalist; the same for the same release.
 
-    It holds the request; the largest and smallest groups; tables and pictures with intervals; what
-    is noise and what is not; privacy, in plain words and in full; how close to optimal the noise
-    is; how the release was made; and five words. Only released estimates in it come from data.
+    It holds the request; the largest and smallest groups; tables and pictures with intervals; the
+    role of noise; privacy, in plain words and in full; the distance of the noise from the optimum;
+    the making of the release; and five words. Only released estimates in it come from data.
     """
     plan, private = release.plan, release.private
     entries = entries_of(release)
@@ -119,7 +119,7 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
 
 
 def plan_page(plan: "Plan", title: str | None = None) -> str:
-    """Return the page of what would be released: it needs and holds no data."""
+    """Return the page of a planned release: it needs and holds no data."""
     errors = errors_of_plan(plan)
     return _page(
         "plan.html",
@@ -145,7 +145,7 @@ def _page(
     rho: float,
     **more: object,
 ) -> str:
-    """Return a page with what plans and releases both have to say, and more."""
+    """Return a page with the common facts of plans and releases, and more."""
     stated = [f"{key} = {value}" for key, value in facts.privacy.items() if key != "definition"]
     return rendered(
         template,

@@ -1,4 +1,4 @@
-"""Pages from templates: all that is not markup is escaped, and numbers are written for people."""
+"""Pages from templates: all text but markup is escaped, and numbers are written for people."""
 
 import math
 import re
@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....text import number_of
+from ...schema.schema import Category
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -18,7 +19,7 @@ _EXACT = 1e15  # larger numbers are not written with all digits
 class Cell(NamedTuple):
     """A number on a page: its names, its interval and its noise."""
 
-    names: tuple[object, ...]
+    names: tuple[Category, ...]
     estimate: float
     low: float
     high: float
