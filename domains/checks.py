@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .domain import Array, read_only
 from .errors import DomainTooLargeError, InvalidDomainError
-from .floats import EPS, MOST_NUMBERS
+from .floats import EPS, MOST_NUMBERS, Array
+from .records import read_only
 
 
 def numbers(name: str, what: str, values: "ArrayLike") -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import DimensionError, InvalidDomainError
+from .floats import Array
 
 _DEEPEST = 64  # numpy's own limit on the number of dimensions
 _FLAT = (bytes, range, str)  # sequences that hold no arrays
@@ -60,6 +61,35 @@ def regular_array(function: str, values: object) -> NDArray:
 def kind(array: NDArray) -> str:
     """Return the kind of an array's entries; a text dtype's own name would reveal a length."""
     return _KINDS.get(array.dtype.kind, "something else")
+
+
+def doubles(values: "ArrayLike") -> Array | str:
+    """Return a float64 copy, or a text that names the kind of other values."""
+    given = array_of(values)
+    if isinstance(given, str):
+        return given
+    if np.iscomplexobj(given):  # numpy would silently drop imaginary parts
+        return "complex numbers"
+    try:
+        return np.array(given, dtype=np.float64)
+    except OverflowError:
+        return "integers beyond the largest double"
+    except (TypeError, ValueError):
+        hint = "; hint: .toarray()" if hasattr(values, "toarray") else ""
+        return kind(given) if given.ndim else type(values).__name__ + hint
+
+
+def read_only(values: "ArrayLike") -> Array:
+    """Return a private, read-only float64 copy.
+
+    Raises:
+        TypeError: not a regular array of real numbers; the message names the kind, never a value.
+    """
+    array = doubles(values)
+    if isinstance(array, str):  # raise our own error, since numpy's may quote values
+        raise TypeError(array)
+    array.flags.writeable = False
+    return array
 
 
 def real_array(

@@ -5,10 +5,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..domain import AbstractDomain, AbstractFiniteDomain, Array, read_only
+from ..domain import AbstractDomain, AbstractFiniteDomain
 from ..errors import DomainTooLargeError, InvalidDomainError
-from ..floats import MOST_NUMBERS
+from ..floats import MOST_NUMBERS, Array
 from ..oracles.image import ConvexImage
+from ..records import read_only
 from ..sets.finite import FiniteSet
 from ..sets.polytope import Polytope
 

@@ -8,8 +8,9 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..domain import AbstractDomain, Array, Map, QuadraticMax
+from ..domain import AbstractDomain, QuadraticMax
 from ..errors import DimensionError, InvalidDomainError
+from ..floats import Array, Map
 from ..oracles.image import ConvexImage
 from ..sets.polytope import Polytope
 from .arguments import checked_domains, finite_array, points_of, same_kind

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..domain import AbstractDomain, Array, Map
+from ..domain import AbstractDomain
+from ..floats import Array, Map
 from .images import LinearImage
 
 

@@ -6,8 +6,10 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
+from ..domain import AbstractFiniteDomain, QuadraticMax
 from ..errors import InvalidDomainError
+from ..floats import Array
+from ..records import read_only
 from ..workloads import dense
 
 

@@ -8,8 +8,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from ..domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
+from ..domain import AbstractFiniteDomain, QuadraticMax
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from ..floats import Array
+from ..records import read_only
 from .finite import FiniteSet
 
 _MOST_LISTED = 4096  # number of ticks whose points take 128 MB
