@@ -8,7 +8,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, Marginals, hull
+from domains.algebra.hulls import hull
+from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.tables.marginals import Marginals
 
 from ..drawing import OURS, THEIRS, new_figure
 from ..errors import NotAvailableError, ParameterError

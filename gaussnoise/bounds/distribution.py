@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, DomainError
+from domains.domain import AbstractDomain
+from domains.errors import DomainError
 
 from ..errors import ParameterError
 from .bound import Bound, bound_from, resampled

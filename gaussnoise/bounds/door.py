@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain
+from domains.domain import AbstractDomain, AbstractFiniteDomain
 
 from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterError
 from ..noise.policy import PolicyGraph

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope
+from domains.domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytope
 
 from ..noise.certificates.points import PointCertificate
 from ..numerics.norms import dual_power, even_weights

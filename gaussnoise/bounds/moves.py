@@ -3,8 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet
 from domains.algebra.members import contains
+from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.errors import DomainTooLargeError
+from domains.sets.finite import FiniteSet
 
 from ..errors import DataError, ParameterError
 from ..noise.policy import PolicyGraph

@@ -13,8 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractFiniteDomain, FiniteSet
+from domains.domain import AbstractFiniteDomain
 from domains.floats import EPS
+from domains.sets.finite import FiniteSet
 
 from ..noise.certificates.marginals import MarginalCertificate
 from ..noise.optimal_noise import OptimalNoise

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, Products
+from domains.domain import AbstractDomain
+from domains.tables.products import Products
 
 from ..errors import ConvergenceWarning
 from ..noise.certificates.axes import AxesCertificate

@@ -3,8 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, FiniteSet, Products
+from domains.domain import AbstractDomain
 from domains.floats import power_of_two
+from domains.sets.finite import FiniteSet
+from domains.tables.products import Products
 
 from ..noise.certificates.points import PointCertificate
 from ..numerics.norms import norm

@@ -11,9 +11,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
 from domains.algebra.members import contains, magnitudes, near_members, widest
-from domains.domain import SLACK
+from domains.domain import SLACK, AbstractDomain
 from domains.floats import EPS, power_of_two
 from domains.oracles.distance import bounding_box, is_near
 from domains.oracles.rows import row_norms, row_products

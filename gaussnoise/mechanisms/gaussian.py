@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractFiniteDomain, FiniteSet
 from domains.description import describe
+from domains.domain import AbstractFiniteDomain
+from domains.sets.finite import FiniteSet
 
 from ..bounds import Bound, bound_of
 from ..errors import DataError, NotAvailableError, ParameterError, not_a_generator, too_coarse

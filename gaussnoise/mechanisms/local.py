@@ -12,8 +12,10 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, DomainTooLargeError, FiniteSet
 from domains.algebra.members import contains, magnitudes, near_members
+from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
+from domains.sets.finite import FiniteSet
 
 from ..bounds import Bound, lower_bound
 from ..errors import CertificateError, DataError, OutputError, ParameterError, not_a_generator

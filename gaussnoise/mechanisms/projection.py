@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
+from domains.domain import AbstractDomain
 from domains.oracles.distance import nearest_combination
 
 from ..errors import NotAvailableError

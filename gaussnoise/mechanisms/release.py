@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain
+from domains.domain import AbstractDomain
 
 from ..errors import CertificateError, ParameterError
 from ..files.disk import MOST_RECORD, read_json, reading

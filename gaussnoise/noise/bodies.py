@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
+from domains.domain import AbstractDomain
 
 from ..errors import ParameterError
 from ..numerics.feasibility import RANGE_TOLERANCE

@@ -7,7 +7,8 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, DomainTooLargeError
+from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
 from domains.floats import MOST_NUMBERS
 
 from ..errors import CovarianceError, ParameterError

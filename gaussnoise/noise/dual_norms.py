@@ -9,7 +9,7 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
 from domains.floats import EPS
 
 from ..errors import ParameterError

@@ -11,8 +11,11 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, DomainTooLargeError, FiniteSet, StreamWorkload
+from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
 from domains.floats import EPS, MOST_NUMBERS
+from domains.sets.finite import FiniteSet
+from domains.sets.stream import StreamWorkload
 from domains.tables.stream_product import StreamProduct
 
 from ..errors import CertificateError, ConvergenceWarning, ParameterError

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from domains import AbstractDomain, Products
+from domains.domain import AbstractDomain
+from domains.tables.products import Products
 
 from ..errors import ParameterError
 from ..numerics.rounding import ROUNDING_MARGIN

@@ -9,8 +9,8 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
 from domains.algebra.products import parts_over_time
+from domains.domain import AbstractDomain
 
 from ..errors import CovarianceError
 from .covariance import Covariance, FactorCovariance, Stored

@@ -11,7 +11,8 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, Marginals
+from domains.domain import AbstractDomain
+from domains.tables.marginals import Marginals
 from domains.tables.tables import AbstractTables, Term
 
 from ..errors import CovarianceError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
+from domains.domain import AbstractDomain
 
 from ..solvers.progress import Progress
 from .certificates.certificate import Certificate

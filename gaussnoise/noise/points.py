@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, FiniteSet
+from domains.errors import DomainTooLargeError
 from domains.floats import power_of_two
+from domains.sets.finite import FiniteSet
 
 from ..errors import CovarianceError, ParameterError
 from ..numerics.rounding import ROUNDING_MARGIN

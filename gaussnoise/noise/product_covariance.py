@@ -9,8 +9,9 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, AbstractDomain, Identity, Products
-from domains.tables.bases import AbstractRuns
+from domains.domain import AbstractDomain
+from domains.tables.bases import AbstractBase, AbstractRuns, Identity
+from domains.tables.products import Products
 from domains.tables.tables import AbstractTables, Term
 
 from ..errors import CovarianceError

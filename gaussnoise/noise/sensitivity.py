@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet
+from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.errors import DomainTooLargeError
 from domains.floats import EPS
+from domains.sets.finite import FiniteSet
 from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError

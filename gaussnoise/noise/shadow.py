@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals
+from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.errors import DomainError
+from domains.tables.marginals import Marginals
 from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError

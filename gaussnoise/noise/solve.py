@@ -3,9 +3,12 @@
 from numbers import Real
 from typing import TYPE_CHECKING
 
-from domains import AbstractDomain, FiniteSet, Marginals, Products
 from domains.algebra.products import parts_over_time
+from domains.domain import AbstractDomain
 from domains.participation.participations import VectorParticipations
+from domains.sets.finite import FiniteSet
+from domains.tables.marginals import Marginals
+from domains.tables.products import Products
 
 from ..errors import ParameterError
 from ..numerics.norms import check_order

@@ -8,7 +8,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, DomainTooLargeError, StreamWorkload
+from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
+from domains.sets.stream import StreamWorkload
 
 from ..errors import CovarianceError
 from ..solvers.streams.filters import precision_bands

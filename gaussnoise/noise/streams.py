@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import StreamWorkload
+from domains.sets.stream import StreamWorkload
 
 from ..numerics.norms import dual_ball_norm
 from ..numerics.rounding import ROUNDING_MARGIN

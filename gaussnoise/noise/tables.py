@@ -3,8 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, Marginals, Products
+from domains.errors import DomainTooLargeError
 from domains.floats import MOST_NUMBERS
+from domains.tables.marginals import Marginals
+from domains.tables.products import Products
 
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.design import Protected

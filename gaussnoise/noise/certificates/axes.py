@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import TensorPower
+from domains.sets.tensor import TensorPower
 
 from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN, rounded_up

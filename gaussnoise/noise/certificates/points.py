@@ -8,9 +8,10 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, FiniteSet
+from domains.domain import AbstractDomain
 from domains.floats import EPS, power_of_two
 from domains.oracles.distance import is_near
+from domains.sets.finite import FiniteSet
 
 from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square

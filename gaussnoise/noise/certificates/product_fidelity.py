@@ -12,8 +12,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractBase
 from domains.floats import EPS
+from domains.tables.bases import AbstractBase
 
 from ...numerics.norms import dual_power
 from ...numerics.rounding import CANCELLATION

@@ -6,7 +6,8 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, StreamWorkload
+from domains.errors import DomainTooLargeError
+from domains.sets.stream import StreamWorkload
 
 from ...errors import CertificateError
 from ...numerics.norms import dual_ball_norm, norm

@@ -8,8 +8,9 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, TensorPower
 from domains.algebra.images import Scaled, Translate
+from domains.domain import AbstractDomain
+from domains.sets.tensor import TensorPower
 
 from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN

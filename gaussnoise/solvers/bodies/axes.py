@@ -17,8 +17,7 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import TensorPower
-from domains.sets.tensor import symmetric_coordinates
+from domains.sets.tensor import TensorPower, symmetric_coordinates
 
 from ...errors import CovarianceError
 

@@ -8,9 +8,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, DomainTooLargeError, InvalidDomainError
 from domains.algebra.members import magnitudes, pulls_back, widest
-from domains.domain import SLACK
+from domains.domain import SLACK, AbstractDomain
+from domains.errors import DomainTooLargeError, InvalidDomainError
 from domains.floats import EPS, power_of_two
 from domains.oracles.distance import ROUNDING
 from domains.oracles.image import ConvexImage

@@ -6,10 +6,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import LpBall, SchattenBall, TensorPower
 from domains.algebra.images import Scaled
 from domains.floats import EPS
-from domains.sets.tensor import symmetric_coordinates
+from domains.sets.lp_ball import LpBall
+from domains.sets.schatten import SchattenBall
+from domains.sets.tensor import TensorPower, symmetric_coordinates
 
 from ...numerics.norms import dual_ball_norm, dual_power, even_weights, norm
 from ..design import Design

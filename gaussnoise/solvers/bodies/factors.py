@@ -8,10 +8,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
 from domains.algebra.hulls import hull
 from domains.algebra.images import Scaled
 from domains.algebra.products import Kronecker, Product
+from domains.domain import AbstractDomain
 
 from ...numerics.norms import dual_power, norm
 from ..design import Design

@@ -18,8 +18,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, TensorPower
-from domains.sets.tensor import symmetric_coordinates
+from domains.errors import DomainTooLargeError
+from domains.sets.tensor import TensorPower, symmetric_coordinates
 
 from ...numerics.rounding import ROUNDING_MARGIN
 from ..design import Protected

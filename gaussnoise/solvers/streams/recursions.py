@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import StreamWorkload
 from domains.floats import UNIT
+from domains.sets.stream import StreamWorkload
 
 Array = NDArray[np.float64]
 

@@ -4,8 +4,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import StreamWorkload
 from domains.participation.sensitivity import blocks
+from domains.sets.stream import StreamWorkload
 
 from .recursions import Recursion
 

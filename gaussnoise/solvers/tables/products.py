@@ -16,7 +16,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Clipped, DomainTooLargeError, InvalidDomainError
+from domains.errors import DomainTooLargeError, InvalidDomainError
+from domains.tables.bases import AbstractBase
+from domains.tables.clipped import Clipped
 
 from ...numerics.feasibility import whiten
 from ...numerics.norms import dual_power

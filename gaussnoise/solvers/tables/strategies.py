@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase
+from domains.tables.bases import AbstractBase
 
 from ...errors import CovarianceError
 from ...files.pickling import PickledByArguments

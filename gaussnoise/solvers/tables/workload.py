@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractBase
+from domains.tables.bases import AbstractBase
 from domains.tables.tables import AbstractTables
 
 from ...numerics.norms import dual_power, group_norm

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from domains import DomainTooLargeError, InvalidDomainError
+from domains.errors import DomainTooLargeError, InvalidDomainError
 from domains.tables.tables import AbstractTables
 
 from ...bounds.proof import noise_of

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Products
+from domains.tables.bases import AbstractBase
+from domains.tables.products import Products
 
 from ...bounds.proof import solved
 from ...errors import ParameterError

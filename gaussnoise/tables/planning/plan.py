@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Marginals
+from domains.tables.marginals import Marginals
 
 from ...bounds import Bound, bound_of
 from ...bounds.proof import noise_of
