@@ -15,6 +15,7 @@ from ..oracles.image import ConvexImage
 from ..sets.polytope import Polytope
 from .arguments import checked_domains, finite_array, points_of, same_kind
 from .brackets import bracket, reach_of, seminorm, value_at
+from .members import parts_of
 
 _DUST = 1e-11  # relative size in a quadratic form up to which mixed terms may be rounding errors
 
@@ -323,3 +324,9 @@ class Translate(AbstractDomain):
 
     def __repr__(self) -> str:
         return f"({self.body!r} + v)"
+
+
+def pulls_back(domain: AbstractDomain) -> bool:
+    """Return whether forms on ``A @ K`` are evaluated on K itself, where numbers may be larger."""
+    own = isinstance(domain, LinearImage) and domain._image() is None
+    return own or any(pulls_back(part) for part in parts_of(domain))

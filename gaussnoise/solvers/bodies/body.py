@@ -8,7 +8,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains.algebra.members import magnitudes, pulls_back, widest
+from domains.algebra.images import pulls_back
+from domains.algebra.members import magnitudes, widest
 from domains.domain import SLACK, AbstractDomain
 from domains.errors import DomainTooLargeError, InvalidDomainError
 from domains.floats import EPS, power_of_two
