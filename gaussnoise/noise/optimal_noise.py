@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from domains.domain import AbstractDomain
 
 from ..solvers.progress import Progress
-from .certificates.certificate import Certificate
+from .certificates.certificate import Certificate, Verification
 from .covariance import Covariance
 from .problem import Problem, Relation
-from .verify import Verification, verify
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -174,13 +173,13 @@ class OptimalNoise:
         ... ).verify().sensitivity_squared <= 1
         True
         """
+        from .verify import verify  # imported here, as all that only some answers need
+
         return verify(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the answer and its domain to one ``.npz`` file, without pickles."""
-        from .file import (
-            write,
-        )  # imported here, since files and pictures import this class
+        from .file import write  # imported here, since files and pictures import this class
 
         write(self, path)
 
