@@ -16,12 +16,11 @@ from ..drawing import OURS, THEIRS, new_figure
 from ..errors import NotAvailableError, ParameterError
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
-from ..noise.solve import gamma
+from ..noise.solve import gamma, noise_of
 from ..numerics.norms import norm
 from ..privacy.guarantee import AbstractPrivacy
 from ..solvers.progress import interrupts_pass
-from . import Bound, bound_of
-from .proof import noise_of
+from .bound import Bound, bound_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,15 +11,14 @@ from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterErr
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.sensitivity import check_relation
-from ..noise.solve import check_problem
+from ..noise.solve import check_problem, solved
 from ..privacy.guarantee import AbstractPrivacy, check_privacy
 from .bound import Bound, Unbiased, bound_from, bound_of
 from .distribution import at_distribution
 from .local_design import local_proof
 from .moves import moves, records_of
 from .neighbors import known_chi_squared, known_epsilon_delta
-from .proof import Proof, solved
-from .tables import proof_of
+from .proof import Proof, proof_of
 
 Array = NDArray[np.float64]
 

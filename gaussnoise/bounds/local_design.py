@@ -10,8 +10,7 @@ from domains.domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytop
 from ..noise.certificates.points import PointCertificate
 from ..numerics.norms import dual_power, even_weights
 from ..numerics.rounding import ROUNDING_MARGIN
-from .proof import Proof
-from .tables import evened, tables_of
+from .proof import Proof, evened, tables_of
 
 Array = NDArray[np.float64]
 

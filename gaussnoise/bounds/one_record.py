@@ -21,8 +21,7 @@ from ..noise.certificates.marginals import MarginalCertificate
 from ..noise.optimal_noise import OptimalNoise
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.tables.residuals import Subset
-from .proof import Proof
-from .tables import proof_of
+from .proof import Proof, proof_of
 
 Array = NDArray[np.float64]
 

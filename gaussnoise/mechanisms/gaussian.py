@@ -14,7 +14,7 @@ from domains.description import describe
 from domains.domain import AbstractFiniteDomain
 from domains.sets.finite import FiniteSet
 
-from ..bounds import Bound, bound_of
+from ..bounds.bound import Bound, bound_of
 from ..errors import DataError, NotAvailableError, ParameterError, not_a_generator, too_coarse
 from ..files.pickling import PickledByArguments
 from ..noise.agreement import ReplaceWithin

@@ -17,7 +17,8 @@ from domains.domain import AbstractDomain
 from domains.errors import DomainTooLargeError
 from domains.sets.finite import FiniteSet
 
-from ..bounds import Bound, lower_bound
+from ..bounds.bound import Bound
+from ..bounds.door import lower_bound
 from ..errors import CertificateError, DataError, OutputError, ParameterError, not_a_generator
 from ..files.archive import DAMAGE, damaged, read_arrays, write_arrays
 from ..noise.covariance import FactorCovariance

@@ -10,10 +10,10 @@ import numpy as np
 from domains.errors import DomainTooLargeError, InvalidDomainError
 from domains.tables.tables import AbstractTables
 
-from ...bounds.proof import noise_of
 from ...errors import ParameterError
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
+from ...noise.solve import noise_of
 from ...privacy.definitions import zCDP
 from ...privacy.guarantee import AbstractPrivacy, check_gaussian
 from ...solvers.progress import interrupts_pass
