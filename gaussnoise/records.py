@@ -7,11 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains.algebra.members import projection
 from domains.domain import AbstractDomain
+from domains.floats import Array
 from domains.records import array_of, kind
 
 from .errors import DataError, NotAvailableError, ParameterError
-
-Array = NDArray[np.float64]
 
 
 def check_given(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from domains.algebra.hulls import hull
 from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.floats import Array
 from domains.tables.marginals import Marginals
 
 from ..drawing import OURS, THEIRS, new_figure
@@ -25,7 +25,6 @@ from .bound import Bound, bound_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 _MOST_PAIRS = 4000  # number of points up to which all differences are computed
 _OPTIMAL = "optimal Gaussian"

@@ -3,7 +3,7 @@
 from typing import get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from domains.domain import AbstractDomain, AbstractFiniteDomain
 
@@ -19,8 +19,6 @@ from .local_design import local_proof
 from .moves import moves, records_of
 from .neighbors import known_chi_squared, known_epsilon_delta
 from .proof import Proof, proof_of
-
-Array = NDArray[np.float64]
 
 _MOST_LOCAL_RECORDS = 500  # number of records, each with its own directions: a minute
 _MOST_LOCAL_ENTRIES = 2**19  # number of entries in the matrices of all records

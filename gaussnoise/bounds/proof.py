@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.domain import AbstractDomain
-from domains.floats import power_of_two
+from domains.floats import Array, power_of_two
 from domains.sets.finite import FiniteSet
 from domains.tables.products import Products
 
@@ -24,8 +24,6 @@ from ..solvers.design import MAX_STEPS
 from ..solvers.points.fidelity import Fidelity
 from ..solvers.points.interior import maximum
 from ..solvers.tables.shared import SharedFidelity
-
-Array = NDArray[np.float64]
 
 
 class Proof(NamedTuple):

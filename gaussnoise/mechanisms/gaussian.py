@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains.description import describe
 from domains.domain import AbstractFiniteDomain
+from domains.floats import Array
 from domains.sets.finite import FiniteSet
 
 from ..bounds.bound import Bound, bound_of
@@ -38,8 +39,6 @@ from .release import Release
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
-
-Array = NDArray[np.float64]
 
 
 _OUTSIDE = {

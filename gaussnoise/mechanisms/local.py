@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains.algebra.members import contains, magnitudes, near_members
 from domains.domain import AbstractDomain
 from domains.errors import DomainTooLargeError
+from domains.floats import Array
 from domains.sets.finite import FiniteSet
 
 from ..bounds.bound import Bound
@@ -32,8 +33,6 @@ from ..solvers.bodies.body import left_inverse
 from ..solvers.progress import interrupts_pass
 from ..text import estimate_text, guarantee_text
 from .randomizers import Bytes, Codebook, point_release, privunit, privunitg
-
-Array = NDArray[np.float64]
 
 _RANDOMIZERS = {"privunitg": privunitg, "privunit": privunit, "point-release": point_release}
 _RANDOMIZERS |= {"randomized-response": point_release}  # another name for segments

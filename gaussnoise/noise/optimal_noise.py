@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from domains.domain import AbstractDomain
+from domains.floats import Array
 
 from ..solvers.progress import Progress
 from .certificates.certificate import Certificate, Verification
@@ -18,8 +18,6 @@ from .problem import Problem, Relation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 class Status(enum.Enum):

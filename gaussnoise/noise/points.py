@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.errors import DomainTooLargeError
-from domains.floats import power_of_two
+from domains.floats import Array, power_of_two
 from domains.sets.finite import FiniteSet
 
 from ..errors import CovarianceError, ParameterError
@@ -31,7 +31,6 @@ from .sensitivity import Covered, covered, members
 from .streams import linear_workload, stream_design
 from .structure import halves
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _SHARE = 0.9  # share of the tolerance for the solver; the checks may widen the gap by the rest

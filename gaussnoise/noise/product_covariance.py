@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.domain import AbstractDomain
+from domains.floats import Array
 from domains.tables.bases import AbstractBase, AbstractRuns, Identity
 from domains.tables.products import Products
 from domains.tables.tables import AbstractTables, Term
@@ -21,8 +22,6 @@ from ..solvers.tables.residuals import Subset, rank
 from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
 from .covariance import Stored
 from .table_covariance import TableCovariance, variances_of
-
-Array = NDArray[np.float64]
 
 
 @final

@@ -4,11 +4,10 @@ import math
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ..errors import ParameterError
-
-Array = NDArray[np.float64]
 
 
 def norm(values: Array, order: float) -> float:

@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 
 from domains.floats import EPS
 
-Array = NDArray[np.float64]
-
 
 def nuclear_norm_below(G: NDArray[np.floating]) -> tuple[float, float]:
     """Return a lower bound on ``‖G‖_*``, and the share of it that was subtracted for rounding.

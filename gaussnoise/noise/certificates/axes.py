@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import Array
 from domains.sets.tensor import TensorPower
 
 from ...errors import CertificateError
@@ -17,8 +18,6 @@ from ..covariance import Covariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 from .tensors import stripped
-
-Array = NDArray[np.float64]
 
 _LEAST = 2.0**-200  # avoids a division by zero; any positive number is valid
 

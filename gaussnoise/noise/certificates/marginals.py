@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from domains.floats import Array
 from domains.tables.tables import AbstractTables
 
 from ...errors import CertificateError
@@ -27,8 +27,6 @@ from ..sensitivity import marginal_sensitivity
 from .certificate import Verification
 from .points import check_points
 from .weights import TableCertificate
-
-Array = NDArray[np.float64]
 
 # marginals are also checked record by record when the full table has at most this many cells
 _EXPLICIT_CELLS = 512

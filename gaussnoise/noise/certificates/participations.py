@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.floats import EPS, power_of_two
+from domains.floats import EPS, Array, power_of_two
 from domains.participation.participations import VectorParticipations
 from domains.participation.sensitivity import vector_bound
 
@@ -22,7 +22,6 @@ from ..covariance import Covariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 # dual norms and rows are normalised in double precision

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.domain import AbstractDomain
-from domains.floats import EPS, power_of_two
+from domains.floats import EPS, Array, power_of_two
 from domains.oracles.distance import is_near
 from domains.sets.finite import FiniteSet
 
@@ -27,8 +27,6 @@ from ..policy import PolicyGraph
 from ..problem import Problem
 from ..sensitivity import covered, largest_pair, members
 from .certificate import Certificate, Stored, Verification
-
-Array = NDArray[np.float64]
 
 # dual norms are normalised in double precision; ROUNDING_MARGIN covers an excess over one
 _UNIT = 1 + 2.0**-48

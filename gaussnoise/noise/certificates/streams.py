@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.errors import DomainTooLargeError
+from domains.floats import Array
 from domains.sets.stream import StreamWorkload
 
 from ...errors import CertificateError
@@ -17,8 +18,6 @@ from ..covariance import Covariance, Stored
 from ..problem import Problem
 from ..stream_covariance import StreamCovariance
 from .certificate import Certificate, Verification
-
-Array = NDArray[np.float64]
 
 _WIDENED = 4.0  # factor by which the interval is extended at either end
 _UNIT = 1 + 2.0**-40  # covers the rounding of sums of a million numbers in double precision

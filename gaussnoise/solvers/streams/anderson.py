@@ -3,9 +3,8 @@
 import itertools
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from domains.floats import Array
 
 MEMORY = 8  # number of past points that are combined
 LONGEST = 3.0  # largest step, in the logarithm of a weight

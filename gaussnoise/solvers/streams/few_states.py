@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ...numerics.norms import dual_power
 from .anderson import MEMORY, accelerated
 from .filters import Filter, filter_of, resolvent_traces
-
-Array = NDArray[np.float64]
 
 _SAMPLES, _GRID = 48, 400  # shifts at which the trace is sampled; points of the fitted spectrum
 _MOST_ROUNDS = 20

@@ -4,9 +4,8 @@ The coefficients of A⁻¹ must be the same at every tick, in both streams.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from domains.floats import Array
 
 _NEAR = 0.65  # the ends reach over this power of the shorter length
 _STEEP = 4.0  # the effect of an end fades with this power of the distance from it

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ...errors import CovarianceError, ParameterError
 from ...numerics.norms import dual_power, norm
@@ -21,7 +22,6 @@ from .anderson import LONGEST, MEMORY, accelerated
 from .inverse_root import InverseRoot, inverse_root
 from .longer import is_same_everywhere, stretched
 
-Array = NDArray[np.float64]
 Report = Callable[[int, float, float], None]
 
 _SLACK = 1e-3  # share by which the ends of the spectrum are moved outwards

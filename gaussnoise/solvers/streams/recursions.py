@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from domains.floats import UNIT
+from domains.floats import UNIT, Array
 from domains.sets.stream import StreamWorkload
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
