@@ -1,4 +1,7 @@
-"""Records as arrays. Messages never show a value, a number of records, or a text's length."""
+"""Records, and workloads, as arrays.
+
+Messages never show a value, a number of records, or a text's length.
+"""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -7,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import DimensionError, InvalidDomainError
-from .floats import Array
+from .errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from .floats import MOST_NUMBERS, Array
 
 _DEEPEST = 64  # numpy's own limit on the number of dimensions
 _FLAT = (bytes, range, str)  # sequences that hold no arrays
@@ -131,3 +134,23 @@ def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int
     for i, size in reversed(list(enumerate(sizes))):
         rest, codes[:, i] = np.divmod(rest, size)
     return codes
+
+
+def dense(values: Any) -> Any:
+    """Return a scipy.sparse matrix as an array, with duplicates added; other values unchanged.
+
+    Raises:
+        DomainTooLargeError: more than a gigabyte of numbers.
+    """
+    if not (hasattr(values, "toarray") and hasattr(values, "nnz")):
+        return values
+    entries = 1
+    for length in values.shape:
+        entries *= int(length)
+    if entries > MOST_NUMBERS:
+        shape = " × ".join(map(str, values.shape))
+        raise DomainTooLargeError(
+            f"expected a sparse workload of at most {MOST_NUMBERS} entries, zeros included, as it "
+            f"is written out (1 GB); got {shape}; hint: Products or Marginals need no matrix"
+        )
+    return values.toarray()

@@ -292,7 +292,6 @@ def test_the_top_level_is_what_users_type():
 
 ROOMS = """
     1 domains.errors domains.floats domains.records domains.stored domains.domain domains.checks
-    1 domains.workloads
     1 domains.oracles
     1 domains.sets
     1 domains.algebra domains.tables domains.participation

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from ..domain import AbstractFiniteDomain, QuadraticMax
 from ..errors import InvalidDomainError
 from ..floats import Array
-from ..records import read_only
-from ..workloads import dense
+from ..records import dense, read_only
 
 
 def _numbers(values: "ArrayLike") -> Array:

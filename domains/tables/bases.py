@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
 from ..floats import MOST_NUMBERS, Array
-from ..records import read_only
+from ..records import dense, read_only
 from ..stored import Storable, schema_name
-from ..workloads import dense
 
 _MOST_NAMED = 3  # largest number of categories in the label of a group
 
