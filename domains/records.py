@@ -82,15 +82,20 @@ def doubles(values: "ArrayLike") -> Array | str:
         return kind(given) if given.ndim else type(values).__name__ + hint
 
 
-def read_only(values: "ArrayLike") -> Array:
-    """Return a private, read-only float64 copy.
-
-    Raises:
-        TypeError: not a regular array of real numbers; the message names the kind, never a value.
-    """
+def real_numbers(name: str, values: "ArrayLike", what: str = "") -> Array:
+    """Return a private, read-only float64 copy, or raise InvalidDomainError without a value."""
     array = doubles(values)
-    if isinstance(array, str):  # raise our own error, since numpy's may quote values
-        raise TypeError(array)
+    if isinstance(array, str):
+        raise InvalidDomainError(
+            f"{name}: expected {what}a regular array of real numbers, got {array}"
+        )
+    array.flags.writeable = False
+    return array
+
+
+def read_only(values: "ArrayLike") -> Array:
+    """Return a private, read-only float64 copy of real numbers."""
+    array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
 

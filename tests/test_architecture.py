@@ -509,6 +509,22 @@ def test_there_are_few_rooms_on_few_levels_and_none_import_each_other_in_a_circl
     assert max(LEVEL.values()) == 7  # sixteen lines of imports before there were rooms
 
 
+def at_the_top(source):
+    """The imports of a source that run when it is loaded."""
+    found = [n for n in parsed(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    return "\n".join(map(ast.unparse, found))
+
+
+def test_who_reads_a_file_has_few_files_below_it_to_know():
+    graph = networkx.DiGraph(
+        (module, name)
+        for module, source in MODULES.items()
+        for name, _ in modules_imported(module, at_the_top(source))
+    )
+    chain = networkx.dag_longest_path(networkx.condensation(graph))
+    assert 20 < len(chain) <= 30
+
+
 def private_names(source):
     """Names with an underscore that a module imports from another file of ours."""
     for node in ast.walk(parsed(source)):
