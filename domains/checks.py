@@ -5,19 +5,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .domain import Array, read_only
 from .errors import DomainTooLargeError, InvalidDomainError
-from .floats import EPS, MOST_NUMBERS
+from .floats import EPS, MOST_NUMBERS, Array
+from .records import read_only, real_numbers
 
 
 def numbers(name: str, what: str, values: "ArrayLike") -> Array:
     """Return a float64 copy of finite numbers, or raise InvalidDomainError."""
-    try:
-        array = read_only(values)
-    except TypeError as error:
-        raise InvalidDomainError(
-            f"{name}: expected {what} a regular array of real numbers, got {error}"
-        ) from None
+    array = real_numbers(name, values, f"{what} ")
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{name}: expected finite {what}, got NaN or infinity")
     return array

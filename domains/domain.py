@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .errors import DimensionError, InvalidDomainError
-from .floats import EPS, power_of_two
-from .records import array_of, kind, real_array
+from .floats import EPS, Array, Map, power_of_two
+from .records import doubles, real_array
 from .stored import Storable, is_ours
 
 if TYPE_CHECKING:
     from .oracles.image import ConvexImage
     from .sets.finite import FiniteSet
-
-Array = NDArray[np.float64]
-Map = Callable[[Array], Array]  # maps every row by itself
 
 # Bodies accept points this far outside, relative to their size, since computed members are rounded.
 SLACK = 1e-9
@@ -357,7 +354,7 @@ class AbstractDomain(Storable, abc.ABC):
 
 def _finite_array(method: str, name: str, shape: tuple[int, ...], value: "ArrayLike") -> Array:
     """Return ``value`` as a finite float64 array of this shape."""
-    array = _doubles(value)
+    array = doubles(value)
     if isinstance(array, str):
         raise InvalidDomainError(
             f"{method}: expected {name} of shape {shape}, all real numbers, got {array}"
@@ -469,32 +466,3 @@ class AbstractFiniteDomain(AbstractDomain):
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
         return self.to_finite_set() if self.cardinality * self.dim <= most else None
-
-
-def read_only(values: "ArrayLike") -> Array:
-    """Return a private, read-only float64 copy.
-
-    Raises:
-        TypeError: not a regular array of real numbers; the message names the kind, never a value.
-    """
-    array = _doubles(values)
-    if isinstance(array, str):  # raise our own error, since numpy's may quote values
-        raise TypeError(array)
-    array.flags.writeable = False
-    return array
-
-
-def _doubles(values: "ArrayLike") -> Array | str:
-    """Return a float64 copy, or a text that names the kind of other values."""
-    given = array_of(values)
-    if isinstance(given, str):
-        return given
-    if np.iscomplexobj(given):  # numpy would silently drop imaginary parts
-        return "complex numbers"
-    try:
-        return np.array(given, dtype=np.float64)
-    except OverflowError:
-        return "integers beyond the largest double"
-    except (TypeError, ValueError):
-        hint = "; hint: .toarray()" if hasattr(values, "toarray") else ""
-        return kind(given) if given.ndim else type(values).__name__ + hint

@@ -1,6 +1,12 @@
-"""Double precision: units of rounding, scaling without rounding, and the largest array."""
+"""Double precision: arrays, units of rounding, scaling without rounding, the largest array."""
+
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Map = Callable[[Array], Array]  # maps every row by itself
 
 EPS = np.finfo(np.float64).eps  # distance from one to the next number
 UNIT = 2.0**-53  # relative rounding error of one operation: half of EPS

@@ -1,4 +1,7 @@
-"""Records as arrays. Messages never show a value, a number of records, or a text's length."""
+"""Records, and workloads, as arrays.
+
+Messages never show a value, a number of records, or a text's length.
+"""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -7,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import DimensionError, InvalidDomainError
+from .errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from .floats import MOST_NUMBERS, Array
 
 _DEEPEST = 64  # numpy's own limit on the number of dimensions
 _FLAT = (bytes, range, str)  # sequences that hold no arrays
@@ -62,6 +66,40 @@ def kind(array: NDArray) -> str:
     return _KINDS.get(array.dtype.kind, "something else")
 
 
+def doubles(values: "ArrayLike") -> Array | str:
+    """Return a float64 copy, or a text that names the kind of other values."""
+    given = array_of(values)
+    if isinstance(given, str):
+        return given
+    if np.iscomplexobj(given):  # numpy would silently drop imaginary parts
+        return "complex numbers"
+    try:
+        return np.array(given, dtype=np.float64)
+    except OverflowError:
+        return "integers beyond the largest double"
+    except (TypeError, ValueError):
+        hint = "; hint: .toarray()" if hasattr(values, "toarray") else ""
+        return kind(given) if given.ndim else type(values).__name__ + hint
+
+
+def real_numbers(name: str, values: "ArrayLike", what: str = "") -> Array:
+    """Return a private, read-only float64 copy, or raise InvalidDomainError without a value."""
+    array = doubles(values)
+    if isinstance(array, str):
+        raise InvalidDomainError(
+            f"{name}: expected {what}a regular array of real numbers, got {array}"
+        )
+    array.flags.writeable = False
+    return array
+
+
+def read_only(values: "ArrayLike") -> Array:
+    """Return a private, read-only float64 copy of real numbers."""
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False
+    return array
+
+
 def real_array(
     function: str, expected: str, shape: Sequence[int | None], values: object
 ) -> NDArray:
@@ -101,3 +139,23 @@ def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int
     for i, size in reversed(list(enumerate(sizes))):
         rest, codes[:, i] = np.divmod(rest, size)
     return codes
+
+
+def dense(values: Any) -> Any:
+    """Return a scipy.sparse matrix as an array, with duplicates added; other values unchanged.
+
+    Raises:
+        DomainTooLargeError: more than a gigabyte of numbers.
+    """
+    if not (hasattr(values, "toarray") and hasattr(values, "nnz")):
+        return values
+    entries = 1
+    for length in values.shape:
+        entries *= int(length)
+    if entries > MOST_NUMBERS:
+        shape = " × ".join(map(str, values.shape))
+        raise DomainTooLargeError(
+            f"expected a sparse workload of at most {MOST_NUMBERS} entries, zeros included, as it "
+            f"is written out (1 GB); got {shape}; hint: Products or Marginals need no matrix"
+        )
+    return values.toarray()

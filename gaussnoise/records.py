@@ -5,13 +5,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain
 from domains.algebra.members import projection
+from domains.domain import AbstractDomain
+from domains.floats import Array
 from domains.records import array_of, kind
 
 from .errors import DataError, NotAvailableError, ParameterError
-
-Array = NDArray[np.float64]
 
 
 def check_given(

@@ -1,14 +1,14 @@
 """The classes of results that the public functions return."""
 
-from .bounds import Bound
+from .bounds.bound import Bound
 from .bounds.comparison import Comparison
 from .mechanisms.local import LocalEstimate
 from .mechanisms.projection import BiasedRelease
-from .noise.certificates.certificate import Certificate
+from .noise.certificates.certificate import Certificate, Verification
 from .noise.covariance import Covariance
 from .noise.dual_norms import DualNorm
 from .noise.factorize import Witness
-from .noise.optimal_noise import Status, Verification
+from .noise.optimal_noise import Status
 from .numerics.intervals import ConfidenceInterval, Contrast, Contrasts
 from .privacy.ledger_entries import LedgerEntry
 from .solvers.progress import Progress

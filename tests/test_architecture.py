@@ -292,7 +292,6 @@ def test_the_top_level_is_what_users_type():
 
 ROOMS = """
     1 domains.errors domains.floats domains.records domains.stored domains.domain domains.checks
-    1 domains.workloads
     1 domains.oracles
     1 domains.sets
     1 domains.algebra domains.tables domains.participation
@@ -508,6 +507,22 @@ def test_there_are_few_rooms_on_few_levels_and_none_import_each_other_in_a_circl
     folders = {outer_room(folder) for folder in FOLDERS} - {"gaussnoise"}
     assert len(folders) == 12
     assert max(LEVEL.values()) == 7  # sixteen lines of imports before there were rooms
+
+
+def at_the_top(source):
+    """The imports of a source that run when it is loaded."""
+    found = [n for n in parsed(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    return "\n".join(map(ast.unparse, found))
+
+
+def test_who_reads_a_file_has_few_files_below_it_to_know():
+    graph = networkx.DiGraph(
+        (module, name)
+        for module, source in MODULES.items()
+        for name, _ in modules_imported(module, at_the_top(source))
+    )
+    chain = networkx.dag_longest_path(networkx.condensation(graph))
+    assert 20 < len(chain) <= 30
 
 
 def private_names(source):

@@ -5,10 +5,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..domain import AbstractDomain, AbstractFiniteDomain, Array, read_only
+from ..domain import AbstractDomain, AbstractFiniteDomain
 from ..errors import DomainTooLargeError, InvalidDomainError
-from ..floats import MOST_NUMBERS
+from ..floats import MOST_NUMBERS, Array
 from ..oracles.image import ConvexImage
+from ..records import real_numbers
 from ..sets.finite import FiniteSet
 from ..sets.polytope import Polytope
 
@@ -25,12 +26,7 @@ def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDom
 
 def finite_array(operation: str, values: "ArrayLike") -> Array:
     """Return a copy of its own in float64, or raise InvalidDomainError."""
-    try:
-        array = read_only(values)
-    except TypeError as error:
-        raise InvalidDomainError(
-            f"{operation}: expected a regular array of real numbers, got {error}"
-        ) from None
+    array = real_numbers(operation, values)
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{operation}: expected finite numbers, got NaN or infinity")
     return array

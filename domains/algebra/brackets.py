@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..domain import AbstractDomain, Array, QuadraticMax
+from ..domain import AbstractDomain, QuadraticMax
+from ..floats import Array
 
 ASCENTS = 100
 STARTS = 12

@@ -7,7 +7,8 @@ from typing import final
 
 import numpy as np
 
-from ..domain import AbstractDomain, Array, QuadraticMax
+from ..domain import AbstractDomain, QuadraticMax
+from ..floats import Array
 from ..oracles.image import ConvexImage
 from .arguments import LISTED_ENTRIES, checked_domains, points_of
 from .brackets import bracket, middle_of, seminorm

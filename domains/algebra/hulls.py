@@ -6,7 +6,8 @@ from typing import final
 
 import numpy as np
 
-from ..domain import AbstractDomain, Array, QuadraticMax
+from ..domain import AbstractDomain, QuadraticMax
+from ..floats import Array
 from ..sets.polytope import Polytope
 from .arguments import checked_domains, convex, points_of
 from .images import linear_image, translate

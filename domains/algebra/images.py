@@ -8,12 +8,14 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..domain import AbstractDomain, Array, Map, QuadraticMax
+from ..domain import AbstractDomain, QuadraticMax
 from ..errors import DimensionError, InvalidDomainError
+from ..floats import Array, Map
 from ..oracles.image import ConvexImage
 from ..sets.polytope import Polytope
 from .arguments import checked_domains, finite_array, points_of, same_kind
 from .brackets import bracket, reach_of, seminorm, value_at
+from .members import parts_of
 
 _DUST = 1e-11  # relative size in a quadratic form up to which mixed terms may be rounding errors
 
@@ -322,3 +324,9 @@ class Translate(AbstractDomain):
 
     def __repr__(self) -> str:
         return f"({self.body!r} + v)"
+
+
+def pulls_back(domain: AbstractDomain) -> bool:
+    """Return whether forms on ``A @ K`` are evaluated on K itself, where numbers may be larger."""
+    own = isinstance(domain, LinearImage) and domain._image() is None
+    return own or any(pulls_back(part) for part in parts_of(domain))

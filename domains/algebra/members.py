@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..domain import AbstractDomain, Array, Map
-from .images import LinearImage
+from ..domain import AbstractDomain
+from ..floats import Array, Map
 
 
 def near_members(domain: AbstractDomain, X: Array) -> Array | None:
@@ -28,13 +28,7 @@ def magnitudes(domain: AbstractDomain) -> Array:
     return domain._magnitudes()
 
 
-def pulls_back(domain: AbstractDomain) -> bool:
-    """Return whether forms on ``A @ K`` are evaluated on K itself, where numbers may be larger."""
-    own = isinstance(domain, LinearImage) and domain._image() is None
-    return own or any(pulls_back(part) for part in _inner(domain))
-
-
-def _inner(domain: AbstractDomain) -> list[AbstractDomain]:
+def parts_of(domain: AbstractDomain) -> list[AbstractDomain]:
     """Return the domains that this domain is made of."""
     names = ("body", "left", "right")
     return [getattr(domain, name) for name in names if hasattr(domain, name)] + list(
@@ -44,7 +38,7 @@ def _inner(domain: AbstractDomain) -> list[AbstractDomain]:
 
 def widest(domain: AbstractDomain) -> int:
     """Return an upper bound on how many numbers describe a record."""
-    return max([domain._numbers(), *map(widest, _inner(domain))])
+    return max([domain._numbers(), *map(widest, parts_of(domain))])
 
 
 def projection(domain: AbstractDomain) -> Map | None:

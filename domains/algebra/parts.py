@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from ..domain import AbstractDomain, Array
+from ..domain import AbstractDomain
 from ..errors import DimensionError, InvalidDomainError
+from ..floats import Array
 from .arguments import checked_domains
 
 

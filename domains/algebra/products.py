@@ -10,7 +10,8 @@ from typing import final
 import numpy as np
 import scipy
 
-from ..domain import AbstractDomain, Array, Map, QuadraticMax
+from ..domain import AbstractDomain, QuadraticMax
+from ..floats import Array, Map
 from ..oracles.image import ConvexImage
 from ..participation.participations import VectorParticipations
 from ..sets.stream import StreamWorkload

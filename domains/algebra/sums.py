@@ -8,7 +8,8 @@ from typing import final
 
 import numpy as np
 
-from ..domain import AbstractDomain, Array, QuadraticMax
+from ..domain import AbstractDomain, QuadraticMax
+from ..floats import Array
 from ..oracles.image import ConvexImage
 from ..sets.zonotope import Zonotope
 from .arguments import checked_domains, convex, few_offsets, points_of_all, same_kind

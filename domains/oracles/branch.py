@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..domain import Array
+from ..floats import Array
 
 # Arrays of one length, an entry per node; the last array bounds the members of each node.
 Nodes = tuple[np.ndarray, ...]

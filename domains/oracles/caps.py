@@ -23,8 +23,7 @@ import math
 
 import numpy as np
 
-from ..domain import Array
-from ..floats import UNIT
+from ..floats import UNIT, Array
 from .branch import Nodes, worst_open
 
 # in more dimensions, too many caps are needed to improve on the relaxation

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..domain import Array, Map
+from ..floats import Array, Map
 
 _ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 

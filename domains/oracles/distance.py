@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import scipy
 
-from ..domain import SLACK, AbstractDomain, Array
+from ..domain import SLACK, AbstractDomain
 from ..errors import DomainTooLargeError
-from ..floats import EPS
+from ..floats import EPS, Array
 
 ROUNDING = 64 * EPS  # relative rounding of coordinates far from the origin
 _ROUNDS = 12

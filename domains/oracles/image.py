@@ -8,9 +8,9 @@ from typing import Protocol, final
 import numpy as np
 import scipy
 
-from ..domain import Array, QuadraticMax
+from ..domain import QuadraticMax
 from ..errors import InvalidDomainError
-from ..floats import EPS
+from ..floats import EPS, Array
 from .squared_norm import EXACT, local_maxima, maximize
 
 # largest logarithm of a ratio of two weights: beyond it, the smaller weight has no effect

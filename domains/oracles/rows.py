@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..domain import Array, Map
+from ..floats import Array, Map
 
 _HUGE = 2.0**100  # rows are first clipped to this many half widths, so that squares do not overflow
 _INSIDE = 1 - 2.0**-40  # share of the way to the boundary, so that rounding leaves rows inside

@@ -16,8 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..domain import Array
-from ..floats import UNIT
+from ..floats import UNIT, Array
 from .branch import Nodes, worst_open
 
 Bits = NDArray[np.uint8]

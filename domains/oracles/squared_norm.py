@@ -28,7 +28,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..domain import Array
+from ..floats import Array
 from .caps import MOST_DIMENSIONS, longest_by_caps
 from .signs import longest_by_signs
 

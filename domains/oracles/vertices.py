@@ -14,8 +14,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..domain import Array
 from ..errors import DomainTooLargeError, InvalidDomainError
+from ..floats import Array
 
 _RAYS = 2**13  # most rays kept at a time
 _NUMBERS = 2**22  # most integers kept at a time

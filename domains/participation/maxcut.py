@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..domain import Array
+from ..floats import Array
 
 _STEPS = 200
 _SHARPER = 8.0  # the objective's weight grows by this factor once a step is well centered

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import numbers
-from ..domain import AbstractDomain, Array, QuadraticMax
+from ..domain import AbstractDomain, QuadraticMax
 from ..errors import InvalidDomainError
+from ..floats import Array
 from ..sets.finite import FiniteSet
 from .patterns import AbstractPatterns, Indices
 from .sensitivity import form_bound, vector_bound

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks import whole
-from ..domain import Array
 from ..errors import InvalidDomainError
+from ..floats import Array
 from ..stored import Storable
 
 Indices = NDArray[np.intp]

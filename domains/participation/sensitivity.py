@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..domain import Array
+from ..floats import Array
 from .maxcut import MaxCut, largest_forms
 from .patterns import AbstractPatterns, Indices
 

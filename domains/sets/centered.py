@@ -2,7 +2,8 @@
 
 import abc
 
-from ..domain import AbstractDomain, Array, QuadraticMax
+from ..domain import AbstractDomain, QuadraticMax
+from ..floats import Array
 from ..oracles.image import ConvexImage
 
 

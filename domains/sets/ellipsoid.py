@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import center_of, numbers, rounding
-from ..domain import SLACK, AbstractDomain, Array, Map, read_only
+from ..domain import SLACK, AbstractDomain
 from ..errors import InvalidDomainError
-from ..floats import EPS
+from ..floats import EPS, Array, Map
 from ..oracles.image import ConvexImage, LpBlock
 from ..oracles.rows import into_ellipsoid, shrunk
+from ..records import read_only
 from .centered import AbstractCentered
 
 

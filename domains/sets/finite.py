@@ -6,18 +6,10 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
+from ..domain import AbstractFiniteDomain, QuadraticMax
 from ..errors import InvalidDomainError
-from ..workloads import dense
-
-
-def _numbers(values: "ArrayLike") -> Array:
-    """Return a float64 copy, or raise InvalidDomainError."""
-    try:
-        return read_only(values)
-    except TypeError as error:
-        what = str(error)
-    raise InvalidDomainError(f"FiniteSet: expected a regular array of real numbers, got {what}")
+from ..floats import Array
+from ..records import dense, real_numbers
 
 
 @final
@@ -43,7 +35,7 @@ class FiniteSet(AbstractFiniteDomain):
     points: Array
 
     def __init__(self, points: "ArrayLike") -> None:
-        array = _numbers(points)
+        array = real_numbers("FiniteSet", points)
         if array.ndim != 2 or 0 in array.shape:
             raise InvalidDomainError(
                 f"FiniteSet: expected points of shape (N, d) with N, d >= 1, got {array.shape}; "
@@ -70,7 +62,7 @@ class FiniteSet(AbstractFiniteDomain):
                [0., 1.],
                [0., 0.]])
         """
-        return cls(_numbers(dense(W)).T)
+        return cls(real_numbers("FiniteSet", dense(W)).T)
 
     @property
     def dim(self) -> int:

@@ -7,8 +7,8 @@ from typing import final
 import numpy as np
 
 from ..checks import check_dense, exponent, positive, whole
-from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
-from ..floats import EPS
+from ..domain import SLACK, AbstractDomain, QuadraticMax
+from ..floats import EPS, Array, Map
 from ..oracles.image import ConvexImage, LpBlock
 from ..oracles.rows import into_ball, shrunk
 from ..oracles.squared_norm import EXACT

@@ -8,8 +8,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from ..checks import numbers
-from ..domain import AbstractDomain, AbstractPolytope, Array, QuadraticMax
+from ..domain import AbstractDomain, AbstractPolytope, QuadraticMax
 from ..errors import DomainTooLargeError, InvalidDomainError
+from ..floats import Array
 from ..oracles.coefficients import coefficients
 from ..oracles.image import ConvexImage
 

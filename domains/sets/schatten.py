@@ -9,9 +9,9 @@ import numpy as np
 import scipy
 
 from ..checks import exponent, positive, whole
-from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
+from ..domain import SLACK, AbstractDomain, QuadraticMax
 from ..errors import InvalidDomainError
-from ..floats import EPS
+from ..floats import EPS, Array, Map
 from ..oracles.rows import into_ball, shrunk
 
 _CLIMBS = 24  # starting points of the search for a witness

@@ -8,8 +8,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from ..domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
+from ..domain import AbstractFiniteDomain, QuadraticMax
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from ..floats import Array
+from ..records import real_numbers
 from .finite import FiniteSet
 
 _MOST_LISTED = 4096  # number of ticks whose points take 128 MB
@@ -39,12 +41,7 @@ class StreamWorkload(AbstractFiniteDomain):
     bands: Array
 
     def __init__(self, bands: "ArrayLike") -> None:
-        try:
-            array = read_only(bands)
-        except TypeError as error:
-            raise InvalidDomainError(
-                f"StreamWorkload: expected a regular array of real numbers, got {error}"
-            ) from None
+        array = real_numbers("StreamWorkload", bands)
         if array.ndim != 2 or 0 in array.shape or len(array) > array.shape[1]:
             raise InvalidDomainError(
                 f"StreamWorkload: expected bands of shape (b + 1, n) with b < n, got {array.shape}"

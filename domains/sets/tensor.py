@@ -12,10 +12,10 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import whole
-from ..domain import SLACK, AbstractDomain, Array, QuadraticMax, read_only
+from ..domain import SLACK, AbstractDomain, QuadraticMax
 from ..errors import DomainTooLargeError, InvalidDomainError
-from ..floats import EPS
-from ..records import real_array
+from ..floats import EPS, Array
+from ..records import read_only, real_array
 from .schatten import sphere_maximum
 
 _MOST_ENTRIES = 2**20  # largest number of coordinates of a tensor: 8 MB

@@ -8,8 +8,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from ..checks import check_dense, numbers
-from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
+from ..domain import SLACK, AbstractDomain, QuadraticMax
 from ..errors import InvalidDomainError
+from ..floats import Array, Map
 from ..oracles.coefficients import one_by_one
 from ..oracles.image import ConvexImage, SquaresBlock
 from ..oracles.rows import into_box

@@ -9,8 +9,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from ..checks import center_of, numbers, rounding
-from ..domain import SLACK, AbstractDomain, Array, Map
+from ..domain import SLACK, AbstractDomain
 from ..errors import InvalidDomainError
+from ..floats import Array, Map
 from ..oracles.coefficients import coefficients
 from ..oracles.image import ConvexImage, LpBlock
 from ..oracles.rows import into_box

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..domain import Array
+from ..floats import Array
 from .bases import AbstractRuns, check_entries, settle_size
 
 

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..domain import Array, read_only
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
-from ..floats import MOST_NUMBERS
+from ..floats import MOST_NUMBERS, Array
+from ..records import dense, read_only
 from ..stored import Storable, schema_name
-from ..workloads import dense
 
 _MOST_NAMED = 3  # largest number of categories in the label of a group
 

@@ -7,8 +7,8 @@ from typing import final
 
 import numpy as np
 
-from ..domain import Array
 from ..errors import InvalidDomainError
+from ..floats import Array
 from .bases import AbstractBase
 
 

@@ -10,8 +10,9 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..domain import Array, QuadraticMax
+from ..domain import QuadraticMax
 from ..errors import DomainTooLargeError, InvalidDomainError
+from ..floats import Array
 from ..records import codes_between
 from .bases import Identity
 from .tables import AbstractTables, Term, checked_weights

@@ -6,8 +6,9 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from ..domain import Array, QuadraticMax
+from ..domain import QuadraticMax
 from ..errors import InvalidDomainError
+from ..floats import Array
 from ..records import codes_between
 from ..sets.finite import FiniteSet
 from .bases import AbstractBase, Total

@@ -8,8 +8,9 @@ from typing import final
 
 import numpy as np
 
-from ..domain import AbstractDomain, AbstractFiniteDomain, Array, QuadraticMax
+from ..domain import AbstractDomain, AbstractFiniteDomain, QuadraticMax
 from ..errors import DomainTooLargeError, InvalidDomainError
+from ..floats import Array
 from ..sets.finite import FiniteSet
 from ..sets.stream import StreamWorkload
 from .marginals import Marginals

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..domain import AbstractFiniteDomain, Array
+from ..domain import AbstractFiniteDomain
 from ..errors import DomainTooLargeError, InvalidDomainError
-from ..floats import MOST_NUMBERS
+from ..floats import MOST_NUMBERS, Array
 from ..records import checked_codes, codes_between
 from ..sets.finite import FiniteSet
 from .bases import AbstractBase

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, final
 
-import numpy as np
-from numpy.typing import NDArray
+from domains.floats import Array
 
 from ..errors import ParameterError
 from ..noise.agreement import ReplaceWithin
@@ -17,7 +16,6 @@ from .neighbors import TradeOff, chi_squared, known_chi_squared, known_epsilon_d
 from .one_record import one_record
 from .proof import Proof
 
-Array = NDArray[np.float64]
 Unbiased = Literal["empirical", "distributional"]
 
 _MARGIN = 1e-12

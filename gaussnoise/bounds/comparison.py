@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, Marginals, hull
+from domains.algebra.hulls import hull
+from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.floats import Array
+from domains.tables.marginals import Marginals
 
 from ..drawing import OURS, THEIRS, new_figure
 from ..errors import NotAvailableError, ParameterError
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
-from ..noise.solve import gamma
+from ..noise.solve import gamma, noise_of
 from ..numerics.norms import norm
 from ..privacy.guarantee import AbstractPrivacy
 from ..solvers.progress import interrupts_pass
-from . import Bound, bound_of
-from .proof import noise_of
+from .bound import Bound, bound_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 _MOST_PAIRS = 4000  # number of points up to which all differences are computed
 _OPTIMAL = "optimal Gaussian"

@@ -5,16 +5,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import AbstractDomain, DomainError
+from domains.domain import AbstractDomain
+from domains.errors import DomainError
+from domains.floats import Array
 
 from ..errors import ParameterError
 from .bound import Bound, bound_from, resampled
 from .local_design import local_proof
 from .proof import Proof
-
-Array = NDArray[np.float64]
 
 _MARGIN = 1e-12
 _MOST_RECORDS, _MOST_ENTRIES = 48, 2**16  # largest data whose own moves are computed: seconds

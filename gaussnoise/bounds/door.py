@@ -3,25 +3,22 @@
 from typing import get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from domains import AbstractDomain, AbstractFiniteDomain
+from domains.domain import AbstractDomain, AbstractFiniteDomain
 
 from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterError
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.sensitivity import check_relation
-from ..noise.solve import check_problem
+from ..noise.solve import check_problem, solved
 from ..privacy.guarantee import AbstractPrivacy, check_privacy
 from .bound import Bound, Unbiased, bound_from, bound_of
 from .distribution import at_distribution
 from .local_design import local_proof
 from .moves import moves, records_of
 from .neighbors import known_chi_squared, known_epsilon_delta
-from .proof import Proof, solved
-from .tables import proof_of
-
-Array = NDArray[np.float64]
+from .proof import Proof, proof_of
 
 _MOST_LOCAL_RECORDS = 500  # number of records, each with its own directions: a minute
 _MOST_LOCAL_ENTRIES = 2**19  # number of entries in the matrices of all records

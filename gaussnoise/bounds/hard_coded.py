@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from domains.floats import Array
 
 from ..errors import DataError, ParameterError, not_a_generator
 from ..records import as_array
-
-Array = NDArray[np.float64]
 
 
 @final

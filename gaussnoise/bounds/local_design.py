@@ -3,17 +3,14 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope
+from domains.domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytope
+from domains.floats import Array
 
 from ..noise.certificates.points import PointCertificate
 from ..numerics.norms import dual_power, even_weights
 from ..numerics.rounding import ROUNDING_MARGIN
-from .proof import Proof
-from .tables import evened, tables_of
-
-Array = NDArray[np.float64]
+from .proof import Proof, evened, tables_of
 
 _ROUNDS = 40
 _STEPS = 20  # number of steps of the weights between calls of the oracle

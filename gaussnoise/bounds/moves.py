@@ -1,17 +1,18 @@
 """Moves of the mean to a data set's neighbours, or a subset of them, which gives a bound too."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet
 from domains.algebra.members import contains
+from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.errors import DomainTooLargeError
+from domains.floats import Array
+from domains.sets.finite import FiniteSet
 
 from ..errors import DataError, ParameterError
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..records import counts_of, real_rows
-
-Array = NDArray[np.float64]
 
 _MOST_ENTRIES = 2**25
 _MOST_RECORDS = 64  # number of records that are used of data in a body, those far apart

@@ -15,14 +15,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ..errors import NotAvailableError
 from ..privacy.divergences import chi_squared_of_epsilon
 from ..privacy.guarantee import AbstractPrivacy
 from ..privacy.testing import total_variation
-
-Array = NDArray[np.float64]
 
 _DELTA = 1e-6  # δ of the (ε, δ) guarantee from which other bounds are derived
 _LEAST = 1e-200  # χ² and δ are raised to this, so that no result underflows

@@ -11,19 +11,16 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import AbstractFiniteDomain, FiniteSet
+from domains.domain import AbstractFiniteDomain
 from domains.floats import EPS
+from domains.sets.finite import FiniteSet
 
 from ..noise.certificates.marginals import MarginalCertificate
 from ..noise.optimal_noise import OptimalNoise
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.tables.residuals import Subset
-from .proof import Proof
-from .tables import proof_of
-
-Array = NDArray[np.float64]
+from .proof import Proof, proof_of
 
 # Limits for sets of which every point is tried as the only record, within a second.
 _MOST_CENTERS, _MOST_ENTRIES = 48, 2**14

@@ -1,23 +1,29 @@
-"""The numbers of a certificate that prove a bound."""
+"""The proof of a bound: the numbers of a certificate, in the norm of errors on the domain.
+
+In that norm, each query of products counts with its table's root mean square.
+"""
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, Products
+from domains.domain import AbstractDomain
+from domains.floats import Array, power_of_two
+from domains.sets.finite import FiniteSet
+from domains.tables.products import Products
 
-from ..errors import ConvergenceWarning
 from ..noise.certificates.axes import AxesCertificate
 from ..noise.certificates.points import PointCertificate
 from ..noise.optimal_noise import OptimalNoise
-from ..noise.problem import Relation
-from ..noise.solve import optimal_noise
-from ..solvers.progress import interrupts_pass
-
-Array = NDArray[np.float64]
+from ..noise.solve import solved
+from ..numerics.norms import norm
+from ..numerics.span import span
+from ..solvers.design import MAX_STEPS
+from ..solvers.points.fidelity import Fidelity
+from ..solvers.points.interior import maximum
+from ..solvers.tables.shared import SharedFidelity
 
 
 class Proof(NamedTuple):
@@ -49,14 +55,55 @@ class Proof(NamedTuple):
         return Proof(noise.gamma_lower, (values, counts), noise.gap, weights)
 
 
-def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return optimal noise without a warning for products; their callers show the wide gap."""
-    solve = solved if isinstance(domain, Products) else optimal_noise
-    return solve(domain, p, neighbors=neighbors, tol=tol)
+def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
+    """Return the group of coordinates with one dual weight: a query's table, else each alone."""
+    if isinstance(domain, Products):
+        return np.repeat(
+            np.arange(len(domain.terms)), [domain.queries(term) for term in domain.terms]
+        )
+    return np.arange(domain.dim)
 
 
-def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return optimal noise without a warning about its gap, which the bound itself shows."""
-    with warnings.catch_warnings(), interrupts_pass():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return optimal_noise(domain, p, neighbors=neighbors, tol=tol)
+def evened(values: Array, tables: NDArray[np.intp]) -> Array:
+    """Return for every coordinate the mean over its table, shape (d,)."""
+    return (np.bincount(tables, values) / np.bincount(tables))[tables]
+
+
+def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float) -> Proof:
+    """Return γ° of moves of a domain's records, in the norm of errors on the domain."""
+    tables = tables_of(domain)
+    if p > 2 and isinstance(moves, FiniteSet) and tables[-1] + 1 < len(tables):
+        return _table_proof(moves.points, tables, p, tol)
+    return Proof.of(solved(moves, p, "add-remove", tol))
+
+
+def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
+    """Return a lower bound on ``√max_w γ_w(±moves)²``, ``‖w‖_{s*} <= 1``, for p > 2.
+
+    The weight w is the same within a table. ``γ_w(S)`` is the largest ``tr((W^{1/2} C
+    W^{1/2})^{1/2})``, where C is the second moment of a measure on S: it is at most ``√tr(WM)`` for
+    every M that covers S, and the largest ``√tr(WM)`` over w is M's error in the norm of the
+    tables.
+
+    Args:
+        moves: shape (N, d).
+        tables: as from :func:`tables_of`.
+        p: error norm.
+        tol: relative gap to reach.
+    """
+    live = moves.any(axis=0)
+    if not live.any():
+        return Proof(0.0, (np.zeros(1), np.ones(1)), 0.0)
+    # a power of two, so that dividing by it does not round
+    points = moves[:, live] / power_of_two(np.abs(moves).max())
+    named, places = np.unique(tables[live], return_inverse=True)
+    queries = np.bincount(tables).astype(np.float64)
+    objective = SharedFidelity(Fidelity(points, p, False, span(points)), places, queries[named])
+    optimum = maximum(objective, tol=tol, max_steps=MAX_STEPS)
+    shares = np.zeros(len(queries))
+    shares[named] = optimum.shares
+    # queries that never move get the weight of their table too
+    w = (shares / queries)[tables] ** objective.power
+    w /= norm(w, 1 / objective.power)  # only weights inside the dual ball prove a bound
+    certificate = PointCertificate(moves, optimum.weights, w, None, centered=False)
+    return Proof(certificate.lower_bound(), certificate.spectrum(), optimum.at.gap, w)

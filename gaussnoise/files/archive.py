@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainError
+from domains.errors import DomainError
 
 from ..errors import CertificateError, GaussNoiseError, OutputError
 from .disk import opened

@@ -11,10 +11,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
 from domains.algebra.members import contains, magnitudes, near_members, widest
-from domains.domain import SLACK
-from domains.floats import EPS, power_of_two
+from domains.domain import SLACK, AbstractDomain
+from domains.floats import EPS, Array, power_of_two
 from domains.oracles.distance import bounding_box, is_near
 from domains.oracles.rows import row_norms, row_products
 
@@ -27,8 +26,6 @@ from ..privacy.lattice import AbstractLattice
 from ..privacy.sampler import IntegerQuery
 from ..records import check_finite, map_into
 from ..solvers.bodies.body import Body, left_inverse
-
-Array = NDArray[np.float64]
 
 _GRID_BITS = 50  # bits of each coordinate of a record, relative to the body's reach along the axis
 _LARGEST = 2**51  # the largest absolute value of a coordinate, in grid steps

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractFiniteDomain, FiniteSet
 from domains.description import describe
+from domains.domain import AbstractFiniteDomain
+from domains.floats import Array
+from domains.sets.finite import FiniteSet
 
-from ..bounds import Bound, bound_of
+from ..bounds.bound import Bound, bound_of
 from ..errors import DataError, NotAvailableError, ParameterError, not_a_generator, too_coarse
 from ..files.pickling import PickledByArguments
 from ..noise.agreement import ReplaceWithin
@@ -37,8 +39,6 @@ from .release import Release
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
-
-Array = NDArray[np.float64]
 
 
 _OUTSIDE = {

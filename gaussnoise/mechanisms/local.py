@@ -12,10 +12,14 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, DomainTooLargeError, FiniteSet
 from domains.algebra.members import contains, magnitudes, near_members
+from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
+from domains.floats import Array
+from domains.sets.finite import FiniteSet
 
-from ..bounds import Bound, lower_bound
+from ..bounds.bound import Bound
+from ..bounds.door import lower_bound
 from ..errors import CertificateError, DataError, OutputError, ParameterError, not_a_generator
 from ..files.archive import DAMAGE, damaged, read_arrays, write_arrays
 from ..noise.covariance import FactorCovariance
@@ -29,8 +33,6 @@ from ..solvers.bodies.body import left_inverse
 from ..solvers.progress import interrupts_pass
 from ..text import estimate_text, guarantee_text
 from .randomizers import Bytes, Codebook, point_release, privunit, privunitg
-
-Array = NDArray[np.float64]
 
 _RANDOMIZERS = {"privunitg": privunitg, "privunit": privunit, "point-release": point_release}
 _RANDOMIZERS |= {"randomized-response": point_release}  # another name for segments

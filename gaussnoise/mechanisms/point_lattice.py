@@ -8,7 +8,7 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.floats import EPS
+from domains.floats import EPS, Array
 
 from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
@@ -21,8 +21,6 @@ from ..numerics.feasibility import Whitened, check_range, whiten
 from ..privacy.lattice import AbstractLattice
 from ..privacy.lattice_bound import POINT_BITS
 from ..privacy.sampler import MAX_BITS, IntegerQuery
-
-Array = NDArray[np.float64]
 
 # On coarser lattices, rounding would change the strategy noticeably. A budget that small would
 # release only noise.

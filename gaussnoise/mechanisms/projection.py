@@ -6,15 +6,13 @@ from typing import final
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from domains import AbstractDomain
+from domains.domain import AbstractDomain
+from domains.floats import Array
 from domains.oracles.distance import nearest_combination
 
 from ..errors import NotAvailableError
 from ..text import estimate_text
-
-Array = NDArray[np.float64]
 
 _CLOSE = 1e-6  # accuracy, as a share of the set's width
 _MOST_STEPS = 2000

@@ -37,11 +37,11 @@ from typing import final
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ..files.pickling import PickledByArguments
 
-Array = NDArray[np.float64]
 Bytes = Callable[[int], bytes]  # returns the given number of random bytes
 
 _TOKEN = 16  # number of bytes: two users practically never draw the same token

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from domains import AbstractDomain
+from domains.domain import AbstractDomain
+from domains.floats import Array
 
 from ..errors import CertificateError, ParameterError
 from ..files.disk import MOST_RECORD, read_json, reading
@@ -17,8 +18,6 @@ from ..noise.covariance import Covariance
 from ..numerics.intervals import ConfidenceInterval, Contrast, confidence_interval
 from ..text import estimate_text, guarantee_text
 from .projection import BiasedRelease, nearest, nearest_sum
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,7 @@
 import warnings
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
+from domains.floats import Array
 
 from ..errors import CertificateError, ConvergenceWarning
 from ..numerics.rounding import ROUNDING_MARGIN
@@ -14,8 +13,6 @@ from .certificates.certificate import Certificate
 from .covariance import Covariance, FactorCovariance
 from .optimal_noise import OptimalNoise, Status, gap_between
 from .problem import Problem
-
-Array = NDArray[np.float64]
 
 
 def answer(

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
+from domains.domain import AbstractDomain
+from domains.floats import Array
 
 from ..errors import ParameterError
 from ..numerics.feasibility import RANGE_TOLERANCE
@@ -28,8 +29,6 @@ from .enclosure import widened
 from .optimal_noise import OptimalNoise
 from .problem import Problem
 from .tensors import axes_noise, tensor_noise
-
-Array = NDArray[np.float64]
 
 # Points that together carry less than this share of the tolerance are left out of the certificate.
 _SPARED = 1e-2

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from domains import AbstractDomain, AbstractFiniteDomain, Marginals
+from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.tables.marginals import Marginals
 
 from ..drawing import label_text
 from .certificates.certificate import Certificate

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from ..drawing import OURS, WITNESS
 from ..errors import ParameterError
 from .captions import bracket_text, problem_text
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
     from .optimal_noise import OptimalNoise
 
-Array = NDArray[np.float64]
 
 _MOST_MARKERS = 60
 _HIGHEST = 2.5  # top of the frame, in units of the answer: first steps may be far higher

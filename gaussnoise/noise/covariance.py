@@ -7,14 +7,14 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, DomainTooLargeError
-from domains.floats import MOST_NUMBERS
+from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
+from domains.floats import MOST_NUMBERS, Array
 
 from ..errors import CovarianceError, ParameterError
 from ..files.pickling import PickledByArguments
 from ..numerics.norms import norm
 
-Array = NDArray[np.float64]
 Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a header for JSON, and arrays
 
 

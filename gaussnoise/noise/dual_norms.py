@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, final, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from domains import DomainTooLargeError
-from domains.floats import EPS
+from domains.errors import DomainTooLargeError
+from domains.floats import EPS, Array
 
 from ..errors import ParameterError
 from ..numerics.norms import dual_ball_norm, dual_order, even_weights, norm
@@ -19,7 +19,6 @@ from ..numerics.span import placed
 from ..solvers.reference.sdp import cvxpy_with
 from .factorize import asked_norm, check_matrix, warn_of_gap
 
-Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
 
 # Eigenvalues of the solver's Gram matrix below this fraction of the largest come from the solver's

@@ -5,10 +5,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from ..numerics.feasibility import Whitened, check_range, sticks_out, whiten
 from .sensitivity import Covered, largest_pair
-
-Array = NDArray[np.float64]
 
 # Points farther than this outside the factor's range, relative to their sizes, show that some rows
 # have too few digits.

@@ -9,10 +9,13 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from domains import AbstractDomain, DomainTooLargeError, FiniteSet, StreamWorkload
-from domains.floats import EPS, MOST_NUMBERS
+from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
+from domains.floats import EPS, MOST_NUMBERS, Array
+from domains.sets.finite import FiniteSet
+from domains.sets.stream import StreamWorkload
 from domains.tables.stream_product import StreamProduct
 
 from ..errors import CertificateError, ConvergenceWarning, ParameterError
@@ -26,8 +29,6 @@ from .optimal_noise import OptimalNoise
 from .solve import optimal_noise
 from .streams import is_written_out
 from .structure import Piece, pieces, runs, table
-
-Array = NDArray[np.float64]
 
 # Uniform weights are called optimal when their certificate's gap is at most this number. Rounding
 # margins alone cause such a gap at order 4096 (1e-11 at 1024), while a Hadamard matrix of order

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from domains import AbstractDomain, AbstractFiniteDomain, Marginals, Products, StreamWorkload
 from domains.description import describe, rebuild
+from domains.domain import AbstractDomain, AbstractFiniteDomain
 from domains.errors import UnknownClassError
+from domains.sets.stream import StreamWorkload
+from domains.tables.marginals import Marginals
+from domains.tables.products import Products
 
 from ..errors import CertificateError, OutputError
 from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays

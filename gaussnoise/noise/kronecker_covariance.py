@@ -9,16 +9,15 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
 from domains.algebra.products import parts_over_time
+from domains.domain import AbstractDomain
+from domains.floats import Array
 
 from ..errors import CovarianceError
 from .covariance import Covariance, FactorCovariance, Stored
 from .marginal_covariance import MarginalCovariance
 from .product_covariance import ProductCovariance
 from .stream_covariance import StreamCovariance
-
-Array = NDArray[np.float64]
 
 _KINDS: dict[str, type[Covariance]] = {
     cls.__name__: cls

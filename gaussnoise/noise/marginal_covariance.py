@@ -11,7 +11,9 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, Marginals
+from domains.domain import AbstractDomain
+from domains.floats import Array
+from domains.tables.marginals import Marginals
 from domains.tables.tables import AbstractTables, Term
 
 from ..errors import CovarianceError
@@ -30,8 +32,6 @@ from ..solvers.tables.residuals import (
 from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy
 from .product_covariance import ProductCovariance
 from .table_covariance import TableCovariance, variances_of
-
-Array = NDArray[np.float64]
 
 
 @final

@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import AbstractDomain
+from domains.domain import AbstractDomain
+from domains.floats import Array
 
 from ..solvers.progress import Progress
-from .certificates.certificate import Certificate
+from .certificates.certificate import Certificate, Verification
 from .covariance import Covariance
 from .problem import Problem, Relation
-from .verify import Verification, verify
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 class Status(enum.Enum):
@@ -174,13 +171,13 @@ class OptimalNoise:
         ... ).verify().sensitivity_squared <= 1
         True
         """
+        from .verify import verify  # imported here, as all that only some answers need
+
         return verify(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the answer and its domain to one ``.npz`` file, without pickles."""
-        from .file import (
-            write,
-        )  # imported here, since files and pictures import this class
+        from .file import write  # imported here, since files and pictures import this class
 
         write(self, path)
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.floats import power_of_two
+from domains.floats import Array, power_of_two
 from domains.participation.participations import VectorParticipations
 from domains.participation.patterns import AbstractPatterns
 from domains.participation.sensitivity import blocks
@@ -24,7 +24,6 @@ from .covariance import FactorCovariance
 from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _SHARE = 0.8  # share of the tolerance for the solver; the checks may widen the gap by the rest

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ..drawing import OURS, THEIRS, WITNESS
 from .captions import bracket_text, problem_text
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from .optimal_noise import OptimalNoise
 
-Array = NDArray[np.float64]
 
 _LARGEST_AREA = 180.0  # area of the disc of the certificate's heaviest point, in square points
 _SET = "0.86"

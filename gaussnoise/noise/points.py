@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, FiniteSet
-from domains.floats import power_of_two
+from domains.errors import DomainTooLargeError
+from domains.floats import Array, power_of_two
+from domains.sets.finite import FiniteSet
 
 from ..errors import CovarianceError, ParameterError
 from ..numerics.rounding import ROUNDING_MARGIN
@@ -30,7 +31,6 @@ from .sensitivity import Covered, covered, members
 from .streams import linear_workload, stream_design
 from .structure import halves
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _SHARE = 0.9  # share of the tolerance for the solver; the checks may widen the gap by the rest

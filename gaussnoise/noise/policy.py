@@ -7,9 +7,10 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domains.floats import Array
+
 from ..errors import ParameterError, PolicyWarning
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, final
 
-from domains import AbstractDomain
+from domains.domain import AbstractDomain
 
 from ..solvers.design import Protected
 from .agreement import ReplaceWithin, public_of

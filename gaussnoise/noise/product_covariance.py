@@ -9,8 +9,10 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, AbstractDomain, Identity, Products
-from domains.tables.bases import AbstractRuns
+from domains.domain import AbstractDomain
+from domains.floats import Array
+from domains.tables.bases import AbstractBase, AbstractRuns, Identity
+from domains.tables.products import Products
 from domains.tables.tables import AbstractTables, Term
 
 from ..errors import CovarianceError
@@ -20,8 +22,6 @@ from ..solvers.tables.residuals import Subset, rank
 from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
 from .covariance import Stored
 from .table_covariance import TableCovariance, variances_of
-
-Array = NDArray[np.float64]
 
 
 @final

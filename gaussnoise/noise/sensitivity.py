@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet
-from domains.floats import EPS
+from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.errors import DomainTooLargeError
+from domains.floats import EPS, Array
+from domains.sets.finite import FiniteSet
 from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError
@@ -26,7 +28,6 @@ from .agreement import public_of
 from .policy import PolicyGraph
 from .problem import Problem, Relation
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 # If all differences together have more numbers, they are not listed but generated when needed.

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals
+from domains.domain import AbstractDomain, AbstractFiniteDomain
+from domains.errors import DomainError
+from domains.floats import Array
+from domains.tables.marginals import Marginals
 from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError
@@ -23,7 +25,6 @@ from .policy import PolicyGraph
 if TYPE_CHECKING:
     from .optimal_noise import OptimalNoise
 
-Array = NDArray[np.float64]
 
 # an even number, so that −θ is also a direction; one degree is accurate to 4e-5 of a radius
 _DIRECTIONS = 360

@@ -8,14 +8,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, DomainTooLargeError, StreamWorkload
+from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
+from domains.floats import Array
+from domains.sets.stream import StreamWorkload
 
 from ..errors import CovarianceError
 from ..solvers.streams.filters import precision_bands
 from ..solvers.streams.optimum import Evaluation, evaluate
 from .covariance import Covariance, Stored
-
-Array = NDArray[np.float64]
 
 
 @final

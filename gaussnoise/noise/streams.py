@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import StreamWorkload
+from domains.floats import Array
+from domains.sets.stream import StreamWorkload
 
 from ..numerics.norms import dual_ball_norm
 from ..numerics.rounding import ROUNDING_MARGIN
@@ -18,8 +18,6 @@ from .certificates.streams import StreamCertificate, below, twice_checked
 from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 from .stream_covariance import StreamCovariance
-
-Array = NDArray[np.float64]
 
 _SHARE = 0.9  # share of the tolerance for the solver
 _MOST_SUBDIAGONALS = 8  # subdiagonals of A⁻¹ up to which the linear-time route is used

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from domains.floats import Array
 from domains.tables.tables import AbstractTables, Term
 
 from ..errors import ParameterError
@@ -16,8 +16,6 @@ from ..solvers.tables.boxes import Box
 from ..solvers.tables.residuals import Subset, subsets_of
 from ..solvers.tables.strategies import AbstractStrategy
 from .covariance import Covariance, Stored
-
-Array = NDArray[np.float64]
 
 
 class TableCovariance(Covariance):

@@ -1,10 +1,11 @@
 """The optimal covariance of tables: marginals, and products of one-attribute queries."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, Marginals, Products
-from domains.floats import MOST_NUMBERS
+from domains.errors import DomainTooLargeError
+from domains.floats import MOST_NUMBERS, Array
+from domains.tables.marginals import Marginals
+from domains.tables.products import Products
 
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.design import Protected
@@ -22,8 +23,6 @@ from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 from .product_covariance import ProductCovariance
 from .sensitivity import largest_move, marginal_sensitivity
-
-Array = NDArray[np.float64]
 
 _SHARE = 0.9  # share of the tolerance for the solver; the checks may widen the gap by the rest
 _MOST_NAMED = 2**60  # numpy's indices have 63 bits

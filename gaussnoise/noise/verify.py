@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ..errors import CertificateError
 from ..numerics.rounding import ROUNDING_MARGIN
@@ -15,8 +16,6 @@ from .sensitivity import check_relation
 
 if TYPE_CHECKING:
     from .optimal_noise import OptimalNoise
-
-Array = NDArray[np.float64]
 
 
 def verify(noise: "OptimalNoise") -> Verification:

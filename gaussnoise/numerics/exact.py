@@ -2,10 +2,7 @@
 
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from domains.floats import Array
 
 _MOST_OPERATIONS = 4000  # number of operations that take about a tenth of a second
 

@@ -7,12 +7,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains.floats import EPS
+from domains.floats import EPS, Array
 
 from ..errors import CovarianceError
-from .precision import precision_for
-
-Array = NDArray[np.float64]
+from .rounding import precision_for
 
 # Points may leave range(L) along an axis by this fraction of the coordinate's size, which counts as
 # rounding. Gamma is enlarged by it. Releases do not depend on it, since their sensitivity is

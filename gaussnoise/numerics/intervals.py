@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ..errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 class ConfidenceInterval(NamedTuple):

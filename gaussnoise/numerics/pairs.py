@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError
-from domains.floats import EPS
-
-Array = NDArray[np.float64]
+from domains.errors import DomainTooLargeError
+from domains.floats import EPS, Array
 
 _CHUNK = 2**10
 _CHUNK_ENTRIES = 2**24  # number of squared distances in memory at once: 128 MB

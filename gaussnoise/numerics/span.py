@@ -5,9 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.floats import EPS
-
-Array = NDArray[np.float64]
+from domains.floats import EPS, Array
 
 
 def span(points: Array) -> Array | None:

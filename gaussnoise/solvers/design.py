@@ -6,10 +6,11 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from ..numerics.norms import dual_ball_norm
 from ..numerics.span import placed
 
-Array = NDArray[np.float64]
 Protected = Literal["gamma", "add-remove", "replace"]  # K up to a shift, K ∪ −K, K − K
 
 # Far more than the 8 to 30 steps observed for a gap of 1e-6.

@@ -9,9 +9,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, FiniteSet, StreamWorkload
+from domains.domain import AbstractDomain
 from domains.floats import EPS, power_of_two
 from domains.participation.patterns import AbstractPatterns, Epochs
+from domains.sets.finite import FiniteSet
+from domains.sets.stream import StreamWorkload
 
 from ..errors import ConvergenceWarning, ParameterError
 from ..noise.optimal_noise import OptimalNoise

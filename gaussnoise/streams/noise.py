@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import StreamWorkload
 from domains.participation.patterns import AbstractPatterns, Epochs
+from domains.sets.stream import StreamWorkload
 
 from ..errors import ConvergenceWarning, ParameterError
 from ..noise.certificates.certificate import Certificate

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import FiniteSet
 from domains.participation.participations import CountParticipations, VectorParticipations
 from domains.participation.patterns import AbstractPatterns
+from domains.sets.finite import FiniteSet
 
 from ..errors import ParameterError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import Marginals
+from domains.tables.marginals import Marginals
 
 from ..errors import GaussNoiseError, ParameterError, not_a_generator
 from ..noise.marginal_covariance import covariance_of_cells

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
 
 from ..errors import (
     GaussNoiseError,

@@ -9,7 +9,7 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import StreamWorkload
+from domains.sets.stream import StreamWorkload
 
 from ..errors import ParameterError
 from ..files.pickling import PickledByArguments

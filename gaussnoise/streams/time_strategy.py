@@ -14,8 +14,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import FiniteSet
 from domains.participation.patterns import Apart
+from domains.sets.finite import FiniteSet
 
 from ..errors import ConvergenceWarning, ParameterError
 from ..files.pickling import PickledByArguments

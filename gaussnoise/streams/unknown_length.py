@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import StreamWorkload
+from domains.sets.stream import StreamWorkload
 
 from ..errors import ParameterError
 from ..noise.optimal_noise import OptimalNoise

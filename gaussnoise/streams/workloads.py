@@ -6,7 +6,8 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import FiniteSet, StreamWorkload
+from domains.sets.finite import FiniteSet
+from domains.sets.stream import StreamWorkload
 
 from ..errors import ParameterError
 

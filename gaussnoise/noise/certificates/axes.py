@@ -8,7 +8,8 @@ from typing import Any, Literal, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import TensorPower
+from domains.floats import Array
+from domains.sets.tensor import TensorPower
 
 from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN, rounded_up
@@ -17,8 +18,6 @@ from ..covariance import Covariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 from .tensors import stripped
-
-Array = NDArray[np.float64]
 
 _LEAST = 2.0**-200  # avoids a division by zero; any positive number is valid
 

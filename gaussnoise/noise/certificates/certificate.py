@@ -4,14 +4,13 @@ import abc
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ...errors import CertificateError
 from ..covariance import Covariance, Stored
 from ..problem import Problem
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.algebra.products import parts_over_time
+from domains.floats import Array
 
 from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN
@@ -20,8 +21,6 @@ from .points import PointCertificate
 from .products import ProductCertificate
 from .streams import StreamCertificate
 from .tensors import TensorCertificate
-
-Array = NDArray[np.float64]
 
 _KINDS: dict[str, type[Certificate]] = {
     cls.__name__: cls

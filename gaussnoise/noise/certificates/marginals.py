@@ -8,14 +8,13 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from domains.floats import Array
 from domains.tables.tables import AbstractTables
 
 from ...errors import CertificateError
 from ...numerics.norms import dual_power, norm
-from ...numerics.precision import LONG_OPERATIONS
-from ...numerics.rounding import CANCELLATION, ROUNDING_MARGIN
+from ...numerics.rounding import CANCELLATION, LONG_OPERATIONS, ROUNDING_MARGIN
 from ...solvers.tables.residuals import rank, residual_subsets, subsets_of
 from ...solvers.tables.workload import Workload
 from ..agreement import ReplaceWithin
@@ -27,8 +26,6 @@ from ..sensitivity import marginal_sensitivity
 from .certificate import Verification
 from .points import check_points
 from .weights import TableCertificate
-
-Array = NDArray[np.float64]
 
 # marginals are also checked record by record when the full table has at most this many cells
 _EXPLICIT_CELLS = 512

@@ -8,21 +8,18 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.floats import EPS, power_of_two
+from domains.floats import EPS, Array, power_of_two
 from domains.participation.participations import VectorParticipations
 from domains.participation.sensitivity import vector_bound
 
 from ...errors import CertificateError
 from ...numerics.feasibility import check_range, whiten
-from ...numerics.norms import dual_ball_norm, norm, row_lengths
-from ...numerics.nuclear import nuclear_norm_below
-from ...numerics.precision import precision_for
-from ...numerics.rounding import ROUNDING_MARGIN
+from ...numerics.norms import dual_ball_norm, norm, nuclear_norm_below, row_lengths
+from ...numerics.rounding import ROUNDING_MARGIN, precision_for
 from ..covariance import Covariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 # dual norms and rows are normalised in double precision

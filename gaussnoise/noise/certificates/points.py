@@ -8,17 +8,16 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, FiniteSet
-from domains.floats import EPS, power_of_two
+from domains.domain import AbstractDomain
+from domains.floats import EPS, Array, power_of_two
 from domains.oracles.distance import is_near
+from domains.sets.finite import FiniteSet
 
 from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square
 from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, whiten
-from ...numerics.norms import dual_ball_norm, norm, row_lengths
-from ...numerics.nuclear import nuclear_norm_below
-from ...numerics.precision import precision_for
-from ...numerics.rounding import ROUNDING_MARGIN
+from ...numerics.norms import dual_ball_norm, norm, nuclear_norm_below, row_lengths
+from ...numerics.rounding import ROUNDING_MARGIN, precision_for
 from ...numerics.span import placed
 from ...solvers.bodies.body import Body, about
 from ..covariance import Covariance, FactorCovariance
@@ -26,8 +25,6 @@ from ..policy import PolicyGraph
 from ..problem import Problem
 from ..sensitivity import covered, largest_pair, members
 from .certificate import Certificate, Stored, Verification
-
-Array = NDArray[np.float64]
 
 # dual norms are normalised in double precision; ROUNDING_MARGIN covers an excess over one
 _UNIT = 1 + 2.0**-48

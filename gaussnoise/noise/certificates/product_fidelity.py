@@ -12,8 +12,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractBase
-from domains.floats import EPS
+from domains.floats import EPS, Array
+from domains.tables.bases import AbstractBase
 
 from ...numerics.norms import dual_power
 from ...numerics.rounding import CANCELLATION
@@ -24,7 +24,6 @@ from ...solvers.tables.workload import Workload
 if TYPE_CHECKING:
     from .products import ProductCertificate
 
-Array = NDArray[np.float64]
 Subset = tuple[int, ...]
 Places = NDArray[np.intp]
 Choice = tuple[tuple[int, int], ...]  # pairs: a class, and which of its bases is asked for

@@ -9,6 +9,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from ...errors import CertificateError
 from ...solvers.tables.workload import Workload
 from ..covariance import Covariance, Stored
@@ -18,8 +20,6 @@ from ..sensitivity import largest_move
 from .certificate import Verification
 from .product_fidelity import SLACK, Blocks
 from .weights import TableCertificate
-
-Array = NDArray[np.float64]
 
 _DAMAGE = AttributeError, IndexError, TypeError, ValueError, ArithmeticError, np.linalg.LinAlgError
 

@@ -6,7 +6,9 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, StreamWorkload
+from domains.errors import DomainTooLargeError
+from domains.floats import Array
+from domains.sets.stream import StreamWorkload
 
 from ...errors import CertificateError
 from ...numerics.norms import dual_ball_norm, norm
@@ -16,8 +18,6 @@ from ..covariance import Covariance, Stored
 from ..problem import Problem
 from ..stream_covariance import StreamCovariance
 from .certificate import Certificate, Verification
-
-Array = NDArray[np.float64]
 
 _WIDENED = 4.0  # factor by which the interval is extended at either end
 _UNIT = 1 + 2.0**-40  # covers the rounding of sums of a million numbers in double precision

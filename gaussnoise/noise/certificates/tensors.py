@@ -8,8 +8,10 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, TensorPower
 from domains.algebra.images import Scaled, Translate
+from domains.domain import AbstractDomain
+from domains.floats import Array
+from domains.sets.tensor import TensorPower
 
 from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN
@@ -18,8 +20,6 @@ from ...solvers.design import Protected
 from ..covariance import Covariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
-
-Array = NDArray[np.float64]
 
 # Harmonic tensors are computed with rounding, so that columns of the factor may have a part of this
 # relative length outside their degree.

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import Array
 from domains.tables.tables import AbstractTables
 
 from ...errors import CertificateError
@@ -14,8 +15,6 @@ from ...solvers.tables.workload import Workload
 from ..covariance import Stored
 from ..problem import Problem
 from .certificate import Certificate
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

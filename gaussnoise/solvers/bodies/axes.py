@@ -17,12 +17,10 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import TensorPower
-from domains.sets.tensor import symmetric_coordinates
+from domains.floats import Array
+from domains.sets.tensor import TensorPower, symmetric_coordinates
 
 from ...errors import CovarianceError
-
-Array = NDArray[np.float64]
 
 
 @final

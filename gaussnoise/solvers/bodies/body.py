@@ -6,23 +6,21 @@ from functools import cached_property
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from domains import AbstractDomain, DomainTooLargeError, InvalidDomainError
-from domains.algebra.members import magnitudes, pulls_back, widest
-from domains.domain import SLACK
-from domains.floats import EPS, power_of_two
+from domains.algebra.images import pulls_back
+from domains.algebra.members import magnitudes, widest
+from domains.domain import SLACK, AbstractDomain
+from domains.errors import DomainTooLargeError, InvalidDomainError
+from domains.floats import EPS, Array, power_of_two
 from domains.oracles.distance import ROUNDING
 from domains.oracles.image import ConvexImage
 
 from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
 from ...numerics.norms import norm
-from ...numerics.precision import precision_for
+from ...numerics.rounding import precision_for
 from ...numerics.span import placed
 from ..design import Protected
-
-Array = NDArray[np.float64]
 
 _MOST_ENTRIES = 2**24  # in a covariance factor, or in support points along the axes
 # Oracles round their bounds to about 1e-10. Iterative ones stop at different steps on different

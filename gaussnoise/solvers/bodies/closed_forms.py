@@ -4,18 +4,16 @@ import math
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from domains import LpBall, SchattenBall, TensorPower
 from domains.algebra.images import Scaled
-from domains.floats import EPS
-from domains.sets.tensor import symmetric_coordinates
+from domains.floats import EPS, Array
+from domains.sets.lp_ball import LpBall
+from domains.sets.schatten import SchattenBall
+from domains.sets.tensor import TensorPower, symmetric_coordinates
 
 from ...numerics.norms import dual_ball_norm, dual_power, even_weights, norm
 from ..design import Design
 from .body import Body
-
-Array = NDArray[np.float64]
 
 _MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
 _FEW = 2**8  # number of points whose lengths are computed together

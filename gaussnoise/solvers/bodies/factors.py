@@ -6,17 +6,15 @@ from functools import reduce
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from domains import AbstractDomain
 from domains.algebra.hulls import hull
 from domains.algebra.images import Scaled
 from domains.algebra.products import Kronecker, Product
+from domains.domain import AbstractDomain
+from domains.floats import Array
 
 from ...numerics.norms import dual_power, norm
 from ..design import Design
-
-Array = NDArray[np.float64]
 
 _MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
 _NEGLIGIBLE_WEIGHT = 1e-14

@@ -18,13 +18,12 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, TensorPower
-from domains.sets.tensor import symmetric_coordinates
+from domains.errors import DomainTooLargeError
+from domains.floats import Array
+from domains.sets.tensor import TensorPower, symmetric_coordinates
 
 from ...numerics.rounding import ROUNDING_MARGIN
 from ..design import Protected
-
-Array = NDArray[np.float64]
 
 _MOST_FACTOR_ENTRIES = 2**26  # 512 MB
 _EXCHANGES = 60

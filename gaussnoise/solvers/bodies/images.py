@@ -1,12 +1,11 @@
 """Images of sign-invariant 2-convex bodies: the semidefinite relaxation without its matrix."""
 
 import numpy as np
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ...numerics.norms import dual_ball_norm, dual_power, error_of
 from .body import Body
-
-Array = NDArray[np.float64]
 
 _MOST_STEPS = 5000
 

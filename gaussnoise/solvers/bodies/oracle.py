@@ -4,7 +4,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ...numerics.norms import error_of_factor
 from ..design import Design
@@ -13,8 +14,6 @@ from ..points.fidelity import Fidelity, affine_basis
 from ..points.interior import optimal_design
 from ..progress import keeps_answer
 from .body import Body, even_directions, left_inverse
-
-Array = NDArray[np.float64]
 
 _ROUNDS = 200
 _FIRST_TOL = 1e-2

@@ -8,10 +8,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from ...numerics.pairs import all_far_pairs, far_pairs
 from .fidelity import Evaluation, Fidelity, affine_basis
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _CHUNK = 2**12  # number of points whose coordinates are computed together: they stay in the cache

@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from ...numerics.norms import error_of_factor
 from ..design import Design
 from ..progress import keeps_answer
@@ -16,7 +18,6 @@ from .candidates import Candidates
 from .fidelity import Fidelity
 from .interior import optimal_design
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Report = Callable[[int, float, float], None]
 

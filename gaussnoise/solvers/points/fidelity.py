@@ -10,11 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains.floats import EPS
+from domains.floats import EPS, Array
 
 from ...numerics.norms import dual_power, error_of
 
-Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 # An eigendecomposition of the squared matrix loses all roots below √(machine precision). On

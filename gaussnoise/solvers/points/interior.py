@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ..design import Design
 from ..progress import keeps_answer
 from .fidelity import Fidelity, Hessian
-
-Array = NDArray[np.float64]
 
 # Multiplicative steps before the first Newton step: two bring most problems into its range. With
 # power 1 each step increases F, and power 2 solves orthogonal points in one step. This value

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from .fidelity import Evaluation, Fidelity
 
-Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 Rows = NDArray[np.intp]
 

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from domains.floats import Array
+
 Rows = NDArray[np.intp]
 
 _MOST_MOMENTS = 1000  # second moments of 44 coordinates; the time grows with their cube

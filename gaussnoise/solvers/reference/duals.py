@@ -5,11 +5,10 @@ from collections.abc import Iterable
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ..design import Design
-
-Array = NDArray[np.float64]
 
 # Weight on an inactive point lowers the bound by the point's whole slack, an error in an equation
 # only by its square. With this weight of the slacks the ellipsoid method needs a third fewer steps

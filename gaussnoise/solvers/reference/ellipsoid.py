@@ -5,15 +5,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
+from domains.floats import Array
 
 from ..design import Design
 from ..progress import keeps_answer
 from .duals import best_design, coordinates, dual_weights, norm, norm_gradient
-
-Array = NDArray[np.float64]
 
 # n unknowns take about 13 n² steps of cost n² to a gap of 1e-6, and so a time that grows as n⁴:
 # half a minute for 150.

@@ -5,15 +5,14 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
+from domains.floats import Array
 
 from ...errors import NotAvailableError
 from ..design import Design
 from .duals import best_design, coordinates, dual_norm, dual_weights
 
-Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
 
 # As measured: Clarabel takes 110 bytes per entry of its system of equations, and half a minute to a

@@ -3,9 +3,8 @@
 import itertools
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from domains.floats import Array
 
 MEMORY = 8  # number of past points that are combined
 LONGEST = 3.0  # largest step, in the logarithm of a weight
@@ -20,3 +19,9 @@ def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
         shares = np.linalg.lstsq(changes.T, step * size, rcond=1e-10)[0]
         step = step - shares @ np.array([b + d - a - c for (a, c), (b, d) in pairs])
     return point + np.clip(step, -LONGEST, LONGEST)
+
+
+def probability(logarithms: Array) -> Array:
+    """Return the probabilities with these logarithms, up to a constant."""
+    shares = np.exp(logarithms - logarithms.max())
+    return shares / shares.sum()

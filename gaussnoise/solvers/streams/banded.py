@@ -11,11 +11,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.floats import UNIT
+from domains.floats import UNIT, Array
 
 from ...errors import CovarianceError
-
-Array = NDArray[np.float64]
 
 _NUMBERS_AT_ONCE = 2**25  # number of numbers that are kept: 256 MB
 _TICKS_AT_ONCE = 512

@@ -7,13 +7,10 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains.floats import UNIT
+from domains.floats import UNIT, Array
 
 from ...errors import CovarianceError
-
-Array = NDArray[np.float64]
 
 _NUMBERS_AT_ONCE = 2**22  # numbers in one array
 _WIDEST = 400.0  # the numbers of a recursion differ by at most this power of two

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.floats import EPS
+from domains.floats import EPS, Array
 from domains.participation.maxcut import largest_forms
 from domains.participation.patterns import AbstractPatterns
 from domains.participation.sensitivity import blocks, form_bound, set_sums
@@ -25,7 +25,6 @@ from ..points.columns import Report
 from ..points.interior import maximum
 from ..progress import keeps_answer
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _ROUNDS = 40

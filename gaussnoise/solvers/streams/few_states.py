@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ...numerics.norms import dual_power
-from .anderson import MEMORY, accelerated
+from .anderson import MEMORY, accelerated, probability
 from .filters import Filter, filter_of, resolvent_traces
-
-Array = NDArray[np.float64]
 
 _SAMPLES, _GRID = 48, 400  # shifts at which the trace is sampled; points of the fitted spectrum
 _MOST_ROUNDS = 20
@@ -51,7 +50,7 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
     start = None
     point = np.log(np.concatenate([weights, shares] if p > 2 else [weights]))
     for _ in range(_MOST_ROUNDS):
-        weights, *others = (_distribution(part) for part in point.reshape(-1, len(weights)))
+        weights, *others = (probability(part) for part in point.reshape(-1, len(weights)))
         w = others[0] ** power if p > 2 else np.ones(len(weights))
         spectrum, counts = _spectrum(bands, weights, w)
         start = _best_nodes(spectrum, counts, nodes, start)
@@ -69,11 +68,6 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
         trail = [*trail[1 - MEMORY :], (point, np.concatenate(moves))]
         point = accelerated(trail, np.sqrt(np.concatenate([weights, *others])))
     return min(kept, key=lambda one: one.error)
-
-
-def _distribution(logarithms: Array) -> Array:
-    shares = np.exp(logarithms - logarithms.max())
-    return shares / shares.sum()
 
 
 def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[Array, Array]:

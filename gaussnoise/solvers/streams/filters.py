@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from domains.floats import UNIT
-
-Array = NDArray[np.float64]
+from domains.floats import UNIT, Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from domains.floats import UNIT
-
-Array = NDArray[np.float64]
+from domains.floats import UNIT, Array
 
 _STEP = 1e-3  # distance in log x between the points at which the error is computed
 _PER_DECADE = 2.2  # nodes for twelve digits per factor of ten of the interval, with a reserve

@@ -10,18 +10,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+
+from domains.floats import Array
 
 from ...errors import CovarianceError, ParameterError
 from ...numerics.norms import dual_power, norm
 from ..design import MAX_STEPS
 from ..progress import keeps_answer
 from . import banded, bidiagonal
-from .anderson import LONGEST, MEMORY, accelerated
+from .anderson import LONGEST, MEMORY, accelerated, probability
 from .inverse_root import InverseRoot, inverse_root
-from .longer import is_same_everywhere, stretched
 
-Array = NDArray[np.float64]
 Report = Callable[[int, float, float], None]
 
 _SLACK = 1e-3  # share by which the ends of the spectrum are moved outwards
@@ -34,6 +33,9 @@ _SHORTER = 4  # the first weights come from a stream this many times shorter
 _SHORTEST = 250  # least number of ticks of such a stream
 _STEPS_OF_SHORTER = 100  # largest number of steps on that stream
 _PATIENCE = 300  # steps without a narrower bracket
+# Weights for a longer stream: its ends reach over this power of the shorter length, and the effect
+# of an end fades with this power of the distance from it.
+_NEAR, _STEEP = 0.65, 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +230,7 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
     """Return logarithms of λ, and for p > 2 of ω."""
     parts, n = 1 if p == 2 else 2, bands.shape[1]
     lengths = [n]
-    while lengths[0] >= _SHORTER * _SHORTEST and is_same_everywhere(bands):
+    while lengths[0] >= _SHORTER * _SHORTEST and _is_same_everywhere(bands):
         lengths.insert(0, lengths[0] // _SHORTER)
     point = np.zeros(parts * lengths[0])
     for shorter, longer in itertools.pairwise(lengths):
@@ -242,6 +244,35 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
             shares.append(found.coordinate_weights ** (1 / dual_power(p)))
         point = np.concatenate([stretched(part, longer) for part in shares])
     return point
+
+
+def _is_same_everywhere(bands: Array) -> bool:
+    """Return whether the coefficients of A⁻¹ are those of any shorter stream too."""
+    return all((band[m:] == band[m]).all() for m, band in enumerate(bands))
+
+
+def stretched(weights: Array, n: int) -> Array:
+    """Return logarithms of weights for n ticks, the largest of them zero.
+
+    In the middle, weights depend on the share of the stream that is over; near both ends, on the
+    number of ticks to the end. In between they are close to a power of this number, so that the
+    parts differ by a factor only.
+
+    Args:
+        weights: optimal weights of fewer ticks, shape (m,), positive.
+        n: number of ticks, more than m.
+    """
+    logarithms, m = np.log(weights), len(weights)
+    middle = np.interp((np.arange(n) + 0.5) * m / n - 0.5, np.arange(m), logarithms)
+    ticks = np.arange(1.0, m // 2 + 1)
+    share = 1 / (1 + (m**_NEAR / ticks) ** _STEEP)  # share of the rule for the middle
+    between = share * (1 - share) / ticks
+    curve = middle.copy()
+    for turn in (slice(None), slice(None, None, -1)):
+        far, near = middle[turn][: m // 2], logarithms[turn][: m // 2]
+        factor = between @ (far - near) / between.sum()
+        curve[turn][: m // 2] = share * far + (1 - share) * (near + factor)
+    return curve - curve.max()
 
 
 def _report_nothing(steps: int, lower: float, upper: float) -> None:
@@ -260,7 +291,7 @@ def _improved(
     steps, narrowed = 0, 0
     try:
         while steps < min(most, narrowed + _PATIENCE):
-            shares = [_probability(part) for part in point.reshape(-1, n)]
+            shares = [probability(part) for part in point.reshape(-1, n)]
             w = shares[1] ** power if p > 2 else np.ones(n)
             now = evaluate(bands, shares[0], w)
             steps += 1
@@ -297,12 +328,6 @@ def _improved(
     if best is None:
         raise ParameterError("stream_optimum: expected at least one step")
     return replace(best, steps=steps)
-
-
-def _probability(logarithms: Array) -> Array:
-    """Return the probabilities with these logarithms, up to a constant."""
-    shares = np.exp(logarithms - logarithms.max())
-    return shares / shares.sum()
 
 
 def _move(shares: Array, loads: Array, barrier: float) -> Array:

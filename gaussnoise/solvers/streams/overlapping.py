@@ -19,11 +19,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from ...numerics.norms import dual_power, error_of
 from ..points.columns import Report
 from ..progress import keeps_answer
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 MOST_TICKS = 48  # n (n + 1)/2 unknowns

@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from domains import StreamWorkload
-from domains.floats import UNIT
-
-Array = NDArray[np.float64]
+from domains.floats import UNIT, Array
+from domains.sets.stream import StreamWorkload
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import StreamWorkload
+from domains.floats import Array
 from domains.participation.sensitivity import blocks
+from domains.sets.stream import StreamWorkload
 
 from .recursions import Recursion
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 # stages: the power that replaces maxima, and the smoothing of |x| at zero; then the steps of each

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.floats import EPS
+from domains.floats import EPS, Array
 from domains.participation.patterns import AbstractPatterns
 from domains.participation.sensitivity import form_bound
 
@@ -26,7 +26,6 @@ from ...numerics.norms import dual_power, error_of
 from ..points.columns import Report
 from ..progress import interrupts_pass, keeps_answer
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 # an eigendecomposition of the squared matrix loses everything below the root of machine precision

@@ -7,6 +7,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from ...numerics.norms import dual_power, error_of
 from ..design import MAX_STEPS
 from ..points.interior import maximum
@@ -17,7 +19,6 @@ from .workload import Workload
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Array = NDArray[np.float64]
 Patterns = NDArray[np.intp]
 
 _NEW_PATTERNS = 50

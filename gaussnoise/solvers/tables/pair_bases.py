@@ -1,9 +1,8 @@
 """Strategies of one attribute with short differences, for records that are replaced."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from domains.floats import Array
 
 _OVERLAP = 0.999  # κ < 1: at κ = 1 the part common to all cells costs nothing, so X is singular
 _STEPS = 300

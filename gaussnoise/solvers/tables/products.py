@@ -16,7 +16,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Clipped, DomainTooLargeError, InvalidDomainError
+from domains.errors import DomainTooLargeError, InvalidDomainError
+from domains.floats import Array
+from domains.tables.bases import AbstractBase
+from domains.tables.clipped import Clipped
 
 from ...numerics.feasibility import whiten
 from ...numerics.norms import dual_power
@@ -31,8 +34,6 @@ from .pair_bases import pair_gram
 from .patterns import is_enumerable
 from .strategies import SolvedStrategy, is_exchangeable
 from .workload import Workload
-
-Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-7  # gap of a one-attribute problem: far below the loss of the product form itself
 _LOOSE = 1e-3  # gap of the tables' weights while the attributes still change

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
 
 Subset = tuple[int, ...]
 

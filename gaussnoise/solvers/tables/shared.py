@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..points.fidelity import Evaluation, Fidelity, Hessian
+from domains.floats import Array
 
-Array = NDArray[np.float64]
+from ..points.fidelity import Evaluation, Fidelity, Hessian
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase
+from domains.floats import Array
+from domains.tables.bases import AbstractBase
 
 from ...errors import CovarianceError
 from ...files.pickling import PickledByArguments
-
-Array = NDArray[np.float64]
 
 
 class AbstractStrategy(abc.ABC):

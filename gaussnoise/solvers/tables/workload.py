@@ -12,7 +12,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains import AbstractBase
+from domains.floats import Array
+from domains.tables.bases import AbstractBase
 from domains.tables.tables import AbstractTables
 
 from ...numerics.norms import dual_power, group_norm
@@ -25,7 +26,6 @@ from .worst_pattern import least_sum, searched_move
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Array = NDArray[np.float64]
 
 _UNSEEN = 2.0**-24
 # Domains never change; a workload of half a million tables takes seconds to build.

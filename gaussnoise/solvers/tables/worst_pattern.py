@@ -12,10 +12,11 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import Array
+
 from .orbits import Orbits, Type
 from .patterns import products
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _MOST_PARTS = 2**22  # monomials in all terms of the sum; beyond, terms are bounded one by one

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
 
 from ...errors import ParameterError, StreamError
 from ...files.commits import Commits

@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Clipped
+from domains.tables.clipped import Clipped
 
 from ..schema.numbers import STEPS, Weight
 from ..schema.schema import Attribute

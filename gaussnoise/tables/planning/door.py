@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from domains import DomainTooLargeError, InvalidDomainError
+from domains.errors import DomainTooLargeError, InvalidDomainError
 from domains.tables.tables import AbstractTables
 
-from ...bounds.proof import noise_of
 from ...errors import ParameterError
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
+from ...noise.solve import noise_of
 from ...privacy.definitions import zCDP
 from ...privacy.guarantee import AbstractPrivacy, check_gaussian
 from ...solvers.progress import interrupts_pass

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Products
+from domains.tables.bases import AbstractBase
+from domains.tables.products import Products
 
-from ...bounds.proof import solved
 from ...errors import ParameterError
 from ...noise.agreement import ReplaceWithin
 from ...noise.certificates.marginals import MarginalCertificate
 from ...noise.problem import Relation
+from ...noise.solve import solved
 from ...solvers.design import Protected
 from ...solvers.progress import interrupts_pass, watching
 from ...solvers.tables.marginals import table_noise

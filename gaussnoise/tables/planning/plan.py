@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Marginals
+from domains.tables.marginals import Marginals
 
-from ...bounds import Bound, bound_of
-from ...bounds.proof import noise_of
+from ...bounds.bound import Bound, bound_of
 from ...errors import GaussNoiseError, ParameterError, not_a_generator, too_coarse
 from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
+from ...noise.solve import noise_of
 from ...noise.table_covariance import TableCovariance, covariance_of_tables
 from ...numerics.intervals import quantile
 from ...numerics.norms import group_norm

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar, final
 
-from domains import Identity, Leading, Marginals
+from domains.tables.bases import Identity, Leading
+from domains.tables.marginals import Marginals
 from domains.tables.tables import AbstractTables
 
 from ...errors import ParameterError

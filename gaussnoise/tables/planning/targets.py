@@ -6,7 +6,8 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import final
 
-from domains import Marginals, Products
+from domains.tables.marginals import Marginals
+from domains.tables.products import Products
 from domains.tables.tables import AbstractTables
 
 from ...errors import ParameterError

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Clipped, Moments
+from domains.tables.bases import Moments
+from domains.tables.clipped import Clipped
 
 from ...numerics.intervals import quantile
 from ...text import number_of

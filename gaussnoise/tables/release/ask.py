@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Base, Groups, Identity
+from domains.tables.bases import AbstractBase, Base, Groups, Identity
 
 from ...errors import ParameterError
 from ...numerics.intervals import quantile

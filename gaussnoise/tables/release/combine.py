@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Marginals
+from domains.tables.marginals import Marginals
 
 from ...errors import NotAvailableError, ParameterError
 from ...noise.marginal_covariance import covariance_of_cells

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, NoReturn, final
 
-from domains import Marginals
+from domains.tables.marginals import Marginals
 
 from ...errors import ParameterError
 from ...files.pickling import PickledByArguments

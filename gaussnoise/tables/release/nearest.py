@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from domains import Marginals
+from domains.tables.marginals import Marginals
 
 from ...mechanisms.projection import nearest
 from .biased import BiasedTable

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
 
 from ...errors import ParameterError
 from ...files.disk import check_parent

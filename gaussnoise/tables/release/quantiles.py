@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Base, Identity
+from domains.tables.bases import AbstractBase, Base, Identity
 
 from ...errors import ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile

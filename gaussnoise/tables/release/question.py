@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn, final
 
-from domains import Clipped
+from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
 from ...text import near

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Groups, Identity
+from domains.tables.bases import AbstractBase, Groups, Identity
 from domains.tables.tables import Term
 
 from ...errors import ParameterError

@@ -14,7 +14,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
 
 from ...errors import OutputError
 from ...files.disk import opened

@@ -7,7 +7,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Base, Clipped, Identity
+from domains.tables.bases import AbstractBase, Base, Identity
+from domains.tables.clipped import Clipped
 
 from ...errors import GaussNoiseError, ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile, ratio_interval

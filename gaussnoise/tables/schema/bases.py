@@ -5,19 +5,19 @@ import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from domains import (
+from domains.errors import DomainError
+from domains.stored import OWN_FIRST, is_ours, named_classes, schema_name
+from domains.tables.bases import (
     AbstractBase,
     Base,
     Bins,
-    Clipped,
-    DomainError,
     Identity,
     Leading,
     Moments,
     Prefix,
     Ranges,
 )
-from domains.stored import OWN_FIRST, is_ours, named_classes, schema_name
+from domains.tables.clipped import Clipped
 
 from ...errors import SchemaError
 from ...files.disk import MALFORMED

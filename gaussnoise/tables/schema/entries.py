@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from domains import AbstractBase, Identity, InvalidDomainError, Marginals, Products
+from domains.errors import InvalidDomainError
+from domains.tables.bases import AbstractBase, Identity
+from domains.tables.marginals import Marginals
+from domains.tables.products import Products
 from domains.tables.tables import AbstractTables
 
 from ...errors import ParameterError, SchemaError

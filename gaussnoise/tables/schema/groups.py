@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from domains import AbstractBase, Groups
 from domains.stored import named_classes
+from domains.tables.bases import AbstractBase, Groups
 
 from ...errors import SchemaError
 from ...text import near

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Clipped, Products
+from domains.tables.bases import AbstractBase
+from domains.tables.clipped import Clipped
+from domains.tables.products import Products
 
 from ...errors import ParameterError, SchemaError
 from .dates import check_no_dates

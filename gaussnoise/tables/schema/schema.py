@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal, Self, final
 
 from numpy.typing import ArrayLike
 
-from domains import AbstractBase, Clipped
+from domains.tables.bases import AbstractBase
+from domains.tables.clipped import Clipped
 
 from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
 from ...files.disk import opened

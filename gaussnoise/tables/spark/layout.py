@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
 
 from ...solvers.tables.boxes import Box, boxes
 from ...solvers.tables.residuals import Subset

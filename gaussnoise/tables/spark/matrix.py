@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError
+from domains.errors import DomainTooLargeError
 
 from ...solvers.tables.boxes import Box, boxes, evenly, shape_of
 from ...solvers.tables.residuals import Subset

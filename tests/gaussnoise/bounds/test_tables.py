@@ -12,7 +12,7 @@ import gaussnoise as gn
 from gaussnoise.bounds import bound_of
 from gaussnoise.bounds.local_design import local_proof
 from gaussnoise.bounds.one_record import one_record
-from gaussnoise.bounds.tables import proof_of, tables_of
+from gaussnoise.bounds.proof import proof_of, tables_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.errors.ConvergenceWarning")
 

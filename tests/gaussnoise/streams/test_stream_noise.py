@@ -21,7 +21,7 @@ from gaussnoise.errors import (
 from gaussnoise.noise import streams as route
 from gaussnoise.solvers.progress import interrupts_pass
 from gaussnoise.solvers.streams import optimum
-from gaussnoise.solvers.streams.longer import stretched
+from gaussnoise.solvers.streams.optimum import stretched
 
 WORKLOADS = {
     "totals": streams.prefix_sums(40),

@@ -15,8 +15,8 @@ import pyarrow.csv
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.bounds.proof import solved
 from gaussnoise.errors import DataError, ParameterError, SchemaError
+from gaussnoise.noise.solve import solved
 from gaussnoise.solvers.tables.residuals import part_of
 from gaussnoise.tables.counting import numbers as _numbers
 from gaussnoise.tables.counting.count import count_marginals

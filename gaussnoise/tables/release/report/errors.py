@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from domains import Clipped
+from domains.tables.clipped import Clipped
 
 from ....numerics.intervals import quantile
 from ..noisy import AbstractRelease
