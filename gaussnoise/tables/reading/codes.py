@@ -223,26 +223,17 @@ def values_outside(source: Opened, attribute: Attribute) -> Iterator[tuple[Any, 
 
     They are Python objects, and None for nulls. They are data, for their owner alone.
     """
-    name, form = attribute.name, source.form(attribute.name)
-    wide = is_wide(source.types[name])
-    for value, n in _values_outside(source, attribute, form):
-        yield (int(value) if wide and isinstance(value, str) else value), n  # they come as text
-
-
-def _values_outside(source: Opened, attribute: Attribute, form: Form) -> Iterator[tuple[Any, int]]:
-    """Yield such values as the engine holds them."""
     name = attribute.name
-    for own in parts(source, name) if source.comes_here else ():
-        codes = (
-            wide_codes(own, attribute)
-            if is_wide(source.types[name])
-            else code_column(own, attribute, form)
-        )
-        index, known = distinct(own, form)
-        rows = np.bincount(index[codes == 0] + 1, minlength=len(known) + 1).tolist()
-        yield from ((value, n) for value, n in zip([None, *known], rows, strict=True) if n)
     if not source.comes_here:
         frame, [own], types = with_numbers(source.frame, [attribute], source.types)
         coded = coded_lazily(frame, [own], types, None, [name]).filter(nw.col("c0") == 0)
         found = coded.group_by("x0").agg(nw.len().alias("n")).collect("pyarrow").to_native()
         yield from zip(objects_of_arrow(found["x0"]), found["n"].to_pylist(), strict=True)
+        return
+    form, wide = source.form(name), is_wide(source.types[name])
+    for own in parts(source, name):
+        codes = wide_codes(own, attribute) if wide else code_column(own, attribute, form)
+        index, known = distinct(own, form)
+        values = [None, *(map(int, known) if wide else known)]  # wide integers come as text
+        rows = np.bincount(index[codes == 0] + 1, minlength=len(values)).tolist()
+        yield from ((value, n) for value, n in zip(values, rows, strict=True) if n)
