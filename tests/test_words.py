@@ -50,6 +50,12 @@ READ = [
     )
     for source in sorted(folder.rglob("*.py"))
 ]
+READ += [
+    source
+    for room in ("tables/counting", "tables/drafts", "tables/reading", "tables/schema")
+    for source in sorted((Path(gaussnoise.__file__).parent / room).rglob("*.py"))
+]
+READ += [Path(gaussnoise.__file__).with_name(name) for name in ("records.py", "text.py")]
 # a clause in place of a noun ("what is spent" for "the cost"), and idioms
 HABITS = re.compile(
     r"\bwhat (is|was|are|were|has|had)\b|\ball the same\b|\bbut for\b|\bto spare\b|\bfor ever\b"
