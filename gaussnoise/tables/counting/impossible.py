@@ -33,7 +33,7 @@ class Excluded:
 
 
 def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
-    """Return the rules whose attributes are all ``used``, the order of the columns."""
+    """Return the rules whose attributes are all among ``used``, by positions there."""
     columns = {schema.attributes[i].name: k for k, i in enumerate(used)}
     return tuple(
         [

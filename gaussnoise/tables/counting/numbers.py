@@ -59,12 +59,9 @@ def keys_and_sums(
         unit: the number of steps between the two ends.
     """
     keys = [code(i) for i in range(len(attributes))]
-    sums: dict[str, Vector] = {}
-    w = None
-    if weight is not None:
-        weights = _integers(code(len(attributes)), 64)
-        w = _above(weights, unit)
-        sums = {WEIGHT: w, WITHOUT: _when(weights < 1, 1, 0)}
+    sums: dict[str, Any] = {}
+    weights = None if weight is None else _integers(code(len(attributes)), 64)
+    w = None if weights is None else _above(weights, unit)
     for i, attribute in enumerate(attributes):
         if attribute.clip is None:
             continue
@@ -73,6 +70,8 @@ def keys_and_sums(
         sums[f"a{i}"] = a if w is None else (w * a + unit // 2) // unit
         if has_squares(attribute):
             sums[f"q{i}"] = (a * a) // unit
+    if weights is not None:
+        sums |= {WEIGHT: w, WITHOUT: _when(weights < 1, 1, 0)}
     return keys, sums
 
 

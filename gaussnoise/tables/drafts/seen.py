@@ -127,14 +127,14 @@ class Seen:
         return len(+self._held) > 1
 
     def mostly_below(self, threshold: float) -> bool:
-        """Return whether the median of non-negative numbers is below, up to a 16th of itself."""
+        """Return whether the median of non-negative numbers is below, to within a 16th of it."""
         bound = int(_leading(np.array([threshold]))[0]) if threshold > 0 else 0
         below = sum(rows for size, rows in self._sizes.items() if size < bound)
         return below > self._held["numbers"] / 2
 
     @property
     def _is_free_text(self) -> bool:
-        """Whether the column is free text for any further values."""
+        """Whether the column is free text; further values cannot change that."""
         return self.words.many and len(self.texts) > _FEW_TEXTS and not self._is_naming
 
     def _few_texts(self, kind: Kind) -> bool:
