@@ -147,7 +147,7 @@ class BudgetError(GaussNoiseError, ValueError):
     ...         mechanism.release(counts=[6, 4], ledger=ledger, id="first")
     ...     except gn.errors.BudgetError as error:
     ...         print(error)
-    ledger: expected a cost of at most rho = 0.1, what is left of 0.1, got 0.25
+    ledger: expected a cost of at most rho = 0.1, the rest of 0.1, got 0.25
     """
 
 

@@ -1,4 +1,4 @@
-"""Records as arguments: indices, rows, counts, rows of a body. No message shows a value."""
+"""Records as arguments: indices, rows, counts, rows of a body. Messages show no values."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ def check_given(
     *,
     listed: bool,
 ) -> None:
-    """Raise ParameterError unless records are given in exactly one form; do not look at them.
+    """Raise ParameterError unless records are given in exactly one form, before they are read.
 
     Args:
         function: the caller's name in messages.
@@ -54,7 +54,7 @@ def one_kind(
     *,
     listed: bool,
 ) -> ArrayLike | None:
-    """Return rows or row indices, by the name that was used; refuse bare lists of numbers."""
+    """Return rows or row indices, by the argument's name; refuse plain lists of numbers."""
     if indices is not None:
         if as_array(function, indices).ndim != 1:
             raise DataError(
@@ -105,7 +105,7 @@ def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[
         indices = indices_in(function, size, data, others=others)
     elif data.ndim == 2 and data.shape[1] == dim and data.dtype.kind in "biuf":
         rows = {point.tobytes(): i for i, point in reversed(list(enumerate(points + 0.0)))}
-        with np.errstate(all="ignore"):  # from numbers too large for floats
+        with np.errstate(all="ignore"):  # numbers may be too large for floats
             given = np.ascontiguousarray(data, dtype=np.float64) + 0.0
         indices = np.array([rows.get(row.tobytes(), -1) for row in given], dtype=np.int64)
         if -1 in indices and not others:
@@ -130,7 +130,7 @@ def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDAr
 
 
 def check_on_outside(function: str, on_outside: object, *, bodies: bool = True) -> None:
-    """Raise ParameterError unless it says what to do with records outside; bodies may project."""
+    """Raise ParameterError for an unknown treatment of records outside; bodies may project."""
     first = '"refuse", "project"' if bodies else '"refuse"'
     if on_outside not in ("refuse", "drop", *(["project"] if bodies else [])):
         raise ParameterError(
@@ -158,7 +158,7 @@ def real_rows(function: str, dim: int, data: "ArrayLike | None") -> NDArray:
 
 
 def as_array(function: str, values: "ArrayLike | None") -> NDArray:
-    """Return ``values`` as an array; numpy's own errors, which may quote values, are replaced."""
+    """Return ``values`` as an array; numpy's own errors may quote values, and are replaced."""
     array = array_of(values)
     if isinstance(array, str):
         raise DataError(f"{function}: expected a regular array of numbers, got {array}")

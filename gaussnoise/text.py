@@ -1,4 +1,4 @@
-"""The text of released estimates, and what is stated about every release."""
+"""The text of released estimates, and the statements about every release."""
 
 import difflib
 import re
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _SHOWN = 8  # most coordinates that are shown
-# Characters that control a terminal or the direction of a line, which names and labels may have.
+# characters of names and labels that would control a terminal or the direction of a line
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -26,19 +26,19 @@ _CAVEATS = (
 
 
 def disclaimers(protected: str, private: bool) -> list[str]:
-    """Return what is guaranteed and what is not: what is protected, and what is not covered."""
+    """Return the guarantee and its limits: the protected data, and risks that are not covered."""
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
     return [f"Protected: {protected}", *_CAVEATS]
 
 
 def printable(text: str) -> str:
-    """Return text in which characters that control a terminal are escaped as in JSON and TOML."""
+    """Return text with characters that control a terminal escaped, as in JSON and TOML."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def near(name: object, known: Iterable[object]) -> str:
-    """Return a hint at the known name that is most like another one, or an empty text."""
+    """Return a hint about the known name most similar to another one, or an empty text."""
     names = {str(other).casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).strip().casefold(), names, n=1)
     return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
@@ -51,7 +51,7 @@ def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:
 
 @cache
 def versions(*libraries: str) -> Mapping[str, str]:
-    """Return the versions of installed libraries; cached, since they are slow to find."""
+    """Return the versions of installed libraries, cached because finding them is slow."""
     from importlib import metadata
 
     return {name: metadata.version(name) for name in libraries}
@@ -78,9 +78,9 @@ def estimate_text(
     sd: Array | None = None,
     meaning: str | None = None,
 ) -> str:
-    """Return what ``print`` shows of an estimate: the first coordinates, ± standard deviations.
+    """Return the text that ``print`` shows: the first coordinates, ± standard deviations.
 
-    If ``meaning`` is given, it explains what ± stands for.
+    If ``meaning`` is given, it explains the number after ±.
     """
     neighbors = f", under {privacy['neighbors']}" if "neighbors" in privacy else ""
     lines = [

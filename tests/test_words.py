@@ -40,30 +40,6 @@ STORED = (
 )
 
 
-# rooms whose docstrings and comments also avoid the habits below
-ROOMS = (
-    "solvers",
-    "noise",
-    "privacy",
-    "bounds",
-    "mechanisms",
-    "numerics",
-    "files",
-    "estimators",
-    "tables/planning",
-    "tables/release",
-    "tables/spark",
-    "streams",
-    "cli",
-)
-READ = [
-    source
-    for folder in (
-        Path(domains.__file__).parent,
-        *(Path(gaussnoise.__file__).parent / room for room in ROOMS),
-    )
-    for source in sorted(folder.rglob("*.py"))
-]
 # a clause in place of a noun ("what is spent" for "the cost"), and idioms
 HABITS = re.compile(
     r"\bwhat (is|was|are|were|has|had)\b|\ball the same\b|\bbut for\b|\bto spare\b|\bfor ever\b"
@@ -154,9 +130,9 @@ def test_docstrings_of_functions_begin_with_a_verb():
     assert not {source: names for source, names in found.items() if names}
 
 
-def test_no_docstring_or_comment_of_these_rooms_has_a_habit_that_is_read_twice():
-    assert len(READ) > 200
-    assert not {str(source): found for source in READ if (found := list(habits(source)))}
+def test_no_docstring_or_comment_has_a_habit_that_is_read_twice():
+    assert len(SOURCES) > 200
+    assert not {str(source): found for source in SOURCES if (found := list(habits(source)))}
 
 
 def test_such_habits_are_found(tmp_path):

@@ -183,7 +183,7 @@ class Results:
             if spent_units(database) + units > CAP:
                 left = float(left_rho(database))
                 raise BudgetError(
-                    f"ledger: expected a cost of at most rho = {left:.6g}, what is left of "
+                    f"ledger: expected a cost of at most rho = {left:.6g}, the rest of "
                     f"{rho:.6g}, got {cost:.6g}"
                 )
             delta_units = _delta_units(database, delta)
@@ -325,7 +325,7 @@ def _delta_units(database: sqlite3.Connection, delta: float) -> int:
     if spent + units > CAP:
         left = float(Fraction(max(BUDGET_UNITS - spent, 0), BUDGET_UNITS) * Fraction(most))
         raise BudgetError(
-            f"ledger: expected a delta of at most {left:.6g}, what is left of {most:.6g}, got "
+            f"ledger: expected a delta of at most {left:.6g}, the rest of {most:.6g}, got "
             f"{delta:.6g}"
         )
     return units

@@ -1,1 +1,1 @@
-"""The exact counting of rows, in any engine."""
+"""Exact counts of rows, in any engine."""

@@ -1,14 +1,13 @@
-"""What a release would leave out of a table, and why: for the owner of the table alone.
+"""The rows that a release would leave out of a table, with reasons: for the table's owner alone.
 
-Everything here is computed from the data without noise. It comes from one explicit call, and all
-that it returns is labelled not private.
+All results are computed from the data without noise. They come from one explicit call, and are
+labelled as not private.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import or_
-from typing import Any
 
 from ...errors import DataError
 from ..reading.codes import Batches, check_column, open_for, values_outside
@@ -26,11 +25,11 @@ from .count import CHANGED, number_of_rows
 from .impossible import Excluded
 from .numbers import weight_column
 from .persons import PersonLimit
-from .records import coded_rows, misfits
+from .records import AnyRows, coded_rows, misfits
 
 _EXAMPLES = 3
-_KEPT = 1000  # different values among which the most frequent are found
-_LONGEST = 40  # characters of a value that is shown
+_KEPT = 1000  # most different values whose frequencies are counted
+_LONGEST = 40  # most characters of a shown value
 
 
 def check_rows(
@@ -40,7 +39,7 @@ def check_rows(
     limit: PersonLimit | None = None,
     weight: Weight | None = None,
 ) -> CheckResult:
-    """Return what a release of these attributes leaves out of a table.
+    """Return the rows that a release of these attributes leaves out of a table, by reason.
 
     Rows are read and judged by the functions that releases use. The table is read once for all
     rows, once more with persons, and once for each column with values that do not fit.
@@ -79,9 +78,9 @@ def check_rows(
 
 
 def _totals(
-    rows: Batches[Any], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
+    rows: Batches[AnyRows], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
 ) -> Counter[str]:
-    """Return how many rows there are, how many are left out, and how many by each reason.
+    """Return the number of all rows, of those left out, and of those left out for each reason.
 
     The last ``intervals`` columns have a cell where a number is inside its interval.
     """
@@ -101,7 +100,7 @@ def _cases(
     rows: Counter[str],
     person: str | None,
 ) -> Iterator[FailureCase]:
-    """Yield why rows are left out, for each column and reason."""
+    """Yield the failures that leave rows out, for each column and reason."""
     for k, attribute in enumerate(read):
         yield from _by_reason(source, attribute, rows[f"c{k}"])
     if rows[PERSON]:
@@ -113,7 +112,7 @@ def _cases(
 
 
 def _by_reason(source: Opened, attribute: Attribute, rows: int) -> Iterator[FailureCase]:
-    """Yield the ``rows`` rows without a cell by reason, in the order of their numbers."""
+    """Yield the ``rows`` rows without a cell by reason, the most frequent reason first."""
     counts: Counter[str] = Counter()
     values: dict[str, Counter[str]] = {}
     for value, n in values_outside(source, attribute) if rows else ():
@@ -139,7 +138,7 @@ def _shown(value: object) -> str:
 
 
 def _refusals(source: Opened, read: Sequence[Attribute]) -> Iterator[str]:
-    """Yield what ``on_outside="refuse"`` says about the types of columns."""
+    """Yield the errors of ``on_outside="refuse"`` about the types of columns."""
     for attribute in read:
         try:
             check_column(source, attribute, False)

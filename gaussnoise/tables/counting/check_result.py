@@ -18,7 +18,7 @@ class FailureCase:
         column: the column, or the columns of an impossible combination.
         reason: "missing", "not a category", "not a number", "not a date", "outside the edges",
             "unreadable", "outside the interval", "no person", or an impossible combination.
-        rows: how many rows; a row may fail for several reasons.
+        rows: the number of rows; a row may fail for several reasons.
         examples: the most frequent of the first 1000 different values of this kind, as text.
 
     >>> import pyarrow as pa
@@ -37,19 +37,19 @@ class FailureCase:
 @final
 @dataclass(frozen=True)
 class CheckResult:
-    """What a release would leave out of a table, and why. NOT private: for the owner alone.
+    """The rows that a release would leave out of a table. NOT private: for the owner alone.
 
     Attributes:
-        rows: how many rows the table has.
-        left_out: how many do not fit the schema. ``on_outside="drop"`` leaves them out of all
-            tables; with "refuse", one such row refuses the release.
-        counted: how many rows are counted with "drop". Besides those that are left out, it lacks
-            the rows of persons who have more than are counted of each.
+        rows: the number of rows of the table.
+        left_out: the number of rows that do not fit the schema. ``on_outside="drop"`` leaves them
+            out of all tables; with "refuse", one such row refuses the release.
+        counted: the number of rows counted with "drop": neither those left out, nor the rows by
+            which persons exceed their limit.
         droppable: whether "drop" can leave such rows out. It cannot where the number of rows is
             public: every release refuses the table.
-        failure_cases: why rows are left out, for each column and reason.
+        failure_cases: the reasons for which rows are left out, by column.
         clipped: numbers and weights outside their interval: they count, as the nearer end.
-        refused: what "refuse" says about the types of columns, for any rows; empty if they fit.
+        refused: errors of "refuse" about the types of columns; empty if they fit.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 65])])
@@ -73,7 +73,7 @@ class CheckResult:
 
     @property
     def beyond_limit(self) -> int:
-        """How many rows fit, and are not counted since their person has too many."""
+        """The number of rows that fit, but exceed the limit of their person."""
         return self.rows - self.left_out - self.counted
 
     def as_dict(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -20,7 +20,7 @@ from ...solvers.tables.residuals import Subset, part_of
 from ..reading.codes import Batches, Coded, Codes, Streamed, each
 from ..reading.csv import FORM
 from ..reading.files import is_csv, state_of
-from ..reading.frames import guarded, open_table
+from ..reading.frames import Lazy, guarded, open_table
 from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Attribute, OnOutside
 from .impossible import Excluded
@@ -57,10 +57,10 @@ def count_marginals(
     unit: int | None = None,
     impossible: Sequence[Excluded] = (),
 ) -> Iterator[tuple[Subset, Counts]]:
-    """Count every marginal exactly, and yield them in an order of this function's own.
+    """Count every marginal exactly, and yield them in any order.
 
-    If a number is clipped, or rows have weights, the counts of all tables are in units of a part of
-    a record, or of the largest weight. They are still exact integers.
+    If a number is clipped, or rows have weights, the unit of all counts is a part of a record, or
+    of the largest weight. They are still exact integers.
 
     Unions of subsets are counted, as many as fit into one pass over the records, and summed to the
     subsets. Records in this process (pandas, polars, pyarrow) are coded once. Files are read once a
@@ -75,19 +75,18 @@ def count_marginals(
             has no quotes.
         attributes: columns to read.
         subsets: distinct sorted positions in ``attributes``; every attribute is in at least one.
-        on_outside: what is done with a row that has a null or another value without a cell, in an
-            attribute without a catch-all: "refuse" the table, or "drop" the row from every
-            marginal, also from the total. With "drop", rows affect the counts only: columns of
-            pandas and dask may hold anything, and other engines are refused only for the types they
-            declare. The exceptions are bytes that are no CSV, and queries and functions of the
-            caller's own that fail on some row.
+        on_outside: for a row that has a null or another value without a cell, in an attribute
+            without a catch-all: "refuse" the table, or "drop" the row from every marginal, also
+            from the total. With "drop", rows affect the counts only: columns of pandas and dask may
+            hold anything, and other engines are refused only for the types they declare. The
+            exceptions are bytes that are no CSV, and the caller's own queries and functions where
+            they fail on some row.
         limit: on the rows of each person; if rows are dropped, on those that fit.
-        weight: what rows count; a row without a number there is treated as one with a value
+        weight: the weights of rows; a row without a number there is treated as one with a value
             outside.
-        unit: how many parts a record has, if it has any: a power of two; :func:`unit_of` if
-            omitted.
-        impossible: what cannot occur in a row, by positions in ``attributes``: such a row is
-            treated as one with a value outside.
+        unit: the number of parts of a record, a power of two; :func:`unit_of` if omitted.
+        impossible: combinations that cannot occur in a row, by positions in ``attributes``: such a
+            row is treated as one with a value outside.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
@@ -129,8 +128,8 @@ def count_marginals(
                     yield S, part_of(counts, group, S)
 
 
-def _engine(coded: Coded | nw.LazyFrame[Any]) -> nw.Implementation | None:
-    """Return the library that computes when the records are asked for."""
+def _engine(coded: Coded | Lazy) -> nw.Implementation | None:
+    """Return the library that computes when the records are read."""
     if isinstance(coded, nw.LazyFrame):
         return coded.implementation
     return nw.Implementation.DUCKDB if isinstance(coded, Streamed) else None
@@ -176,9 +175,8 @@ def group_subsets(
     while waiting.any():
         group: set[int] = set()
         inside: list[int] = []
-        grown = (
-            growth.copy()
-        )  # logarithm of how many times more cells the group would have with each subset
+        # logarithm of the factor by which each subset multiplies the cells of the group
+        grown = growth.copy()
         chosen = np.array([np.argmax(waiting)])
         while len(chosen):
             for i in {i for k in chosen for i in left[k]} - group:
@@ -218,21 +216,20 @@ def passes(
         lacking = set()
 
 
-Tally = Callable[[Sequence[Subset]], "_Tables"]
-
-
-_Summed = tuple[list[Codes], dict[str, Counts]]  # the codes to group by, and the columns to sum
+Tally: TypeAlias = Callable[[Sequence[Subset]], "_Tables"]
+# the codes to group by, and the columns to sum
+_Summed: TypeAlias = tuple[list[Codes], dict[str, Counts]]
 _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 
 @dataclass(frozen=True)
 class Placing:
-    """The places where coded records, or groups of equal ones, are counted in tables.
+    """The places in tables at which coded records, or groups of equal ones, are counted.
 
     Attributes:
         attributes: the attributes of the codes.
         weight: the weight of rows, if they have one.
-        unit: how many parts a record has.
+        unit: the number of parts of a record.
     """
 
     attributes: Sequence[Attribute]
@@ -264,10 +261,10 @@ class Placing:
         counts: NDArray | int,
         sums: Mapping[str, NDArray[np.int64]],
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Yield flat cells of the table of S, and what is added to each; cells may repeat.
+        """Yield flat cells of the table of S, and the number added to each; cells may repeat.
 
-        Code 0 is the cell of the catch-all, the last one. For a clipped number, the code says
-        whether there is a number, and ``sums`` what it adds to each of its cells.
+        Code 0 means the cell of the catch-all, the last one. For a clipped number, the code says
+        whether there is a number, and ``sums`` has the parts that it adds to its cells.
         """
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, step, number = np.zeros(rows, dtype=np.int64), 1, None
@@ -289,7 +286,7 @@ class Placing:
 
 
 def _places(codes: NDArray, size: int) -> NDArray[np.int64]:
-    """Return the cells of one attribute; code 0 is in the last one."""
+    """Return the cells of one attribute's codes; code 0 is in the last one."""
     places = codes.astype(np.int64) - 1
     places[places < 0] = size - 1
     return places
@@ -342,7 +339,7 @@ def number_of_rows(
     read: Sequence[Attribute] = (),
     impossible: Sequence[Excluded] = (),
 ) -> int:
-    """Return how many rows are counted; without a limit, of tables of which nothing is read."""
+    """Return the number of counted rows; without a limit, that of all rows."""
     if limit is None:
         rows = open_table(table).lazy()
     else:
@@ -358,13 +355,13 @@ def number_of_rows(
 
 
 def _tally(
-    coded: Coded | nw.LazyFrame[Any],
+    coded: Coded | Lazy,
     attributes: Sequence[Attribute],
     weight: Weight | None,
     unit: int,
     stack: contextlib.ExitStack,
 ) -> Tally:
-    """Return a function that counts groups in this engine; ``stack`` frees what it holds."""
+    """Return a function that counts groups in this engine; ``stack`` frees its memory."""
     tables = partial(_Tables, Placing(attributes, weight, unit))
     if not isinstance(coded, nw.LazyFrame):
 
@@ -380,8 +377,8 @@ def _tally(
         stack.callback(native.unpersist)
     elif coded.implementation == nw.Implementation.DASK:
         native = native.persist()
-    # ibis is not cached: its cache is a table in the user's database, which some versions then
-    # cannot drop
+    # ibis is not cached: its cache is a table in the user's database, which some versions cannot
+    # drop
     return partial(_tally_groups, nw.from_native(native), tables)
 
 
@@ -403,24 +400,25 @@ def _tally_arrays(batches: Batches[_Summed], new: _NewTables, groups: Sequence[S
     return tables
 
 
-def _tally_groups(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
+def _tally_groups(coded: Lazy, new: _NewTables, groups: Sequence[Subset]) -> _Tables:
     tables = new(groups)
     frames = [_group(coded, S, tables.sums) for S in groups]
-    found: Iterable[Any] = (frame.collect("pyarrow") for frame in frames)
     if coded.implementation == nw.Implementation.POLARS:
         import polars as pl
 
         # all groups at once, which reads the records once
         found = pl.collect_all([frame.to_native() for frame in frames])
+    else:
+        found = (frame.collect("pyarrow") for frame in frames)
     for S, counts in zip(groups, found, strict=True):
         sums = {name: counts[name].to_numpy() for name in tables.sums}
         tables.add(S, [counts[f"c{i}"].to_numpy() for i in S], counts["n"].to_numpy(), sums)
     return tables
 
 
-def _group(coded: nw.LazyFrame[Any], S: Subset, sums: Sequence[str]) -> nw.LazyFrame[Any]:
+def _group(coded: Lazy, S: Subset, sums: Sequence[str]) -> Lazy:
     wanted = [nw.len().alias("n"), *(nw.col(name).sum() for name in sums)]
-    # no attribute gives one group, where a sum of no rows may be null
+    # without attributes there is one group, in which a sum of no rows may be null
     counts = coded.group_by(*(f"c{i}" for i in S)).agg(*wanted) if S else coded.select(*wanted)
     if not sums:
         return counts

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING
 
 import narwhals as nw
 import numpy as np
@@ -12,12 +12,15 @@ from ..reading.batches import batches, joined, parts
 from ..reading.columns import Integers, distinct
 from ..reading.csv import FORM
 from ..reading.files import is_csv
-from ..reading.frames import guarded, type_name
+from ..reading.frames import Column, guarded, type_name
 from ..reading.opened import Opened, opened
 from ..reading.persons import People, check_person_type, people_of
 from ..reading.types import WORDS, is_wide
 from ..reading.values import Form, Label, label_of
 from .persons import PersonLimit, limited_arrays
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _TASK = "count the column's values"
 
@@ -25,10 +28,10 @@ _TASK = "count the column's values"
 def count_values(
     table: object, column: str, most: int, limit: PersonLimit | None = None
 ) -> dict[Label, int]:
-    """Return the number of rows of every text or integer of a column; all other values are ignored.
+    """Return the number of rows of every text or integer of a column; other values are ignored.
 
-    Texts are equal if their bytes are. No engine's collation merges values, since then one row
-    could decide under which name all of them are counted.
+    Texts are equal if their bytes are. No engine's collation merges them: one row could then decide
+    the name under which all of them are counted.
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, without engines that
@@ -79,7 +82,7 @@ def count_values(
 
 
 def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label, int]:
-    """Return the counts of all values, or of more than ``most`` of them if there are more."""
+    """Return the counts of all values; of some, but more than ``most``, if there are more."""
     frame = source.frame
     if source.engine == nw.Implementation.POLARS:
         return _polars(frame.lazy().to_native(), column, words, most)
@@ -93,7 +96,7 @@ def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label,
     return dict(counts)
 
 
-def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Label, int]:
+def _polars(frame: "pl.LazyFrame", column: str, words: bool, most: int) -> dict[Label, int]:
     import polars as pl
 
     value = pl.col(column).cast(pl.String) if words else pl.col(column)
@@ -109,7 +112,7 @@ def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Label, int]
     return {v: n for v, n in pairs if label_of(v, Form.TYPED) is not None}
 
 
-def _labels(source: Opened, column: str, own: nw.Series[Any]) -> tuple[list[Label], Integers]:
+def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Integers]:
     """Return the distinct texts and integers, and each row's position among them; −1 for others."""
     form = source.form(column)
     index, known = distinct(own, form)
@@ -124,11 +127,10 @@ def _labels(source: Opened, column: str, own: nw.Series[Any]) -> tuple[list[Labe
 
 
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
-    """Return the counts of the rows that are within the limit.
+    """Return the counts of the rows within the limit.
 
-    Which rows of a person are counted may depend on that person's rows only. So values are
-    compared by their own hashes, since positions in a list of all values would depend on the rows
-    of others.
+    The choice of a person's rows may depend on these rows only. So values are ordered by their own
+    hashes: positions in a list of all values would depend on the rows of others.
     """
     values, persons = map(joined, zip(*batches(source, [], [column, limit.column]), strict=True))
     labels, codes = _labels(source, column, values)

@@ -4,19 +4,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import Any, final
+from typing import TypeVar, final
 
+import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..schema.impossible import rule_text
 from ..schema.schema import Schema
 
+# of all records: an array in this process, or an expression of another engine
+Vector = TypeVar("Vector", NDArray, nw.Expr)
+
 
 @final
 @dataclass(frozen=True)
 class Excluded:
-    """A rule about impossible combinations, in terms of the codes of columns.
+    """A rule about impossible combinations, by the codes of columns.
 
     Attributes:
         text: the rule in words.
@@ -28,7 +33,7 @@ class Excluded:
 
 
 def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
-    """Return the rules whose attributes are all ``used``, which gives the order of columns."""
+    """Return the rules whose attributes are all among ``used``, by positions there."""
     columns = {schema.attributes[i].name: k for k, i in enumerate(used)}
     return tuple(
         [
@@ -58,15 +63,15 @@ def impossible_error(rule: Excluded) -> DataError:
     )
 
 
-def matches(code: Callable[[int], Any], rule: Excluded) -> Any:
-    """Return for every record whether the rule excludes it, as an array or an expression.
+def matches(code: Callable[[int], Vector], rule: Excluded) -> Vector:
+    """Return whether the rule excludes each record.
 
     ``code`` is a function from the position of a column to its codes.
     """
     return reduce(and_, [_is_in(code(k), codes) for k, codes in rule.codes])
 
 
-def _is_in(own: Any, codes: Sequence[int]) -> Any:
+def _is_in(own: Vector, codes: Sequence[int]) -> Vector:
     if isinstance(own, np.ndarray):
         return np.isin(own, codes)
     return reduce(or_, [own == code for code in codes])

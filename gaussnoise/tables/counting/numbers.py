@@ -1,9 +1,10 @@
 """Sums of clipped numbers and of weights, in exact integers.
 
-A clipped number is stored as steps a of m (:mod:`gaussnoise.tables.reading.steps`), where m may
+A clipped number is stored as a of m steps (:mod:`gaussnoise.tables.reading.steps`), where m may
 later be a coarser unit. A record adds ``m − a`` to the first virtual cell and ``a`` to the last.
-With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q``, where q = ⌊a²/m⌋; none of these is
-negative. With a weight of ``w <= m`` steps, it adds ``w − ⌊(w a)/m + ½⌋`` and ``⌊(w a)/m + ½⌋``.
+With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q``, where q = ⌊a²/m⌋. None of these is
+negative: q <= a, and q >= 2a − m, which is an integer and at most a²/m. With a weight of
+``w <= m`` steps, it adds ``w − ⌊(w a)/m + ½⌋`` and ``⌊(w a)/m + ½⌋``.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 
 from domains.tables.clipped import Clipped
 
+from ..reading.frames import Lazy
 from ..schema.numbers import STEPS, Weight
 from ..schema.schema import Attribute
+from .impossible import Vector
 
 Integers = NDArray[np.int64]
 WEIGHT, WITHOUT = "w", "z"  # the sum of weights, and the number of rows without a weight
@@ -40,21 +43,20 @@ def has_squares(attribute: Attribute) -> bool:
 
 
 def keys_and_sums(
-    code: Callable[[int], Any],
+    code: Callable[[int], Vector],
     attributes: Sequence[Attribute],
     weight: Weight | None,
     unit: int = STEPS,
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[list[Vector], dict[str, Vector]]:
     """Return the codes to group by, and the columns of :func:`sum_names`, in integers.
 
-    They are arrays or expressions, as the codes are. Of a clipped number, the code to group by says
-    whether there is a number.
+    For a clipped number, the code to group by says whether there is a number.
 
     Args:
         code: a function from a position to its codes; the weights come after all attributes.
         attributes: without the weights.
         weight: the weight of rows, or None.
-        unit: how many steps there should be between the two ends.
+        unit: the number of steps between the two ends.
     """
     keys = [code(i) for i in range(len(attributes))]
     sums: dict[str, Any] = {}
@@ -74,7 +76,7 @@ def keys_and_sums(
 
 
 def _above(code: Any, unit: int) -> Any:
-    """Return steps above the lower end, at most ``unit``; 0 if there is no number."""
+    """Return steps from the lower end, at most ``unit``; 0 if there is no number."""
     steps = _when(code > 0, code - 1, 0)
     return steps if unit == STEPS else (steps * unit + STEPS // 2) // STEPS
 
@@ -93,8 +95,8 @@ def _when(condition: Any, value: Any, otherwise: int) -> Any:
 
 
 def with_sums(
-    frame: nw.LazyFrame[Any], attributes: Sequence[Attribute], weight: Weight | None, unit: int
-) -> nw.LazyFrame[Any]:
+    frame: Lazy, attributes: Sequence[Attribute], weight: Weight | None, unit: int
+) -> Lazy:
     """Return the codes of records to group by, together with the columns to sum."""
     keys, sums = keys_and_sums(lambda i: nw.col(f"c{i}"), attributes, weight, unit)
     columns = {f"c{i}": key for i, key in enumerate(keys)}
@@ -103,7 +105,7 @@ def with_sums(
 
 
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:
-    """Return what groups of records add to the virtual cells of a clipped number, in order."""
+    """Return the sums that groups of records add to a clipped number's virtual cells, in order."""
     if q is None:
         return [mass - a, a]
     return [mass - 2 * a + q, 2 * (a - q), q]

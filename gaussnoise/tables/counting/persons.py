@@ -1,7 +1,7 @@
 """At most k rows of each person, chosen at random and by that person's rows alone.
 
 Every row has a place in a random order: a keyed hash of its person, of its cells, and of its
-running number among that person's rows with the same cells, which cannot be told apart. A
+running number among that person's rows with the same cells, which are indistinguishable. A
 person's first k rows are counted. The key is new for every release.
 
 Formal guarantees:
@@ -15,8 +15,8 @@ Formal guarantees:
     * Rows that do not fit, and impossible combinations, are left out first. Each is judged by
       itself alone, so that one person's rows do not change another person's.
     * A mixture over keys keeps the privacy guarantee, since the key does not depend on the data.
-      The key is neither kept nor written, as it is not needed again: with the key, one could tell
-      which of some known rows were left out.
+      The key is neither kept nor written, as it is not needed again: with it, an observer could
+      compute which of some known rows were left out.
     * Every set of k rows of a person is equally likely, as far as the hash is random.
 
 Source: OpenDP, ``truncate_per_group(k, keep="sample")``; Tumult Analytics, ``MaxRowsPerID``.
@@ -26,12 +26,17 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..reading.persons import PERSON, People
+
+if TYPE_CHECKING:
+    import dask.dataframe
+    import pandas as pd
+    from pyspark.sql import DataFrame
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -54,7 +59,7 @@ class PersonLimit:
 
 
 def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimit) -> list[NDArray]:
-    """Return the rows that are counted, of coded columns; every row belongs to some person."""
+    """Return the counted rows of coded columns; every row belongs to some person."""
     columns = columns or [np.zeros(len(people.index), dtype=np.int8)]
     if not len(people.index):
         return list(columns)
@@ -76,7 +81,7 @@ def _first_rows(
     index: Integers, cells: Sequence[Words], keyed: Words, rows: int
 ) -> NDArray[np.bool_]:
     """Return which rows are among the first ``rows`` of their person, in the random order."""
-    # Number equal rows of a person, then order each person's rows by their keyed hash.
+    # number equal rows of a person, then order each person's rows by their keyed hash
     equal = np.lexsort([*cells, index])
     changes = np.zeros(len(index), dtype=bool)
     changes[0] = True
@@ -97,13 +102,13 @@ def _first_rows(
 
 
 def _since(begins: NDArray[np.bool_]) -> Integers:
-    """Return how far each position is behind the last marked one."""
+    """Return the distance of each position from the last marked one."""
     positions = np.arange(len(begins))
     return positions - np.maximum.accumulate(np.where(begins, positions, 0))
 
 
 def _words(column: NDArray) -> Words:
-    """Return values as 64 bits each, which are equal for equal values."""
+    """Return values as 64 bits each, the same for equal values."""
     if np.issubdtype(column.dtype, np.integer):
         return column.astype(np.int64).view(np.uint64)
     return (column.astype(np.float64) + 0.0).view(np.uint64)
@@ -133,8 +138,8 @@ def _mixed(words: Words) -> Words:
 # The same choice in other engines, which hold the records.
 
 
-def limited_spark(frame: Any, limit: PersonLimit) -> Any:
-    """Return the rows that are counted, of a Spark dataframe of codes and persons."""
+def limited_spark(frame: "DataFrame", limit: PersonLimit) -> "DataFrame":
+    """Return the counted rows of a Spark dataframe of codes and persons."""
     from pyspark.sql import Window, functions
 
     cells = [functions.col(column) for column in frame.columns if column != PERSON]
@@ -149,13 +154,15 @@ def limited_spark(frame: Any, limit: PersonLimit) -> Any:
     return frame.filter(functions.col("place") <= limit.rows).select(*(cells or ["place"]))
 
 
-def limited_dask(frame: Any, limit: PersonLimit) -> Any:
-    """Return the rows that are counted, of a dask dataframe shuffled by person."""
+def limited_dask(
+    frame: "dask.dataframe.DataFrame", limit: PersonLimit
+) -> "dask.dataframe.DataFrame":
+    """Return the counted rows of a dask dataframe, shuffled by person."""
     own = frame.shuffle(on=PERSON)
     return own.map_partitions(_limited_partition, limit, meta=_limited_partition(own._meta, limit))
 
 
-def _limited_partition(frame: Any, limit: PersonLimit) -> Any:
+def _limited_partition(frame: "pd.DataFrame", limit: PersonLimit) -> "pd.DataFrame":
     import pandas as pd
 
     index, names = pd.factorize(frame[PERSON])

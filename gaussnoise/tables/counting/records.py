@@ -1,82 +1,106 @@
-"""The codes of the rows that are counted: those that fit the schema, at most k of each person."""
+"""The codes of the counted rows: those that fit the schema, at most k of each person."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import and_
-from typing import Any, final
+from typing import Any, Protocol, Self, TypeAlias, final
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..reading.codes import Batches, Coded, Codes, code_rows, each, open_for
 from ..reading.codes_lazy import balanced
 from ..reading.csv import FORM
 from ..reading.files import is_csv
-from ..reading.frames import guarded
+from ..reading.frames import Lazy, guarded
 from ..reading.opened import TASK, Opened
 from ..reading.persons import PERSON, People, no_person
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside
-from .impossible import Excluded, impossible_error, matches
+from .impossible import Excluded, Vector, impossible_error, matches
 from .persons import PersonLimit, limited_arrays, limited_dask, limited_spark
+
+
+class Rows(Protocol[Vector]):
+    """Coded rows, and the person of each."""
+
+    def code(self, k: int) -> Vector:
+        """Return the codes of a column."""
+        ...
+
+    @property
+    def without_person(self) -> Vector | None:
+        """Whether each row has no person; None if no column names persons."""
+        ...
+
+    def but(self, marks: Sequence[Vector]) -> Self:
+        """Return the rows of which no mark is true."""
+        ...
+
+    def totals(self, marks: Mapping[str, Vector]) -> Counter[str]:
+        """Return the number of rows, and the number for which each mark is true."""
+        ...
+
+    def limited(self, limit: PersonLimit) -> Self:
+        """Return at most as many rows of each person as the limit says."""
+        ...
+
+
+AnyRows: TypeAlias = Rows[Any]  # with arrays, or with expressions
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Here:
-    """Coded rows in this process, with the person of each."""
+    """Rows in this process."""
 
     columns: list[Codes]
     people: People | None
 
-    def code(self, k: int) -> Any:
-        """Return the codes of a column."""
+    def code(self, k: int) -> NDArray:
         return self.columns[k]
 
     @property
-    def without_person(self) -> Any:
-        """Which rows are of no person; None if nothing says whose rows they are."""
+    def without_person(self) -> NDArray | None:
         return None if self.people is None else self.people.index < 0
 
-    def but(self, marks: Sequence[Any]) -> "Here":
-        """Return the rows of which no mark is true."""
+    def but(self, marks: Sequence[NDArray]) -> "Here":
         inside = ~np.any(marks, axis=0)
         people = self.people and People(self.people.index[inside], self.people.names)
         return Here([codes[inside] for codes in self.columns], people)
 
-    def totals(self, marks: Mapping[str, Any]) -> Counter[str]:
-        """Return how many rows there are, and of how many each mark is true."""
+    def totals(self, marks: Mapping[str, NDArray]) -> Counter[str]:
         rows = len(self.columns[0] if self.people is None else self.people.index)
         return Counter(rows=rows, **{name: int(mark.sum()) for name, mark in marks.items()})
 
     def limited(self, limit: PersonLimit) -> "Here":
-        """Return at most as many rows of each person as the limit says."""
-        people: Any = self.people  # nothing is counted without them
+        people: Any = self.people  # a limit names their column
         return Here(limited_arrays(self.columns, people, limit), None)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class There:
-    """Coded rows in another engine, with the operations of :class:`Here`."""
+    """Rows in another engine."""
 
-    frame: nw.LazyFrame[Any]
+    frame: Lazy
     has_person: bool
 
-    def code(self, k: int) -> Any:
+    def code(self, k: int) -> nw.Expr:
         return nw.col(f"c{k}")
 
     @property
-    def without_person(self) -> Any:
+    def without_person(self) -> nw.Expr | None:
         return nw.col(PERSON).is_null() if self.has_person else None
 
-    def but(self, marks: Sequence[Any]) -> "There":
+    def but(self, marks: Sequence[nw.Expr]) -> "There":
         inside = balanced(and_, [~mark for mark in marks])
         return There(self.frame.filter(inside), self.has_person)
 
-    def totals(self, marks: Mapping[str, Any]) -> Counter[str]:
+    def totals(self, marks: Mapping[str, nw.Expr]) -> Counter[str]:
         sums = (mark.cast(nw.Int64).sum().alias(name) for name, mark in marks.items())
         found = self.frame.select(nw.len().alias("rows"), *sums).collect("pyarrow").to_native()
         return Counter({name: int(n or 0) for name, n in found.to_pylist()[0].items()})
@@ -89,8 +113,8 @@ class There:
 
 def coded_rows(
     source: Opened, attributes: Sequence[Attribute], person: str | None
-) -> Batches[Here] | list[There]:
-    """Return the codes of all rows, and the person of each, as :func:`code_rows` finds them."""
+) -> Batches[AnyRows]:
+    """Return the codes of all rows, and the person of each, from :func:`code_rows`."""
     found = code_rows(source, attributes, person)
     if isinstance(found, nw.LazyFrame):
         return [There(found, person is not None)]
@@ -99,9 +123,9 @@ def coded_rows(
 
 
 def misfits(
-    rows: Here | There, attributes: Sequence[Attribute], impossible: Sequence[Excluded]
+    rows: AnyRows, attributes: Sequence[Attribute], impossible: Sequence[Excluded]
 ) -> dict[str, Any]:
-    """Return which rows do not fit, for each reason: without a cell or a person, or impossible.
+    """Return marks of rows that do not fit, by reason: without a cell or person, or impossible.
 
     Whether a row fits depends on that row alone.
     """
@@ -138,11 +162,11 @@ def code_table(
     on_outside: OnOutside = "refuse",
     limit: PersonLimit | None = None,
     impossible: Sequence[Excluded] = (),
-) -> Coded | nw.LazyFrame[Any]:
+) -> Coded | Lazy:
     """Return small integers: 1 + the cell of each value, or 0 if there is no cell.
 
-    They come as batches of arrays, one a column, or as columns c0, c1, … if another engine counts.
-    For a clipped number the code is 1 + its steps.
+    For a clipped number the code is 1 + its steps. The result has batches with an array for each
+    column, or columns c0, c1, … if another engine counts.
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`.
@@ -151,10 +175,10 @@ def code_table(
             values of a pandas or dask column, since its type depends on the rows there; from other
             engines, which declare types, it also takes integer categories in columns of floats.
             Rows that have no cell are left out.
-        limit: on the rows of each person, among those that are not left out. With "refuse" it looks
-            at all rows first.
-        impossible: what cannot occur in a row: such rows are treated as those without a cell, so
-            that they take no place among a person's counted rows.
+        limit: on the rows of each person, among those that are not left out. With "refuse", all
+            rows are checked first.
+        impossible: combinations that cannot occur in a row: such rows are treated as those without
+            a cell, so that they take no place among a person's counted rows.
 
     Raises:
         DataError: a missing column or wrong type; an impossible row; with a limit, rows that have
@@ -165,18 +189,18 @@ def code_table(
     person = None if limit is None else limit.column
     source = open_for(table, attributes, person, drop)
 
-    def kept(own: Here | There) -> Here | There:
-        """Return the rows that fit, and of those the ones within the limit.
+    def kept(own: AnyRows) -> AnyRows:
+        """Return the rows that fit, within the limit.
 
-        Which are depends on the rows of the same person alone, so that one person does not change
-        the rows of others.
+        The choice of a person's rows depends on them alone, so that one person does not change the
+        rows of others.
         """
         if drop and (marks := list(misfits(own, attributes, impossible).values())):
             own = own.but(marks)
         return own if limit is None else own.limited(limit)
 
-    def coded() -> Coded | nw.LazyFrame[Any]:
-        rows: Batches[Any] = coded_rows(source, attributes, person)
+    def coded() -> Coded | Lazy:
+        rows = coded_rows(source, attributes, person)
         # before any row is left out, so that a refusal does not depend on chance
         if not drop:
             _check(rows, attributes, limit, impossible)
@@ -190,7 +214,7 @@ def code_table(
 
 
 def _check(
-    rows: Batches[Any],
+    rows: Batches[AnyRows],
     attributes: Sequence[Attribute],
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
@@ -201,10 +225,10 @@ def _check(
     """
     if limit is None and not impossible:
         return
-    looked_at = [] if limit is None else attributes
+    checked = [] if limit is None else attributes
     found: Counter[str] = Counter()
     for own in rows:
-        found.update(own.totals(misfits(own, looked_at, impossible)))
+        found.update(own.totals(misfits(own, checked, impossible)))
     if limit is not None and found[PERSON]:
         raise no_person(limit.column)
     for k, attribute in enumerate(attributes):

@@ -1,1 +1,1 @@
-"""First schemas, drafted from the data: what a column holds, and what it may mean."""
+"""First schemas, drafted from the data: the content of columns, and their probable meaning."""

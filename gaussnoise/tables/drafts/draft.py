@@ -7,7 +7,7 @@ import json
 import math
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import narwhals as nw
 
@@ -15,6 +15,7 @@ from ...errors import DataError
 from ..reading.csv import FORM
 from ..reading.files import dialect_of, is_csv, written_in
 from ..reading.frames import (
+    Frame,
     guarded,
     is_zoned,
     open_table,
@@ -46,7 +47,7 @@ class Draft(NamedTuple):
         attributes: the attributes of the columns that can be one.
         left_out: the reason why each other column is not an attribute, by name.
         reasons: the reason for every attribute, by name; also for those in ``instead``.
-        instead: the attribute that a column which was left out could be after all, by name.
+        instead: the possible attribute of a column that was left out, by name.
         file: the dialect in which the table was read.
     """
 
@@ -78,12 +79,12 @@ class Draft(NamedTuple):
 
 
 def _one_line(text: str) -> str:
-    """Return a text without line ends and control characters, which TOML comments must not hold."""
+    """Return a text without line ends and control characters, which TOML forbids in comments."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def draft(table: object) -> Draft:
-    """Draft one attribute per column that can be one, and say why the others cannot.
+    """Return one attribute per column that can be one, and the reasons why the others cannot.
 
     See :meth:`Schema.draft`.
     """
@@ -106,13 +107,13 @@ def draft(table: object) -> Draft:
         else:
             drafted.left_out[name] = f"column {name!r}: {problem}"
 
-    def look() -> None:
+    def read() -> None:
         for piece in pieces(frame, list(columns)) if columns else ():
             for name, column in columns.items():
                 column.add(piece[name])
 
     hint = FORM if is_csv(table) else ""
-    guarded("read the table's values", look, hint, engine=frame.implementation)
+    guarded("read the table's values", read, hint, engine=frame.implementation)
     for name, column in columns.items():
         role = role_of(name, column)
         try:
@@ -128,8 +129,8 @@ def draft(table: object) -> Draft:
     return drafted
 
 
-def _problem(frame: Any, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:
-    """Return why a column cannot be an attribute with any values, or None if it can."""
+def _problem(frame: Frame, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:
+    """Return the reason why a column can be no attribute with any values, or None."""
     if name in RESERVED_NAMES:
         return "released tables use this name themselves; hint: rename it"
     if not (isinstance(name, str) and name):
@@ -176,7 +177,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
 
 
 def _catch_all(column: Seen) -> str:
-    """Return what a catch-all is needed for; empty if it is not needed."""
+    """Return the reason for a catch-all; an empty text if none is needed."""
     parts = ["nulls"] if column.missing else []
     if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
         shown = ", ".join(map(_quoted, texts))
@@ -189,7 +190,7 @@ def _quoted(text: str) -> str:
 
 
 def _near(values: Iterable[str], kind: str) -> str:
-    """Return a note on values that are nearly the same, or an empty text."""
+    """Return a note about values that are nearly equal, or an empty text."""
     if kind != "texts":
         return ""
     said, left = "", sorted(values)
@@ -236,7 +237,7 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
 
 
 def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
-    """Return an attribute with bins of dates, which depend on the first and last month only."""
+    """Return an attribute with bins of dates, which depend only on the first and last month."""
     inner, step, most = calendar_edges(column.first or 0, column.last or 0)
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),

@@ -1,4 +1,4 @@
-"""Edges that do not need the data: round numbers, and firsts of months, quarters or years."""
+"""Edges that could be chosen without the data: round numbers, first days of months or years."""
 
 import datetime
 import math
@@ -6,7 +6,7 @@ import math
 _BINS = 8
 _MOST_DECADES = 6
 _FINE_DECADES = 3  # with at least this many decades, powers of ten alone
-_MOST_DATES = 12  # most steps of the calendar from the first month to the last
+_MOST_DATES = 12  # most steps of the calendar between the first month and the last
 # the steps in months, and their names
 _CALENDAR = {1: "months", 3: "quarters", 12: "years"} | {
     12 * years: f"{years} years" for years in (2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -22,7 +22,7 @@ def log_edges(low: float, high: float) -> list[float]:
     first = math.floor(math.log10(low)) if low > 0 else last - _MOST_DECADES
     first = max(first, last - _MOST_DECADES, -300)
     digits = (1, 2, 5) if last - first < _FINE_DECADES else (1,)
-    # through decimal text, so that edges are the round numbers that they look like
+    # through decimal text, so that edges are exactly the doubles of round numbers
     edges = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
     return [edge for edge in edges if edge < math.inf]
 
@@ -46,7 +46,7 @@ def round_edges(low: float, high: float) -> list[float]:
 def round_ends(low: float, high: float, inner: list[float], *, skewed: bool) -> list[float] | None:
     """Return the ends to which sums and means may be clipped, or None if there are none."""
     first, last = 0.0 if low >= 0 else inner[0], inner[-1]
-    if skewed:  # the bins may grow tenfold, so look for a closer end
+    if skewed:  # the last edge may be ten times too small, so find a closer end
         decade = math.floor(math.log10(high))
         ends = [float(f"{digit}e{decade}") for digit in (1, 2, 5)]
         last = max([end for end in ends if end <= high], default=last)
@@ -54,7 +54,7 @@ def round_ends(low: float, high: float, inner: list[float], *, skewed: bool) -> 
 
 
 def calendar_edges(first: int, last: int) -> tuple[list[datetime.date], str, int]:
-    """Return the starts of bins, the name of their steps, and how many bins there may be.
+    """Return the starts of bins, the name of their steps, and the largest number of bins.
 
     Months are counted from the year 0.
     """

@@ -18,7 +18,7 @@ _WEIGHTS = set(
 _OF_THINGS = {"birth", "body", "net", "gross"}  # weights of things, not of rows
 _MOST_WORDS = 4  # most words in a name
 _FEW_NAMES = 20
-_MOST_ROWS_EACH = 20  # on average, if the name only says that it is an identifier
+_MOST_ROWS_EACH = 20  # most rows of a person on average, if the column is named like identifiers
 
 
 def _words(name: str) -> list[str]:
@@ -30,8 +30,8 @@ def _words(name: str) -> list[str]:
 def _says_person(name: str) -> bool:
     """Return whether a name means a person: ``patientid``, but not ``household income``."""
     words = _words(name)
-    telling = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
-    return any({word, word.removesuffix("id")} & _PERSONS for word in telling)
+    named = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
+    return any({word, word.removesuffix("id")} & _PERSONS for word in named)
 
 
 def may_be_person(name: str) -> bool:
@@ -40,7 +40,7 @@ def may_be_person(name: str) -> bool:
 
 
 def role_of(name: str, column: Seen) -> str | None:
-    """Return what a column seems to be, and how to state it, or None if it is an attribute."""
+    """Return the probable role of a column, and a hint for it; None for an attribute."""
     if _is_person(name, column):
         rows = "several rows each" if column.repeated else "one row each"
         option = f"--person {shlex.quote(name)}"
@@ -58,7 +58,7 @@ def role_of(name: str, column: Seen) -> str | None:
 
 
 def _is_person(name: str, column: Seen) -> bool:
-    """Return whether a column has texts or integers, and as many values as there may be persons."""
+    """Return whether a column has texts or integers, and enough different ones for persons."""
     names, rows = column.names, column.rows
     if names is None or column.first is not None or column.kind in (None, "truths"):
         return False

@@ -1,23 +1,27 @@
-"""The contents of a column, collected piece by piece in bounded memory."""
+"""The content of a column, collected piece by piece in bounded memory."""
 
 import datetime
 import decimal
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from ..reading.frames import Arrow, Column
 from ..reading.values import INEXACT, Form, double_of_text, moment_of, number_of
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MOST_CATEGORIES = 100
-_MOST_NAMES = 2**16  # most persons that are told apart
+_MOST_NAMES = 2**16  # most persons that are distinguished
 _FEW_TEXTS = 5  # most texts among numbers or dates
-# largest share of rows with such texts, unless these are usual words for a missing value
+# largest share of rows with texts that are no usual words for a missing value
 _RARE = 0.1
 _MANY = 1000  # if a piece has more distinct texts, plain numbers among them are read by arrow
 _NOTHING = {
@@ -31,14 +35,17 @@ Kind = Literal["truths", "numbers", "dates", "texts"]
 _READ: tuple[Kind, ...] = ("truths", "numbers", "dates")
 
 
-class Few:
+Value = TypeVar("Value", bound=Hashable)
+
+
+class Few(Generic[Value]):
     """Distinct values and their rows, which are forgotten if there are more than ``most``."""
 
     def __init__(self, most: int) -> None:
-        self.rows: dict[Any, int] = {}
+        self.rows: dict[Value, int] = {}
         self.most, self.many = most, False
 
-    def add(self, value: Any, rows: int = 1) -> None:
+    def add(self, value: Value, rows: int = 1) -> None:
         if not self.many:
             self.rows[value] = self.rows.get(value, 0) + rows
             if len(self.rows) > self.most:
@@ -53,21 +60,21 @@ class Few:
 
 
 class Seen:
-    """The contents of one column.
+    """The content of one column.
 
     Attributes:
-        form: what is known about its values in advance.
+        form: the form of its values, known in advance.
         missing: whether there are nulls, NaN or infinite numbers, or objects of other kinds.
-        rows: how many rows have another value.
+        rows: the number of rows with other values.
         numbers: the finite numbers, as integers if they are whole.
         whole: whether all finite numbers are integers, exactly known.
         low: least finite number.
         high: largest finite number.
         texts: the texts that are neither numbers, dates nor truth values.
         words: all values, as text.
-        coded: whether numbers are written as codes are, like 007.
+        coded: whether numbers are written like codes, such as 007.
         first: first month of dates, counted from the year 0; None without dates.
-        last: last month of dates, likewise.
+        last: last month of dates, counted in the same way.
         names: the names of persons, if the column may hold them; otherwise None.
         repeated: whether a name was seen twice.
     """
@@ -78,13 +85,15 @@ class Seen:
         self._nulls, self._boundless = False, False
         self.coded, self.whole, self.repeated = False, True, False
         self.low, self.high = math.inf, -math.inf
-        self.numbers, self.texts, self.words = (Few(MOST_CATEGORIES) for _ in range(3))
-        self.names = Few(_MOST_NAMES) if named else None
+        self.numbers: Few[int | float] = Few(MOST_CATEGORIES)
+        self.texts: Few[str] = Few(MOST_CATEGORIES)
+        self.words: Few[str] = Few(MOST_CATEGORIES)
+        self.names: Few[Hashable] | None = Few(_MOST_NAMES) if named else None
         self.first: int | None = None
         self.last: int | None = None
         self._held: Counter[Kind] = Counter()
-        self._sizes: Counter[int] = Counter()  # of numbers, by their leading 16 bits
-        self._labels: dict[Any, str] = {}
+        self._sizes: Counter[int] = Counter()  # rows of numbers, by their leading 16 bits
+        self._labels: dict[tuple[Kind, Hashable], str] = {}
         self._measured: list[tuple[float, int]] = []  # numbers and their rows, in one piece
 
     @property
@@ -118,14 +127,14 @@ class Seen:
         return len(+self._held) > 1
 
     def mostly_below(self, threshold: float) -> bool:
-        """Return whether the median of non-negative numbers is below, up to a 16th of its size."""
+        """Return whether the median of non-negative numbers is below, to within a 16th of it."""
         bound = int(_leading(np.array([threshold]))[0]) if threshold > 0 else 0
         below = sum(rows for size, rows in self._sizes.items() if size < bound)
         return below > self._held["numbers"] / 2
 
     @property
     def _is_free_text(self) -> bool:
-        """Whether the column is free text, which further values cannot change."""
+        """Whether the column is free text; further values cannot change that."""
         return self.words.many and len(self.texts) > _FEW_TEXTS and not self._is_naming
 
     def _few_texts(self, kind: Kind) -> bool:
@@ -135,8 +144,8 @@ class Seen:
         more = len(self.numbers) > len(odd) if kind == "numbers" else True
         return not odd or (more and sum(odd) <= _RARE * self.rows)
 
-    def add(self, column: nw.Series[Any]) -> None:
-        """Add one more piece of the column."""
+    def add(self, column: Column) -> None:
+        """Add another piece of the column."""
         if self.form is Form.UNTYPED and self._dtype in _OF_OBJECTS:
             # read by category, since a null would turn integer ends of intervals into floats
             if self._closed:
@@ -171,7 +180,7 @@ class Seen:
             self.words.add(text, rows)
         elif kind == "numbers" and not abs(value) < INEXACT:
             self._nulls = True  # it cannot be a category, since a float may have rounded it
-        elif not self.words.many:  # values that are compared as equal have one label
+        elif not self.words.many:  # equal values have one label
             own = "numbers" if kind == "truths" else kind  # True is 1
             self.words.add(self._labels.setdefault((own, value), text), rows)
         if kind == "texts":
@@ -182,12 +191,12 @@ class Seen:
     def _is_naming(self) -> bool:
         return self.names is not None and not self.names.many
 
-    def _name(self, value: Any, rows: int) -> None:
+    def _name(self, value: Hashable, rows: int) -> None:
         if self.names is not None and not self.names.many:
             self.repeated = self.repeated or rows > 1 or value in self.names.rows
             self.names.add(value, rows)
 
-    def _add_texts(self, values: Any) -> None:
+    def _add_texts(self, values: Arrow) -> None:
         """Add an arrow array of text."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -195,7 +204,7 @@ class Seen:
         call = pc.call_function
         self._add_nulls(values.null_count > 0)
         values = values.drop_null()
-        # texts that other programs write for nulls, and a catch-all would take
+        # texts that other programs write for nulls, and that would be in a catch-all
         if self.form is Form.TEXT:
             words = pc.SetLookupOptions(pa.array(["", "NA"], values.type))
             nothing = call("is_in", [values], words)
@@ -255,8 +264,8 @@ class Seen:
         if isinstance(number, float):
             self.whole = False
 
-    def _add_objects(self, values: Iterable[Any]) -> None:
-        """Add Python objects, each by itself."""
+    def _add_objects(self, values: Iterable[object]) -> None:
+        """Add Python objects, one by one."""
         texts: Counter[str] = Counter()
         for value in values:
             if isinstance(value, str):
@@ -285,7 +294,7 @@ class Seen:
                 self._read(text, rows)
         self._measure_all()
 
-    def _add_day(self, value: Any) -> None:
+    def _add_day(self, value: datetime.date | np.datetime64) -> None:
         """Add one date or timestamp, if it has no time zone."""
         day = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
         zoned = getattr(day, "tzinfo", None) is not None
@@ -296,7 +305,7 @@ class Seen:
         text = str(day).removesuffix(" 00:00:00")
         self._add("dates", text, text, 1)
 
-    def _add_numbers(self, values: Any) -> None:
+    def _add_numbers(self, values: Arrow) -> None:
         """Add an arrow array of numbers without nulls."""
         import pyarrow as pa
 
@@ -336,7 +345,7 @@ class Seen:
             counts = np.bincount(index, rows)
             self._sizes.update(dict(zip(sizes.tolist(), map(int, counts), strict=True)))
 
-    def _add_dates(self, values: Any) -> None:
+    def _add_dates(self, values: Arrow) -> None:
         """Add an arrow array of dates or timestamps without nulls."""
         moments = values.to_numpy(zero_copy_only=False)
         months = moments.astype("datetime64[M]").astype(np.int64) + 1970 * 12
@@ -355,14 +364,14 @@ _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)
 
 
 def _leading(doubles: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return exponent and four more bits, which increase with non-negative numbers."""
+    """Return the exponent and four more bits, which are ordered as non-negative numbers are."""
     return np.abs(doubles).view(np.uint64) >> np.uint64(48)
 
 
-def _counted(values: Any) -> Iterable[tuple[Any, int]]:
+def _counted(values: Arrow) -> Iterable[tuple[Any, int]]:
     return _pairs(values.value_counts())
 
 
-def _pairs(counted: Any) -> Iterable[tuple[Any, int]]:
-    """Yield the pairs of arrow's value_counts, one after another."""
+def _pairs(counted: "pa.StructArray") -> Iterable[tuple[Any, int]]:
+    """Return the values and counts of arrow's value_counts in pairs."""
     return zip(*(counted.field(k).to_pylist() for k in (0, 1)), strict=True)

@@ -167,8 +167,7 @@ def verdict(plan: "Plan") -> list[str]:
     if plan.targets is not None and None in plan.targets:
         aimed = sum(target is not None for target in plan.targets)
         lines.append(
-            f"targets for {aimed} of {len(plan.targets)}; the others take what is left of the "
-            "budget"
+            f"targets for {aimed} of {len(plan.targets)}; the others take the rest of the budget"
         )
     cells = plan.domain.is_cells
     lines.append(

@@ -1,32 +1,34 @@
-"""Columns of a table as they come into this process: from files and duckdb a batch at a time.
+"""Columns of a table in this process; from files and duckdb, a batch of rows at a time.
 
 Batches have arrow columns, which are read as others are. So little SQL is needed, and memory is
 that of a batch.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import narwhals as nw
 
 from .csv import text_number
-from .frames import sql
+from .frames import Column, sql
 from .opened import Opened
 from .types import WORDS, is_wide
 from .values import Form
 
-_ROWS, _VALUES = 2**18, 2**21  # of a batch, at most
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS, _VALUES = 2**18, 2**21  # most rows and most values of a batch
 _PLAIN = (nw.Boolean, nw.Date, nw.Datetime, nw.Binary, *WORDS)
 
 
 def batches(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
-) -> Iterable[list[nw.Series[Any]]]:
+) -> Iterable[list[Column]]:
     """Return columns in order: of files and duckdb some rows at a time, of others all rows at once.
 
-    There is at least one batch. From files and duckdb, ``numbers`` in text that has no type come as
-    doubles, and so do 128-bit integers, for which arrow has no type; among the ``others`` these
-    come as text.
+    There is at least one batch. From files and duckdb, ``numbers`` in untyped text become doubles.
+    So do 128-bit integers, for which arrow has no type; among the ``others`` they become text.
     """
     if source.engine == nw.Implementation.DUCKDB:
         return _of_duckdb(source, numbers, others)
@@ -38,7 +40,7 @@ def batches(
     return [[here[name] for name in (*numbers, *others)]]
 
 
-def parts(source: Opened, column: str) -> Iterator[nw.Series[Any]]:
+def parts(source: Opened, column: str) -> Iterator[Column]:
     """Yield a column, in parts if it is not in this process."""
     if source.engine != nw.Implementation.DASK:
         yield from (own for (own,) in batches(source, [], [column]))
@@ -48,13 +50,13 @@ def parts(source: Opened, column: str) -> Iterator[nw.Series[Any]]:
 
 
 def number_form(source: Opened, column: str) -> Form:
-    """Return what is known of a column of numbers in :func:`batches`."""
+    """Return the form in which :func:`batches` returns a column of numbers."""
     own = source.form(column)
     return Form.TYPED if own is Form.TEXT and source.engine == nw.Implementation.DUCKDB else own
 
 
-def joined(parts: Sequence[nw.Series[Any]]) -> nw.Series[Any]:
-    """Return one column of its parts in all batches."""
+def joined(parts: Sequence[Column]) -> Column:
+    """Return a column whose parts are in several batches."""
     if len(parts) == 1:
         return parts[0]
     import pyarrow as pa
@@ -66,8 +68,8 @@ def joined(parts: Sequence[nw.Series[Any]]) -> nw.Series[Any]:
 
 def _of_duckdb(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
-) -> Iterator[list[nw.Series[Any]]]:
-    """Yield columns of a relation. A connection of the caller computes nothing but casts."""
+) -> Iterator[list[Column]]:
+    """Yield columns of a relation in batches. The caller's connection computes only casts."""
     import pyarrow as pa
 
     written = [_written(source, name, True) for name in numbers]
@@ -87,7 +89,7 @@ def _of_duckdb(
         yield _series(reader.schema.empty_table(), types)
 
 
-def _series(table: Any, types: Sequence[nw.dtypes.DType]) -> list[nw.Series[Any]]:
+def _series(table: "pa.Table", types: Sequence[nw.dtypes.DType]) -> list[Column]:
     columns = (
         _as_truth(own) if dtype == nw.Boolean else own
         for own, dtype in zip(table.columns, types, strict=True)
@@ -95,8 +97,8 @@ def _series(table: Any, types: Sequence[nw.dtypes.DType]) -> list[nw.Series[Any]
     return [nw.from_native(own, series_only=True) for own in columns]
 
 
-def _as_truth(values: Any) -> Any:
-    """Return truth values in arrow's own type; a setting of a connection may choose a byte each."""
+def _as_truth(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return truth values in arrow's own type; a duckdb connection may be set to bytes."""
     import pyarrow as pa
 
     chunks = [getattr(own, "storage", own).cast(pa.bool_()) for own in values.chunks]

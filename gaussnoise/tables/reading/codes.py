@@ -1,4 +1,4 @@
-"""The cell of every value of some columns, found where the table is held.
+"""The cells of the values of some columns, found where the table is held.
 
 Each value takes one look-up, for any number of cells.
 """
@@ -6,7 +6,7 @@ Each value takes one look-up, for any number of cells.
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, final
 
 import narwhals as nw
 import numpy as np
@@ -19,11 +19,14 @@ from .codes_lazy import coded_lazily
 from .codes_polars import coded_polars
 from .columns import Codes, code_column, distinct, objects_of_arrow, plain_type, wide_codes
 from .dates import with_numbers
-from .frames import guarded, native_frame
+from .frames import Column, Frame, Lazy, guarded, native_frame
 from .opened import TASK, Opened, is_untyped, opened
 from .persons import PERSON, People, check_engine, check_person_type, dask_person, people_of
 from .types import check_type, is_number, is_wide, own_type
 from .values import Form, confused
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
@@ -32,7 +35,7 @@ Result = TypeVar("Result")
 def open_for(
     table: object, attributes: Sequence[Attribute], person: str | None, drop: bool
 ) -> Opened:
-    """Open a table whose columns hold attributes, and maybe the person of each row.
+    """Open a table whose columns hold attributes, and perhaps the person of each row.
 
     Raises:
         DataError: a column that is missing, or of a type that does not fit.
@@ -57,8 +60,8 @@ def check_column(source: Opened, attribute: Attribute, drop: bool) -> None:
     if name in source.text or (source.untyped and drop):
         return
     dtype = source.types[name]
-    if isinstance(source.frame, nw.DataFrame):
-        dtype = guarded(TASK, lambda: plain_type(source.frame[name], dtype))
+    if isinstance(frame := source.frame, nw.DataFrame):
+        dtype = guarded(TASK, lambda: plain_type(frame[name], dtype))
     try:
         check_type(attribute, dtype, drop)
     except DataError:
@@ -75,7 +78,7 @@ def _is_missing(source: Opened, column: str) -> bool:
 
 
 def check_categories(table: object, attributes: Sequence[Attribute], on_outside: OnOutside) -> None:
-    """Refuse categories that pandas cannot tell apart, by the schema and the columns' types alone.
+    """Refuse categories that pandas confuses, by the schema and the columns' types alone.
 
     With "drop", a category that no row can be in gives a warning only.
 
@@ -88,8 +91,8 @@ def check_categories(table: object, attributes: Sequence[Attribute], on_outside:
             warnings.warn(f"{problem}; no row counts as one of them", SchemaWarning, stacklevel=4)
 
 
-def _confused(frame: Any, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
-    """Yield what makes categories of an untyped frame unreachable, or raise a DataError."""
+def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
+    """Yield a text for each column with categories that no row can have; refuse all others."""
     for attribute in attributes:
         name = attribute.name
         problem, harmless = confused(attribute)
@@ -116,8 +119,8 @@ class Streamed(Generic[Batch]):
         return self.read()
 
 
-Batches = list[Batch] | Streamed[Batch]
-Coded = Batches[list[Codes]]  # each batch has a column for every attribute
+Batches: TypeAlias = list[Batch] | Streamed[Batch]
+Coded: TypeAlias = Batches[list[Codes]]  # each batch has a column for every attribute
 
 
 def each(change: Callable[[Batch], Result], rows: Batches[Batch]) -> Batches[Result]:
@@ -129,12 +132,12 @@ def each(change: Callable[[Batch], Result], rows: Batches[Batch]) -> Batches[Res
 
 def code_rows(
     source: Opened, attributes: Sequence[Attribute], person: str | None
-) -> tuple[Coded, People | None] | nw.LazyFrame[Any]:
+) -> tuple[Coded, People | None] | Lazy:
     """Return the codes of all rows, and the person of each row.
 
     Codes are small integers: 1 + the cell of each value, or 0 if there is no cell; for a clipped
-    number, 1 + its steps. They come as batches of a column for every attribute, with a person as
-    one batch; or as columns c0, c1, … and :data:`PERSON` if another engine holds the rows.
+    number, 1 + its steps. The result has batches of one column for each attribute, and one batch
+    with persons; or columns c0, c1, … and :data:`PERSON` if another engine holds the rows.
     """
     frame, types = source.frame, source.types
     if source.engine == nw.Implementation.POLARS:
@@ -162,7 +165,7 @@ def _duckdb(
     numbers = [a.name for a in ordered if _is_double(source, a)]
     others = [a.name for a in ordered[len(numbers) :]] + ([] if person is None else [person])
 
-    def coded(batch: Sequence[nw.Series[Any]]) -> list[Codes]:
+    def coded(batch: Sequence[Column]) -> list[Codes]:
         own = dict(zip(order, batch, strict=False))
         return [code_of(source, a, own[k]) for k, a in enumerate(attributes)]
 
@@ -175,13 +178,13 @@ def _duckdb(
 
 
 def _is_double(source: Opened, attribute: Attribute) -> bool:
-    """Return whether its numbers may be doubles; edges divide integers of 128 bits exactly."""
+    """Return whether numbers are read as doubles; edges compare 128-bit integers exactly."""
     if not is_number(attribute) or is_dated(attribute.edges):
         return False
     return attribute.clip is not None or not is_wide(source.types[attribute.name])
 
 
-def code_of(source: Opened, attribute: Attribute, column: nw.Series[Any]) -> Codes:
+def code_of(source: Opened, attribute: Attribute, column: Column) -> Codes:
     """Return the codes of some rows of a column that holds an attribute, by the table's types."""
     if _is_double(source, attribute):
         return code_column(column, attribute, number_form(source, attribute.name))
@@ -190,7 +193,7 @@ def code_of(source: Opened, attribute: Attribute, column: nw.Series[Any]) -> Cod
     return code_column(column, attribute, source.form(attribute.name))
 
 
-def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> nw.LazyFrame[Any]:
+def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> Lazy:
     # attributes without their bases, which a worker does not need
     plain = [
         Attribute(a.name, a.categories, edges=a.edges, other=a.other, clip=a.clip)
@@ -204,45 +207,39 @@ def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -
 
 
 def _partition(
-    frame: Any, attributes: Sequence[Attribute], person: str | None, forms: Mapping[str, Form]
-) -> Any:
+    frame: "pd.DataFrame",
+    attributes: Sequence[Attribute],
+    person: str | None,
+    forms: Mapping[str, Form],
+) -> "pd.DataFrame":
     """Return a partition's codes, with its index, by which dask aligns columns."""
     import pandas as pd
 
     wrapped = nw.from_native(frame, eager_only=True)
-    codes: dict[str, Any] = {
+    codes: dict[str, np.ndarray] = {
         f"c{k}": code_column(wrapped[a.name], a, forms[a.name]) for k, a in enumerate(attributes)
     }
     if person is not None:
-        codes[PERSON] = np.array(dask_person(frame[person], forms[person]), dtype=object)
+        codes[PERSON] = np.array(dask_person(wrapped[person], forms[person]), dtype=object)
     return pd.DataFrame(codes, index=frame.index)
 
 
 def values_outside(source: Opened, attribute: Attribute) -> Iterator[tuple[Any, int]]:
-    """Yield the values of a column that have no cell, with numbers of rows; some come repeatedly.
+    """Yield the values of a column without a cell, and numbers of rows; values may be repeated.
 
-    They are Python objects, and None for nulls. They are data, for their owner alone.
+    They are Python objects, None for nulls. They are data, for their owner alone.
     """
-    name, form = attribute.name, source.form(attribute.name)
-    wide = is_wide(source.types[name])
-    for value, n in _values_outside(source, attribute, form):
-        yield (int(value) if wide and isinstance(value, str) else value), n  # they come as text
-
-
-def _values_outside(source: Opened, attribute: Attribute, form: Form) -> Iterator[tuple[Any, int]]:
-    """Yield such values as the engine holds them."""
     name = attribute.name
-    for own in parts(source, name) if source.comes_here else ():
-        codes = (
-            wide_codes(own, attribute)
-            if is_wide(source.types[name])
-            else code_column(own, attribute, form)
-        )
-        index, known = distinct(own, form)
-        rows = np.bincount(index[codes == 0] + 1, minlength=len(known) + 1).tolist()
-        yield from ((value, n) for value, n in zip([None, *known], rows, strict=True) if n)
     if not source.comes_here:
-        frame, [own], types = with_numbers(source.frame, [attribute], source.types)
+        frame, [own], types = with_numbers(source.frame.lazy(), [attribute], source.types)
         coded = coded_lazily(frame, [own], types, None, [name]).filter(nw.col("c0") == 0)
         found = coded.group_by("x0").agg(nw.len().alias("n")).collect("pyarrow").to_native()
         yield from zip(objects_of_arrow(found["x0"]), found["n"].to_pylist(), strict=True)
+        return
+    form, wide = source.form(name), is_wide(source.types[name])
+    for own in parts(source, name):
+        codes = wide_codes(own, attribute) if wide else code_column(own, attribute, form)
+        index, known = distinct(own, form)
+        values = [None, *(map(int, known) if wide else known)]  # wide integers come as text
+        rows = np.bincount(index[codes == 0] + 1, minlength=len(values)).tolist()
+        yield from ((value, n) for value, n in zip(values, rows, strict=True) if n)

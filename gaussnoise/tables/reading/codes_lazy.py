@@ -4,30 +4,30 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import narwhals as nw
 
-from ..schema.schema import Attribute
+from ..schema.schema import Attribute, Category
+from .frames import Lazy
 from .persons import PERSON, spark_person
 from .steps import narwhals_steps, with_finite
 from .types import WORDS, cells_in, edges_in, width_of
 
-# up to this number, an expression is used, which needs no table in the user's database
+# more cells need a table in the user's database, fewer only an expression
 _MOST_COMPARISONS = 100
 
 
 def coded_lazily(
-    frame: nw.LazyFrame[Any],
+    frame: Lazy,
     attributes: Sequence[Attribute],
     types: Mapping[str, nw.dtypes.DType],
     person: str | None,
     kept: Sequence[str] = (),
-) -> nw.LazyFrame[Any]:
+) -> Lazy:
     """Return the codes in Spark, ibis and any other lazy engine of narwhals.
 
-    Few cells are found by expressions, many by joins with small tables. Columns that are ``kept``
-    come along as they are, as x0, x1, …
+    Few cells are found by expressions, many by joins with small tables. The columns ``kept`` become
+    x0, x1, … unchanged.
     """
     more = [] if person is None else [nw.col(person).alias(PERSON)]
     more += [nw.col(name).alias(f"x{k}") for k, name in enumerate(kept)]
@@ -44,7 +44,7 @@ def coded_lazily(
         elif attribute.edges is not None:
             frame, code = _joined_bins(frame, attribute, dtype, k)
         else:
-            cells = cells_in(attribute, dtype)
+            cells: Mapping[Category | float, int] = cells_in(attribute, dtype)
             if _in_hex(frame) and dtype in WORDS:
                 cells = {str(c).encode().hex().upper(): cell for c, cell in cells.items()}
             elif dtype in (nw.Categorical, nw.Enum, nw.Decimal):
@@ -67,15 +67,15 @@ def coded_lazily(
     return frame.select(*codes, *also)
 
 
-def _in_hex(frame: nw.LazyFrame[Any]) -> bool:
+def _in_hex(frame: Lazy) -> bool:
     """Return whether text is compared as the hexadecimal digits of its bytes."""
     native = frame.to_native()
     return frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb"
 
 
-def _as_bytes(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
+def _as_bytes(frame: Lazy, columns: Sequence[str]) -> Lazy:
     """Return the frame with text that is compared by its bytes, for any collation of a column."""
-    native: Any = frame.to_native()
+    native = frame.to_native()
     if _in_hex(frame):
         import ibis
 
@@ -92,11 +92,11 @@ def _as_bytes(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[
 
 
 def _joined_bins(
-    frame: nw.LazyFrame[Any], attribute: Attribute, dtype: nw.dtypes.DType, k: int
-) -> tuple[nw.LazyFrame[Any], nw.Expr]:
-    """Return the codes of numbers, and the frame with the columns that this needs.
+    frame: Lazy, attribute: Attribute, dtype: nw.dtypes.DType, k: int
+) -> tuple[Lazy, nw.Expr]:
+    """Return the frame with the columns that the codes of numbers need, and these codes.
 
-    With many bins, the first search finds a block of bins, whose edges are then joined.
+    With many bins, a first search finds a block of bins, whose edges are then joined.
     """
     begin, last = edges_in(attribute.edges or (), dtype)
     value = nw.col(f"r{k}") if dtype.is_integer() else nw.col(f"r{k}").cast(nw.Float64)
@@ -104,8 +104,8 @@ def _joined_bins(
         frame = with_finite(frame, k)
     present = ~value.is_null() if dtype.is_integer() else nw.col(f"f{k}")
 
-    def search(bounds: Sequence[Any], least: int, most: int) -> nw.Expr:
-        """Return how many bounds the value reaches, from ``least`` to ``most``, by bisection."""
+    def search(bounds: Sequence[float], least: int, most: int) -> nw.Expr:
+        """Return the number of bounds up to the value, from ``least`` to ``most``, by bisection."""
         if least == most:
             return nw.lit(least)
         middle = (least + most + 1) // 2
@@ -115,7 +115,7 @@ def _joined_bins(
 
     size = math.isqrt(len(begin)) + 1
     blocks = [begin[start : start + size] for start in range(0, len(begin), size)]
-    rows = [block + [None] * (size - len(block)) for block in blocks]
+    rows = [[*block, *[None] * (size - len(block))] for block in blocks]
     columns = {f"v{k}": list(range(1, len(rows) + 1))}
     columns |= {f"e{k}_{j}": [row[j] for row in rows] for j in range(1, size)}
     keyed = _small_table(frame, columns) if len(begin) > _MOST_COMPARISONS else None
@@ -136,9 +136,9 @@ def _joined_bins(
 
 
 def _small_table(
-    frame: nw.LazyFrame[Any], columns: dict[str, list[Any]]
-) -> nw.LazyFrame[Any] | None:
-    """Return a table in the frame's engine, or None for an engine that cannot be given one."""
+    frame: Lazy, columns: Mapping[str, Sequence[Category | float | None]]
+) -> Lazy | None:
+    """Return a table in the frame's engine, or None if the engine accepts no tables from here."""
     if frame.implementation == nw.Implementation.IBIS:
         import ibis
         import pyarrow as pa
@@ -156,13 +156,15 @@ def _small_table(
     return None
 
 
-def _literal(value: Any, dtype: nw.dtypes.DType) -> Any:
-    """Return a number to compare with; ibis takes plain integers for signed ones."""
+def _literal(value: Category | float, dtype: nw.dtypes.DType) -> Category | float | nw.Expr:
+    """Return a value for comparisons; ibis would read plain integers as signed ones."""
     return nw.lit(value, dtype) if dtype == nw.UInt64 else value
 
 
-def _compare(column: nw.Expr, cells: dict[Any, int], dtype: nw.dtypes.DType) -> nw.Expr:
-    """Return the codes, by one comparison for each category."""
+def _compare(
+    column: nw.Expr, cells: Mapping[Category | float, int], dtype: nw.dtypes.DType
+) -> nw.Expr:
+    """Return the codes by one comparison for each category."""
     # one value per row, even if no category is possible
     nothing = column.is_null().cast(nw.Int32) * 0
     return _sum(
@@ -181,7 +183,7 @@ def _sum(terms: list[nw.Expr]) -> nw.Expr:
 
 
 def balanced(combine: Callable[[nw.Expr, nw.Expr], nw.Expr], terms: list[nw.Expr]) -> nw.Expr:
-    """Combine terms as a balanced tree, as a long chain exceeds the engines' nesting depth."""
+    """Return terms combined as a balanced tree: a long chain exceeds the engines' nesting depth."""
     while len(terms) > 1:
         terms = [functools.reduce(combine, terms[k : k + 2]) for k in range(0, len(terms), 2)]
     return terms[0]

@@ -1,7 +1,7 @@
 """Codes of the columns of polars, by its expressions."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import narwhals as nw
 import numpy as np
@@ -9,25 +9,27 @@ from numpy.typing import NDArray
 
 from ..schema.schema import Attribute
 from .dates import with_numbers
-from .frames import type_name
+from .frames import Frame, Lazy, type_name
 from .persons import PERSON, People, people_of
 from .steps import polars_steps
 from .types import category_type, cells_in, edges_in, width_of
 from .values import Form
 
+if TYPE_CHECKING:
+    import polars as pl
+
 Codes = NDArray[np.signedinteger]
 
 
 def coded_polars(
-    frame: Any,
+    frame: Frame,
     attributes: Sequence[Attribute],
     types: Mapping[str, nw.dtypes.DType],
     person: str | None,
-) -> tuple[list[list[Codes]], People | None] | nw.LazyFrame[Any]:
+) -> tuple[list[list[Codes]], People | None] | Lazy:
     """Return the codes and persons of a polars frame.
 
-    With persons the codes are computed here: windows over persons in polars would hold all rows
-    too.
+    With persons, the codes come to this process: windows in polars would hold all rows too.
     """
     import polars as pl
 
@@ -44,7 +46,7 @@ def coded_polars(
     return [[here[f"c{k}"].to_numpy() for k in range(len(codes))]], people
 
 
-def _codes(attribute: Attribute, dtype: nw.dtypes.DType) -> Any:
+def _codes(attribute: Attribute, dtype: nw.dtypes.DType) -> "pl.Expr":
     import polars as pl
 
     if attribute.clip is not None:
@@ -66,7 +68,7 @@ def _codes(attribute: Attribute, dtype: nw.dtypes.DType) -> Any:
     if not cells:
         return (column.is_null().cast(width) * 0).fill_null(0)  # one value per row
     if category_type(attribute) is str or dtype == nw.Decimal:  # a third faster than a join
-        words = column.cast(pl.String).cast(pl.Enum(list(cells)), strict=False)
+        words = column.cast(pl.String).cast(pl.Enum(list(map(str, cells))), strict=False)
         return (words.to_physical().cast(width) + 1).fill_null(0)
     own = pl.Float64 if dtype.is_float() else getattr(pl, type_name(dtype))
     column = column.cast(own)  # narrow floats as doubles, so that categories are not rounded

@@ -1,14 +1,14 @@
-"""Columns in this process: of pandas, where rows may decide on a type, and of arrow.
+"""Columns in this process: of pandas, whose types may depend on rows, and of arrow.
 
 A pandas column becomes doubles, text, or values with their positions; cells, numbers and persons
 are found from these. Columns that have a type are read through arrow.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import narwhals as nw
 import numpy as np
@@ -17,21 +17,27 @@ from numpy.typing import NDArray
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute
 from .dates import text_moments, ticks_between
+from .frames import Arrow, Column
 from .steps import steps_of
 from .types import NUMPY, category_type, cells_in, edges_in, is_wide, width_of
 from .values import Form, Instant, finder, key_of, number_of
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 Codes = NDArray[np.signedinteger]
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-# text that may be a number, a truth value, a date, an interval or a null; other text equals
+# text that may be a number, a truth value, a date, an interval or a null; any other text equals
 # only itself
 _OTHER_THAN_TEXT = r"^[\s\v\p{Zs}]*[-+.0-9iInN]|^[tTfF(\[#<]"
 
 
-def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Codes:
+def code_column(column: Column, attribute: Attribute, form: Form) -> Codes:
     """Return the codes of a column of any type; values that do not fit have code 0."""
     if form is Form.TEXT:
         codes = _codes_of_text(arrow_of(column), attribute)
@@ -42,7 +48,7 @@ def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Cod
     return codes.astype(NUMPY[width_of(attribute)])
 
 
-def _has_moments(column: nw.Series[Any]) -> bool:
+def _has_moments(column: Column) -> bool:
     """Return whether a pandas column has timestamps, for which Python may have no objects."""
     import pandas as pd
 
@@ -52,7 +58,7 @@ def _has_moments(column: nw.Series[Any]) -> bool:
     return str(dtype).startswith("datetime64[")
 
 
-def number_column(column: nw.Series[Any], form: Form) -> Doubles:
+def number_column(column: Column, form: Form) -> Doubles:
     """Return the doubles of a column of any type, with NaN for values that are no number."""
     if form is Form.UNTYPED:
         return untyped(column.to_native()).numbers()
@@ -63,9 +69,9 @@ def number_column(column: nw.Series[Any], form: Form) -> Doubles:
     return np.fromiter(numbers, dtype=np.float64, count=len(column))
 
 
-def distinct(column: nw.Series[Any], form: Form) -> tuple[Integers, list[Any]]:
-    """Return the distinct Python objects of a column, and each row's position; −1 for nulls."""
-    if column.dtype == nw.Object and form is not Form.UNTYPED:  # of polars
+def distinct(column: Column, form: Form) -> tuple[Integers, list[Any]]:
+    """Return each row's position among the distinct Python objects, −1 for nulls, and these."""
+    if column.dtype == nw.Object and form is not Form.UNTYPED:  # a column of polars
         return np.arange(len(column)), column.to_list()
     if form is not Form.UNTYPED:
         index, known = encoded(arrow_of(column))
@@ -95,12 +101,12 @@ class Untyped:
     """
 
     doubles: Doubles | None = None
-    text: Any = None
-    values: tuple[Sequence[Any], Integers] | None = None
+    text: "Arrow | None" = None
+    values: tuple[Sequence[object], Integers] | None = None
 
     @cached_property
     def _distinct(self) -> tuple[Any, Integers]:
-        """The values (for text, a distinct arrow array), and each row's position among them."""
+        """The values, for text a distinct arrow array, and each row's position among them."""
         if self.values is not None:
             return self.values
         index, known = encoded(self.text)
@@ -142,8 +148,10 @@ class Untyped:
 
         return self.of_rows(self.looked_up(number, math.nan, np.float64), math.nan)
 
-    def looked_up(self, find: Callable[[Any], Any], missing: Any, dtype: Any) -> NDArray[Any]:
-        """Return ``find`` of each known value; text is skipped if it can be nothing but text."""
+    def looked_up(
+        self, find: Callable[[Any], float], missing: float, dtype: type[Scalar]
+    ) -> NDArray[Scalar]:
+        """Return ``find`` of each known value; ``missing`` for text that can be nothing else."""
         if self.text is None:
             return np.fromiter(map(find, self.known), dtype=dtype, count=len(self.known))
         import pyarrow.compute as pc
@@ -157,13 +165,13 @@ class Untyped:
         ]
         return found
 
-    def of_rows(self, known: NDArray[Any], missing: Any) -> NDArray[Any]:
-        """Return for every row what is known about its value."""
+    def of_rows(self, known: NDArray[Scalar], missing: float) -> NDArray[Scalar]:
+        """Return results of rows from those of known values; ``missing`` for nulls."""
         return np.append(known, np.array([missing], dtype=known.dtype))[self._distinct[1]]
 
 
-def untyped(series: Any) -> Untyped:
-    """Return a pandas column whose type depends on rows in one of these forms."""
+def untyped(series: "pd.Series") -> Untyped:
+    """Return a pandas column in one of the three forms."""
     import pandas as pd
 
     dtype = series.dtype
@@ -172,7 +180,7 @@ def untyped(series: Any) -> Untyped:
         return Untyped(values=(_objects(series.cat.categories), index))
     if isinstance(dtype, pd.ArrowDtype):
         return _untyped_arrow(arrow_of(nw.from_native(series, series_only=True)))
-    kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+    kind, width = (dtype.kind, dtype.itemsize) if isinstance(dtype, np.dtype) else ("", 0)
     if hasattr(dtype, "numpy_dtype"):  # numbers and truth values with a mask
         truth, missing = dtype.kind == "b", series.isna().to_numpy()
         own = series.to_numpy(np.int64 if truth else np.float64, na_value=0)
@@ -180,11 +188,13 @@ def untyped(series: Any) -> Untyped:
             return Untyped(values=([False, True], np.where(missing, -1, own)))
         return Untyped(np.where(missing, np.nan, own))
     with np.errstate(all="ignore"):
-        if kind in tuple("iuf") and dtype.itemsize <= 8:
+        if kind in tuple("iuf") and width <= 8:
             return Untyped(series.to_numpy().astype(np.float64))
         if kind == "c":
             numbers = series.to_numpy()
-            return Untyped(np.where(numbers.imag == 0, numbers.real, np.nan).astype(np.float64))
+            return Untyped(
+                np.where(np.imag(numbers) == 0, np.real(numbers), np.nan).astype(np.float64)
+            )
     if kind == "b":
         return Untyped(values=([False, True], series.to_numpy().astype(np.int64)))
     if kind == "M":
@@ -200,8 +210,8 @@ def untyped(series: Any) -> Untyped:
     return Untyped(values=(_objects(series), np.arange(len(series))))
 
 
-def _untyped_arrow(values: Any) -> Untyped:
-    """Return an arrow array in one of these forms."""
+def _untyped_arrow(values: Arrow) -> Untyped:
+    """Return an arrow array in one of the three forms."""
     import pyarrow as pa
 
     kind = values.type
@@ -215,7 +225,7 @@ def _untyped_arrow(values: Any) -> Untyped:
     return Untyped(values=(objects_of_arrow(values), np.arange(len(values))))
 
 
-def objects_of_arrow(values: Any) -> list[Any]:
+def objects_of_arrow(values: Arrow) -> list[Any]:
     """Return Python objects of an arrow array, but numpy's for times, which Python may not have."""
     import pyarrow as pa
 
@@ -233,18 +243,18 @@ def objects_of_arrow(values: Any) -> list[Any]:
     return objects_of(values)
 
 
-def _is_text(series: Any) -> bool:
-    """Return whether a column of objects holds text and nulls alone."""
+def _is_text(series: "pd.Series") -> bool:
+    """Return whether a column of objects holds only text and nulls."""
     import pandas as pd
 
     try:
         return pd.api.types.infer_dtype(series, skipna=True) == "string"
-    except Exception:  # noqa: BLE001 (an object that raises when it is looked at)
+    except Exception:  # noqa: BLE001 (an object that raises when it is inspected)
         return False
 
 
-def _objects(values: Any) -> list[Any]:
-    """Return the objects of a series or an index; pandas has none for times that are far away."""
+def _objects(values: "pd.Series | pd.Index") -> list[Any]:
+    """Return the objects of a series or an index; pandas has none for times far from 1970."""
     import pandas as pd
 
     if isinstance(values.dtype, pd.ArrowDtype):
@@ -258,13 +268,11 @@ def _objects(values: Any) -> list[Any]:
     return list(values.to_numpy()) if numpy else list(values)
 
 
-def arrow_of(column: nw.Series[Any]) -> Any:
+def arrow_of(column: Column) -> Arrow:
     """Return the values of a column as arrow, without a dictionary or an extension type.
 
-    Integers of 128 bits are written as text.
-
-    A dictionary is decoded part by part, since its parts may together have more values than its
-    index type counts, and it may hold nulls.
+    Integers of 128 bits become text. A dictionary is decoded part by part: together, its parts may
+    have more values than its index type counts, and it may hold nulls.
     """
     import pyarrow as pa
 
@@ -272,7 +280,7 @@ def arrow_of(column: nw.Series[Any]) -> Any:
     polars = column.implementation == nw.Implementation.POLARS
     if polars and is_wide(column.dtype):  # arrow has no type for 128-bit integers
         column = column.cast(nw.String)
-    values: Any = native if isinstance(native, pa.ChunkedArray) else column.to_arrow()
+    values = native if isinstance(native, pa.ChunkedArray) else column.to_arrow()
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     if pa.types.is_dictionary(values.type):
         return pa.chunked_array(
@@ -284,7 +292,7 @@ def arrow_of(column: nw.Series[Any]) -> Any:
     return values.cast(views[str(values.type)]) if str(values.type) in views else values
 
 
-def objects_of(values: Any) -> list[Any]:
+def objects_of(values: Arrow) -> list[Any]:
     """Return the Python objects of an arrow array; text that is no UTF-8 equals no category."""
     import pyarrow as pa
 
@@ -294,8 +302,8 @@ def objects_of(values: Any) -> list[Any]:
     return [None if one is None else one.decode(errors="surrogateescape") for one in found]
 
 
-def encoded(values: Any) -> tuple[Integers, Any]:
-    """Return each value's position among the distinct values, −1 for nulls, and the latter."""
+def encoded(values: Arrow) -> "tuple[Integers, pa.Array]":
+    """Return each value's position among the distinct values, −1 for nulls, and these."""
     import pyarrow as pa
 
     coded = values.dictionary_encode()
@@ -307,21 +315,21 @@ def encoded(values: Any) -> tuple[Integers, Any]:
     return index.astype(np.int64), coded.dictionary
 
 
-def wide_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
-    """Return the codes of integers that are written as text, as arrow has no type for them."""
+def wide_codes(column: Column, attribute: Attribute) -> Codes:
+    """Return the codes of 128-bit integers, which are text here."""
     find = finder(attribute, Form.TYPED)
     codes = _codes_by_value(arrow_of(column), lambda text: find(int(text)))
     return codes.astype(NUMPY[width_of(attribute)])
 
 
-def _codes_by_value(values: Any, find: Callable[[Any], int]) -> Codes:
-    """Return ``find`` of each value of an arrow array, asked once for every distinct one."""
+def _codes_by_value(values: Arrow, find: Callable[[Any], int]) -> Codes:
+    """Return ``find`` of each value of an arrow array, called once for every distinct value."""
     index, known = encoded(values)
     return np.array([*map(find, objects_of(known)), 0], dtype=np.int32)[index]
 
 
-def _codes_of_text(values: Any, attribute: Attribute) -> Codes:
-    """Return the codes of text that may state a number, a date or a truth value."""
+def _codes_of_text(values: Arrow, attribute: Attribute) -> Codes:
+    """Return the codes of text that may mean a number, a date or a truth value."""
     if attribute.categories is not None and category_type(attribute) is str:
         import pyarrow as pa
 
@@ -346,12 +354,14 @@ def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
     return _index_in(pa.array(numbers + 0.0), cells)  # -0.0 becomes 0.0, which it equals
 
 
-def _binned(numbers: NDArray[Any], present: NDArray[np.bool_], begin: Any, last: Any) -> Codes:
+def _binned(
+    numbers: NDArray[Any], present: NDArray[np.bool_], begin: Sequence[float], last: float
+) -> Codes:
     codes = np.searchsorted(np.array(begin, dtype=numbers.dtype), numbers, side="right")
     return np.where(present & (numbers <= numbers.dtype.type(last)), codes, 0)
 
 
-def _index_in(values: Any, cells: dict[Any, int]) -> Codes:
+def _index_in(values: Arrow, cells: Mapping[Any, int]) -> Codes:
     """Return the code of every value of an arrow array, 0 where it has none."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -362,12 +372,12 @@ def _index_in(values: Any, cells: dict[Any, int]) -> Codes:
     return codes[places.fill_null(len(cells)).to_numpy()]
 
 
-def _dated_text(values: Any, attribute: Attribute) -> Codes:
-    """Return the codes of an arrow array of text that states dates."""
+def _dated_text(values: Arrow, attribute: Attribute) -> Codes:
+    """Return the codes of dates in an arrow array of text."""
     return _binned(*text_moments(values), *edges_in(attribute.edges or (), nw.Int64()))
 
 
-def _dated(values: Any, attribute: Attribute) -> Codes | None:
+def _dated(values: Arrow, attribute: Attribute) -> Codes | None:
     """Return the codes of an arrow array of dates, timestamps without zone or text; else None."""
     import pyarrow as pa
 
@@ -387,8 +397,8 @@ def _dated(values: Any, attribute: Attribute) -> Codes | None:
 # Columns that have a type: arrow's hash tables and numpy's binary search.
 
 
-def _typed_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
-    if column.dtype == nw.Object:  # of polars
+def _typed_codes(column: Column, attribute: Attribute) -> Codes:
+    if column.dtype == nw.Object:  # a column of polars
         find = finder(attribute, Form.TYPED)
         return np.fromiter(map(find, column.to_list()), dtype=np.int32, count=len(column))
     values, dtype = arrow_of(column), plain_type(column, column.dtype)
@@ -396,7 +406,7 @@ def _typed_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
     return np.zeros(len(column), dtype=np.int32) if codes is None else codes
 
 
-def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
+def _arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
     """Return the codes by the column's type; None if no value of this type fits the attribute."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -426,11 +436,11 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     return _index_in(values, cells_in(attribute, dtype))
 
 
-def doubles_of(values: Any) -> Doubles:
+def doubles_of(values: Arrow) -> Doubles:
     """Return arrow's numbers as the nearest doubles, with NaN for nulls.
 
-    Decimals are converted through text, since arrow's own rounding depends on the number of digits
-    that the column has.
+    Decimals are converted through text, since arrow's own rounding depends on the column's number
+    of digits.
     """
     import pyarrow as pa
 
@@ -439,43 +449,43 @@ def doubles_of(values: Any) -> Doubles:
     return values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy()
 
 
-def plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DType:
-    """Return the type of a column's values, if it has numbered categories that are no text."""
+def plain_type(column: Column, dtype: nw.dtypes.DType) -> nw.dtypes.DType:
+    """Return the type of a column's values: of its categories, unless these are text."""
     if dtype not in (nw.Categorical, nw.Enum):
         return dtype
     if column.implementation.is_pandas_like() and hasattr(column.to_native(), "cat"):
         categories = column.to_native().cat.categories.to_series()
         own = nw.from_native(categories, series_only=True).dtype
         return dtype if own == nw.String else own
-    values: Any = column.head(0).to_arrow()
     import pyarrow as pa
 
+    values = column.head(0).to_arrow()
     if not pa.types.is_dictionary(values.type) or _words(values):
         return dtype
     return nw.from_native(pa.chunked_array([], values.type.value_type), series_only=True).dtype
 
 
-def _is_moment(kind: Any) -> bool:
+def _is_moment(kind: "pa.DataType") -> bool:
     """Return whether an arrow type has dates, or timestamps without a time zone."""
     import pyarrow as pa
 
     return pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None)
 
 
-def _is_decimal(values: Any) -> bool:
-    """Return whether an arrow array has decimals of any width, of which narwhals knows one."""
+def _is_decimal(values: Arrow) -> bool:
+    """Return whether an arrow array has decimals; narwhals knows only one of their widths."""
     import pyarrow as pa
 
     return pa.types.is_decimal(values.type)
 
 
-def _is_string(values: Any) -> bool:
+def _is_string(values: Arrow) -> bool:
     import pyarrow as pa
 
     return pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
 
 
-def _words(values: Any) -> bool:
+def _words(values: Arrow) -> bool:
     """Return whether an arrow array is a dictionary of text."""
     import pyarrow as pa
 

@@ -5,23 +5,26 @@ may occur nowhere else. More tolerant readers let one row swallow those after it
 quote, so that one person would change more than one row. TSV is read by IANA's
 text/tab-separated-values, which has no quotes and no escapes. A :class:`.Dialect` may state
 another delimiter, quote, encoding or decimal mark; the rules are the same.
-A row is a record as parsed: a quoted field may hold line ends. The reader takes the CSV of Excel
-and pandas, R's with ``row.names = FALSE``, and PostgreSQL's ``COPY … CSV``. It refuses blanks
-beside quotes, ``\"`` for a quote (MySQL), UTF-16, and files without column names. Text is taken as
-it stands: ``NA``, ``\N`` and ``NULL`` are text.
+A row is a record as parsed: a quoted field may hold line ends. The reader accepts the CSV of Excel
+and pandas, of R with ``row.names = FALSE``, and of PostgreSQL's ``COPY … CSV``. It refuses blanks
+beside quotes, ``\"`` for a quote (MySQL), UTF-16, and files without column names. Text is not
+changed: ``NA``, ``\N`` and ``NULL`` are text.
 """
 
 import csv
 import glob
 import io
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...errors import DataError
 from ..schema.dialect import USUAL, Dialect, hint
 from .plain import Plain, served
+
+if TYPE_CHECKING:
+    import duckdb
 
 FORM = (
     f"in CSV, write UTF-8, or state the encoding, like {hint(encoding='cp1252')}; and as many "
@@ -31,12 +34,14 @@ _PIECE = 2**19
 _USUAL_LINE = 2_000_000  # the default limit of duckdb
 
 
-def open_csv(paths: Sequence[str], connection: Any, dialect: Dialect = USUAL) -> Any:
+def open_csv(
+    paths: Sequence[str], connection: "duckdb.DuckDBPyConnection", dialect: Dialect = USUAL
+) -> "duckdb.DuckDBPyRelation":
     """Return a duckdb relation of text columns; each file is checked by itself.
 
     Raises:
-        DataError: a quote where none is allowed, or no first line of column names, or several
-            files that differ in these or in kind.
+        DataError: a quote where none is allowed, no first line of column names, or several files
+            that differ in these or in kind.
     """
     files = [Plain(path, dialect) for path in paths]
     headers = [_header(file, dialect) for file in files]
@@ -53,6 +58,7 @@ def open_csv(paths: Sequence[str], connection: Any, dialect: Dialect = USUAL) ->
     several_lines = any(one.several_lines for one in checked)
     longest = max(one.longest for one in checked)
     usual = all(file.is_usual for file in files)
+    limit: dict[str, Any] = {} if longest < _USUAL_LINE else {"max_line_size": longest}
     return connection.read_csv(
         [glob.escape(path) for path in paths]
         if usual
@@ -69,35 +75,29 @@ def open_csv(paths: Sequence[str], connection: Any, dialect: Dialect = USUAL) ->
         null_padding=False,
         allow_quoted_nulls=False,
         hive_partitioning=False,
-        # if one thread's piece of the file begins inside a quoted field, several threads can fail
+        # several threads can fail if one's piece of the file begins inside a quoted field
         parallel=usual and not several_lines,
-        **({} if longest < _USUAL_LINE else {"max_line_size": longest}),
+        **limit,
     )
 
 
 def check_quotes(path: str, dialect: Dialect) -> None:
-    """Raise DataError for a quote where none is allowed.
-
-    Raises:
-        DataError: there is such a quote.
-    """
+    """Raise DataError for a quote where none is allowed."""
     _check_bytes(Plain(path, dialect))
 
 
 def text_number(column: str) -> str:
     """Return the SQL of a text column as a double, which is NULL if the text is no number.
 
-    Without the condition, duckdb takes 1_0 for ten, and +-1 for minus one. The CASE around the
-    column keeps duckdb from moving the cast into its CSV reader, where it fails instead of giving
-    NULL.
+    Without the condition, duckdb reads 1_0 as ten, and +-1 as minus one. Without the CASE, it moves
+    the cast into its CSV reader, where text that is no number is an error instead of NULL.
     """
     strange = f"contains({column}, '_') OR contains({column}, '+-')"
     return f"TRY_CAST(CASE WHEN NOT ({strange}) THEN trim({column}) END AS DOUBLE)"
 
 
 def _header(plain: Plain, dialect: Dialect) -> list[str]:
-    # Bytes of rows that are no text are refused by the engine: an error here would depend on the
-    # first rows of the file only.
+    # the engine refuses rows that are not UTF-8: an error here would depend on the first rows alone
     with (
         plain.open() as file,
         io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="") as text,
@@ -155,7 +155,7 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
 
 
 def _other_delimiter(plain: Plain) -> str | None:
-    """Return another delimiter that the first line, which is public, seems to use, or None."""
+    """Return another delimiter that the first line, which is public, probably uses; else None."""
     with plain.open() as file:
         line = file.readline(_PIECE).decode("utf-8", "replace")
     for mark in filter(lambda mark: mark != plain.delimiter, ";\t|,"):
@@ -212,9 +212,8 @@ def _check_bytes(plain: Plain) -> _Checked:
             breaks = (own == ord("\n")) | (own == ord("\r"))
             if quoted:
                 quotes = own == ord(quote)
-                within = ((np.cumsum(quotes, dtype=np.uint8) + np.uint8(inside)) & 1).view(
-                    bool
-                )  # whether a field is open after each byte
+                # whether a field is open after each byte, by the parity of the quotes so far
+                within = ((np.cumsum(quotes, dtype=np.uint8) + np.uint8(inside)) & 1).view(bool)
                 beside = (
                     (around == ord("\n"))
                     | (around == ord("\r"))
@@ -247,7 +246,7 @@ def _check_bytes(plain: Plain) -> _Checked:
 
 
 def _pieces(plain: Plain) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the text's bytes in pieces, each with the byte that follows, last a delimiter."""
+    """Yield the text's bytes in pieces, each with the byte after it; a delimiter ends the text."""
     with plain.open() as file:
         piece = file.read(_PIECE)
         while piece:

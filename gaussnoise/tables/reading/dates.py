@@ -1,8 +1,8 @@
-"""Columns of dates and timestamps as moments, by every engine's own expressions."""
+"""Columns of dates and timestamps as moments, by the expressions of each engine."""
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 
 from ..schema.dates import ISO, Edge, is_daily, is_dated, place
 from ..schema.schema import Attribute
+from .frames import Arrow, Lazy
 from .values import FIELDS, REST, ZEROS, moment, moment_of
 
+if TYPE_CHECKING:
+    import ibis
+
 _WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
-_NOTHING = "0001-01-01"  # replaces text that is no date, so that such text is never parsed
+_NOTHING = "0001-01-01"  # replaces text that is no date, which engines could fail to parse
 _ANCHORED = rf"\A(?:{ISO})\z"
 _LONGEST = sum(REST)
 
@@ -66,8 +70,8 @@ def _nanoseconds(column: nw.Expr) -> nw.Expr:
     return nw.when(after).then(nw.lit(most)).otherwise(nanoseconds)
 
 
-def text_moments(values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the moments of an arrow array of text, and where there are any."""
+def text_moments(values: Arrow) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the moments of an arrow array of text, and a mask of the values that have one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -87,14 +91,14 @@ def text_moments(values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     return moments, present
 
 
-# in microseconds since 1970; moments are of the years between these
+# in microseconds since 1970: the first instant of year 1, and the first after year 9999
 _DAY = 86_400 * 10**6
 _FIRST, _AFTER = place(datetime.date(1, 1, 1)), place(datetime.date(9999, 12, 31)) + _DAY
 _TICKS = {"day": 1000 * _DAY, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # in nanoseconds
 
 
 def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
-    """Return when bins begin, and the last tick inside, in days or parts of a second since 1970."""
+    """Return the first ticks of bins, and the last inside: days or parts of a second since 1970."""
     *starts, end = (max(_FIRST, min(place(edge), _AFTER)) for edge in edges)
     if is_daily(edges) and end < _AFTER:
         end += _DAY
@@ -111,8 +115,8 @@ def _ticks(micro: float, unit: str) -> int:
     return -(int(micro) * -1000 // _TICKS[unit])
 
 
-def _in_microseconds(relation: Any, columns: Sequence[str]) -> Any:
-    """Return an ibis expression with nulls for timestamps that microseconds cannot hold in duckdb.
+def _in_microseconds(relation: "ibis.Table", columns: Sequence[str]) -> "ibis.Table":
+    """Return an ibis table with nulls for timestamps that duckdb's microseconds cannot hold.
 
     Tables of other databases are left as they are.
     """
@@ -121,15 +125,15 @@ def _in_microseconds(relation: Any, columns: Sequence[str]) -> Any:
     return relation.mutate(**{name: relation[name].try_cast("timestamp") for name in columns})
 
 
-Types = Mapping[str, nw.dtypes.DType]
+Types: TypeAlias = Mapping[str, nw.dtypes.DType]
 
 
 def with_numbers(
-    frame: Any, attributes: Sequence[Attribute], types: Types
-) -> tuple[Any, list[Attribute], Types]:
-    """Return the frame with a column of numbers for each column of dates.
+    frame: Lazy, attributes: Sequence[Attribute], types: Types
+) -> tuple[Lazy, list[Attribute], Types]:
+    """Return the frame with a column of moments for each column of dates.
 
-    Return also the attributes with the names of the columns to read, and the types of all columns.
+    Return also the attributes under the names of the columns to read, and the types of all columns.
     """
     dated = [attribute for attribute in attributes if is_dated(attribute.edges)]
     if not dated:

@@ -14,7 +14,7 @@ _PARQUET = (".parquet", ".pq")
 
 
 def written_in(table: object, dialect: Dialect) -> object:
-    """Return the table; its files get this dialect unless they have one."""
+    """Return the table, whose files have this dialect unless they state their own."""
     return table if isinstance(table, Files) or not is_path(table) else Files(table, dialect)
 
 
@@ -24,30 +24,36 @@ def dialect_of(table: object) -> Dialect:
 
 
 def is_path(table: object) -> bool:
-    """Return whether a table is given by the paths of its files."""
-    table = _paths(table)
+    """Return whether a table is one path of a file, or a list of paths."""
+    table = _given(table)
     if isinstance(table, list | tuple):
         return bool(table) and all(isinstance(path, str | os.PathLike) for path in table)
     return isinstance(table, str | os.PathLike)
 
 
-def is_csv(table: Any) -> bool:
-    """Return whether the names of a table's files say that all columns are read as text.
+def is_csv(table: object) -> bool:
+    """Return whether the names of a table's files mean that all columns are read as text.
 
-    These are CSV or TSV, maybe compressed, or the files that :mod:`.office` reads.
+    These are CSV or TSV, perhaps compressed, or files that :mod:`.office` reads.
     """
     if not is_path(table):
         return False
     try:
-        names: list[Any] = table_files(table)
+        names = table_files(table)
     except DataError:  # the function that opens them raises the error
-        paths = _paths(table)
-        names = list(paths) if isinstance(paths, list | tuple) else [paths]
-    return all(_is_text(os.fspath(name).lower()) for name in names)
+        names, _ = _paths(table)
+    return all(_is_text(name.lower()) for name in names)
 
 
-def _paths(table: Any) -> Any:
+def _given(table: object) -> object:
     return table.paths if isinstance(table, Files) else table
+
+
+def _paths(table: object) -> tuple[list[str], bool]:
+    """Return the paths of files as they are given, and whether they are a list."""
+    given: Any = _given(table)
+    several = isinstance(given, list | tuple)
+    return [os.fspath(path) for path in (given if several else [given])], several
 
 
 def _is_text(name: str) -> bool:
@@ -56,24 +62,21 @@ def _is_text(name: str) -> bool:
 
 
 def is_parquet(path: str) -> bool:
-    """Return whether a file's name says that it is Parquet."""
+    """Return whether a file has a name of Parquet."""
     return path.lower().endswith(_PARQUET)
 
 
-def table_files(table: Any) -> list[str]:
+def table_files(table: object) -> list[str]:
     """Return the files of a table, each once, sorted within a pattern or a folder.
 
-    The name of an existing file is that file, even if it has characters of a pattern. Of a folder,
-    these are all Parquet files in it and below, without names that begin with a dot or an
-    underscore.
+    The name of an existing file is that file, even with characters of a pattern. A folder means all
+    Parquet files at any depth, apart from names that begin with a dot or an underscore.
 
     Raises:
         DataError: there are none, or one of them twice.
     """
-    table = _paths(table)
-    several = isinstance(table, list | tuple)
-    paths = [os.fspath(path) for path in (table if several else [table])]
-    # a list that was meant as data must not be quoted
+    paths, several = _paths(table)
+    # no message quotes a list, which may have been meant as data
     said = [f"entry {k} of the list" for k in range(1, len(paths) + 1)] if several else paths
     files = [file for path, name in zip(paths, said, strict=True) for file in _files_of(path, name)]
     # duckdb expands ~ to the home directory
@@ -95,7 +98,7 @@ def _files_of(path: str, name: str) -> list[str]:
                 f"table: no Parquet files in {name}; hint: for CSV files a pattern: folder/*.csv"
             )
         return sorted(files)
-    if os.path.exists(path):  # opening a pipe, a socket or a device might wait forever
+    if os.path.exists(path):  # opening a pipe, a socket or a device may never return
         raise DataError(f"table: {name} is not a regular file; hint: copy what it gives to a file")
     files = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
     if not files:
@@ -115,9 +118,9 @@ def partition_columns(table: object, files: list[str]) -> list[str]:
     Raises:
         DataError: they differ between files of a folder.
     """
-    place: Any = _paths(table)
-    folder = isinstance(place, str | os.PathLike) and os.path.isdir(place)
-    root = os.fspath(place) if folder else os.curdir
+    paths, several = _paths(table)
+    folder = not several and os.path.isdir(paths[0])
+    root = paths[0] if folder else os.curdir
     columns = {keys_of(os.path.relpath(file, root) if folder else file) for file in files}
     names = next(iter(columns))
     if len(columns) == 1 and len(set(names)) == len(names):
@@ -125,17 +128,17 @@ def partition_columns(table: object, files: list[str]) -> list[str]:
     if not folder:
         return []
     raise DataError(
-        f"table: expected the same partitions, like year=2024, above every file in {place}"
+        f"table: expected the same partitions, like year=2024, above every file in {root}"
     )
 
 
 def keys_of(path: str) -> tuple[str, ...]:
-    """Return the keys in the folder names of a path: ``year`` for ``year=2024``."""
+    """Return the keys in a path's folder names: ``year`` for ``year=2024``."""
     return tuple(p.partition("=")[0] for p in path.split(os.sep)[:-1] if "=" in p)
 
 
 def state_of(table: object) -> object:
-    """Return names, sizes and modification times of a table's files; None if it is in no file."""
+    """Return names, sizes and modification times of a table's files; None for other tables."""
     if not is_path(table):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Opening a table in any engine, without showing the engine's messages, which may quote records."""
+"""Opening tables in any engine; an engine's messages, which may quote records, are not shown."""
 
 import contextlib
 import glob
@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import narwhals as nw
 
@@ -17,18 +17,29 @@ from .csv import open_csv
 from .files import dialect_of, is_csv, is_parquet, is_path, keys_of, partition_columns, table_files
 from .office import is_office, open_office
 
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+# of any engine, whose own type is the argument
+Lazy: TypeAlias = nw.LazyFrame[Any]
+Frame: TypeAlias = nw.DataFrame[Any] | Lazy
+Column: TypeAlias = nw.Series[Any]
+Relation: TypeAlias = "duckdb.DuckDBPyRelation"
+Arrow: TypeAlias = "pa.Array | pa.ChunkedArray"
 Result = TypeVar("Result")
 
 _POLARS = (1, 2)  # the oldest version that counts nanoseconds correctly
-_ASIDE = "gaussnoise-reader"  # the name of a thread that the main thread waits for
-_opened: weakref.WeakSet[Any] = weakref.WeakSet()  # connections of such threads
+_ASIDE = "gaussnoise-reader"  # the name of threads that the main thread waits for
+# connections of such threads
+_opened: "weakref.WeakSet[duckdb.DuckDBPyConnection]" = weakref.WeakSet()
 
 
-def open_table(table: object, numbers: Sequence[str] = ()) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+def open_table(table: object, numbers: Sequence[str] = ()) -> Frame:
     """Return the table as a frame, in which CSV columns are text.
 
-    ``numbers`` are the columns that are read as numbers: in files with another decimal mark, their
-    mark is replaced by a point.
+    ``numbers`` are columns that are read as numbers: in files with another decimal mark, it is
+    replaced by a point there.
     """
     if is_path(table):
         return nw.from_native(
@@ -48,14 +59,15 @@ def open_table(table: object, numbers: Sequence[str] = ()) -> nw.DataFrame[Any] 
     return frame
 
 
-def frame_backend(table: object) -> Any:
-    """Return the library that results come back in: the caller's if it is eager, else pyarrow."""
+def frame_backend(table: object) -> nw.Implementation | Literal["pyarrow"]:
+    """Return the library of the results' frames: the caller's if it is eager, else pyarrow."""
     if is_path(table):
         return "pyarrow"
     frame = native_frame(table)
+    # other objects are refused later
     implementation = (
         frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
-    )  # other objects are refused later
+    )
     eager = implementation in (
         nw.Implementation.PANDAS,
         nw.Implementation.POLARS,
@@ -108,9 +120,9 @@ def guarded(
 ) -> Result:
     """Return ``action()``; an engine's own error is replaced, since it may quote records.
 
-    Spark's logs quote them as well, and are turned off meanwhile: those of its driver, but not
-    those of executors elsewhere. ``engine`` is the library that does the work, if it is known:
-    duckdb's is done in another thread.
+    The logs of Spark's driver also quote them, and are turned off meanwhile; those of executors on
+    other machines are not. ``engine`` is the library that does the work, if it is known: duckdb
+    works in another thread.
     """
     try:
         with _quiet_spark():
@@ -140,15 +152,13 @@ def _aside(action: Callable[[], Result]) -> Result:
     with futures.ThreadPoolExecutor(1, _ASIDE) as thread:
         done = thread.submit(action)
         try:
-            while not futures.wait(
-                [done], timeout=1
-            ).done:  # with a timeout, since the system may deliver a signal to any thread
+            # with a timeout, since the system may deliver a signal to any thread
+            while not futures.wait([done], timeout=1).done:
                 pass
             return done.result()
         finally:
-            while (
-                not done.done()
-            ):  # repeated, since between two queries there is nothing to interrupt
+            # repeated, since between two queries there is nothing to interrupt
+            while not done.done():
                 for connection in list(_opened):
                     connection.interrupt()
                 futures.wait([done], timeout=0.1)
@@ -190,7 +200,7 @@ def _quiet_spark() -> Iterator[None]:
 
 
 def _quiet_jvm(context: Any) -> Callable[[], None]:
-    """Turn the logs of Spark's driver off; the answer turns them on again, as they were."""
+    """Turn the logs of Spark's driver off, and return a function that restores them."""
     level = str(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel())
     # the level below which a shell's logs are hidden, which setLogLevel forgets
     logging = getattr(getattr(context._jvm.org.apache.spark.internal, "Logging$"), "MODULE$")
@@ -206,7 +216,7 @@ def _quiet_jvm(context: Any) -> Callable[[], None]:
 
 
 def _await_tasks(context: Any) -> None:
-    """Wait until no task runs: those of a failed job may log what they read when they are ended."""
+    """Wait until no task runs: tasks of a failed job may log records when they are stopped."""
     for _ in range(100):
         executors = context._jsc.sc().statusTracker().getExecutorInfos()
         if not any(executor.numRunningTasks() for executor in executors):
@@ -217,7 +227,7 @@ def _await_tasks(context: Any) -> None:
 def _interrupted(error: BaseException | None) -> bool:
     """Return whether an engine's error stands for Ctrl-C.
 
-    The engines duckdb and arrow have errors of their own for it, others wrap Python's.
+    For it, duckdb and arrow have errors of their own; other engines wrap Python's.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -233,7 +243,7 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _open_files(table: object, numbers: Sequence[str]) -> Any:
+def _open_files(table: object, numbers: Sequence[str]) -> Relation:
     files = table_files(table)
     if all(map(is_parquet, files)):
         return _open_parquet(files, partition_columns(table, files))
@@ -254,10 +264,10 @@ def _open_files(table: object, numbers: Sequence[str]) -> Any:
     return text if dialect.decimal == "." else _with_points(text, numbers)
 
 
-def _with_points(text: Any, numbers: Sequence[str]) -> Any:
+def _with_points(text: Relation, numbers: Sequence[str]) -> Relation:
     """Return the relation with comma and point exchanged in these columns.
 
-    So a text with the other mark is not a number, and texts that differ still differ.
+    So text with the other mark is no number, and different texts stay different.
     """
     columns = (
         f"translate({sql(name)}, ',.', '.,') AS {sql(name)}" if name in numbers else sql(name)
@@ -266,7 +276,7 @@ def _with_points(text: Any, numbers: Sequence[str]) -> Any:
     return text.project(", ".join(columns))
 
 
-def _open_parquet(files: list[str], partitions: list[str]) -> Any:
+def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
     """Return a duckdb relation of Parquet files; partition columns are text."""
     connection = _connect()
     parts = [connection.read_parquet(glob.escape(f), hive_partitioning=False) for f in files]
@@ -287,7 +297,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Any:
             if len(files) == 1
             else connection.read_parquet([glob.escape(f) for f in files], hive_partitioning=False)
         )
-    # where folders and files both have a column, also above the table, duckdb takes the folders'
+    # where folders, also those above the table, and files have a column, duckdb takes the folders'
     others = [key for key in keys_of(files[0]) if key not in partitions]
     if len(others) > len(_told_by_folders(others, columns)):
         raise DataError(
@@ -303,7 +313,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Any:
 
 
 def _has_milliseconds(files: list[str]) -> bool:
-    """Return whether timestamps are in milliseconds, of which duckdb fails to read far ones."""
+    """Return whether timestamps are in milliseconds: duckdb cannot read those far from 1970."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -313,7 +323,7 @@ def _has_milliseconds(files: list[str]) -> bool:
 
 
 def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Return the partitions that are no columns of the files, which take precedence."""
+    """Return the partitions that are no columns of the files; columns of files have precedence."""
     inside = {column.lower() for column in columns}
     return [name for name in partitions if name.lower() not in inside]
 
@@ -340,9 +350,9 @@ def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
 
 
 def without_zone(table: object) -> tuple[str, ...]:
-    """Return columns of INT96, Spark's usual timestamps, whose time zone no Parquet file states.
+    """Return columns of INT96, timestamps of Spark, whose time zone Parquet files do not state.
 
-    Return none if files cannot be read, since opening them raises an error.
+    Return none if files cannot be read: opening them raises the error.
     """
     from pyarrow import parquet
 
@@ -360,28 +370,26 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _connect() -> Any:
-    """Return a connection to an engine in memory that never writes to disk.
+def _connect() -> "duckdb.DuckDBPyConnection":
+    """Return a connection to a duckdb in memory that writes nothing to disk.
 
     By default duckdb writes to ``.tmp`` in the current directory when memory is short.
 
-    One optimizer is disabled: it takes the statistics of a block of Parquet rows to hold for each
-    row, also for NaN, which they leave out. What is done with one row would depend on other rows.
+    One optimizer is disabled: it applies the statistics of a block of Parquet rows to every row,
+    also to NaN, which they leave out. So the result for one row would depend on other rows.
     """
     import duckdb
 
-    config: dict[str, Any] = {
-        "temp_directory": "",
-        "disabled_optimizers": "statistics_propagation",
-    }
-    connection = duckdb.connect(config=config)
+    connection = duckdb.connect(
+        config={"temp_directory": "", "disabled_optimizers": "statistics_propagation"}
+    )
     if threading.current_thread().name.startswith(_ASIDE):
         _opened.add(connection)
     return connection
 
 
 def type_name(dtype: nw.dtypes.DType) -> str:
-    """Return a type's name without its parameters, in which enumerations list values."""
+    """Return a type's name without its parameters, which for enumerations are values."""
     return dtype.base_type().__name__
 
 
@@ -396,7 +404,7 @@ def sql(name: str) -> str:
 
 
 def zone_hint(engine: nw.Implementation) -> str:
-    """Return how to make local times of timestamps with a time zone, in this engine."""
+    """Return a hint about making local times of timestamps with a time zone in this engine."""
     named = {
         nw.Implementation.POLARS: "column.dt.replace_time_zone(None) in polars",
         nw.Implementation.PYARROW: "pyarrow.compute.local_timestamp(column) in pyarrow",

@@ -1,9 +1,8 @@
 """Workbooks of Excel and files of SPSS, Stata and SAS, as the text that CSV would hold.
 
-A cell becomes text by itself. Everything else about a column is what the file declares: dates by
-the column's format, missing values by the user's list of them, and labels of values. If a schema
-reads a column as a number (edges, clip, integer categories), its values are codes; otherwise values
-that have a label are replaced by it.
+A cell becomes text by itself. All else comes from the file: dates from a column's format, missing
+values from its list of them, and labels of values. If a schema reads a column as a number (edges,
+clip, integer categories), its values are codes; otherwise labels replace them.
 """
 
 import datetime
@@ -13,33 +12,40 @@ import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...errors import DataError
 from .values import INEXACT
 
+if TYPE_CHECKING:
+    import duckdb
+
 STATISTICS = (".sav", ".zsav", ".dta", ".sas7bdat")
 OFFICE = (".xlsx", *STATISTICS)
-_ROWS = 2**16  # rows that are Python objects at one time
-_MOST_CELLS = 2**25  # in a sheet, filled or not; they take about a gigabyte
+_ROWS = 2**16  # most rows that are Python objects at one time
+_MOST_CELLS = 2**25  # most cells of a sheet, also empty ones; they take about a gigabyte
 _CELL = re.compile(rb"<(?:\w+:)?c\s[^>]*?\br=[\"']([A-Z]{1,3})[0-9]+")
 _ROW = re.compile(rb"<(?:\w+:)?row\s[^>]*?\br=[\"']([0-9]{1,7})")
 
-Rows = Iterable[Sequence[str | None]]
+Rows: TypeAlias = Iterable[Sequence[str | None]]
+# the text of every column, some rows at a time
+Columns: TypeAlias = Iterator[Sequence[Sequence[str | None]]]
 
 
 def is_office(path: str) -> bool:
-    """Return whether a file's name says that it is one of these."""
+    """Return whether a file has the name of a workbook or a statistics program's file."""
     return path.lower().endswith(OFFICE)
 
 
-def open_office(paths: Sequence[str], connection: Any, numbers: Sequence[str] = ()) -> Any:
+def open_office(
+    paths: Sequence[str], connection: "duckdb.DuckDBPyConnection", numbers: Sequence[str] = ()
+) -> "duckdb.DuckDBPyRelation":
     """Return a duckdb relation of text columns, in this machine's memory.
 
     Args:
         paths: the files.
         connection: a connection of duckdb.
-        numbers: columns in which a value is its code, even if it has a label.
+        numbers: columns in which labels do not replace values.
 
     Raises:
         DataError: no reader is installed, no first row of distinct names, several sheets, or files
@@ -60,9 +66,6 @@ def open_office(paths: Sequence[str], connection: Any, numbers: Sequence[str] = 
     if any(table.schema != tables[0].schema for table in tables):
         raise DataError("table: expected the same columns in the same order in every file")
     return connection.from_arrow(pa.concat_tables(tables))
-
-
-Columns = Iterator[Sequence[Sequence[str | None]]]  # the text of every column, some rows at a time
 
 
 def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
@@ -90,7 +93,7 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
 
 
 def _check_extent(path: str) -> None:
-    """Refuse sheets whose cells are so far apart that their reader would take all memory.
+    """Refuse sheets with a cell so far away that their reader would use all memory.
 
     The reader allocates every cell up to the furthest one, and ends the process if it cannot.
     """
@@ -100,7 +103,7 @@ def _check_extent(path: str) -> None:
             with book.open(name) as sheet:
                 while piece := sheet.read(2**20):
                     text = rest + piece
-                    # the text after the last tag's beginning may be a part of a tag
+                    # the last tag may be cut off
                     whole = text.rfind(b"<")
                     found = _CELL.findall(text, 0, whole)
                     rows = max(rows, *map(int, _ROW.findall(text, 0, whole)), 1)
@@ -150,7 +153,8 @@ def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
         raise _missing("pyreadstat") from None
     end = Path(path).suffix.lower()
     read = getattr(pyreadstat, _READERS.get(end, "read_sas7bdat"))
-    # dates beyond Python's calendar would fail; a value is missing if the file's list says so
+    # conversion would fail for dates beyond Python's calendar; user_missing: whether values of the
+    # file's list of missing values are kept
     options = {"disable_datetime_conversion": True, "output_format": "dict", "user_missing": False}
     _, said = read(path, metadataonly=True, disable_datetime_conversion=True)
     names = list(said.column_names)
@@ -175,11 +179,11 @@ def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
     return names, columns()
 
 
-def _text_of(format: str, labels: Mapping[Any, str], end: str) -> Callable[[Any], str | None]:
-    """Return a function from a column's values to text, by what the file declares about it."""
+def _text_of(format: str, labels: Mapping[Any, str], end: str) -> Callable[[object], str | None]:
+    """Return a function from a column's values to text, by the column's format and labels."""
     date = _as_date(format or "", end)
 
-    def text(value: Any) -> str | None:
+    def text(value: object) -> str | None:
         if labels and value is not None and value in labels:
             return labels[value]
         return (

@@ -1,9 +1,9 @@
-"""An opened table, and the declared types of its columns, which do not depend on its rows."""
+"""Opened tables, and the declared types of their columns, which do not depend on rows."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TypeAlias, final
 
 import narwhals as nw
 
@@ -11,12 +11,13 @@ from ...errors import DataError
 from ...text import near
 from .columns import arrow_of
 from .files import is_csv
-from .frames import guarded, open_table, sql, text_columns
+from .frames import Frame, guarded, open_table, sql, text_columns
 from .values import Form
 
 TASK = "read the table's columns"
 _NO_VALUES = ("null", "void")  # types of columns that hold only nulls
-_OF_ANY_VALUE = ("variant", "json")  # types that tell nothing about a value
+_OF_ANY_VALUE = ("variant", "json")  # types of any value
+Types: TypeAlias = Mapping[str, nw.dtypes.DType]
 
 
 @final
@@ -27,14 +28,14 @@ class Opened:
     Attributes:
         frame: a narwhals frame.
         names: the names of all columns.
-        types: the types of the columns that were asked for.
-        text: those of them that are text because nothing declares their type.
+        types: the types of the requested columns.
+        text: the requested columns that are text because nothing declares their type.
         untyped: whether the types of columns may depend on rows.
     """
 
-    frame: Any
+    frame: Frame
     names: Sequence[str]
-    types: Mapping[str, nw.dtypes.DType]
+    types: Types
     text: Sequence[str]
     untyped: bool
 
@@ -50,15 +51,13 @@ class Opened:
         return isinstance(self.frame, nw.DataFrame) or self.engine in lazy
 
     def form(self, column: str) -> Form:
-        """Return what is known about the values of a column."""
+        """Return the form of the values of a column."""
         if self.untyped:
             return Form.UNTYPED
         return Form.TEXT if column in self.text else Form.TYPED
 
 
-def opened(
-    table: object, wanted: Mapping[str, nw.dtypes.DType], person: str | None = None
-) -> Opened:
+def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
     """Open a table, to read some of its columns.
 
     Args:
@@ -66,7 +65,7 @@ def opened(
         wanted: names of columns, with a type for those that hold only nulls and have none. In
             columns of numbers, text is read as numbers: with the file's decimal mark, and as codes
             where values have labels.
-        person: the one of them that says which person a row belongs to.
+        person: the column among these that names the person of each row.
 
     Raises:
         DataError: a column that is missing, or of a type that is not read.
@@ -75,7 +74,7 @@ def opened(
     engine = frame.implementation
     untyped = is_untyped(frame)
 
-    def columns() -> tuple[Sequence[str], Mapping[str, nw.dtypes.DType]]:
+    def columns() -> tuple[Sequence[str], Types]:
         names = list(frame.columns) if untyped else frame.collect_schema().names()
         there = [name for name in wanted if name in names]
         if untyped:
@@ -97,13 +96,13 @@ def opened(
     return Opened(frame, names, types, text, untyped)
 
 
-def is_untyped(frame: Any) -> bool:
+def is_untyped(frame: Frame) -> bool:
     """Return whether the types of a frame's columns may depend on rows."""
     engine = frame.implementation
     return engine.is_pandas_like() or engine == nw.Implementation.DASK
 
 
-def _type_in_pandas(frame: Any, name: str) -> nw.dtypes.DType:
+def _type_in_pandas(frame: Frame, name: str) -> nw.dtypes.DType:
     """Return the type of a pandas column; Object if narwhals fails to inspect its objects."""
     try:
         return frame.select(name).collect_schema()[name]
@@ -112,13 +111,9 @@ def _type_in_pandas(frame: Any, name: str) -> nw.dtypes.DType:
 
 
 def _declared(
-    frame: Any,
-    types: Mapping[str, nw.dtypes.DType],
-    text: Sequence[str],
-    wanted: Mapping[str, nw.dtypes.DType],
-    person: str | None,
-) -> tuple[Any, Mapping[str, nw.dtypes.DType], Sequence[str]]:
-    """Return the frame with a type for columns of nulls, and text for columns of any type of value.
+    frame: Frame, types: Types, text: Sequence[str], wanted: Types, person: str | None
+) -> tuple[Frame, Types, Sequence[str]]:
+    """Return the frame with a type for columns of nulls, and text for columns of any value.
 
     Return also the types, and the columns that are text.
     """
@@ -128,7 +123,7 @@ def _declared(
         pairs = zip(native.columns, native.types, strict=True)
         kinds |= {name: "json" for name, kind in pairs if name in types and str(kind) == "JSON"}
     for name, kind in kinds.items():
-        # different values may be written in the same way, which must not merge persons
+        # persons of a variant are refused: the text of different values may be the same
         if kind not in (*_NO_VALUES, *_OF_ANY_VALUE, "uuid") or (name, kind) == (person, "variant"):
             zoned = "tz" in kind or "zone" in kind
             hint = "local times without a time zone" if zoned else "text or numbers"
@@ -147,7 +142,7 @@ def _declared(
     return frame, {**types, **own, **dict.fromkeys(words, nw.String())}, text
 
 
-def _kind(frame: Any, name: str) -> str:
+def _kind(frame: Frame, name: str) -> str:
     """Return the engine's own name of a column's type, without its parameters."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.DUCKDB:
@@ -166,7 +161,7 @@ def _kind(frame: Any, name: str) -> str:
     return found[0].strip() if found else "unknown"
 
 
-def _as_text(frame: Any, name: str) -> Any:
+def _as_text(frame: Frame, name: str) -> Frame:
     """Return the frame with a column's values written as text."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.DUCKDB:

@@ -1,12 +1,12 @@
-"""The person that each row belongs to, in any engine.
+"""The person of each row, in any engine.
 
-Every function here tells persons apart as :func:`gaussnoise.tables.reading.values.person_of` does.
+All functions distinguish persons as :func:`gaussnoise.tables.reading.values.person_of` does.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import narwhals as nw
 import numpy as np
@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 
 from ...errors import DataError, ParameterError
 from .columns import arrow_of, encoded, objects_of, untyped
-from .frames import native_frame, type_name
+from .frames import Arrow, Column, native_frame, type_name
 from .values import INEXACT, Form, Key, person_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
 
 Integers = NDArray[np.int64]
 
@@ -89,7 +93,7 @@ class People:
     names: Callable[[Integers], list[bytes]]
 
 
-def people_of(column: nw.Series[Any], form: Form) -> People:
+def people_of(column: Column, form: Form) -> People:
     """Return the persons of a column of any type in this process."""
     if form is Form.UNTYPED:
         return _people_of_untyped(column.to_native())
@@ -101,8 +105,8 @@ def people_of(column: nw.Series[Any], form: Form) -> People:
     if pa.types.is_floating(values.type):
         numbers = values.cast(pa.float64()).fill_null(np.nan).to_numpy() + 0.0  # -0.0 becomes 0.0
         values = pa.array(numbers, mask=np.isnan(numbers))
-    # times as their integers, since some have no Python object
     elif pa.types.is_temporal(values.type):
+        # as integers, since Python has no object for some times
         kind = pa.int64() if values.type.bit_width == 64 else pa.int32()
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         values = pa.chunked_array([chunk.view(kind) for chunk in chunks], kind)
@@ -117,7 +121,7 @@ def people_of(column: nw.Series[Any], form: Form) -> People:
     return People(index, lambda wanted: _names(known, wanted, form))
 
 
-def _people_of_untyped(series: Any) -> People:
+def _people_of_untyped(series: "pd.Series") -> People:
     """Return the persons of a column whose type depends on rows, by doubles or by values."""
     column = untyped(series)
     if column.doubles is not None:
@@ -138,7 +142,7 @@ def _people_of_untyped(series: Any) -> People:
         person = person_of(text, Form.UNTYPED)
         return -1 if person is None else codes.setdefault(person, len(codes))
 
-    alike = column.looked_up(code, -2, np.int64)  # -2 means text that equals only itself
+    alike = column.looked_up(code, -2, np.int64)  # −2: text that equals only itself
     alike[pc.call_function("binary_length", [column.known]).to_numpy() == 0] = -1
     distinct, firsts = np.unique(alike, return_index=True)
     places = np.where(distinct < 0, -1, firsts)[np.searchsorted(distinct, alike)]
@@ -164,7 +168,7 @@ def _people_by_value(values: Sequence[object], form: Form) -> People:
     return People(index, lambda wanted: [_name(listed[int(k)]) for k in wanted])
 
 
-def _names(known: Any, wanted: Integers, form: Form) -> list[bytes]:
+def _names(known: Arrow, wanted: Integers, form: Form) -> list[bytes]:
     """Return bytes for some of the persons in an arrow array."""
     import pyarrow as pa
 
@@ -183,8 +187,8 @@ def _name(person: Key | None) -> bytes:
 # Tables in another engine.
 
 
-def spark_person(frame: Any, dtype: nw.dtypes.DType) -> Any:
-    """Return the frame with persons as bytes, since text may be compared in other ways."""
+def spark_person(frame: "DataFrame", dtype: nw.dtypes.DType) -> "DataFrame":
+    """Return the frame with persons as bytes, since a collation may merge different text."""
     from pyspark.sql import functions
 
     person = functions.col(PERSON)
@@ -194,17 +198,17 @@ def spark_person(frame: Any, dtype: nw.dtypes.DType) -> Any:
         integer = person.cast("long").cast("string")
         person = functions.when(whole, integer).otherwise(person.cast("string"))
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
-        # text cannot tell the two passes of the hour when summer time ends
+        # both passes of the hour at the end of summer time have the same text
         person = functions.unix_micros(person)
     if dtype != nw.Binary:
-        # the bytes as they are, even if they are no UTF-8
+        # the bytes of text are kept, even if they are not UTF-8
         person = person.cast("string").cast("binary")
     return frame.withColumn(PERSON, functions.when(functions.octet_length(person) > 0, person))
 
 
-def dask_person(column: Any, form: Form) -> list[str | None]:
-    """Return the persons of a partition's rows as text, None for no person, by their values."""
-    people = people_of(nw.from_native(column, series_only=True), form)
+def dask_person(column: Column, form: Form) -> list[str | None]:
+    """Return the persons of a partition's rows as text, None for no person."""
+    people = people_of(column, form)
     known = np.unique(people.index[people.index >= 0])
     named = dict(zip(known.tolist(), people.names(known), strict=True))
     return [named[k].hex() if k >= 0 else None for k in people.index.tolist()]

@@ -2,20 +2,23 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-_CELLS = 2**20  # in a piece
+from .frames import Frame, Lazy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CELLS = 2**20  # most cells in a piece
 _FEWEST_ROWS = 64
 
 
-def pieces(
-    frame: nw.DataFrame[Any] | nw.LazyFrame[Any], names: Sequence[str]
-) -> Iterator[nw.DataFrame[Any]]:
+def pieces(frame: Frame, names: Sequence[str]) -> Iterator[nw.DataFrame[Any]]:
     """Yield these columns of all rows in pieces, in one pass.
 
-    Spark's rows come to the driver one by one; engines that cannot give pieces give one piece.
+    Spark's rows come to the driver one by one; an engine without pieces returns all rows at once.
     """
     rows = max(_FEWEST_ROWS, _CELLS // max(1, len(names)))
     chosen = frame.select(*names)
@@ -24,10 +27,10 @@ def pieces(
             yield part[start : start + rows]
 
 
-def _parts(frame: nw.LazyFrame[Any], rows: int) -> Iterator[nw.DataFrame[Any]]:
+def _parts(frame: Lazy, rows: int) -> Iterator[nw.DataFrame[Any]]:
     """Yield the parts that an engine computes one at a time."""
     engine, native = frame.implementation, frame.to_native()
-    parts: Any = None
+    parts = None
     if engine == nw.Implementation.DUCKDB:
         # older versions have only the other name
         parts = (getattr(native, "to_arrow_reader", None) or native.fetch_arrow_reader)(rows)
@@ -47,7 +50,9 @@ def _parts(frame: nw.LazyFrame[Any], rows: int) -> Iterator[nw.DataFrame[Any]]:
         yield nw.from_native(table, eager_only=True)
 
 
-def _of_rows(found: Iterator[Any], names: Sequence[str], rows: int) -> Iterator[Any]:
+def _of_rows(
+    found: Iterator[Sequence[object]], names: Sequence[str], rows: int
+) -> "Iterator[pa.Table]":
     """Yield arrow tables made from rows of values."""
     import pyarrow as pa
 

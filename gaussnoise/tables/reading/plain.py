@@ -1,7 +1,6 @@
 """The text of a CSV file in UTF-8, unpacked and converted from its encoding.
 
-It is unpacked and converted piece by piece each time it is read: nothing of it is kept in memory
-or in another file.
+Both are done piece by piece at each reading: no part is kept in memory or in another file.
 """
 
 import codecs
@@ -11,11 +10,16 @@ import itertools
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import DataError
 from ..schema.dialect import Dialect, hint
 from .files import PACKED
+
+if TYPE_CHECKING:
+    import zipfile
+
+    import duckdb
 
 _PIECE = 2**19
 _MARK = codecs.BOM_UTF8
@@ -24,7 +28,7 @@ _protocols = itertools.count()
 
 
 def name_of(path: str) -> str:
-    """Return the name of the text in a file, without a packing suffix; of an archive's member."""
+    """Return a file's name without the suffix of its compression; of an archive, its member's."""
     if path.lower().endswith(".zip"):
         with _archive(path) as archive:
             return _member(archive)
@@ -32,7 +36,7 @@ def name_of(path: str) -> str:
 
 
 class Plain:
-    """A text file, and where its text begins: after a byte order mark, or a line ``sep=;``.
+    """A text file, whose text begins after a byte order mark, or a line ``sep=;``.
 
     Attributes:
         path: the path of the file.
@@ -148,14 +152,14 @@ def unpacked(path: str) -> Any:
     return open(path, "rb")
 
 
-def _archive(path: str) -> Any:
+def _archive(path: str) -> "zipfile.ZipFile":
     import zipfile
 
     return zipfile.ZipFile(path)
 
 
-def _member(archive: Any) -> str:
-    """Return the only file of an archive, apart from those that macOS adds."""
+def _member(archive: "zipfile.ZipFile") -> str:
+    """Return the name of an archive's only file, apart from those that macOS adds."""
     found = [
         one
         for one in archive.infolist()
@@ -169,8 +173,8 @@ def _member(archive: Any) -> str:
     return found[0].filename
 
 
-def served(files: Mapping[Plain, int], connection: Any) -> list[str]:
-    """Return names under which duckdb reads these texts; the values are their lengths in bytes."""
+def served(files: Mapping[Plain, int], connection: "duckdb.DuckDBPyConnection") -> list[str]:
+    """Return names under which duckdb reads these texts, given with their lengths in bytes."""
     import datetime
 
     import fsspec
@@ -182,11 +186,11 @@ def served(files: Mapping[Plain, int], connection: Any) -> list[str]:
         protocol = protocol_
         cachable = False
 
-        def open(self, path: str, *_: Any, **__: Any) -> Any:
-            # it seeks, to 0 as well, which is where the text begins and not the file
+        def open(self, path: str, *_: object, **__: object) -> Any:
+            # duckdb seeks: position 0 is the beginning of the text, which may be inside the file
             return io.BufferedReader(_Text(names[path]), _PIECE)
 
-        def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
+        def glob(self, path: str, *_: object, **__: object) -> list[str]:
             return [path]
 
         def size(self, path: str) -> int:

@@ -1,6 +1,6 @@
-"""The dialect that files seem to be written in: only for drafts, which look at rows.
+"""The probable dialect of files, from their rows: only for drafts.
 
-A release reads a table in the dialect that its owner states, who checks a draft by hand.
+A release reads a table in the dialect stated by its owner, who checks a draft by hand.
 """
 
 import codecs
@@ -28,9 +28,9 @@ _POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+\s*")
 
 
 def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
-    """Return the dialect in which the first file of a table seems to be written.
+    """Return the probable dialect of a table's first file.
 
-    What is stated is kept. If the table is no CSV, the stated dialect is returned.
+    Stated parts are kept. If the table is no CSV, the stated dialect is returned.
     """
     path = next(iter(table_files(table) if is_csv(table) else ()), None)
     if path is None or is_office(path):
@@ -54,7 +54,7 @@ def _fits(path: str, dialect: Dialect) -> bool:
 
 
 def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
-    """Return a dialect with the stated quote, and whether fields begin with the usual quote."""
+    """Return the dialect with the stated quote, and whether any field begins with ``"``."""
     encoding = _encoding(path) if stated.encoding == USUAL.encoding else stated.encoding
     with unpacked(path) as file:
         sample = file.read(_SAMPLE).decode(encoding, "replace").removeprefix("\ufeff")
@@ -79,7 +79,7 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
 
 
 def _encoding(path: str) -> str:
-    """Return UTF-8 if all of the file is valid, otherwise the encoding of Western Windows."""
+    """Return UTF-8 if the whole file is valid, otherwise the encoding of Windows in the West."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with unpacked(path) as file:
         try:
@@ -106,9 +106,9 @@ def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, 
 
 
 def decimal_columns(table: object) -> list[str]:
-    """Return CSV columns with decimal commas where most values, and all with marks, are numbers.
+    """Return CSV columns with decimal commas that a draft reads as numbers.
 
-    A draft reads them as numbers.
+    Most of their values are numbers, and so are all with a comma or point.
     """
     if dialect_of(table).decimal != "," or not is_csv(table):
         return []

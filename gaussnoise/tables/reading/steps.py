@@ -1,13 +1,13 @@
-"""Clipped numbers as steps: how far a number is above the lower end of its interval.
+"""Clipped numbers as steps: the distance of a number from the lower end of its interval.
 
 A record's number becomes ``1 + floor(t m + ½)``, with ``t = (x − low) / (high − low)`` after
 clipping and m = :data:`STEPS`; 0 if there is no number. Every engine computes it in doubles by the
-same operations, and restricts it to 1 to ``m + 1`` as an integer, so that privacy does not depend
-on an engine's rounding.
+same operations. It is restricted to 1 to ``m + 1`` as an integer, so that sensitivity does not
+depend on an engine's rounding.
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import narwhals as nw
 import numpy as np
@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 
 from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
+from .frames import Lazy
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def _ends(attribute: Attribute) -> tuple[float, float, float]:
@@ -32,7 +36,7 @@ def steps_of(numbers: NDArray[np.float64], attribute: Attribute) -> NDArray[np.i
     return np.where(present, steps + 1, 0).astype(np.int32)
 
 
-def polars_steps(attribute: Attribute) -> Any:
+def polars_steps(attribute: Attribute) -> "pl.Expr":
     """Return the steps as an expression of polars."""
     import polars as pl
 
@@ -43,8 +47,8 @@ def polars_steps(attribute: Attribute) -> Any:
     return pl.when(value.is_not_null()).then(steps + 1).otherwise(0).cast(pl.Int32)
 
 
-def with_finite(frame: nw.LazyFrame[Any], k: int) -> nw.LazyFrame[Any]:
-    """Return the frame with f{k}: whether r{k} is a finite number, computed for each row alone."""
+def with_finite(frame: Lazy, k: int) -> Lazy:
+    """Return the frame with a column f{k}, which says whether r{k} is a finite number."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb":
         import ibis

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -11,12 +11,17 @@ import numpy as np
 from ...errors import DataError
 from ..schema.dates import AS_EDGES, AS_NUMBERS, NO_ZONE, Edge, is_dated, place
 from ..schema.numbers import STEPS
-from ..schema.schema import Attribute
+from ..schema.schema import Attribute, Category
 from .frames import is_zoned, type_name
 from .values import moments_between
 
 WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
-NUMPY = {nw.Int8: np.int8, nw.Int16: np.int16, nw.Int32: np.int32}
+Width: TypeAlias = type[nw.Int8 | nw.Int16 | nw.Int32]
+NUMPY: dict[Width, type[np.signedinteger]] = {
+    nw.Int8: np.int8,
+    nw.Int16: np.int16,
+    nw.Int32: np.int32,
+}
 
 _CAST = {
     str: "strings",
@@ -26,7 +31,7 @@ _CAST = {
 
 
 def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
-    """Refuse a type that cannot hold the attribute; ``floats`` says if floats may hold integers."""
+    """Refuse a type that cannot hold the attribute; with ``floats``, floats may hold integers."""
     if is_dated(attribute.edges):
         _check_dates(attribute, dtype)
         return
@@ -88,7 +93,7 @@ def own_type(attribute: Attribute) -> nw.dtypes.DType:
     return {str: nw.String(), bool: nw.Boolean(), int: nw.Int64()}[category_type(attribute)]
 
 
-def width_of(attribute: Attribute) -> Any:
+def width_of(attribute: Attribute) -> Width:
     """Return the integer type of the attribute's codes."""
     codes = attribute.size if attribute.clip is None else STEPS
     return nw.Int8 if codes < 2**7 else nw.Int16 if codes < 2**15 else nw.Int32
@@ -114,14 +119,15 @@ def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
     )
 
 
-def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Any, int]:
+def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Category | float, int]:
     """Return the code of every category that a column of this type can hold.
 
     Categories are doubles for floats, and text for decimals.
     """
-    cells: dict[Any, int] = {c: k for k, c in enumerate(attribute.categories or (), 1)}
+    categories = attribute.categories or ()
     if category_type(attribute) is not int:
-        return cells
+        return {c: k for k, c in enumerate(categories, 1)}
+    cells = {c: k for k, c in enumerate(categories, 1) if isinstance(c, int)}
     if dtype.is_float():
         return {float(c): k for c, k in cells.items() if abs(c) < 2**1000 and float(c) == c}
     if dtype == nw.Decimal:
@@ -130,12 +136,14 @@ def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Any, int]:
     return {c: k for c, k in cells.items() if low <= c <= high}
 
 
-def edges_in(edges: Sequence[Edge], dtype: nw.dtypes.DType) -> tuple[list[Any], Any]:
-    """Return where bins begin, and the last number inside.
+def edges_in(
+    edges: Sequence[Edge], dtype: nw.dtypes.DType
+) -> tuple[Sequence[int | float], int | float]:
+    """Return the lower ends of bins, and the last number inside.
 
     For integer columns they are integers, since a double cannot hold every integer.
 
-    A number's code is the count of bins that begin at it or before, and 0 beyond the last number.
+    A number's code is the number of lower ends up to it, or 0 beyond the last number.
     """
     if is_dated(edges):
         return moments_between(edges)

@@ -1,14 +1,12 @@
-"""The meaning of one value of a table: the cell it falls into, a number, a moment, a person.
+"""The meaning of one value of a table as a cell, a number, a moment or a person.
 
 Every function that reads data uses these functions, or a faster way to the same results in the
 engine that holds the table. Tests compare each engine with them, value by value.
 
-They are total: they return a result for every object, and never raise. They look at one value
-alone: the result does not depend on other rows, nor on whether a null among them turned integers
-into floats.
+They are total: they return a result for every object, and never raise. A result depends on one
+value alone: neither on other rows, nor on whether a null among them turned integers into floats.
 
-A column has one of three forms, which depends on its engine and its declared type, never on its
-rows:
+A column has one of three forms, by its engine and its declared type, never by its rows:
 
 * ``TEXT``: CSV and TSV files, names of folders. All values are text. Integer categories are
   compared by value (03 and 3.0 are 3), true and false in any case, other text by its characters.
@@ -18,7 +16,7 @@ rows:
   that readers or ``convert_dtypes`` chose. There 1, 1.0, "1", "01", True and "true" are the same
   value, and so are a timestamp and its ISO text. A number is a double: numbers from 2**53 on, where
   doubles cannot hold every integer, are no category and no person. Nor are words like "NA":
-  other rows of a column decide whether readers take them for nulls or keep them as text.
+  whether readers take them for nulls or keep them as text depends on other rows of the column.
 """
 
 import bisect
@@ -40,16 +38,16 @@ from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
 
 Key = tuple[str, Hashable]
-INEXACT = 2**53  # from here on doubles cannot hold every integer
-MOST_DIGITS = 2500  # of an integer in text; a category has fewer
-# what pandas.read_csv takes for null; one integer from 2**63 on makes it keep them as text
+INEXACT = 2**53  # doubles cannot hold every integer from this one on
+MOST_DIGITS = 2500  # most digits of an integer in text; a category has fewer
+# nulls of pandas.read_csv, which keeps them as text if the column has an integer from 2**63 on
 NULL_WORDS = frozenset(["", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
 NULL_WORDS |= {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan"}
 NULL_WORDS |= {"1.#IND", "1.#QNAN"}
 
 
 class Form(enum.Enum):
-    """The form of a column's values, see the module."""
+    """The form of a column's values, as the module defines it."""
 
     TEXT = "text"
     TYPED = "typed"
@@ -75,14 +73,14 @@ def _total(read: Callable[Arguments, Answer]) -> Callable[Arguments, Answer | No
 
 # Text as a number.
 
-# the spaces of Unicode may stand around those of C
+# spaces of Unicode are removed first, then those of C inside them
 _SPACES = "\u0020\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:[.]([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 _WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
 def _bare(text: str) -> str:
-    """Return a text without spaces around it; a pattern for them would take quadratic time."""
+    """Return a text without outer spaces; a regular expression would take quadratic time."""
     return text.strip(_SPACES).strip(" \t\n\v\f\r")
 
 
@@ -96,7 +94,7 @@ def double_of_text(text: str) -> float | None:
 
 
 def integer_of_text(text: str) -> int | None:
-    """Return the integer that equals a decimal number in any notation, or None if there is none."""
+    """Return the integer that equals a decimal number in any notation, or None."""
     found = _NUMBER.fullmatch(_bare(text))
     if found is None or not (found[2] or found[3]):
         return None
@@ -122,9 +120,9 @@ def integer_of_text(text: str) -> int | None:
 
 @_total
 def number_of(value: object, form: Form) -> int | float | None:
-    """Return a number to put into a bin, or to clip; None for other values and NaN.
+    """Return a number to put into a bin or to clip; None for other values and NaN.
 
-    Integers stay exact if columns have types; other numbers are the nearest doubles.
+    Integers stay exact in typed columns; other numbers become the nearest doubles.
     """
     if form is Form.UNTYPED and (truth := _truth(value)) is not None:
         return float(truth)
@@ -153,9 +151,9 @@ def _double(number: int | float | decimal.Decimal) -> float:
 
 
 def _number(value: object) -> int | float | decimal.Decimal | None:
-    """Return any Python or numpy number as a Python one; truth values and durations give None.
+    """Return a Python or numpy number as a Python one; None for truth values and durations.
 
-    A complex number counts if it is real, as a single one makes all of its column complex.
+    A complex number counts if it is real, since one complex number makes its column complex.
     """
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
@@ -171,16 +169,19 @@ def _number(value: object) -> int | float | decimal.Decimal | None:
 # A value as a moment: twice its number of microseconds in a calendar of twelve months of 31 days
 # each, plus one if it lies between that microsecond and the next. So text and columns of
 # nanoseconds are compared exactly, in 64 bits, with edges at whole microseconds. Moments are in the
-# years 1 to 9999, which dates in text can have.
+# years 1 to 9999, the only ones of dates in text.
 
 ZEROS = "0" * 19  # appended to a date alone, they make it as long as a timestamp of nanoseconds
-# where each field begins, and its length
+# the beginning of each field, and its length
 FIELDS = (0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2), (20, 6)
 REST = 26, 3  # nanoseconds
 
 
 def moment(day: Sequence[Any], clock: Sequence[Any], between: Any = 0) -> Any:
-    """Return the moment of fields: year, month, day; hour, minute, second, microsecond."""
+    """Return the moment of fields, which are integers, arrays or expressions.
+
+    The fields are year, month, day; hour, minute, second, microsecond.
+    """
     (year, month, number), (hour, minute, second, micro) = day, clock
     days = (year * 12 + month) * 31 + number
     seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
@@ -225,7 +226,7 @@ LAST = moment((9999, 12, 31), (23, 59, 59, 999_999), 1)
 
 
 def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
-    """Return the moments at which bins begin, and the last one inside."""
+    """Return the first moments of bins, and the last moment inside."""
     begin = [FIRST if (start := moment_of(edge)) is None else start for edge in edges[:-1]]
     last = edges[-1]
     if not isinstance(last, datetime.date) or last == datetime.date.max:
@@ -236,7 +237,7 @@ def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
     return begin, moment_of(last) or LAST
 
 
-# A value of a column whose type depends on its rows.
+# The key of a value in a column whose type depends on its rows.
 
 
 @_total
@@ -255,7 +256,7 @@ def key_of(value: object) -> Key | None:
         return _interval_key(text) or ("text", text)
     if (number := _number(value)) is not None:
         double = _double(number)
-        # no double equals this number, so it must not be taken for one
+        # a number that no double equals has no key, which could be that of another number
         wide = isinstance(value, np.floating) and value.itemsize > 8
         return None if (wide or math.isinf(double)) and double != value else _key(double)
     if (fields := _calendar(value)) is not None:
@@ -265,7 +266,7 @@ def key_of(value: object) -> Key | None:
 
 
 def _interval_key(text: str) -> Key | None:
-    """Return the key of an interval of numbers, whose ends a null turns into floats."""
+    """Return the key of an interval of numbers; a null in the column turns its ends into floats."""
     if (found := _INTERVAL.fullmatch(text)) is None:
         return None
     ends = [
@@ -306,13 +307,13 @@ def text_of(key: Key) -> str:
 
 # The cell of a value.
 
-Find = Callable[[Any], int]
+Find = Callable[[object], int]
 
 
 def finder(attribute: Attribute, form: Form) -> Find:
     """Return a function from a value to its code: 1 + its cell, or 0 if it has none.
 
-    The code of a clipped number is 1 + its steps, see :mod:`gaussnoise.tables.reading.steps`.
+    The code of a clipped number is 1 + its steps (:mod:`gaussnoise.tables.reading.steps`).
     """
     find = _total(_finder(attribute, form))
     return lambda value: find(value) or 0
@@ -329,15 +330,15 @@ def _finder(attribute: Attribute, form: Form) -> Find:
         return _in_bins(lambda value: _finite(number_of(value, form)), begin, last)
     key = {Form.TEXT: _text_key, Form.TYPED: _typed_key, Form.UNTYPED: _untyped_key}[form]
     kind = type((attribute.categories or ("",))[0])
-    cells: dict[Any, int] = {}
+    cells: dict[object, int] = {}
     for k, category in enumerate(attribute.categories or (), 1):
         if (own := key_of(category) if form is Form.UNTYPED else category) is not None:
             cells[own] = k
     return lambda value: cells.get(key(value, kind), 0)
 
 
-def _in_bins(number: Callable[[Any], Any], begin: Sequence[Any], last: Any) -> Find:
-    def find(value: Any) -> int:
+def _in_bins(number: Callable[[object], float | None], begin: Sequence[float], last: float) -> Find:
+    def find(value: object) -> int:
         found = number(value)
         return 0 if found is None or found > last else bisect.bisect_right(begin, found)
 
@@ -393,7 +394,7 @@ def _reason(value: object, attribute: Attribute, form: Form) -> Reason:
 
 
 def step_of(number: float | None, clip: tuple[float, float]) -> int:
-    """Return 1 + the steps of a number above the lower end of its interval; 0 for no number."""
+    """Return 1 + the steps from the lower end of the interval to a number; 0 for no number."""
     if number is None:
         return 0
     low, high = clip
@@ -402,9 +403,9 @@ def step_of(number: float | None, clip: tuple[float, float]) -> int:
 
 
 def confused(attribute: Attribute) -> tuple[str | None, bool]:
-    """Return why ``UNTYPED`` columns cannot tell categories apart, or None if they can.
+    """Return the reason why ``UNTYPED`` columns confuse categories, or None.
 
-    The second value is whether all such categories are ones that no row can be in.
+    The second value is whether no row can be in any of these categories.
     """
     keys = [key_of(category) for category in attribute.categories or ()]
     known = [key for key in keys if key is not None]
@@ -416,7 +417,7 @@ def confused(attribute: Attribute) -> tuple[str | None, bool]:
     return ("numbers from 2**53 on, or NaN, which floats cannot tell" if unknown else None), True
 
 
-# The category that a value would be, if no list of them is known.
+# A value as a category, where no list of categories is known.
 
 Label = str | int
 _INTEGERS = range(-(2**63), 2**64)
@@ -437,23 +438,23 @@ def label_of(value: object, form: Form) -> Label | None:
     return number if isinstance(number, int) and number in _INTEGERS else None
 
 
-# The person that a row belongs to.
+# A value as a person.
 
 
 class Instant(NamedTuple):
-    """A timestamp with a time zone, for which pandas has no object if it is far away."""
+    """A timestamp with a time zone; pandas has no object for one far from 1970."""
 
     nanoseconds: int  # since 1970, in UTC
 
 
 @_total
 def person_of(value: object, form: Form) -> Key | None:
-    """Return a key that tells persons apart; None for nulls, NaN, empty text and unknown objects.
+    """Return a key that only the same person has; None for nulls, NaN, empty text, unknown objects.
 
-    In ``UNTYPED`` columns persons are told apart as categories are: 1, "1" and "01" are one person.
-    For one word among numbers turns all of them into text, and the names of others must not split
-    one person's rows into those of two. Numbers from 2**53 on, which floats may have rounded, are
-    no person, nor is text of such a number.
+    In ``UNTYPED`` columns persons differ as categories do: 1, "1" and "01" are one person. One word
+    among numbers turns all of them into text, and the name of another person must not split one
+    person's rows into those of two. Numbers from 2**53 on, which floats may have rounded, are no
+    person, nor is text of such a number.
     """
     text = str.__str__(value) if isinstance(value, str) else None
     if text == "":
@@ -481,14 +482,14 @@ def person_of(value: object, form: Form) -> Key | None:
     )
 
 
-def _since_1970(value: Any) -> int:
+def _since_1970(value: datetime.datetime) -> int:
     """Return the nanoseconds since 1970 of a timestamp with a time zone."""
-    if hasattr(value, "asm8"):  # pandas' timestamp
-        return _nanoseconds(value.asm8 - np.datetime64(0, "s"))
+    if (exact := getattr(value, "asm8", None)) is not None:  # pandas' timestamp
+        return _nanoseconds(exact - np.datetime64(0, "s"))
     return _nanoseconds(value - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC))
 
 
-def _nanoseconds(value: Any) -> int:
+def _nanoseconds(value: np.timedelta64 | datetime.timedelta) -> int:
     """Return the nanoseconds of a duration of Python, numpy or pandas; raise if it is missing."""
     if not isinstance(value, np.timedelta64):
         micro = datetime.timedelta(value.days, value.seconds, value.microseconds)
@@ -507,7 +508,7 @@ _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9} | {
 
 
 def _exact(number: int | float | decimal.Decimal) -> Key | None:
-    """Return a key by exact value: 3, 3.0 and Decimal("3") have the same."""
+    """Return a key by exact value, the same for 3, 3.0 and Decimal("3")."""
     if number != number:
         return None
     if number in (math.inf, -math.inf):

@@ -3,7 +3,7 @@
 import inspect
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from domains.errors import DomainError
 from domains.stored import OWN_FIRST, is_ours, named_classes, schema_name
@@ -22,12 +22,16 @@ from domains.tables.clipped import Clipped
 from ...errors import SchemaError
 from ...files.disk import MALFORMED
 from ...text import near
-from .dates import AS_NUMBERS, edge_text, is_dated, is_open, place
+from .dates import AS_NUMBERS, Toml, edge_text, is_dated, is_open, place
 from .groups import level_base, level_labels, level_names, level_of
 from .numbers import clipped_base, clipped_name
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from .schema import Attribute
+
+BaseLike: TypeAlias = "AbstractBase | str | Mapping[str, object] | ArrayLike | None"
 
 MIDDLES = "bin middles"
 _PLAIN = ", ".join(  # bases that need no more than the number of categories
@@ -41,7 +45,7 @@ EXPECTED_BASE = (
 )
 
 
-def as_base(value: Any, attribute: "Attribute") -> AbstractBase:
+def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
     """Return the base that ``value`` means for an attribute, or raise SchemaError.
 
     Queries that take cells in order are about the cells before the catch-all.
@@ -61,8 +65,8 @@ def as_base(value: Any, attribute: "Attribute") -> AbstractBase:
     raise SchemaError(f"attribute {attribute.name!r}: base: {why}")
 
 
-def _unknown(value: Any, attribute: "Attribute") -> str:
-    """Return the message about a value that means no base."""
+def _unknown(value: object, attribute: "Attribute") -> str:
+    """Return the message for a value that means no base."""
     known = (*named_classes(AbstractBase), *level_names(attribute))
     name = value.get("kind") if isinstance(value, Mapping) else value
     hint = ""
@@ -72,7 +76,7 @@ def _unknown(value: Any, attribute: "Attribute") -> str:
 
 
 def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
-    """Return why a base cannot be asked of an attribute; None if it can."""
+    """Return the reason why a base does not fit an attribute, or None."""
     name, other = type(base).__name__, attribute.other
     if base.is_ordered is None and other is not None:
         return (
@@ -101,7 +105,7 @@ def _misfit(base: AbstractBase, attribute: "Attribute") -> str | None:
 
 
 def _comes_back(base: AbstractBase, attribute: "Attribute") -> bool:
-    """Return whether files that hold a base by its name give it back."""
+    """Return whether files that hold a base by its name restore it."""
     try:
         value = base_value(base, attribute)
         options = value.values() if isinstance(value, dict) else [value]
@@ -120,23 +124,23 @@ def _is_plain(value: object) -> bool:
 
 
 def _inner(base: AbstractBase) -> AbstractBase:
-    """Return the base of the first cells, where no query is about the others; else the base."""
+    """Return the base of the first cells if no query is about the others, else the base itself."""
     return base.base if isinstance(base, Leading) else base
 
 
-def _meant(value: Any, attribute: "Attribute") -> AbstractBase:
-    """Return the base that a value means; in order, it covers cells before the catch-all."""
+def _meant(value: BaseLike, attribute: "Attribute") -> AbstractBase:
+    """Return the base that a value means; ordered ones may be about cells before the catch-all."""
     base = _resolved(value, attribute)
     ahead = base.is_ordered and base.size == _numeric(attribute) < attribute.size
     return Leading(base, attribute.size) if ahead else base
 
 
 def _numeric(attribute: "Attribute") -> int:
-    """Return how many cells there are before the catch-all."""
+    """Return the number of cells before the catch-all."""
     return attribute.size - (attribute.other is not None)
 
 
-def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
+def _resolved(value: BaseLike, attribute: "Attribute") -> AbstractBase:
     if value is None:
         return Identity(attribute.size)
     if isinstance(value, AbstractBase):
@@ -150,7 +154,7 @@ def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
     return Base(value)
 
 
-def _named(name: Any, options: Mapping[str, Any], attribute: "Attribute") -> AbstractBase:
+def _named(name: object, options: Mapping[str, object], attribute: "Attribute") -> AbstractBase:
     """Return the base that a schema file calls ``name``; raise TypeError if there is none."""
     cls = named_classes(AbstractBase).get(name) if isinstance(name, str) else None
     if cls is None:
@@ -160,23 +164,19 @@ def _named(name: Any, options: Mapping[str, Any], attribute: "Attribute") -> Abs
 
 
 def _own_numbers(attribute: "Attribute") -> list[float] | None:
-    """Return the middle of every bin, or every integer category.
-
-    Return None where there are no such numbers.
-    """
+    """Return the middle of every bin, or every integer category; None without such numbers."""
     edges = attribute.edges
     if edges is not None and not is_dated(edges) and not any(map(is_open, edges)):
         ends = [place(edge) for edge in edges]
         return [(low + high) / 2 for low, high in itertools.pairwise(ends)]
     if attribute.categories is not None and all(isinstance(c, int) for c in attribute.categories):
-        return [
-            c for c in attribute.categories if isinstance(c, int)
-        ]  # numbers of any size: they are checked where they are used
+        # numbers of any size, which are checked where they are used
+        return [c for c in attribute.categories if isinstance(c, int)]
     return None
 
 
 def _numbers(attribute: "Attribute") -> list[float]:
-    """Return the number that each cell stands for."""
+    """Return the number of each cell, for moments."""
     values = _own_numbers(attribute)
     if values is None and is_dated(attribute.edges):
         raise SchemaError(
@@ -191,14 +191,15 @@ def _numbers(attribute: "Attribute") -> list[float]:
     return values
 
 
-def base_value(base: AbstractBase, attribute: "Attribute") -> Any:
+def base_value(base: AbstractBase, attribute: "Attribute") -> "str | list[Toml] | dict[str, Toml]":
     """Return a base as strings, numbers, lists and dicts that :func:`as_base` reads back.
 
     A base without a name becomes a query matrix.
     """
     if isinstance(base, Clipped):
-        asked = {"kind": "moments", "degrees": list(base.degrees)}
-        return "sum" if base.degrees == (0, 1) else asked
+        if base.degrees == (0, 1):
+            return "sum"
+        return {"kind": "moments", "degrees": list(base.degrees)}
     level = level_of(base, attribute)
     if level is not None:
         return level
@@ -212,7 +213,7 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> Any:
 
 
 def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
-    """Return the name of each query; cumulative counts of bins have that of their upper end."""
+    """Return the name of each query; cumulative counts of bins are named by their upper end."""
     level = level_of(base, attribute)
     if level is not None:
         return level_labels(attribute, level)
@@ -238,7 +239,7 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
 
 
 def moment_source(base: Moments, attribute: "Attribute") -> str:
-    """Return what is summed: the values themselves only where categories are integers."""
+    """Return the name of the summed numbers: bin middles, integer categories or given values."""
     own = _own_numbers(attribute)
     if own is None or list(base.values) != own:
         return "given values"
@@ -256,7 +257,7 @@ def _moment(degree: int, source: str, without: str) -> str:
 
 
 def base_name(base: AbstractBase, attribute: "Attribute") -> str:
-    """Return a base in a few words."""
+    """Return the short name of a base."""
     if isinstance(base, Clipped):
         return clipped_name(base)
     if isinstance(base, Leading):

@@ -1,6 +1,6 @@
 """Dates and timestamps as edges of bins.
 
-Elsewhere they are refused, so that no function reads them as a number of nanoseconds.
+Other arguments refuse them, so that no function reads them as a number of nanoseconds.
 
 Edges that are all midnights are days, kept as :class:`datetime.date`: a timestamp counts as its
 day, so the last bin holds all of the last day. Others are timestamps of whole microseconds, kept
@@ -11,13 +11,16 @@ import datetime
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...errors import SchemaError
 
-Edge = float | datetime.date  # a datetime is a date
+Edge: TypeAlias = float | datetime.date  # a datetime is a date
+EdgeLike: TypeAlias = Edge | np.number | np.datetime64 | str
+Plain: TypeAlias = str | int | float | datetime.date
+Toml: TypeAlias = "Plain | list[Toml] | dict[str, Toml]"
 
 AS_EDGES = "dates are edges of bins, like edges = [2020-01-01, 2020-07-01, 2021-01-01]"
 AS_NUMBERS = "for sums and means, add a column of numbers, like days since a fixed date"
@@ -39,8 +42,8 @@ _MONTH_DAY = (
 _FOURTH = "(?:0[48]|[2468][048]|[13579][26])"
 _LEAP_DAY = f"(?:[0-9]{{2}}{_FOURTH}|{_FOURTH}00)-02-29"
 _TIME = r"[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
-# Dates and timestamps in text: strict ISO 8601, in no other order, without blanks or an
-# offset. The regular expressions give the same for all engines.
+# Dates and timestamps in text: strict ISO 8601, without blanks or an offset. All engines accept the
+# same text, since they use this regular expression.
 ISO = f"(?:{_YEAR}-{_MONTH_DAY}|{_LEAP_DAY})(?:{_TIME})?"
 
 
@@ -60,7 +63,7 @@ def are_dates(values: Iterable[object]) -> bool:
     return any(isinstance(value, _TIMES | str) for value in values)
 
 
-def as_dates(values: Sequence[Any]) -> tuple[Edge, ...]:
+def as_dates(values: Sequence[object]) -> tuple[Edge, ...]:
     """Return edges of dates or timestamps, or raise SchemaError; outer ones may be infinite."""
     dates = [_edge(value) for value in values]
     moments = [edge for edge in dates if isinstance(edge, datetime.datetime)]
@@ -76,8 +79,8 @@ def plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _edge(value: Any) -> datetime.datetime | float:
-    """Return a naive timestamp, or infinity."""
+def _edge(value: object) -> datetime.datetime | float:
+    """Return a timestamp without time zone, or infinity."""
     if isinstance(value, float | np.floating) and math.isinf(value):
         return float(value)
     if isinstance(value, str):
@@ -89,7 +92,7 @@ def _edge(value: Any) -> datetime.datetime | float:
             raise SchemaError("expected edges that are dates, got a missing one")
         if value.tzinfo is not None:
             raise SchemaError(f"expected {NO_ZONE} as edges, got a time zone")
-        if getattr(value, "nanosecond", 0):  # of pandas
+        if getattr(value, "nanosecond", 0):  # only timestamps of pandas have some
             raise SchemaError("expected timestamps of whole microseconds as edges")
         return datetime.datetime.combine(value.date(), value.time())
     if isinstance(value, datetime.date):
@@ -131,7 +134,7 @@ def is_open(edge: Edge) -> bool:
 
 
 def place(edge: Edge) -> float:
-    """Return the place of an edge: for dates, microseconds since 1970, as an integer."""
+    """Return the place of an edge on an axis: for dates, whole microseconds since 1970."""
     if not isinstance(edge, datetime.date):
         return edge
     whole = isinstance(edge, datetime.datetime)
@@ -140,12 +143,12 @@ def place(edge: Edge) -> float:
 
 
 def edge_text(edge: Edge) -> str:
-    """Return an edge in the form of labels of queries."""
+    """Return an edge as text in labels of queries."""
     return edge.isoformat() if isinstance(edge, datetime.date) else f"{edge:.15g}"
 
 
 def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
-    """Return the position of the edge that is written as a number, date or text; else None."""
+    """Return the position of an edge that is given as a number, date or text; else None."""
     try:
         if is_dated(edges):
             sought = _edge(float(written) if written in ("inf", "-inf") else written)
@@ -160,8 +163,8 @@ def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
 def shown_places(places: np.ndarray, edges: Sequence[Edge]) -> np.ndarray:
     """Return places between edges in the form of the edges.
 
-    That is numbers, days, or timestamps of whole seconds unless the edges are finer; NaT if not
-    finite.
+    The form is a number, a day, or a timestamp of whole seconds unless the edges are finer; NaT
+    replaces infinite places.
     """
     if not is_dated(edges):
         return places

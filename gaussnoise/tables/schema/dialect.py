@@ -1,11 +1,11 @@
-"""Dialects of CSV files: stated by their owner, since rows must not decide how rows are read."""
+"""Dialects of CSV files, stated by their owner: rows must not decide how rows are read."""
 
 import codecs
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, final
+from typing import final
 
 from ...errors import ParameterError
 
@@ -23,20 +23,21 @@ class Dialect:
 
     Every part is stated once and holds for all rows; no part is guessed from them. A schema holds
     a dialect in ``file`` (in TOML, a table ``[file]`` with the same keys) for all files that its
-    plans read. Where there is no schema, :meth:`table` states it for some files.
+    plans read. Without a schema, :meth:`table` states it for some files.
 
     Args:
-        delimiter: between fields, one ASCII character that is no letter, digit or sign. None for a
-            comma, and for a tab in files called ``.tsv``. A first line ``sep=;`` is ignored where
-            it says the same.
+        delimiter: the ASCII character between fields, no letter, digit or sign. None for a comma,
+            and for a tab in files called ``.tsv``. A first line ``sep=;`` is ignored where it says
+            the same.
         decimal: the decimal mark of numbers, "." or ",". With ",", columns that the schema reads
             as numbers (edges, clip, integer categories) hold ``1,5``; ``1.5`` and ``1.000,5`` are
             then no numbers: there are no separators of thousands. Text and dates stay as written.
         encoding: "utf-8", or an encoding of one byte for a character, like "cp1252" (Windows),
             "latin-1", "cp1250", "koi8-r". Bytes that it leaves undefined become characters of
             Unicode's private use area.
-        quote: around fields that hold delimiters or line ends, doubled within them: ``'"'``,
-            ``"'"``, or "" for none. None for ``'"'``, and for none in files called ``.tsv``.
+        quote: the character around fields that hold delimiters or line ends, doubled within them:
+            ``'"'``, ``"'"``, or "" for none. None for ``'"'``, and for none in files called
+            ``.tsv``.
 
     Raises:
         ParameterError: an unsupported delimiter, mark, encoding or quote.
@@ -124,12 +125,12 @@ class Files:
         dialect: the dialect of the files.
     """
 
-    paths: Any
+    paths: object
     dialect: Dialect
 
 
 def hint(**wanted: str) -> str:
-    """Return a hint about the places where a part of a dialect can be stated."""
+    """Return a hint about the three ways to state a part of a dialect."""
     ((name, value),) = wanted.items()
     shown = "tab" if value == "\t" else f"'{value}'" if value != "'" else f'"{value}"'
     toml = '"\\t"' if value == "\t" else f"'{value}'" if value == '"' else f'"{value}"'

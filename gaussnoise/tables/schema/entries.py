@@ -1,7 +1,7 @@
-"""Entries of a workload: tables, by the names of their attributes, and the queries about each."""
+"""Entries of a workload: tables, by the names of their attributes, and the queries about them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 from domains.errors import InvalidDomainError
 from domains.tables.bases import AbstractBase, Identity
@@ -12,17 +12,17 @@ from domains.tables.tables import AbstractTables
 from ...errors import ParameterError, SchemaError
 from ...solvers.tables.residuals import Subset
 from ...text import near
-from .bases import as_base, base_name
+from .bases import BaseLike, as_base, base_name
 from .numbers import check_one_number
 from .schema import Schema
 
 # attribute names, for the attributes' own bases; or bases by name, None for the own base
-Entry = str | tuple[str, ...] | Mapping[str, Any]
-Asked = dict[int, AbstractBase]  # bases by attributes, in the order asked for
+Entry: TypeAlias = str | tuple[str, ...] | Mapping[str, BaseLike]
+Asked: TypeAlias = dict[int, AbstractBase]  # bases by attributes, in the order of the entry
 
 
 def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> Subset:
-    """Return positions of distinct attributes in the order given, or raise ParameterError."""
+    """Return positions of distinct attributes in the given order, or raise ParameterError."""
     try:
         S = tuple(map(positions.__getitem__, names))
     except (KeyError, TypeError):
@@ -122,7 +122,7 @@ def _domain(
 
 
 def term_name(schema: Schema, term: Sequence[tuple[int, AbstractBase]]) -> str:
-    """Return a table with the queries about it in words, like ``age (prefix) × sex``."""
+    """Return a table and the queries about it as text, like ``age (prefix) × sex``."""
     parts = [
         schema.names[i]
         + (

@@ -1,17 +1,17 @@
 """Groups of an attribute's cells, in one or several levels: counties, states, nation."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from domains.stored import named_classes
 from domains.tables.bases import AbstractBase, Groups
 
 from ...errors import SchemaError
 from ...text import near
-from .dates import Edge, edge_position, is_dated, plain
+from .dates import Edge, Plain, edge_position, is_dated, plain
 
 if TYPE_CHECKING:
-    from .schema import Attribute
+    from .schema import Attribute, Category
 
 HIERARCHY = "hierarchy"
 EXPECTED_GROUPS = (
@@ -19,11 +19,12 @@ EXPECTED_GROUPS = (
     "of categories, or of [low, high] edges"
 )
 
-Level = tuple[str, tuple[tuple[str, tuple[Any, ...]], ...]]
+# the name of a level, and the name and members of each group
+Level: TypeAlias = tuple[str, tuple[tuple[str, tuple[Plain, ...]], ...]]
 
 
 def settled(value: object) -> tuple[Level, ...]:
-    """Return levels with their named groups as nested tuples, from mappings or such tuples."""
+    """Return levels and their groups as nested tuples, from mappings or such tuples."""
     levels = _pairs(value)
     listed = tuple((name, tuple((own, _members(m)) for own, m in _pairs(g))) for name, g in levels)
     if not listed or not all(groups for _, groups in listed):
@@ -43,7 +44,7 @@ def _pairs(value: object) -> list[tuple[str, Any]]:
     return list(pairs)
 
 
-def _members(value: object) -> tuple[Any, ...]:
+def _members(value: object) -> tuple[Plain, ...]:
     if isinstance(value, str | set | frozenset | Mapping) or not isinstance(value, Iterable):
         raise SchemaError(EXPECTED_GROUPS)
     return tuple(map(plain, value))
@@ -78,7 +79,7 @@ def _level(attribute: "Attribute", level: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _cells(
-    attribute: "Attribute", level: str, name: str, members: tuple[Any, ...]
+    attribute: "Attribute", level: str, name: str, members: tuple[Plain, ...]
 ) -> tuple[int, ...]:
     where = f"groups: {level!r}, {name!r}"
     if attribute.edges is not None:
@@ -89,7 +90,9 @@ def _cells(
             raise SchemaError(f"{where}: expected low < high")
         return tuple(range(low, high))
     # values must also have the same type: true is not 1
-    places = {(type(c), c): k for k, c in enumerate(attribute.categories or ())}
+    places: dict[tuple[type, Plain], int] = {
+        (type(c), c): k for k, c in enumerate(attribute.categories or ())
+    }
     if attribute.other is not None:
         places[str, attribute.other] = attribute.size - 1
     unknown = [m for m in members if (type(m), m) not in places]
@@ -105,15 +108,15 @@ def _cells(
     return tuple(cells)
 
 
-def _ends(edges: Sequence[Edge], members: tuple[Any, ...]) -> tuple[int | None, int | None]:
-    """Return the positions of two edges."""
+def _ends(edges: Sequence[Edge], members: tuple[Plain, ...]) -> tuple[int | None, int | None]:
+    """Return the positions of the two edges that bound a group; None for other members."""
     if len(members) != 2 or (any(isinstance(m, str) for m in members) and not is_dated(edges)):
         return None, None
     return edge_position(members[0], edges), edge_position(members[1], edges)
 
 
 def level_base(attribute: "Attribute", level: str) -> Groups:
-    """Return counts of a level's groups; "hierarchy" is all levels, all cells and the total."""
+    """Return counts of a level's groups; "hierarchy" counts all levels, all cells and the total."""
     if level != HIERARCHY:
         return Groups(attribute.size, _level(attribute, level))
     cells = range(attribute.size)
@@ -126,8 +129,8 @@ def level_names(attribute: "Attribute") -> list[str]:
     return [*(level for level, _ in attribute.groups), HIERARCHY] if attribute.groups else []
 
 
-def level_of(base: object, attribute: "Attribute") -> str | None:
-    """Return the level whose groups a base counts; None if there is none."""
+def level_of(base: AbstractBase, attribute: "Attribute") -> str | None:
+    """Return the level whose groups a base counts, or None."""
     if not isinstance(base, Groups):
         return None
     return next((x for x in level_names(attribute) if level_base(attribute, x) == base), None)
@@ -141,15 +144,15 @@ def level_labels(attribute: "Attribute", level: str) -> tuple[str, ...]:
 
 
 def hierarchy_labels(attribute: "Attribute") -> tuple[str, ...]:
-    """Return the labels of the hierarchy: all, ``level: group`` for every level, the cells."""
+    """Return the labels of the hierarchy: "all", ``level: group`` for every level, the cells."""
     cells = tuple(map(str, attribute.labels))
     every = [f"{level}: {name}" for level, groups in attribute.groups or () for name, _ in groups]
     free = ("all" + "_" * k for k in range(len(cells) + len(every) + 1))
     return (next(x for x in free if x not in (*every, *cells)), *every, *cells)
 
 
-def group_record(attribute: "Attribute") -> dict[str, dict[str, list[Any]]]:
-    """Return levels, their groups, and the labels of these groups' cells."""
+def group_record(attribute: "Attribute") -> dict[str, dict[str, list["Category"]]]:
+    """Return the labels of the cells of each group, by level and group."""
     return {
         level: {
             name: [attribute.labels[k] for k in cells]
@@ -160,7 +163,7 @@ def group_record(attribute: "Attribute") -> dict[str, dict[str, list[Any]]]:
 
 
 def group_texts(attribute: "Attribute") -> list[str]:
-    """Return every text that :func:`group_record` holds, as often as it occurs there."""
+    """Return every text in :func:`group_record`, with repetitions."""
     return [
         str(text)
         for level, groups in group_record(attribute).items()

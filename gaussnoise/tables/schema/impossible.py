@@ -1,7 +1,7 @@
-"""Combinations of categories that the schema says cannot occur."""
+"""Combinations of categories that cannot occur, as the schema states."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...errors import SchemaError
 
@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from .schema import Attribute, Category
 
 # labels, by attribute name, that cannot occur together
-Rule = tuple[tuple[str, tuple["Category", ...]], ...]
+Rule: TypeAlias = tuple[tuple[str, tuple["Category", ...]], ...]
 
 EXPECTED = 'expected labels by attribute, like {"age": "[0, 16)", "married": ["yes", "widowed"]}'
 
 
 def text_of(label: "Category") -> str:
-    """Return a label as text, booleans as TOML and CSV write them."""
+    """Return a label as text, a boolean as in TOML and CSV."""
     return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 def as_rules(given: object, attributes: Sequence["Attribute"]) -> tuple[Rule, ...]:
-    """Return the rules of a schema, with labels in its order.
+    """Return the rules of a schema, with labels in the order of the schema.
 
     Raises:
         SchemaError: not a list of mappings from several attributes to some of their labels.
@@ -46,8 +46,8 @@ def _as_rule(rule: Any, attributes: Sequence["Attribute"]) -> Rule:
     return tuple([(a.name, _labels(a, rule[a.name])) for a in attributes if a.name in rule])
 
 
-def _labels(attribute: "Attribute", given: Any) -> tuple["Category", ...]:
-    """Return one label or several as a tuple of labels of the attribute."""
+def _labels(attribute: "Attribute", given: object) -> tuple["Category", ...]:
+    """Return one label or several as a tuple of the attribute's labels."""
     if attribute.clip is not None:
         raise SchemaError(
             f"impossible: expected attributes with categories or edges, got {attribute.name!r}, "
@@ -65,5 +65,5 @@ def _labels(attribute: "Attribute", given: Any) -> tuple["Category", ...]:
 
 
 def rule_text(rule: Rule) -> str:
-    """Return a rule in words."""
+    """Return the text of a rule."""
     return " with ".join(f"{name} = {' or '.join(map(text_of, labels))}" for name, labels in rule)

@@ -1,9 +1,8 @@
-"""Clipped numbers: attributes whose sums are asked for, and sample weights.
+"""Clipped numbers, which are attributes for sums, and sample weights.
 
-A record's number is kept as an integer number of steps, of which there are :data:`STEPS` from one
-end of its interval to the other, or fewer where noise is so large that it hides finer steps.
-Counts of such tables are integers in units of a record's ``1/STEPS``, so that a record adds
-exactly a convex combination of virtual cells.
+A record's number is kept as an integer number of steps. The interval has :data:`STEPS` of them, or
+fewer where noise is so large that it hides finer ones. Counts of such tables are integers in units
+of ``1/STEPS`` of a record, so that a record adds exactly a convex combination of virtual cells.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.domain import AbstractDomain
 from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 from domains.tables.products import Products
@@ -33,7 +33,7 @@ EXPECTED_CLIPPED = (
 @final
 @dataclass(frozen=True)
 class Weight:
-    """A column of sample weights: every record counts as much as its weight.
+    """A column of sample weights: every record counts with its weight.
 
     Weights are clipped to ``[0, most]``, and rounded to multiples of ``most / plan.unit``, usually
     ``most / 2**20``. One record then moves a weighted count by at most ``most``, so standard
@@ -67,7 +67,7 @@ class Weight:
 
 
 def unit_of(attributes: Iterable["Attribute"], weight: Weight | None = None) -> int:
-    """Return the most units that a record adds to integer counts over these attributes."""
+    """Return the largest number of units that a record adds to counts over these attributes."""
     return STEPS if weight is not None or any(a.clip is not None for a in attributes) else 1
 
 
@@ -97,14 +97,14 @@ def as_clip(name: str, clip: object) -> tuple[float, float]:
 
 
 def unit_for(low: float, high: float) -> float:
-    """Return the unit of a sum's error: the most that one record adds to the sum."""
+    """Return the unit of a sum's error: the largest number that one record adds to the sum."""
     return max(abs(low), abs(high)) or 1.0
 
 
-def clipped_base(value: Any, attribute: "Attribute") -> Clipped:
+def clipped_base(value: object, attribute: "Attribute") -> Clipped:
     """Return the base that ``value`` means for a clipped number, or raise SchemaError.
 
-    Whether there are cells for squares is decided where the attribute is declared.
+    The declaration of the attribute decides whether there are cells for squares.
     """
     low, high = attribute.clip or (0.0, 1.0)
     kind = value.get("kind") if isinstance(value, Mapping) else value
@@ -147,28 +147,28 @@ def _listed(degrees: object) -> Sequence[object]:
 
 
 def in_own_unit(base: AbstractBase) -> AbstractBase:
-    """Return the base with sums in the unit of the numbers themselves; other bases unchanged."""
+    """Return the base with sums in the unit of the numbers; other bases are unchanged."""
     if not isinstance(base, Clipped):
         return base
     return Clipped(base.low, base.high, degrees=base.degrees, size=base.size, squares=base.squares)
 
 
 def sum_weights(base: Clipped) -> NDArray[np.float64]:
-    """Return what each virtual cell of a clipped number adds to its sum, shape (size,)."""
+    """Return the numbers that a clipped number's virtual cells add to its sum, shape (size,)."""
     return Clipped(
         base.low, base.high, degrees=(1,), size=base.size, squares=base.squares
     ).toarray()[0]
 
 
 def clipped_name(base: Clipped) -> str:
-    """Return what is summed, in a few words."""
+    """Return the short name of the sums of a clipped number."""
     names = {0: "count", 1: "sum", 2: "sum of squares"}
     listed = " and ".join(names[degree] for degree in base.degrees)
     return f"{listed} of values clipped to {interval_text(base.low, base.high)}"
 
 
 def interval_text(low: float, high: float) -> str:
-    """Return an interval in words, like ``[0, 100000]``."""
+    """Return an interval as text, like ``[0, 100000]``."""
     return f"[{low:.15g}, {high:.15g}]"
 
 
@@ -190,8 +190,8 @@ def cell_numbers(attribute: "Attribute") -> tuple[float | None, ...]:
     return (low, *middle, high, *(() if attribute.other is None else (None,)))
 
 
-def check_one_number(schema: "Schema", domain: object) -> None:
-    """Refuse a table with two clipped numbers: sums of their products are not supported."""
+def check_one_number(schema: "Schema", domain: AbstractDomain) -> None:
+    """Refuse a table with two clipped numbers: sums of products are not supported."""
     for S in getattr(domain, "subsets", ()):
         clipped = [schema.names[i] for i in S if schema.attributes[i].clip is not None]
         if len(clipped) > 1:
@@ -203,7 +203,7 @@ def check_one_number(schema: "Schema", domain: object) -> None:
 
 
 def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
-    """Refuse weights where the privacy guarantee would not hold, or is not worked out."""
+    """Refuse weights where the privacy guarantee would not hold, or has no proof."""
     if neighbors != "add-remove":
         raise ParameterError(
             'plan: expected neighbors="add-remove" with weight=: under replacement the number of '
@@ -220,8 +220,8 @@ def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
         )
 
 
-def squared_numbers(domain: object) -> int:
-    """Return of how many numbers a table asks for squares."""
+def squared_numbers(domain: AbstractDomain) -> int:
+    """Return the number of attributes for which a table needs squares."""
     bases = domain.bases if isinstance(domain, Products) else ()
     asked = {i for S in getattr(domain, "subsets", ()) for i in S}
     return sum(
@@ -229,13 +229,12 @@ def squared_numbers(domain: object) -> int:
     )
 
 
-def reached(domain: object, neighbors: object) -> float:
-    """Return r for which r times a move between virtual cells is a mix of moves of records.
+def reached(domain: AbstractDomain, neighbors: object) -> float:
+    """Return r such that r times a move between virtual cells is a mix of moves of records.
 
-    It is one, unless squares are asked about. No record is the middle cell e_mid itself: it is
-    ``2 c − ½ (e_low + e_high)``, with c the record in the middle of the interval. The
-    coefficients have absolute sum 3, so a third of e_mid lies in the convex hull of records and
-    their negatives. That gives a factor of 1/3 for each such number, and twice where records are
-    exchanged.
+    It is 1 without squares. With them, no record is the middle cell e_mid itself, which is
+    ``2 c − ½ (e_low + e_high)``, with c the record in the middle of the interval. The coefficients
+    have absolute sum 3, so a third of e_mid lies in the convex hull of records and their negatives.
+    This is a factor of 1/3 for each such number, and its square where records are exchanged.
     """
     return 3.0 ** -(squared_numbers(domain) * (2 if neighbors == "replace" else 1))

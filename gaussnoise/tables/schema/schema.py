@@ -1,4 +1,4 @@
-"""The schema of a table: what it may contain, stated before any data are read."""
+"""The schema of a table: its possible content, stated before any data are read."""
 
 import bisect
 import datetime
@@ -13,20 +13,20 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, final
-
-from numpy.typing import ArrayLike
+from typing import Annotated, Any, Literal, Self, TypeAlias, final
 
 from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 
 from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
 from ...files.disk import opened
-from .bases import EXPECTED_BASE, as_base, base_value
+from .bases import EXPECTED_BASE, BaseLike, as_base, base_value
 from .dates import (
     EXPECTED_EDGES,
     ISO,
     Edge,
+    EdgeLike,
+    Toml,
     are_dates,
     as_dates,
     check_no_dates,
@@ -39,10 +39,10 @@ from .impossible import EXPECTED, Rule, as_rules
 from .impossible import text_of as _label
 from .numbers import as_clip, cell_labels
 
-Category = str | int | bool
+Category: TypeAlias = str | int | bool
 # for a value outside the schema: refuse the release, or drop the row
-OnOutside = Literal["refuse", "drop"]
-_MOST_BITS = 8192  # of an integer: Python refuses to write longer ones
+OnOutside: TypeAlias = Literal["refuse", "drop"]
+_MOST_BITS = 8192  # most bits of an integer: Python refuses to write longer ones
 
 # columns of released tables besides the attributes
 RESERVED_NAMES = ("estimate", "biased_estimate", "standard_deviation", "low", "high")
@@ -76,7 +76,7 @@ class Attribute:
             table of counts, and the last column of a query matrix.
             Sums of middles of bins are not sums of the values. Of a clipped number: "sum" (count
             and sum, the default), or ``{"kind": "moments", "degrees": [0, 1, 2]}``.
-        clip: ``[low, high]`` for a number whose sums and means are asked for, instead of categories
+        clip: ``[low, high]`` for a number of which sums and means are needed, instead of categories
             or edges. Values outside, infinite ones included, become the nearer end. Its cells are
             virtual: see :class:`Clipped`.
             Sums of middles of bins are not sums of the values.
@@ -112,11 +112,13 @@ class Attribute:
         name: str,
         categories: Iterable[Category] | None = None,
         *,
-        edges: Iterable[Any] | None = None,
+        edges: Iterable[EdgeLike] | None = None,
         other: str | None = None,
-        base: "AbstractBase | str | Mapping[str, Any] | ArrayLike | None" = None,
+        base: BaseLike = None,
         clip: Iterable[float] | None = None,
-        groups: Mapping[str, Mapping[str, Iterable[Any]]] | tuple[Level, ...] | None = None,
+        groups: Mapping[str, Mapping[str, Iterable[Category | EdgeLike]]]
+        | tuple[Level, ...]
+        | None = None,
     ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(
@@ -217,7 +219,7 @@ class Schema:
     Categories and edges must be public knowledge, never computed from the data.
 
     Args:
-        attributes: in the order tables will show them; names distinct.
+        attributes: in the order of the tables; names are distinct.
         impossible: combinations that cannot occur, each a mapping from two attributes or more to a
             label or a list of labels, like ``{"age": "[0, 16)", "married": "yes"}``. A row with one
             of them is treated like a row with a value outside the schema: the release is
@@ -371,12 +373,12 @@ class Schema:
     def draft(cls, table: object) -> Self:
         """Return a first schema, drafted from a table.
 
-        It is a private document until every category and edge is public knowledge. Until a person
-        has checked that, and calls :meth:`confirmed`, no release can be made with it.
+        It is a private document until every category and edge is public knowledge. No release can
+        be made with it until a person has checked this, and calls :meth:`confirmed`.
 
         Text, booleans and integers of few values become categories. Other numbers become bins with
-        round edges, which grow where most numbers are far below the largest, and dates become bins
-        of months, quarters or years. A column with nulls gets a catch-all, and so does one of
+        round edges, which grow where most numbers are far below the largest. Dates become bins of
+        months, quarters or years. A column with nulls gets a catch-all, and so does one of
         numbers or dates with a few texts among them, like "N/A", where no type is declared: in CSV
         and pandas. Identifiers, free text, and columns that seem to name the person of a row, or to
         hold sample weights, are left out with a warning. `gaussnoise schema` writes the same with a
@@ -458,7 +460,7 @@ class Schema:
 
 
 def file_toml(dialect: Dialect) -> str:
-    """Return the TOML table that says how files are written."""
+    """Return the TOML table of a dialect."""
     return "\n".join(["[file]", *(f"{k} = {_toml(v)}" for k, v in dialect.stated.items())]) + "\n"
 
 
@@ -475,7 +477,7 @@ def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def parsed_toml(text: str, name: str) -> dict[str, Any]:
-    """Return the content of a schema file, with the right types and keys."""
+    """Return the content of a schema file, whose types and keys are checked."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -498,7 +500,7 @@ def _is_text(value: object) -> bool:
         return False
 
 
-def _listed(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
+def _listed(name: str, field: str, values: Iterable[object]) -> tuple[Any, ...]:
     """Return the values as plain Python objects."""
     listed = _in_order(name, field, values)
     check_no_dates(name, field, listed)  # item() turns numpy's nanoseconds into integers
@@ -509,7 +511,7 @@ def _plain(values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(value.item() if hasattr(value, "item") else value for value in values)
 
 
-def _in_order(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
+def _in_order(name: str, field: str, values: object) -> tuple[object, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise SchemaError(f"attribute {name!r}: expected a list of {field}, got {values!r}")
     if isinstance(values, set | frozenset):
@@ -519,7 +521,7 @@ def _in_order(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _edges(name: str, edges: Iterable[Any]) -> tuple[Edge, ...]:
+def _edges(name: str, edges: Iterable[object]) -> tuple[Edge, ...]:
     given = _in_order(name, "edges", edges)
     if are_dates(given):
         try:
@@ -591,9 +593,8 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         first = error.errors(include_input=False, include_url=False)[0]
     else:
         return
-    where = tuple(
-        map(str, first["loc"][:3])
-    )  # attributes, NAME, field; deeper parts are positions in a list
+    # attributes, NAME, field; deeper parts are positions in a list
+    where = tuple(map(str, first["loc"][:3]))
     if first["type"] == "extra_forbidden":
         keys = _KEYS[where[0]] if len(where) > 1 else _TABLES
         message = f"unknown key; expected {keys}"
@@ -634,7 +635,7 @@ _STATEMENT = re.compile(r"""\s*(\[|([\w-]+|"([^"\\]|\\.)*"|'[^']*')\s*[.=])""")
 
 
 def toml_line(text: str, path: tuple[str, ...]) -> int:
-    """Return the line at which the TOML entry ``path`` begins, or 1 if it is not there."""
+    """Return the line at which the TOML entry ``path`` begins, or 1 without such an entry."""
     lines = text.replace("\r\n", "\n").split("\n")  # TOML has no other line ends
     ends = [k for k in range(1, len(lines)) if _STATEMENT.match(lines[k])]
 
@@ -663,12 +664,12 @@ def toml_line(text: str, path: tuple[str, ...]) -> int:
 
 
 def _edge(value: Edge) -> str:
-    """Return an edge as labels and TOML write it."""
+    """Return an edge as text in labels and TOML."""
     return value.isoformat() if isinstance(value, datetime.date) else _number(value)
 
 
 def _number(value: float) -> str:
-    """Return the shortest form that TOML reads back to the same float."""
+    """Return the shortest text that TOML reads as the same float."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
@@ -681,11 +682,11 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-# Not by a library: tomli_w puts every category on a line of its own, and the time of tomlkit grows
+# No library is used: tomli_w puts every category on its own line, and the time of tomlkit grows
 # with the square of the length of a list. Records of releases and requests in ledgers hold this
 # text, which must stay the same.
-def _toml(value: Any) -> str:
-    """Return a category, or a base, as TOML writes it."""
+def _toml(value: Toml) -> str:
+    """Return a category or a base in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

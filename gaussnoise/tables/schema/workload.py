@@ -14,13 +14,13 @@ _TARGET = ("within", "level", "simultaneous")
 @final
 @dataclass(frozen=True)
 class Wanted:
-    """One entry of a workload, and the accuracy that is wanted.
+    """One entry of a workload, and the wanted accuracy.
 
     Attributes:
         entry: names, or a mapping from names to bases.
-        within: the margin of error in rows, at ``level``; None where none is asked for.
-        level: of the intervals.
-        simultaneous: whether all answers together should lie within.
+        within: the margin of error in rows, at ``level``; None without such a target.
+        level: the level of the intervals.
+        simultaneous: whether the level is that of all answers together.
     """
 
     entry: Entry
@@ -55,7 +55,7 @@ def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
 
 
 def as_entry(names: list[str], known: tuple[str, ...]) -> Entry:
-    """Return names with bases after a colon as an entry; a colon may also be part of a name."""
+    """Return an entry from names with bases after a colon, which may also be part of a name."""
     if all(name in known or ":" not in name for name in names):
         return tuple(names)
     entry: dict[str, str | None] = {}

@@ -198,7 +198,7 @@ def test_what_a_ledger_cannot_keep_is_refused(ledger, change):
 def test_what_no_longer_fits_is_refused_before_drawing(ledger):
     once(ledger, "a", cost=0.75)
     write, calls = drawing(0)
-    with pytest.raises(BudgetError, match=r"at most rho = 0\.25, what is left of 1, got 0\.26"):
+    with pytest.raises(BudgetError, match=r"at most rho = 0\.25, the rest of 1, got 0\.26"):
         once(ledger, "b", cost=0.26, write=write)
     assert not calls
     assert ledger.remaining == 0.25

@@ -10,10 +10,7 @@ import duckdb
 import narwhals as nw
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 import pytest
 from scipy import stats
 
@@ -32,33 +29,11 @@ from gaussnoise.tables.reading.values import Form
 KEY = bytes(range(16))
 
 
-def as_csv(table, folder):
-    pyarrow.csv.write_csv(table, folder / "t.csv")
-    return folder / "t.csv"
-
-
-def as_parquet(table, folder):
-    pyarrow.parquet.write_table(table, folder / "t.parquet")
-    return folder / "t.parquet"
-
-
-def as_dask(table, _):
-    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
-    return dask.from_pandas(table.to_pandas(), npartitions=3, sort=False)
-
-
-ENGINES = {
-    "dask": as_dask,
-    "pandas": lambda table, _: table.to_pandas(),
+PANDAS = {
     "pandas objects": lambda table, _: table.to_pandas().astype({"who": object}),
     "pandas categorical": lambda table, _: table.to_pandas().astype({"who": "category"}),
-    "polars": lambda table, _: pl.DataFrame(table),
-    "polars lazy": lambda table, _: pl.DataFrame(table).lazy(),
-    "pyarrow": lambda table, _: table,
-    "duckdb": lambda table, _: duckdb.from_arrow(table),
-    "csv": as_csv,
-    "parquet": as_parquet,
 }
+ENGINES = "dask", "pandas", *PANDAS, "polars", "polars lazy", "pyarrow", "duckdb", "csv", "parquet"
 
 
 # warnings of dask itself
@@ -68,8 +43,8 @@ DASK = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationW
 @pytest.fixture(
     params=[pytest.param(name, marks=DASK if name == "dask" else ()) for name in ENGINES]
 )
-def build(request, tmp_path):
-    return lambda columns: ENGINES[request.param](pa.table(columns), tmp_path)
+def build(request, engines, tmp_path):
+    return lambda columns: (engines | PANDAS)[request.param](pa.table(columns), tmp_path)
 
 
 def x_of(size):
@@ -185,7 +160,7 @@ def test_an_empty_table_can_be_limited(build):
     assert counted(table, 2, PersonLimit("who", 2), "drop").tolist() == [0, 0]
 
 
-def test_passes_over_the_rows_agree(monkeypatch, tmp_path):
+def test_passes_over_the_rows_agree(monkeypatch, engines, tmp_path):
     """Files are read once for each batch of tables; one key makes the same choice every time."""
     from gaussnoise.tables.counting import count as _count
 
@@ -193,7 +168,7 @@ def test_passes_over_the_rows_agree(monkeypatch, tmp_path):
     monkeypatch.setattr(_count, "_GROUP_CELLS", 1)
     rng = np.random.default_rng(0)
     columns = {"who": rng.integers(0, 9, 300)} | {c: rng.integers(0, 2, 300) for c in "abc"}
-    path = as_parquet(pa.table(columns), tmp_path)
+    path = engines["parquet"](pa.table(columns), tmp_path)
     attributes = [gn.Attribute(c, [0, 1]) for c in "abc"]
     tables = dict(
         count_marginals(path, attributes, [(0, 1), (1, 2), (0, 2)], "drop", PersonLimit("who", 7))
@@ -254,9 +229,9 @@ PEOPLE = {
 
 @pytest.mark.parametrize("kind", PEOPLE)
 @pytest.mark.parametrize("engine", ["pandas", "polars", "pyarrow", "duckdb", "parquet"])
-def test_persons_are_values_of_any_type(kind, engine, tmp_path):
+def test_persons_are_values_of_any_type(kind, engine, engines, tmp_path):
     who = PEOPLE[kind]
-    table = ENGINES[engine](pa.table({"who": who, "x": [0] * 6}), tmp_path)
+    table = engines[engine](pa.table({"who": who, "x": [0] * 6}), tmp_path)
     people = Counter(who)
     if engine == "pandas" and kind == "text":  # one word more, and all of them are 1
         people = Counter(map(int, who))
@@ -580,9 +555,9 @@ def test_estimates_are_of_the_rows_that_are_counted():
     assert np.abs(simulated.estimate - [3, 500]).max() < 8 * simulated.standard_deviation.max()
 
 
-def test_the_shell_limits_rows(tmp_path, capsys):
+def test_the_shell_limits_rows(engines, tmp_path, capsys):
     table = pa.table({"who": [1] * 2000 + list(range(2, 302)), "x": [0] * 2000 + [1] * 300})
-    path = as_csv(table, tmp_path)
+    path = engines["csv"](table, tmp_path)
     (tmp_path / "s.toml").write_text("[attributes.x]\ncategories = [0, 1]\n", "utf-8")
     base = ["-s", str(tmp_path / "s.toml"), "-m", "x", "--rho", "1"]
     base += ["--person", "who", "--rows-per-person", "2"]
