@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from domains.floats import EPS, Array
 
 from ..errors import CovarianceError
-from .rounding import precision_for
+from .precision import precision_for
 
 # Points may leave range(L) along an axis by this fraction of the coordinate's size, which counts as
 # rounding. Gamma is enlarged by it. Releases do not depend on it, since their sensitivity is

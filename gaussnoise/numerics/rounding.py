@@ -1,9 +1,7 @@
-"""Rounding to the safe side: rationals as floats, margins for sums, and wider floats."""
+"""Rounding to the safe side: rationals as floats, and margins for sums."""
 
 import math
 from fractions import Fraction
-
-import numpy as np
 
 # Relative margin by which both ends of a bracket in double precision are moved outwards. It is
 # thousands of times the rounding error of the sums behind it, and a millionth of the usual
@@ -11,7 +9,6 @@ import numpy as np
 ROUNDING_MARGIN = 2.0**-40
 SAFE_SIDE = 1 + 2.0**-30  # factor that enlarges numbers on which privacy guarantees depend
 CANCELLATION = 2.0**-45  # far above the error of 1 − Π, and the relative error of sums
-LONG_OPERATIONS = 2**26  # products in extended precision (without BLAS) that take half a second
 
 
 def rounded_up(value: Fraction) -> float:
@@ -23,8 +20,3 @@ def rounded_up(value: Fraction) -> float:
 def rounded_down(value: Fraction) -> float:
     """Return the largest float that is not above the value."""
     return -rounded_up(-value)
-
-
-def precision_for(operations: int, most: int = LONG_OPERATIONS) -> type:
-    """Return the float type for this many products: extended if they are few, or else double."""
-    return np.longdouble if operations <= most else np.float64

@@ -14,7 +14,8 @@ from domains.tables.tables import AbstractTables
 
 from ...errors import CertificateError
 from ...numerics.norms import dual_power, norm
-from ...numerics.rounding import CANCELLATION, LONG_OPERATIONS, ROUNDING_MARGIN
+from ...numerics.precision import LONG_OPERATIONS
+from ...numerics.rounding import CANCELLATION, ROUNDING_MARGIN
 from ...solvers.tables.residuals import rank, residual_subsets, subsets_of
 from ...solvers.tables.workload import Workload
 from ..agreement import ReplaceWithin

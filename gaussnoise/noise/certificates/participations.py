@@ -15,7 +15,8 @@ from domains.participation.sensitivity import vector_bound
 from ...errors import CertificateError
 from ...numerics.feasibility import check_range, whiten
 from ...numerics.norms import dual_ball_norm, norm, nuclear_norm_below, row_lengths
-from ...numerics.rounding import ROUNDING_MARGIN, precision_for
+from ...numerics.precision import precision_for
+from ...numerics.rounding import ROUNDING_MARGIN
 from ..covariance import Covariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification

@@ -17,7 +17,8 @@ from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square
 from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, whiten
 from ...numerics.norms import dual_ball_norm, norm, nuclear_norm_below, row_lengths
-from ...numerics.rounding import ROUNDING_MARGIN, precision_for
+from ...numerics.precision import precision_for
+from ...numerics.rounding import ROUNDING_MARGIN
 from ...numerics.span import placed
 from ...solvers.bodies.body import Body, about
 from ..covariance import Covariance, FactorCovariance

@@ -18,7 +18,7 @@ from domains.oracles.image import ConvexImage
 from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
 from ...numerics.norms import norm
-from ...numerics.rounding import precision_for
+from ...numerics.precision import precision_for
 from ...numerics.span import placed
 from ..design import Protected
 

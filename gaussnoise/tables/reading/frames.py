@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import narwhals as nw
 
@@ -20,6 +20,7 @@ from .office import is_office, open_office
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+    from narwhals.typing import EagerAllowed
 
 # of any engine, whose own type is the argument
 Lazy: TypeAlias = nw.LazyFrame[Any]
@@ -59,21 +60,17 @@ def open_table(table: object, numbers: Sequence[str] = ()) -> Frame:
     return frame
 
 
-def frame_backend(table: object) -> nw.Implementation | Literal["pyarrow"]:
+def frame_backend(table: object) -> "EagerAllowed":
     """Return the library of the results' frames: the caller's if it is eager, else pyarrow."""
-    if is_path(table):
-        return "pyarrow"
-    frame = native_frame(table)
+    frame = None if is_path(table) else native_frame(table)
     # other objects are refused later
-    implementation = (
-        frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
-    )
-    eager = implementation in (
-        nw.Implementation.PANDAS,
-        nw.Implementation.POLARS,
-        nw.Implementation.MODIN,
-    )
-    return implementation if eager else "pyarrow"
+    own = frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
+    known: dict[nw.Implementation | None, EagerAllowed] = {
+        nw.Implementation.PANDAS: nw.Implementation.PANDAS,
+        nw.Implementation.POLARS: nw.Implementation.POLARS,
+        nw.Implementation.MODIN: nw.Implementation.MODIN,
+    }
+    return known.get(own, "pyarrow")
 
 
 def native_frame(table: object) -> object:
