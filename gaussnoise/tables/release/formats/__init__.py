@@ -14,3 +14,13 @@ FORMATS: Mapping[str, AbstractFormat] = {
     "parquet": Parquet(),
     "jsonl": JsonLines(),
 }
+
+
+def format_of(name: str) -> AbstractFormat:
+    """Return the format of a file, by the longest end of its name that a format has.
+
+    Raises:
+        LookupError: no format has it.
+    """
+    known = [format for format in FORMATS.values() if name.endswith(format.ending)]
+    return sorted(known, key=lambda format: len(format.ending))[-1]
