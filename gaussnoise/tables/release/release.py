@@ -97,7 +97,7 @@ class TableRelease(AbstractRelease):
 
         Args:
             directory: must not exist; it appears only when it is complete.
-            format: "csv", "parquet" or "jsonl".
+            format: "csv", "parquet", "jsonl", "xlsx", "sdmx-csv" or "json-stat".
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.

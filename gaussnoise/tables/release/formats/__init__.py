@@ -6,13 +6,19 @@ from typing import Literal
 from .csv import Csv
 from .format import AbstractFormat
 from .jsonl import JsonLines
+from .jsonstat import JsonStat
 from .parquet import Parquet
+from .sdmx import SdmxCsv
+from .xlsx import Xlsx
 
-FileFormat = Literal["csv", "parquet", "jsonl"]
+FileFormat = Literal["csv", "parquet", "jsonl", "xlsx", "sdmx-csv", "json-stat"]
 FORMATS: Mapping[str, AbstractFormat] = {
     "csv": Csv(),
     "parquet": Parquet(),
     "jsonl": JsonLines(),
+    "xlsx": Xlsx(),
+    "sdmx-csv": SdmxCsv(),
+    "json-stat": JsonStat(),
 }
 
 
