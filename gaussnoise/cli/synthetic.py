@@ -8,14 +8,17 @@ import typer
 from ..errors import OutputError, ParameterError
 from ..tables import TableRelease
 from ..tables.release.formats import FORMATS
+from ..tables.release.formats.format import UNSAID
 from .console import check_new, say, show
 from .documents import written_document
 from .options import Json
 
+_RECORDS = {format.ending: format for format in FORMATS.values() if format.holds_records}
+
 
 def synthetic(
     folder: Annotated[Path, typer.Argument(help="Folder of a release.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help=f"New file, .{' or .'.join(FORMATS)}.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help=f"New file, {' or '.join(_RECORDS)}.")],
     n: Annotated[
         int | None,
         typer.Option("-n", help="How many records; as many as the release estimates if omitted."),
@@ -23,14 +26,14 @@ def synthetic(
     as_json: Json = False,
 ) -> None:
     """Draw synthetic records from a published folder alone: made by a model, hence biased."""
-    format = FORMATS.get(out.suffix.removeprefix("."))
+    format = _RECORDS.get(out.suffix)
     if format is None:
-        known = " or ".join(f"FILE.{name}" for name in FORMATS)
+        known = " or ".join(f"FILE{ending}" for ending in _RECORDS)
         raise ParameterError(f"synthetic: expected --out {known}, got {out}")
     check_new("synthetic", out)
     records = TableRelease.load(folder).synthetic(n)  # a pyarrow table, as always from a folder
     try:
-        with open(out, "xb") as file, format.writer(file, records.schema) as rows:
+        with open(out, "xb") as file, format.writer(file, records.schema, UNSAID) as rows:
             rows.write_table(records)
     except OSError as error:
         raise OutputError(f"synthetic: cannot create {out} ({type(error).__name__})") from None

@@ -17,6 +17,8 @@ from ..noise.table_covariance import TableCovariance
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
+from ..tables.release.formats.format import About
+from ..tables.release.method import statement
 from ..tables.release.record import contrasts_of
 from ..tables.release.store import Place, StoredTables
 from ..tables.release.text import INTERVALS
@@ -190,6 +192,22 @@ def disclaimers(plan: StreamPlan) -> list[str]:
         "times of ticks "
         "are assumed public.",
         True,
+    )
+
+
+def tick_statement(plan: StreamPlan, tick: int) -> About:
+    """Return what is told of one tick, by the headings of a method statement."""
+    return statement(
+        plan.one_tick,
+        facts_of_stream(plan),
+        private=True,
+        counted=[],
+        unit=[],
+        policy=disclaimers(plan),
+        times=[
+            f"Tick {tick} of {plan.over.n}: tables of its own rows (period), and of the rows of "
+            f"ticks 1 to {tick} (cumulative)."
+        ],
     )
 
 

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from ..privacy.sampler import noise_stream, sampling_threads
 from ..solvers.tables.residuals import Subset
+from ..tables.release.files import write_texts
+from ..tables.release.method import texts_of
 from ..tables.release.store import FileFormat, StoredTables, table_writer
 from ..tables.schema.schema import OnOutside
-from .files import deviation_in, summary_text, tick_record, write_record
+from .files import deviation_in, summary_text, tick_record, tick_statement, write_record
 from .measure import counted, estimated, measured, parts_of
 from .plan import StreamPlan, drawn_query
 from .published import stored
@@ -112,6 +114,7 @@ class OneMachine(AbstractMaker[Commit]):
         before = stored(self.state, plan, "cumulative", tick - 1) if tick > 1 else None
         total = own if before is None else {S: np.asarray(before[S] + own[S]) for S in own}
         written: dict[str, StoredTables] = {}
+        about = tick_statement(plan, tick)
         for what, tables, first in (("cumulative", total, 1), ("period", own, tick)):
             (folder / what).mkdir()
             with table_writer(
@@ -120,11 +123,13 @@ class OneMachine(AbstractMaker[Commit]):
                 plan.tables.subsets,
                 deviation_in(plan.covariance(plan.window(first, tick))),
                 self.format,
+                about,
             ) as writer:
                 for S in plan.tables.subsets:
                     writer.write(S, tables[S])
             written[what] = writer.tables
         (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
+        write_texts(folder, texts_of(plan.one_tick, about))
         measurements = commits[-1].measurements_sha256
         key, rule = self.state.key, self.on_outside
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)

@@ -326,7 +326,7 @@ def started(
         more = {"layout_sha256": layout_of(plan).sha256}
     else:
         check_size("start", plan)
-    check_format(format, len(plan.marginals))
+    check_format(format, plan.schema, plan.tables.subsets)
     check_outside("start", plan.one_tick, on_outside)
     if (ledger is None) != (id is None):
         raise ParameterError(

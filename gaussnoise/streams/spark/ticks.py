@@ -16,6 +16,8 @@ from domains.errors import DomainTooLargeError
 from ...errors import ParameterError, StreamError
 from ...files.commits import Commits
 from ...files.disk import read_json, remove, remove_at_once
+from ...tables.release.files import write_texts
+from ...tables.release.method import texts_of
 from ...tables.release.store import StoredTables
 from ...tables.schema.schema import OnOutside
 from ...tables.spark.layout import Layout
@@ -24,7 +26,7 @@ from ...tables.spark.records import SparkRecords, in_spark
 from ...tables.spark.releases import check_total
 from ...tables.spark.run import ASSUMED, TASK, Run
 from ...tables.spark.work import Work
-from ..files import summary_text, tick_record, write_record
+from ..files import summary_text, tick_record, tick_statement, write_record
 from ..measure import check_period
 from ..plan import StreamPlan
 from ..state import MOST_BYTES, AbstractCommit, AbstractMaker, State
@@ -224,6 +226,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         )
         files = dict(self.run.in_tasks(range(len(layout.groups)), parts))
         (work.result / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
+        write_texts(work.result, texts_of(plan.one_tick, tick_statement(plan, tick)))
         written = {
             what: StoredTables(work.result / what, layout.table_places)
             for what in (CUMULATIVE, PERIOD)

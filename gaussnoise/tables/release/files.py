@@ -5,7 +5,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -26,8 +26,10 @@ from ...privacy.ledger_results import OLD_TABLES
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...text import printable
-from ..schema.schema import OnOutside
-from .formats import FORMATS
+from ..schema.schema import OnOutside, Schema
+from .formats import FORMATS, format_of
+from .formats.format import About
+from .method import statement_of, texts_of
 from .noisy import AbstractRelease
 from .record import (
     FORMAT,
@@ -58,15 +60,29 @@ Array = NDArray[np.float64]
 _MOST_ANSWERS = 10**7  # most answers of one entry that are written
 
 
-def check_format(format: str, marginals: int) -> None:
-    """Refuse a format that is unknown, or that cannot hold this number of tables."""
+def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None:
+    """Refuse a format that is unknown, or that cannot hold tables of these attributes."""
     if format not in get_args(FileFormat):
         known = " or ".join(f'"{name}"' for name in FORMATS)
         raise ParameterError(f"save: expected format {known}, got {format!r}")
-    if not FORMATS[format].holds_many and marginals > MOST_FILES:
+    wanted, marginals = FORMATS[format], len(subsets)
+    if not wanted.holds_many and marginals > MOST_FILES:
         raise ParameterError(
             f"save: expected at most {MOST_FILES} marginals in {format.upper()} files, got "
             f'{marginals}; hint: format="parquet" writes one dataset'
+        )
+    cells = max((math.prod(schema.sizes[i] for i in S) for S in subsets), default=0)
+    if cells > wanted.most_rows:
+        raise ParameterError(
+            f"save: expected tables of at most {wanted.most_rows} cells for {format.upper()}, got "
+            f'one of {cells}; hint: format="csv" or "parquet"'
+        )
+    attributes = [schema.attributes[i] for i in {i for S in subsets for i in S}]
+    texts = [str(text) for a in attributes for text in (a.name, *a.labels)]
+    if (longest := max(map(len, texts), default=0)) > wanted.longest_text:
+        raise ParameterError(
+            f"save: expected names and labels of at most {wanted.longest_text} characters for "
+            f'{format.upper()}, got one of {longest}; hint: format="csv" or "parquet"'
         )
 
 
@@ -113,13 +129,14 @@ def save_release(
     release: AbstractRelease, directory: str | os.PathLike[str], format: FileFormat
 ) -> None:
     """Write all files of a release to a new directory."""
-    check_format(format, len(release))
+    check_format(format, release.plan.schema, release.plan.tables.subsets)
     check_parent(Path(directory), "save")
     with staged(directory) as folder:
         plan = release.plan
         document = document_of(release, format)
+        about = document.about
         with table_writer(
-            folder, plan.schema, plan.tables.subsets, release.deviation, format
+            folder, plan.schema, plan.tables.subsets, release.deviation, format, about
         ) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
@@ -135,6 +152,8 @@ class Document:
         marginals: the entry of every table in the record, without its place.
         measurements: the entry of every noisy measurement in the record.
         summary: ``summary.txt``.
+        about: sentences for the method statement, by heading.
+        texts: further files of text, by name.
         answers: files of the entries of the workload that ask for more than cells.
     """
 
@@ -142,6 +161,8 @@ class Document:
     marginals: list[dict[str, object]]
     measurements: list[dict[str, object]]
     summary: str
+    about: About
+    texts: Mapping[str, str]
     answers: Mapping[int, str]
 
 
@@ -170,11 +191,14 @@ def document_of(
     """Return the document of a release in files of a format, as for :func:`rehearsed`."""
     format = "parquet" if len(release) > MOST_FILES else format
     answers = _answer_files(release, format, most_cells)
+    about = statement_of(release)
     return Document(
         release_record(release, answers),
         marginal_records(release),
         measurement_records(release),
         release_text(release),
+        about,
+        texts_of(release.plan, about),
         answers,
     )
 
@@ -186,18 +210,18 @@ def write_document(document: Document, release: AbstractRelease, folder: Path) -
     """
     for k, name in document.answers.items():
         (folder / name).parent.mkdir(exist_ok=True)
-        write_answers(release, k, name, folder / name)
+        write_answers(release, k, name, folder / name, document.about)
     draw_picture(release, folder / "release.png")
     write_record(document, release, folder, {})
 
 
-def write_answers(release: AbstractRelease, k: int, name: str, path: Path) -> None:
+def write_answers(release: AbstractRelease, k: int, name: str, path: Path, about: About) -> None:
     """Write the tidy file of a workload entry that asks for more than cells.
 
     It is computed from the tables, hence at no further privacy cost. Its name ends in its format.
     """
     rows = with_means(release, release.plan.domain.terms[k]).to_arrow()
-    with FORMATS[name.rpartition(".")[2]].writer(path, rows.schema) as file:
+    with format_of(name).writer(path, rows.schema, about) as file:
         file.write_table(rows)
 
 
@@ -220,7 +244,7 @@ def write_record(
     digests: Mapping[str, str],
     more: Mapping[str, object] | None = None,
 ) -> None:
-    """Write ``summary.txt``, and last ``release.json`` on all files.
+    """Write ``summary.txt`` and what describes the tables, and last ``release.json`` on all files.
 
     Args:
         document: the document of the release.
@@ -230,6 +254,7 @@ def write_record(
         more: further entries of the record.
     """
     (folder / "summary.txt").write_text(printable(document.summary) + "\n", encoding="utf-8")
+    write_texts(folder, document.texts)
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
     subsets = zip(document.marginals, release.plan.tables.subsets, strict=True)
     marginals = [
@@ -245,6 +270,12 @@ def write_record(
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
 
+def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files of text, by name."""
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def _answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
     """Return the file of each entry of the workload that asks for more than cells."""
     schema, domain = release.plan.schema, release.plan.domain
@@ -252,11 +283,12 @@ def _answer_files(release: AbstractRelease, format: FileFormat, most_cells: int)
         return {}
     named = [tuple(schema.names[i] for i, _ in term) for term in domain.terms]
     files = file_names(named, format, "answers")
+    most = min(_MOST_ANSWERS, FORMATS[format].most_rows // 2)  # means add rows to those of sums
     return {
         k: file
         for k, (file, term) in enumerate(zip(files, domain.terms, strict=True))
         if not all(base.is_identity for _, base in term)
-        and domain.queries(term) <= _MOST_ANSWERS
+        and domain.queries(term) <= most
         and math.prod(schema.sizes[i] for i, _ in term) <= most_cells
     }
 

@@ -68,7 +68,7 @@ def published(
         frame = check_executors(plan, table, out, format)
     else:
         check_size("release", plan)
-    check_format(format, 0 if out is None else len(plan.tables.subsets))
+    check_format(format, plan.schema, () if out is None else plan.tables.subsets)
     check_outside("release", plan, on_outside)
     check_progress(progress)
     if out is not None and not isinstance(out, str | os.PathLike):
@@ -249,10 +249,12 @@ def _write(
     The folder is empty or does not exist yet.
     """
     folder.mkdir(exist_ok=True)
-    plan = blank.plan
+    plan, about = blank.plan, document.about
     with (
         closing(_private(plan, table, blank.on_outside, progress)) as noisy,
-        table_writer(folder, plan.schema, plan.tables.subsets, blank.deviation, format) as writer,
+        table_writer(
+            folder, plan.schema, plan.tables.subsets, blank.deviation, format, about
+        ) as writer,
     ):
         for S, estimate in noisy:
             writer.write(S, estimate)

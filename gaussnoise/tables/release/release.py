@@ -91,17 +91,19 @@ class TableRelease(AbstractRelease):
     def save(self, directory: str | os.PathLike[str], format: FileFormat = "csv") -> None:
         """Write the release to a new directory.
 
-        The directory holds the tables, ``release.json``, ``summary.txt`` and ``release.png``: one
-        tidy file per marginal, or one Parquet dataset for more than 1000 marginals.
+        The directory holds the tables, ``release.json``, ``summary.txt``, ``method.txt``,
+        ``ddi.xml`` and ``release.png``: one tidy file per marginal, or one Parquet dataset for more
+        than 1000 marginals, or one workbook.
 
         Args:
             directory: a new directory, which appears only when it is complete.
-            format: "csv", "parquet" or "jsonl".
+            format: "csv", "parquet", "jsonl", "xlsx", "sdmx-csv" or "json-stat".
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.
             ParameterError: the release has more than 1000 marginals for another format than
-                Parquet, is about ticks of a stream, or combines other releases.
+                Parquet, or a table with more cells or a longer label than a sheet of a workbook
+                holds, is about ticks of a stream, or combines other releases.
         """
         if self.times is not None:
             raise ParameterError(

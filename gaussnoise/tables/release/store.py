@@ -21,8 +21,10 @@ from ...files.disk import opened
 from ...numerics.intervals import confidence_interval
 from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.residuals import Subset
+from ..planning.facts import marginal_name
 from ..schema.schema import Schema
-from .formats import FORMATS, FileFormat
+from .formats import FORMATS, FileFormat, format_of
+from .formats.format import UNSAID, About, AbstractBook
 from .formats.parquet import row_groups
 from .tidy import LEVEL, NUMBERS, arrow_columns
 
@@ -33,6 +35,8 @@ MOST_READ = 2**28  # cells of a table that one machine reads: 2 GB
 MOST_FILES = 1000  # with more marginals, one Parquet file for each number of attributes
 _ROWS_AT_ONCE = 2**17
 _MOST_NAMES = 2**20  # bytes of all names in the file that lists tables
+_NUMBERS_OF_A_ROW = 2**10  # bytes of a row without its labels, at most
+_BYTES_OF_A_CHARACTER = 7  # at most, where it is escaped
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class StoredTables(Mapping[Subset, Array]):
                 f"are read here; hint: duckdb or Spark read {path.parent} as one dataset"
             )
         with _read_errors(path):
-            read = FORMATS[path.suffix.removeprefix(".")].estimates
+            read = format_of(path.name).estimates
             return read(path, place.first_row, math.prod(place.shape)).reshape(place.shape)
 
     def __iter__(self) -> Iterator[Subset]:
@@ -189,6 +193,25 @@ class AbstractTableWriter(abc.ABC):
         ends = confidence_interval(estimate, deviation, LEVEL, False)
         return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
 
+    def _fill(
+        self,
+        S: Subset,
+        estimate: Array,
+        opened_writer: Callable[[Any], contextlib.AbstractContextManager[Any]],
+    ) -> None:
+        """Write the table of S to a writer of rows, which is opened for their schema."""
+        attributes = [self._schema.attributes[i] for i in S]
+        with contextlib.ExitStack() as stack:
+            writer: Any = None
+            for cells in _slices(estimate.size):
+                numbers = self._numbers(S, cells, estimate.reshape(-1)[cells])
+                rows = arrow_columns(
+                    [a.name for a in attributes], [a.labels for a in attributes], cells, numbers
+                )
+                if writer is None:
+                    writer = stack.enter_context(opened_writer(rows.schema))
+                writer.write_table(rows)
+
 
 @final
 class FilesWriter(AbstractTableWriter):
@@ -201,9 +224,10 @@ class FilesWriter(AbstractTableWriter):
         subsets: Sequence[Subset],
         deviation: Deviation,
         format: FileFormat,
+        about: About,
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
-        self._format = FORMATS[format]
+        self._format, self._about = FORMATS[format], about
         names = file_names([tuple(schema.names[i] for i in S) for S in subsets], format)
         self._files = dict(zip(subsets, names, strict=True))
 
@@ -218,17 +242,43 @@ class FilesWriter(AbstractTableWriter):
     def write(self, S: Subset, estimate: Array) -> None:
         self._places[S] = Place(self._files[S], 0, estimate.shape)
         path = self._folder / self._files[S]
-        attributes = [self._schema.attributes[i] for i in S]
-        with contextlib.ExitStack() as stack:
-            writer: Any = None
-            for cells in _slices(estimate.size):
-                numbers = self._numbers(S, cells, estimate.reshape(-1)[cells])
-                rows = arrow_columns(
-                    [a.name for a in attributes], [a.labels for a in attributes], cells, numbers
-                )
-                if writer is None:
-                    writer = stack.enter_context(self._format.writer(path, rows.schema))
-                writer.write_table(rows)
+        self._fill(S, estimate, lambda schema: self._format.writer(path, schema, self._about))
+
+
+@final
+class BookWriter(AbstractTableWriter):
+    """A writer of one file that holds all marginals."""
+
+    def __init__(
+        self,
+        folder: Path,
+        schema: Schema,
+        subsets: Sequence[Subset],
+        deviation: Deviation,
+        format: AbstractBook,
+        about: About,
+    ) -> None:
+        super().__init__(folder, schema, subsets, deviation)
+        self._number = {S: k for k, S in enumerate(subsets)}
+        self._file = f"tables/tables{format.ending}"
+        titles = [marginal_name(tuple(schema.names[i] for i in S)) for S in subsets]
+        self._stack = contextlib.ExitStack()
+        self._book = self._stack.enter_context(format.book(folder / self._file, titles, about))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def write(self, S: Subset, estimate: Array) -> None:
+        k = self._number[S]
+        self._places[S] = Place(self._file, self._book.first_row(k), estimate.shape)
+        longest = [max(len(str(x)) for x in self._schema.attributes[i].labels) for i in S]
+        row = _NUMBERS_OF_A_ROW + _BYTES_OF_A_CHARACTER * sum(longest)
+        self._fill(S, estimate, lambda schema: self._book.sheet(k, schema, row * estimate.size))
 
 
 @final
@@ -324,11 +374,18 @@ def table_writer(
     subsets: Sequence[Subset],
     deviation: Deviation,
     format: FileFormat,
+    about: About = UNSAID,
 ) -> AbstractTableWriter:
-    """Return a writer of separate files up to 1000 marginals, or of one dataset beyond."""
+    """Return a writer of separate files up to 1000 marginals, or of one dataset beyond.
+
+    ``about`` are sentences on the tables, for formats that have a place for them.
+    """
     if len(subsets) > MOST_FILES:
         return DatasetWriter(folder, schema, subsets, deviation)
-    return FilesWriter(folder, schema, subsets, deviation, format)
+    book = FORMATS[format]
+    if isinstance(book, AbstractBook):
+        return BookWriter(folder, schema, subsets, deviation, book, about)
+    return FilesWriter(folder, schema, subsets, deviation, format, about)
 
 
 def _slices(size: int) -> Iterator[slice]:
@@ -352,4 +409,5 @@ def file_names(
     short = [
         slug.encode()[:100].decode(errors="ignore") for slug in slugs
     ]  # file systems count bytes
-    return [f"{folder}/{k:0{width}}-{slug}.{format}" for k, slug in enumerate(short, 1)]
+    ending = FORMATS[format].ending
+    return [f"{folder}/{k:0{width}}-{slug}{ending}" for k, slug in enumerate(short, 1)]

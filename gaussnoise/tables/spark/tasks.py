@@ -19,6 +19,7 @@ from ...solvers.tables.residuals import Subset
 from ...text import versions
 from ..planning.measure import ResidualQuery
 from ..release.files import draw_picture, write_answers
+from ..release.formats.format import UNSAID
 from ..release.release import TableRelease
 from ..release.store import DatasetWriter
 from ..release.stream import exact_part, known_part, measured, table_of
@@ -198,7 +199,7 @@ def write_answer(
 
         def write(path: Path, k: int = k, name: str = name) -> None:
             if k >= 0:
-                write_answers(release, k, name, path)
+                write_answers(release, k, name, path, UNSAID)
             else:
                 draw_picture(release, path)
 

@@ -487,7 +487,7 @@ def test_bad_tables_are_one_line_without_data(folder, call, name):
         ({"m": "sex,sex"}, "distinct"),
         ({"neighbors": "swap"}, "add-remove"),
         ({"neighbors": "x"}, "neighbors"),
-        ({"format": "xlsx"}, "parquet"),
+        ({"format": "xls"}, "parquet"),
         ({"ledger": "budget"}, "--ledger and --id"),
         ({"id": "first"}, "--ledger and --id"),
     ],

@@ -87,7 +87,7 @@ def test_a_bound_that_contradicts_the_plan_costs_nothing(monkeypatch, tmp_path, 
     [
         {"progress": 3},
         {"on_outside": "x"},
-        {"format": "xlsx"},
+        {"format": "xls"},
         {"out": 3},
         {"out": b"out"},
         {"out": math},

@@ -127,8 +127,10 @@ def wide(tmp_path_factory):
 def test_a_release_of_many_marginals_is_one_dataset(wide):
     release, table, folder = wide
     assert sorted(os.listdir(folder)) == [
+        "ddi.xml",
         "marginals.parquet",
         "measurements.parquet",
+        "method.txt",
         "release.json",
         "release.png",
         "summary.txt",
@@ -533,7 +535,7 @@ def stored(path, shape=(3,), first_row=0):
 )
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_damaged_tables_are_refused(tmp_path, content, suffix):
-    path = tmp_path / f"t.{suffix}"
+    path = tmp_path / f"t{FORMATS[suffix].ending}"
     path.write_bytes(content)
     with pytest.raises(OutputError, match="not the table that was released") as caught:
         stored(path)

@@ -6,11 +6,27 @@ from typing import Literal
 from .csv import Csv
 from .format import AbstractFormat
 from .jsonl import JsonLines
+from .jsonstat import JsonStat
 from .parquet import Parquet
+from .sdmx import SdmxCsv
+from .xlsx import Xlsx
 
-FileFormat = Literal["csv", "parquet", "jsonl"]
+FileFormat = Literal["csv", "parquet", "jsonl", "xlsx", "sdmx-csv", "json-stat"]
 FORMATS: Mapping[str, AbstractFormat] = {
     "csv": Csv(),
     "parquet": Parquet(),
     "jsonl": JsonLines(),
+    "xlsx": Xlsx(),
+    "sdmx-csv": SdmxCsv(),
+    "json-stat": JsonStat(),
 }
+
+
+def format_of(name: str) -> AbstractFormat:
+    """Return the format of a file, by the longest end of its name that a format has.
+
+    Raises:
+        LookupError: no format has it.
+    """
+    known = [format for format in FORMATS.values() if name.endswith(format.ending)]
+    return sorted(known, key=lambda format: len(format.ending))[-1]

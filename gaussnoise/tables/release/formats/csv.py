@@ -1,5 +1,8 @@
 """Tables in CSV."""
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, final
@@ -8,38 +11,105 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from .format import AbstractFormat
+from ...planning.facts import marginal_name
+from ..tidy import LEVEL, NUMBERS, level_text
+from .format import About, AbstractFormat
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # what needs no escapes
+_MEANINGS = {
+    "estimate": "the estimate",
+    "standard_deviation": "the standard deviation of the noise in the estimate",
+    "low": f"the lower end of the {level_text(LEVEL)} interval",
+    "high": f"the upper end of the {level_text(LEVEL)} interval",
+}
 
 
 @final
 class Csv(AbstractFormat):
-    """CSV as pyarrow writes it."""
+    """CSV as pyarrow writes it; beside a file, its metadata for readers of CSV on the Web."""
 
-    holds_many = False
+    ending = ".csv"
 
-    def writer(self, file: Path | IO[bytes], schema: Any) -> AbstractContextManager[Any]:
+    def writer(
+        self, file: Path | IO[bytes], schema: Any, about: About
+    ) -> AbstractContextManager[Any]:
         from pyarrow import csv
 
+        if isinstance(file, Path):
+            keys = [name for name in schema.names if name not in NUMBERS]
+            write_metadata(file, _MEANINGS, keys, schema, about)
         return csv.CSVWriter(file, schema)
 
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
-        """Read in blocks, so that a file that is too long takes no more memory."""
-        from pyarrow import csv
+        return column_of(path, "estimate", first_row, cells)
 
-        convert = csv.ConvertOptions(
-            include_columns=["estimate"], column_types={"estimate": "float64"}
-        )
-        parse = csv.ParseOptions(newlines_in_values=True)  # labels may contain line ends
-        found, rows = [], 0
-        with (
-            opened(path) as file,
-            csv.open_csv(file, parse_options=parse, convert_options=convert) as blocks,
-        ):
-            for block in blocks:
-                found.append(block["estimate"].to_numpy(zero_copy_only=False))
-                rows += len(block)
-                if rows > cells:
-                    break
-        if (first_row, rows) != (0, cells):
-            raise ValueError
-        return np.concatenate(found)
+
+def write_metadata(
+    path: Path, meanings: Mapping[str, str], keys: Sequence[str], schema: Any, about: About
+) -> None:
+    """Write what the columns of a CSV file are, to the file where readers look for it.
+
+    Args:
+        path: the CSV file.
+        meanings: the meaning of columns whose title does not say it.
+        keys: the titles of the columns that say which cell a row is.
+        schema: the arrow schema of the rows.
+        about: what is told of the table.
+
+    Source: https://www.w3.org/TR/tabular-metadata/
+    """
+    names = {
+        title: title if _NAME.fullmatch(title) else f"column.{k}"
+        for k, title in enumerate(schema.names, 1)
+    }
+    columns = [
+        {"name": names[field.name], "titles": field.name, "datatype": _datatype(field.type)}
+        | ({"dc:description": said} if (said := meanings.get(field.name)) else {})
+        for field in schema
+    ]
+    record = {
+        "@context": "http://www.w3.org/ns/csvw",
+        "url": path.name,
+        "dc:title": marginal_name(tuple(keys)),
+        "dc:description": "\n".join(about.sentences),
+        "dialect": {"encoding": "utf-8", "header": True},
+        "tableSchema": {"columns": columns}
+        | ({"primaryKey": [names[key] for key in keys]} if keys else {}),
+    }
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    path.with_name(f"{path.name}-metadata.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _datatype(kind: Any) -> str:
+    """Return the name of a type of arrow among the types of the Web."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind):
+        return "integer"
+    return "double" if pa.types.is_floating(kind) else "string"
+
+
+def column_of(path: Path, name: str, first_row: int, cells: int) -> NDArray[np.float64]:
+    """Return a column of a table that is all of a CSV file.
+
+    It is read in blocks, so that a file that is too long takes no more memory.
+    """
+    from pyarrow import csv
+
+    convert = csv.ConvertOptions(include_columns=[name], column_types={name: "float64"})
+    parse = csv.ParseOptions(newlines_in_values=True)  # labels may contain line ends
+    found, rows = [], 0
+    with (
+        opened(path) as file,
+        csv.open_csv(file, parse_options=parse, convert_options=convert) as blocks,
+    ):
+        for block in blocks:
+            found.append(block[name].to_numpy(zero_copy_only=False))
+            rows += len(block)
+            if rows > cells:
+                break
+    if (first_row, rows) != (0, cells):
+        raise ValueError
+    return np.concatenate(found)

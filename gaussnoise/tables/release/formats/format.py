@@ -1,22 +1,59 @@
 """The interface of a format of files of tables."""
 
 import abc
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-class AbstractFormat(abc.ABC):
-    """A format of files of tables, whose name is the end of the files' names."""
+@final
+@dataclass(frozen=True)
+class About:
+    """What is told of tables, for formats that have a place for it.
 
-    holds_many: bool  # whether one dataset holds the tables that are too many for a file each
+    Attributes:
+        title: of all tables together.
+        sections: sentences by their heading, the privacy guarantee first.
+    """
+
+    title: str = ""
+    sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The title and all sentences."""
+        return [self.title, *(said for section in self.sections.values() for said in section)]
+
+
+UNSAID = About()
+
+
+class AbstractFormat(abc.ABC):
+    """A format of files of tables.
+
+    A class says what it holds; the values here are those of most formats.
+    """
+
+    ending: str  # of the files' names; no other format's names end in it
+    holds_many = False  # whether one dataset holds the tables that are too many for a file each
+    holds_records = True  # whether it holds any rows, also those without estimates
+    most_rows = math.inf  # of one table
+    longest_text = math.inf  # of one label, in characters
 
     @abc.abstractmethod
-    def writer(self, file: Path | IO[bytes], schema: Any) -> AbstractContextManager[Any]:
-        """Return a context of a file of rows with an arrow schema; ``write_table`` adds some."""
+    def writer(
+        self, file: Path | IO[bytes], schema: Any, about: About
+    ) -> AbstractContextManager[Any]:
+        """Return a context of a file of rows with an arrow schema; ``write_table`` adds some.
+
+        ``about`` is written where the format has a place for notes.
+        """
 
     @abc.abstractmethod
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
@@ -25,4 +62,16 @@ class AbstractFormat(abc.ABC):
         A file that is not of this format, or not as long as it should be, raises an error that is
         in ``_read_errors`` of :mod:`gaussnoise.tables.release.store`. It takes no more memory than
         the table.
+        """
+
+
+class AbstractBook(AbstractFormat):
+    """A format that holds all tables in one file."""
+
+    @abc.abstractmethod
+    def book(self, path: Path, titles: Sequence[str], about: About) -> AbstractContextManager[Any]:
+        """Return a context of a new file of tables with these titles.
+
+        Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0;
+        its ``first_row(k)`` is the row in which the table begins.
         """

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from .format import AbstractFormat
+from .format import About, AbstractFormat
 
 _LONGEST_LINE = 2**24  # bytes; the rest of a longer line is no row
 
@@ -25,9 +25,11 @@ class JsonLines(AbstractFormat):
     Source: https://jsonlines.org
     """
 
-    holds_many = False
+    ending = ".jsonl"
 
-    def writer(self, file: Path | IO[bytes], schema: Any) -> AbstractContextManager[Any]:
+    def writer(
+        self, file: Path | IO[bytes], schema: Any, about: About
+    ) -> AbstractContextManager[Any]:
         return _writer(file)
 
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:

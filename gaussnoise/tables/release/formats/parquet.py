@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from .format import AbstractFormat
+from .format import About, AbstractFormat
 
 _MOST_ROWS = 2**22  # most rows of a group that is read: pyarrow writes 2²⁰, releases 2¹⁸
 _MOST_BYTES = 2**28  # most bytes of one column of a row group
@@ -19,9 +19,12 @@ _MOST_BYTES = 2**28  # most bytes of one column of a row group
 class Parquet(AbstractFormat):
     """Parquet as pyarrow writes it."""
 
+    ending = ".parquet"
     holds_many = True
 
-    def writer(self, file: Path | IO[bytes], schema: Any) -> AbstractContextManager[Any]:
+    def writer(
+        self, file: Path | IO[bytes], schema: Any, about: About
+    ) -> AbstractContextManager[Any]:
         from pyarrow import parquet
 
         return parquet.ParquetWriter(file, schema)

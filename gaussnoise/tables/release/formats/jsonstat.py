@@ -1,0 +1,118 @@
+"""Tables in JSON-stat."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....files.disk import opened
+from ...planning.facts import marginal_name
+from ..marks import marks_of
+from ..tidy import NUMBERS
+from .format import About, AbstractFormat
+
+_START = b'{"version": "2.0", "class": "dataset", "value": [\n'
+_LONGEST_LINE = 2**12  # bytes: four numbers; the rest of a longer line is no row
+
+
+@final
+class JsonStat(AbstractFormat):
+    """JSON-stat 2.0: a cube whose last dimension is what is told of a cell; marks are its status.
+
+    Values come first and have a line a cell, so that they are read without the rest.
+
+    Source: https://json-stat.org/full/
+    """
+
+    ending = ".json"
+    holds_records = False
+    most_rows = 2**22  # readers hold all of a cube in memory
+
+    def writer(
+        self, file: Path | IO[bytes], schema: Any, about: About
+    ) -> AbstractContextManager[Any]:
+        return _writer(file, schema, about)
+
+    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
+        with opened(path) as file:
+            if file.readline(len(_START)) != _START:
+                raise ValueError
+            lines = iter(partial(file.readline, _LONGEST_LINE), b"],\n")
+            found = np.fromiter(map(_estimate, islice(lines, cells + 1)), np.float64)
+        if (first_row, len(found)) != (0, cells):
+            raise ValueError
+        return found
+
+
+@contextmanager
+def _writer(file: Path | IO[bytes], schema: Any, about: About) -> Iterator[Any]:
+    names = [name for name in schema.names if name not in NUMBERS]
+    if isinstance(file, Path):
+        with file.open("wb") as own, _written(own, names, about) as rows:
+            yield rows
+    else:
+        with _written(file, names, about) as rows:
+            yield rows
+
+
+@contextmanager
+def _written(file: IO[bytes], names: Sequence[str], about: About) -> Iterator["_Cells"]:
+    rows = _Cells(file, names)
+    file.write(_START)
+    yield rows
+    measure = "measure" + "_" * sum(name.startswith("measure") for name in names)
+    ids = [*names, measure]
+    labels = [*(list(labels) for labels in rows.labels), list(NUMBERS)]
+    rest = {
+        "label": marginal_name(tuple(names)),
+        "note": about.sentences,
+        "id": ids,
+        "size": [len(own) for own in labels],
+        "role": {"metric": [measure]},
+        "dimension": {
+            name: {"label": name, "category": {"index": own, "label": {x: x for x in own}}}
+            for name, own in zip(ids, labels, strict=True)
+        },
+        "status": rows.status,
+    }
+    file.write(f"\n],\n{json.dumps(rest, ensure_ascii=False)[1:]}\n".encode())
+
+
+class _Cells:
+    """A writer of arrow tables, with the method of pyarrow's own writers."""
+
+    def __init__(self, file: IO[bytes], names: Sequence[str]) -> None:
+        self._file, self._names, self._cells = file, names, 0
+        self.labels: list[dict[str, None]] = [{} for _ in names]  # in the order of the cells
+        self.status: dict[str, str] = {}
+
+    def write_table(self, rows: Any) -> None:
+        for name, labels in zip(self._names, self.labels, strict=True):
+            labels.update(dict.fromkeys(map(str, rows[name].to_pylist())))
+        numbers = [rows[name].to_numpy() for name in NUMBERS]
+        for mark, *cell in zip(marks_of(*numbers[:2]), *numbers, strict=True):
+            values = [json.dumps(x if math.isfinite(x) else None) for x in map(float, cell)]
+            self._file.write((b",\n" if self._cells else b"") + ", ".join(values).encode())
+            if mark:
+                self.status[str(len(NUMBERS) * self._cells)] = str(mark)
+            self._cells += 1
+
+
+def _estimate(line: bytes) -> float:
+    """Return the estimate in a line of the four numbers of a cell.
+
+    Raises:
+        ValueError: not such a line.
+    """
+    estimate, *rest = line.rstrip(b",\n").split(b", ")
+    value = float(estimate)
+    if len(rest) != len(NUMBERS) - 1 or not math.isfinite(value):
+        raise ValueError
+    return value

@@ -1,0 +1,359 @@
+"""Tables in one workbook of Excel.
+
+The workbook is written here, since the libraries that write workbooks keep 16 digits of a number,
+which do not give back every double, and put sheets in temporary files. It has no formulas: a
+text that begins with = is a text.
+"""
+
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import IO, Any, final
+from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....files.disk import opened
+from ...planning.facts import marginal_name
+from ..marks import marks_of
+from ..tidy import NUMBERS
+from .format import About, AbstractBook
+
+_ROWS = 2**20  # of a sheet
+_HEADER = 1  # rows above a table
+_LONGEST_TEXT = 32767  # of a cell, in characters
+_LONGEST_NAME = 31  # of a sheet
+_LARGE = 2**30  # bytes of a sheet, from which its entry has lengths of 64 bits
+_PIECE = 2**16  # bytes of a sheet that are read at once
+_LONGEST_TAG = 2**20  # bytes; a sheet with a longer one is none of ours
+_LONGEST_NUMBER = 64  # characters
+_INEXACT = 2**53  # integers from here on are texts, as a sheet has doubles
+_NOT_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|_(?=x[0-9A-Fa-f]{4}_)")
+_NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\']|[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+_PLAIN, _HEAD, _ESTIMATE, _DEVIATION, _TITLE, _WRAPPED, _LINK = range(7)  # styles, in _STYLES
+_SHEET_STYLES = dict.fromkeys(NUMBERS, _ESTIMATE) | {"standard_deviation": _DEVIATION}
+
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+_BEGIN = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+_STYLES = f"""{_BEGIN}<styleSheet xmlns="{_MAIN}">
+<numFmts count="1"><numFmt numFmtId="164" formatCode="#,##0.0"/></numFmts>
+<fonts count="4"><font><sz val="11"/><name val="Calibri"/></font>
+<font><b/><sz val="11"/><name val="Calibri"/></font>
+<font><b/><sz val="14"/><name val="Calibri"/></font>
+<font><u/><sz val="11"/><color rgb="FF0563C1"/><name val="Calibri"/></font></fonts>
+<fills count="3"><fill><patternFill patternType="none"/></fill>
+<fill><patternFill patternType="gray125"/></fill>
+<fill><patternFill patternType="solid"><fgColor rgb="FFDDE6F0"/></patternFill></fill></fills>
+<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>
+<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>
+<cellXfs count="7"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>
+<xf numFmtId="0" fontId="1" fillId="2" borderId="0" xfId="0" applyFont="1" applyFill="1"/>
+<xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>
+<xf numFmtId="4" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>
+<xf numFmtId="0" fontId="2" fillId="0" borderId="0" xfId="0" applyFont="1"/>
+<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0" applyAlignment="1">\
+<alignment vertical="top" wrapText="1"/></xf>
+<xf numFmtId="0" fontId="3" fillId="0" borderId="0" xfId="0" applyFont="1"/></cellXfs>
+<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>
+</styleSheet>
+"""
+
+
+@final
+class Xlsx(AbstractBook):
+    """A workbook: a cover with the privacy guarantee, and a sheet a table with intervals and marks.
+
+    Rows are numbered through all sheets, 2²⁰ for each, so that a row says which sheet it is in.
+
+    Source: ECMA-376, Office Open XML, part 1, SpreadsheetML
+    """
+
+    ending = ".xlsx"
+    holds_records = False
+    most_rows = _ROWS - _HEADER
+    longest_text = _LONGEST_TEXT
+
+    def writer(
+        self, file: Path | IO[bytes], schema: Any, about: About
+    ) -> AbstractContextManager[Any]:
+        return _one_sheet(file, schema, about)
+
+    def book(
+        self, path: Path, titles: Sequence[str], about: About
+    ) -> AbstractContextManager["_Book"]:
+        return _opened_book(path, titles, about)
+
+    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
+        sheet, row = divmod(first_row, _ROWS)
+        if row != _HEADER:
+            raise ValueError
+        found = np.empty(cells)
+        rows = 0
+        try:
+            with opened(path) as file, zipfile.ZipFile(file) as book:
+                for estimate in _estimates(book, _path_of(sheet)):
+                    found[rows] = estimate  # an IndexError if there are too many
+                    rows += 1
+        except (zipfile.BadZipFile, zlib.error, expat.ExpatError, EOFError, RuntimeError):
+            raise ValueError from None
+        if rows != cells:
+            raise ValueError
+        return found
+
+
+@contextmanager
+def _one_sheet(file: Path | IO[bytes], schema: Any, about: About) -> Iterator["_Rows"]:
+    title = marginal_name(tuple(name for name in schema.names if name not in NUMBERS))
+    with _opened_book(file, [title], about) as book, book.sheet(0, schema, _LARGE) as rows:
+        yield rows
+
+
+@contextmanager
+def _opened_book(file: Path | IO[bytes], titles: Sequence[str], about: About) -> Iterator["_Book"]:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        names = ["about", *(_sheet_name(k, title) for k, title in enumerate(titles, 1))]
+        for name, text in _parts(names):
+            archive.writestr(name, text)
+        _write_cover(archive, names[1:], titles, about)
+        yield _Book(archive)
+
+
+class _Book:
+    """A workbook that is being written."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+
+    @staticmethod
+    def first_row(k: int) -> int:
+        """Return the row in which the k-th table begins."""
+        return (k + 1) * _ROWS + _HEADER
+
+    @contextmanager
+    def sheet(self, k: int, schema: Any, most_bytes: int) -> Iterator["_Rows"]:
+        """Yield the writer of the k-th table, whose rows are no longer than so many bytes."""
+        names = schema.names
+        columns = [*names, "mark"] if {*NUMBERS} <= {*names} else names
+        widths = [14 if name in (*NUMBERS, "mark") else 26 for name in columns]
+        path = _path_of(k + 1)
+        with self._archive.open(path, "w", force_zip64=most_bytes >= _LARGE) as part:
+            part.write(_head(widths, frozen=_HEADER).encode())
+            rows = _Rows(part, columns)
+            yield rows
+            part.write(b"</sheetData>")
+            if rows.count > _HEADER:
+                last = f"{_column(len(columns) - 1)}{rows.count}"
+                part.write(f'<autoFilter ref="A{_HEADER}:{last}"/>'.encode())
+            part.write(b"</worksheet>")
+
+
+class _Rows:
+    """A writer of arrow tables, with the method of pyarrow's own writers."""
+
+    def __init__(self, part: IO[bytes], columns: Sequence[str]) -> None:
+        self._part, self._columns, self.count = part, columns, 0
+        self._write([columns], [_HEAD] * len(columns))
+
+    def write_table(self, rows: Any) -> None:
+        columns = [rows[name].to_pylist() for name in rows.column_names]
+        if len(columns) < len(self._columns):
+            marks = marks_of(*(rows[name].to_numpy() for name in NUMBERS[:2]))
+            columns.append(marks.tolist())
+        self._write(
+            zip(*columns, strict=True), [_SHEET_STYLES.get(x, _PLAIN) for x in self._columns]
+        )
+
+    def _write(self, rows: Iterable[Sequence[object]], styles: Sequence[int]) -> None:
+        for row in rows:
+            self.count += 1
+            self._part.write(_row(self.count, row, styles).encode())
+
+
+def _row(number: int, values: Sequence[object], styles: Sequence[int]) -> str:
+    """Return a row of a sheet."""
+    cells = "".join(
+        _cell(f"{_column(k)}{number}", value, style)
+        for k, (value, style) in enumerate(zip(values, styles, strict=True))
+    )
+    return f'<row r="{number}">{cells}</row>'
+
+
+def _cell(place: str, value: object, style: int) -> str:
+    """Return a cell; what is no number of a sheet is text, and infinite numbers are empty."""
+    if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
+        return f'<c r="{place}" s="{style}"/>'
+    if isinstance(value, bool):
+        return f'<c r="{place}" s="{style}" t="b"><v>{int(value)}</v></c>'
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) < _INEXACT):
+        return f'<c r="{place}" s="{style}"><v>{value!r}</v></c>'
+    text = f'<t xml:space="preserve">{_text(str(value))}</t>'
+    return f'<c r="{place}" s="{style}" t="inlineStr"><is>{text}</is></c>'
+
+
+def _text(text: str) -> str:
+    """Return text for XML; characters that XML has not are written as Excel writes them."""
+    return escape(_NOT_XML.sub(lambda found: f"_x{ord(found[0]):04X}_", text))
+
+
+def _column(k: int) -> str:
+    """Return the letters of a column, from 0."""
+    before, last = divmod(k, 26)
+    return (_column(before - 1) if before else "") + chr(65 + last)
+
+
+def _path_of(sheet: int) -> str:
+    """Return the part of a sheet, from 0 for the cover."""
+    return f"xl/worksheets/sheet{sheet + 1}.xml"
+
+
+def _sheet_name(k: int, title: str) -> str:
+    """Return the name of a sheet, which no other has, as the number comes first."""
+    return _NOT_IN_NAMES.sub("_", f"{k} {title}")[:_LONGEST_NAME].strip()
+
+
+def _head(widths: Sequence[int], frozen: int = 0) -> str:
+    """Return the beginning of a sheet."""
+    pane = f'<pane ySplit="{frozen}" topLeftCell="A{frozen + 1}" activePane="bottomLeft" '
+    pane += 'state="frozen"/>'
+    columns = "".join(
+        f'<col min="{k}" max="{k}" width="{width}" customWidth="1"/>'
+        for k, width in enumerate(widths, 1)
+    )
+    return (
+        f'{_BEGIN}<worksheet xmlns="{_MAIN}"><sheetViews><sheetView workbookViewId="0">'
+        f"{pane if frozen else ''}</sheetView></sheetViews><cols>{columns}</cols><sheetData>"
+    )
+
+
+def _write_cover(
+    archive: zipfile.ZipFile, names: Sequence[str], titles: Sequence[str], about: About
+) -> None:
+    """Write the first sheet: what is told of the release, and links to the tables."""
+    lines = [(about.title[:_LONGEST_TEXT], _TITLE), ("", _PLAIN)]
+    for heading, sentences in about.sections.items():
+        lines += [(heading, _HEAD)]
+        lines += [(sentence[:_LONGEST_TEXT], _WRAPPED) for sentence in sentences] + [("", _PLAIN)]
+    lines += [("Tables", _HEAD)]
+    first = len(lines) + 1
+    lines += [(f"{k} {title}"[:_LONGEST_TEXT], _LINK) for k, title in enumerate(titles, 1)]
+    rows = "".join(_row(k, [text], [style]) for k, (text, style) in enumerate(lines, 1))
+    places = [quoteattr(f"'{name}'!A1") for name in names]
+    links = "".join(
+        f'<hyperlink ref="A{first + k}" location={place}/>' for k, place in enumerate(places)
+    )
+    sheet = f"{_head([110])}{rows}</sheetData><hyperlinks>{links}</hyperlinks></worksheet>"
+    archive.writestr(_path_of(0), sheet)
+
+
+def _parts(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a workbook besides its sheets."""
+    numbers = range(1, len(names) + 1)
+    kinds = "".join(
+        f'<Override PartName="/{_path_of(k - 1)}" ContentType="{_KIND}.worksheet+xml"/>'
+        for k in numbers
+    )
+    yield (
+        "[Content_Types].xml",
+        f'{_BEGIN}<Types xmlns="{_PACKAGE}/content-types">'
+        '<Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Default Extension="xml" ContentType="application/xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{_KIND}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/styles.xml" ContentType="{_KIND}.styles+xml"/>{kinds}</Types>',
+    )
+    relations = f'{_BEGIN}<Relationships xmlns="{_PACKAGE}/relationships">'
+    yield (
+        "_rels/.rels",
+        f'{relations}<Relationship Id="rId1" Type="{_OFFICE}/officeDocument" '
+        'Target="xl/workbook.xml"/></Relationships>',
+    )
+    sheets = "".join(
+        f'<sheet name={quoteattr(name)} sheetId="{k}" r:id="rId{k}"/>'
+        for k, name in zip(numbers, names, strict=True)
+    )
+    yield (
+        "xl/workbook.xml",
+        f'{_BEGIN}<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}"><sheets>{sheets}</sheets>'
+        "</workbook>",
+    )
+    own = "".join(
+        f'<Relationship Id="rId{k}" Type="{_OFFICE}/worksheet" Target="worksheets/sheet{k}.xml"/>'
+        for k in numbers
+    )
+    yield (
+        "xl/_rels/workbook.xml.rels",
+        f'{relations}{own}<Relationship Id="rId{len(names) + 1}" Type="{_OFFICE}/styles" '
+        'Target="styles.xml"/></Relationships>',
+    )
+    yield "xl/styles.xml", _STYLES
+
+
+def _estimates(book: zipfile.ZipFile, path: str) -> Iterator[float]:
+    """Yield the numbers in the column of estimates of a sheet; hold a piece of it at a time.
+
+    Raises:
+        ValueError, LookupError: not such a sheet.
+    """
+    sheet = _Sheet()
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = sheet.start, sheet.end
+    parser.CharacterDataHandler = sheet.text
+    parser.StartDoctypeDeclHandler = _refuse
+    done = 0
+    with book.open(path) as part:
+        while piece := part.read(_PIECE):
+            parser.Parse(piece, False)
+            done += len(piece)
+            if done - parser.CurrentByteIndex > _LONGEST_TAG:
+                raise ValueError
+            yield from sheet.found
+            sheet.found.clear()
+    parser.Parse(b"", True)
+
+
+def _refuse(*_: object) -> None:
+    raise ValueError
+
+
+class _Sheet:
+    """What a parser of a sheet has seen: the first row names columns, others have an estimate."""
+
+    def __init__(self) -> None:
+        self.found: list[float] = []
+        self._column, self._row, self._place = "", 0, ""
+        self._kept: str | None = None
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "row":
+            self._row += 1
+        elif tag == "c":
+            self._place = attributes["r"].rstrip("0123456789")
+        elif (tag == "t" and self._row == _HEADER) or (tag == "v" and self._place == self._column):
+            self._kept = ""
+
+    def text(self, text: str) -> None:
+        if self._kept is not None:
+            self._kept += text
+            if len(self._kept) > (_LONGEST_TEXT if self._row == _HEADER else _LONGEST_NUMBER):
+                raise ValueError
+
+    def end(self, tag: str) -> None:
+        if self._kept is None or tag not in ("t", "v"):
+            return
+        if tag == "t" and self._kept == "estimate":
+            self._column = self._place
+        elif tag == "v":
+            self.found.append(float(self._kept))
+            if not math.isfinite(self.found[-1]):
+                raise ValueError
+        self._kept = None
