@@ -53,16 +53,31 @@ def release_means(
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
+    between: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--between",
+            help="Public bounds: 0,120; of one of several columns: age=0,120 (repeatable). An "
+            "unknown end is left empty: 0, has no upper one.",
+        ),
+    ] = None,
+    least: Annotated[
+        float | None,
+        typer.Option("--least", help="Public lower bound of the columns without --between."),
+    ] = None,
     spread: Annotated[
         float,
         typer.Option(
             "--spread",
-            help="Assumed root of the moment, in distances between the first and last decile.",
+            help="Assumed root of the moment, in lengths of the range that the search finds.",
         ),
     ] = 1.0,
     order: Annotated[
-        float, typer.Option("--order", help="Order of that moment: more for lighter tails.")
-    ] = 2.0,
+        float | None,
+        typer.Option(
+            "--order", help="Order of that moment: more for lighter tails; chosen if left out."
+        ),
+    ] = None,
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
     on_outside: OnOutside = "drop",
     delimiter: Delimiter = None,
@@ -78,7 +93,10 @@ def release_means(
     id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Release means of numeric columns, with intervals, where no bounds are known."""
+    """Release means of numeric columns, with intervals; a range is found if none is public.
+
+    They are means over rows; with --person over persons, each with the mean of their own numbers.
+    """
     if (ledger is None) != (id is None):
         raise ParameterError(
             "mean: expected --ledger and --id together: a ledger knows releases by their id"
@@ -91,7 +109,7 @@ def release_means(
     names = parts_of(columns)
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"spread": spread, "order": order, "level": level, "ledger": ledger, "id": id}
-    options |= {"on_outside": on_outside}
+    options |= {"on_outside": on_outside, "between": _bounds(between, least, names)}
     base = Dialect() if schema is None else Schema.load(schema).file
     read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
     with patience(ERR, "averaging"):
@@ -122,3 +140,30 @@ def _grouping(entry: str, schema: Path | None) -> tuple[str, list[Any]]:
             f"{name!r}{near(name, attributes)}"
         )
     return name, [category for category in attribute.categories if category != attribute.other]
+
+
+def _bounds(
+    between: list[str] | None, least: float | None, columns: list[str]
+) -> dict[str, tuple[float | None, float | None]] | None:
+    """Return the public bounds of columns, from both options."""
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for entry in between or []:
+        column, equals, ends = entry.rpartition("=")
+        if not equals and len(columns) > 1:
+            raise ParameterError(
+                f"mean: expected --between to name one of several columns, got {entry!r:.80}; "
+                f"hint: --between {columns[0]}={entry:.60}"
+            )
+        name = column.strip() if equals else columns[0]
+        if name in found:
+            raise ParameterError(f"mean: expected --between once for {name!r}, got it twice")
+        try:
+            low, high = (float(end) if end.strip() else None for end in ends.split(","))
+        except ValueError:
+            raise ParameterError(
+                f"mean: expected two numbers in --between, got {ends!r:.80}; hint: 0,120, or 0, "
+                "where no upper bound is known"
+            ) from None
+        found[name] = low, high
+    lower = {} if least is None else dict.fromkeys(columns, (least, None))
+    return lower | found or None

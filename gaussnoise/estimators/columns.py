@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 import scipy
@@ -20,7 +20,17 @@ from ..privacy.ledger import Ledger, ledger_and_id
 from ..records import check_on_outside
 from ..text import disclaimers, guarantee_text, versions
 from .knowledge import moment_order, number, positive, shown
-from .moments import best_radius, tail_bias
+from .ranges import (
+    QUESTIONS,
+    SHARES,
+    Counts,
+    Ends,
+    Neighbors,
+    NoRangeError,
+    Range,
+    find_range,
+    round_part,
+)
 from .steps import lattice_query
 from .stored import fields, group_of, guarantee_record, real, text, texts
 
@@ -29,15 +39,13 @@ if TYPE_CHECKING:
     from .numbers import Numbers
 
 Array = NDArray[np.float64]
-Neighbors = Literal["add-remove", "replace"]
 
-_ROUNDS = 64  # rounds of the search for deciles: one for each bit of a number
-_FINE = 16  # the search ends once brackets are this many times narrower than their distance
-_SHARES = {"count": 0.05, "deciles": 0.25, "means": 0.7}
+_SHARES = SHARES | {"means": 0.4}
+_FAILURES = 0.05  # part of 1 − level that is left for errors of the range
+_EVENTS = 7  # the noise of the count and of two checks of two ends, and the sample at both ends
 _GRID = 26  # bits of a clipped number, of which a sum of 2³⁶ fits into 64 bits
 _MOST_GROUPS = 10_000
 _CHANGE = {"add-remove": "more or less", "replace": "replaced by any other"}
-_DECILE = {"add-remove": 9**2, "replace": 10**2}  # squared change of a balance by one row
 _SUMS = {"add-remove": 3, "replace": 6}  # squared change of the sums of 1, u and u²
 
 
@@ -49,14 +57,18 @@ class ColumnMean:
     Attributes:
         column: name of the column.
         group: category of each grouping column, by name.
-        mean: the estimate; NaN where the group is too small for one.
-        count: noisy number of rows with a number in this column.
+        mean: the estimate; NaN where there is none.
+        count: noisy number of rows with a number in this column; of all groups together, if no
+            range was found.
         low: lower end of the interval.
         high: upper end.
         noise: half-width due to noise.
         sampling: half-width due to sampling; squares of both add up.
         bias: bound on the bias of clipping, and on all rounding.
         clipped: the range to which numbers were clipped.
+        assumed: the assumption under which the bias is bounded; empty if there is none.
+        searched: the share of the column's budget that was spent to find the range.
+        reason: why there is no mean, and what would help; empty if there is one.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -75,6 +87,9 @@ class ColumnMean:
     sampling: float
     bias: float
     clipped: tuple[float, float]
+    assumed: str
+    searched: float
+    reason: str = ""
 
 
 @final
@@ -84,6 +99,7 @@ class ColumnMeans(AbstractLoaded):
 
     Attributes:
         means: one for each column and group.
+        mean_of: the units whose mean it is, in words: rows, or persons with one number each.
         level: confidence level of the intervals.
         split: the budget of every step for each column.
         privacy: a record of the privacy guarantee.
@@ -96,15 +112,17 @@ class ColumnMeans(AbstractLoaded):
     """
 
     means: tuple[ColumnMean, ...]
+    mean_of: str
     level: float
     split: Mapping[str, str]
     privacy: Mapping[str, object]
 
-    _format = "gaussnoise.column_means/1"
+    _format = "gaussnoise.column_means/2"
 
     def __str__(self) -> str:
         names = list(self.means[0].group) if self.means else []
-        rows = [["column", *names, "mean", "low", "high", "noise", "sampling", "clipping", "rows"]]
+        rows = [["column", *names, "mean", "low", "high", "noise", "sampling", "clipping"]]
+        rows[0].append(self.mean_of.partition(" ")[0])
         for mean in self.means:
             numbers = (mean.noise, mean.sampling, mean.bias)
             half = (mean.high - mean.low) / 2
@@ -128,26 +146,22 @@ class ColumnMeans(AbstractLoaded):
             for row in rows
         ]
         spent = "; ".join(f"{step} {part}" for step, part in self.split.items())
-        unknown = any(math.isnan(mean.mean) for mean in self.means)
+        notes = dict.fromkeys(note for mean in self.means for note in _notes(mean))
         return "\n".join(
             [
-                f"Means of the population with {self.level:.0%} intervals, "
+                f"Population means over {self.mean_of}, with {self.level:.0%} intervals, "
                 f"{guarantee_text(self.privacy, True)}",
                 *lines,
                 "low to high: noise and sampling, added like squares, and then the bound on the "
                 "bias of clipping.",
-                *(
-                    ["nan: a group too small to tell, or both deciles are one number: give bounds."]
-                    if unknown
-                    else []
-                ),
-                f"{self.privacy['assumed']}",
-                f"each column's budget: {spent}",
+                *notes,
+                f"each column's budget: {spent}, and all that other steps leave",
             ]
         )
 
     def _record(self) -> dict[str, object]:
         return {
+            "mean_of": self.mean_of,
             "level": self.level,
             "split": dict(self.split),
             "privacy": dict(self.privacy),
@@ -161,8 +175,24 @@ class ColumnMeans(AbstractLoaded):
         if len({tuple(mean.group) for mean in means}) != 1:
             raise ValueError("means by different columns")
         privacy = guarantee_record(record["privacy"])
-        text(privacy["assumed"])
-        return cls(means, real(record["level"], 0.0, 1.0), texts(record["split"]), privacy)
+        level = real(record["level"], 0.0, 1.0)
+        return cls(means, text(record["mean_of"]), level, texts(record["split"]), privacy)
+
+
+def _notes(mean: ColumnMean) -> list[str]:
+    """Return the sentences about the range of a column, or about a group without a mean."""
+    if mean.reason:
+        group = "".join(f", {name}={category}" for name, category in mean.group.items())
+        return [f"nan for {mean.column}{group}: {mean.reason}."]
+    if not mean.searched:
+        low, high = mean.clipped
+        return [f"{mean.column}: numbers are clipped to the public bounds [{low:g}, {high:g}]."]
+    saved = 1 - math.sqrt(1 - mean.searched)
+    return [
+        f"{mean.column}: assumed, {mean.assumed}.",
+        f"{mean.column}: {mean.searched:.0%} of the budget found this range; public bounds as wide "
+        f"would make noise {saved:.0%} smaller.",
+    ]
 
 
 def _stored(value: object) -> ColumnMean:
@@ -175,7 +205,14 @@ def _stored(value: object) -> ColumnMean:
     if not ordered:
         raise ValueError("an interval without a number")
     return ColumnMean(
-        text(mean["column"]), group_of(mean["group"]), **numbers, **parts, clipped=(low, high)
+        text(mean["column"]),
+        group_of(mean["group"]),
+        **numbers,
+        **parts,
+        clipped=(low, high),
+        assumed=text(mean["assumed"]),
+        searched=real(mean["searched"], 0.0, 1.0),
+        reason=text(mean["reason"]),
     )
 
 
@@ -187,25 +224,34 @@ def column_means(
     by: Mapping[str, Sequence[str | int | bool]] | None = None,
     person: str | None = None,
     neighbors: Neighbors = "add-remove",
+    between: Mapping[str, Ends] | None = None,
     spread: float = 1.0,
-    order: float = 2.0,
+    order: float | None = None,
     level: float = 0.95,
     on_outside: "OnOutside" = "drop",
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> ColumnMeans:
-    r"""Return means of numeric columns without known bounds, with intervals: locate, clip, release.
+    r"""Return means of numeric columns, with intervals: find a range, clip to it, release.
 
-    For each column, there is a noisy count. Noisy counts also give the first and last decile, by
-    halving the range of all numbers, bit by bit. A range ``c ± T`` lies around their middle c.
-    Numbers are clipped to it and scaled to u in −1 … 1. For each group, the noisy sums of 1, u and
-    u² are released, and the mean is ``c + T Σu / Σ1``.
+    For each column, noisy counts find numbers L and U with less than a tenth of all numbers beyond
+    each, and a last count checks this. Numbers are clipped to a range ``c ± T`` around their middle
+    c, and scaled to u in −1 … 1. For each group, the noisy sums of 1, u and u² are released, and
+    the mean is ``c + T Σu / Σ1``.
 
     T balances noise against the bias of clipping, for distributions with ``(E|X − c|^k)^(1/k) <=
-    spread · (last − first decile)``. With k = 2 the left side is 0.39 times that distance for a
-    normal distribution, 0.5 times for an exponential one, and 0.65 times for a lognormal one of
-    parameter 1. ``bias`` is the bound under this assumption, in each group; you must judge whether
-    it holds. If tails are known to be light, a larger k needs much less noise.
+    spread · (U − L)``. With k = 2 the left side is about 0.39 times that distance for a normal
+    distribution, 0.5 times for an exponential one, and 0.65 times for a lognormal one of parameter
+    1. ``bias`` is the bound under this assumption, which is stated with its numbers for each
+    column. It should hold in each group; you must judge whether it does. A larger k needs less
+    noise. Without ``order``, k is 4, or 2 if a noisy count shows too many numbers far from c. If L is not negative, and no more numbers are
+    negative than the noise hides, it is also assumed that none is.
+
+    Public bounds, given as ``between``, need no search and no assumption.
+
+    An interval adds noise and sampling like squares, and then the bias. Of its level, a twentieth
+    of what is missing to 1 pays for a check that erred. Sampling has Wilson's correction (1927) for
+    small groups and rare large numbers, which moves an interval towards the middle of the range.
 
     Formal guarantees:
         * The privacy guarantee, for one row more or less ("add-remove") or one replaced; with
@@ -213,9 +259,9 @@ def column_means(
           of their own numbers. A row without a number in a column, or without a listed category, is
           treated as absent. Refusals, with ``on_outside="refuse"``, depend on the data and are not
           covered.
-        * Every row or person is one integer vector of bounded length. In the search for a decile,
-          it counts 9 below and −1 above. It changes the three sums by at most √3, or √6 if one is
-          replaced. All noise is discrete Gaussian, through OpenDP.
+        * Every row or person is one integer vector of bounded length. In the search, it is in one
+          of two counts. It changes the three sums by at most √3, or √6 if one is replaced. All
+          noise is discrete Gaussian, through OpenDP.
         * The cost of later steps may depend on earlier results, within one budget that was fixed
           beforehand.
 
@@ -229,8 +275,10 @@ def column_means(
         person: name of the column that identifies the person of each row; not together with ``by``.
         neighbors: the relation, for one person or row; under "replace", the number of rows is
             public.
-        spread: the factor in the assumption above.
-        order: k, the order of the moment, from 2 to 100.
+        between: the public bounds ``(low, high)`` of some columns; None for an end that is not
+            known, like ``{"income": (0, None)}``. Numbers beyond them are clipped to them.
+        spread: the factor in the assumption above; 0.5 if it is less.
+        order: k, the order of the moment, from 2 to 100; chosen as above if omitted.
         level: confidence level of the intervals, for each mean alone, in (0, 1).
         on_outside: the treatment of a row without a finite number in a column, a listed category,
             or a person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
@@ -239,8 +287,8 @@ def column_means(
         id: the name of these means in the ledger.
 
     Returns:
-        A :class:`ColumnMeans`. If both deciles are the same number, or a group is too small, means
-        are NaN with infinite intervals: use :func:`clipped_mean` with bounds of your own.
+        A :class:`ColumnMeans`. Where there are too few numbers, or 8 in 10 are equal, a mean is NaN
+        with an infinite interval, and ``reason`` says what would help.
 
     Raises:
         ParameterError: arguments are of another kind, or out of range.
@@ -250,7 +298,7 @@ def column_means(
         NotAvailableError: ``person`` is given together with ``by``.
 
     Source: for the search, in the spirit of Smith (2011) and Karwa & Vadhan (2018); for the
-    clipping, Kamath, Singhal & Ullman (2020).
+    clipping, Kamath, Singhal & Ullman (2020). The check is ours.
 
     >>> import polars as pl
     >>> rng = np.random.default_rng(0)
@@ -283,11 +331,13 @@ def column_means(
             f"{name}: person= with by= is not there yet: rows of one person may be in several "
             "groups; hint: one table with a row for each person"
         )
-    spread, order = positive(name, "spread", spread), moment_order(name, order)
+    spread = positive(name, "spread", spread)
+    order = None if order is None else moment_order(name, order)
+    ends = {column: (None, None) for column in columns} | _public(columns, between)
     if not 0 < (level := number(name, "level", level)) < 1:
         raise ParameterError(f"{name}: expected 0 < level < 1, got {level!r}; hint: 0.95")
     check_on_outside(name, on_outside, bodies=False)
-    draws = len(columns) * (1 + 2 * _ROUNDS + 3 * cells)
+    draws = len(columns) * (QUESTIONS + 3 * cells)
     budget = Budget.of(name, privacy, _SHARES, draws, pure=False)
     unit = unit_text(1, person)
     record = budget.record() | {
@@ -295,10 +345,8 @@ def column_means(
         "unit": unit,
         "libraries": dict(versions("gaussnoise", "opendp", "numpy", "scipy")),
         "disclaimers": disclaimers(f"{unit}, {_CHANGE[neighbors]}.", private=True),
-        "assumed": "Assumed in every group: the distance of a number from the middle of the "
-        f"first and the last decile, as the root of its moment of order {order:g}, is at most "
-        f"{spread:g} times the distance between these deciles.",
     }
+    mean_of = "rows" if person is None else "persons (each counts as the mean of their own numbers)"
     part = rounded_down(Fraction(budget.whole) / len(columns))
     _check_noise(part, neighbors)
     check_categories(table, listed, "drop")
@@ -308,8 +356,9 @@ def column_means(
         numbers = read_numbers(table, columns, groups, person, on_outside)
         means: list[ColumnMean] = []
         for column in columns:
-            means += _means(column, numbers, part, neighbors, (spread, order, level))
-        return ColumnMeans(tuple(means), level, split, record)
+            known = ends[column], spread, order, level
+            means += _means(column, numbers, part, neighbors, known)
+        return ColumnMeans(tuple(means), mean_of, level, split, record)
 
     if (charged := ledger_and_id(name, ledger, id)) is None:
         return draw()
@@ -321,6 +370,7 @@ def column_means(
         "person": person,
     }
     request |= {"neighbors": neighbors, "spread": spread, "k": order, "level": level}
+    request |= {} if between is None else {"between": {c: ends[c] for c in between}}
     request |= {} if on_outside == "drop" else {"on_outside": on_outside}
     ledger, id = charged
     return ledger.once(
@@ -340,25 +390,28 @@ def _means(
     numbers: "Numbers",
     rho: float,
     neighbors: Neighbors,
-    known: tuple[float, float, float],
+    known: tuple[Ends, float, float | None, float],
 ) -> list[ColumnMean]:
-    """Return the means of one column in every group; ``known`` is (spread, k, level)."""
-    spread, k, level = known
+    """Return the means of one column in every group; ``known`` is (ends, spread, k, level)."""
+    ends, spread, order, level = known
     x, cells = numbers.of(column)
-    count = max(_noisy(len(x), 1, _share(rho, "count")), 1.0)
-    search = _Deciles(np.sort(x), _DECILE[neighbors], _share(rho, "deciles"))
-    first, last = search.run()
-    width = last - first
-    left = rounded_down(Fraction(rho) - Fraction(_share(rho, "count")) - search.spent)
-    size, center = spread * width, first / 2 + last / 2
-    unknown = [_unknown(column, group, count) for group in numbers.groups]
-    if not (width > 0 and 0 < size < math.inf and math.isfinite(center)):
-        return unknown
-    noise = math.sqrt(_SUMS[neighbors] / (2 * left)) / (count / len(numbers.groups))
-    # rounding is proportional to the range, like noise
-    radius = max(best_radius(k, size, max(noise, 2.0**-_GRID)), width / 2)
-    if not math.isfinite(abs(center) + radius):
-        return unknown
+    groups = len(numbers.groups)
+    counts = Counts(x, neighbors, rho, (1 - level) * _FAILURES / _EVENTS)
+    z = float(-scipy.special.ndtri((1 - level) * (1 - _FAILURES) / 2))
+
+    def noise(count: float, spent: float) -> float:
+        """Return the deviation of a mean in −1 … 1, and of what Wilson's correction adds to it."""
+        own = count / groups
+        return max(
+            math.hypot(math.sqrt(_SUMS[neighbors] / (2 * (rho - spent))), z) / own, 2.0**-_GRID
+        )
+
+    try:
+        found = find_range(counts, ends, spread, order, noise)
+    except NoRangeError as error:
+        return [_unknown(column, group, counts.number, str(error)) for group in numbers.groups]
+    left = rounded_down(Fraction(rho) - counts.spent)
+    center, radius = found.low / 2 + found.high / 2, found.high / 2 - found.low / 2
     with np.errstate(over="ignore"):
         u = np.clip((x - center) / radius, -1, 1)
     grid = np.rint(u * 2.0**_GRID).astype(np.int64)
@@ -368,7 +421,7 @@ def _means(
             int(part[cells == cell].sum())
             for part in (np.full(len(x), 2**_GRID, dtype=np.int64), grid, square)
         ]
-        for cell in range(len(numbers.groups))
+        for cell in range(groups)
     ]
     query, bits = lattice_query(_SUMS[neighbors], left, _GRID)
     drawn = iter(query.draw(3 * len(sums)))
@@ -377,53 +430,62 @@ def _means(
         for row in sums
     ]
     sd = math.ldexp(query.scale, -bits)
-    z = float(-scipy.special.ndtri((1 - level) / 2))
     # A mean is shown if its count is at least ten deviations of the noise. Then the true count is
     # at most twice the noisy one, except with probability 10⁻²³. This bounds the number of terms u
     # in a sum, each rounded by half a step of the grid. All else is rounded like floats in the
     # range.
     rounding = math.ldexp(radius, -_GRID) + 16 * max(math.ulp(center), math.ulp(radius))
-    clip = _Clip(center, radius, size, tail_bias(radius, k, size) + rounding, z)
+    found = replace(found, bias=found.bias + rounding)
     return [
-        _mean(column, group, row, sd, clip)
+        _mean(column, group, row, sd, found, z, 1 - left / rho)
         for group, row in zip(numbers.groups, released, strict=True)
     ]
 
 
-@dataclass(frozen=True)
-class _Clip:
-    """A range around a center; ``size`` is the root mean square distance of the numbers from it."""
-
-    center: float
-    radius: float
-    size: float
-    bias: float
-    quantile: float
-
-
 def _mean(
-    column: str, group: Mapping[str, object], sums: list[float], sd: float, clip: _Clip
+    column: str,
+    group: Mapping[str, object],
+    sums: list[float],
+    sd: float,
+    found: Range,
+    z: float,
+    searched: float,
 ) -> ColumnMean:
     """Return a ratio of noisy sums, with first-order deviations, for counts far above noise."""
     count, total, squares = sums
     if count < 10 * sd:
-        return _unknown(column, group, count)
+        return _unknown(
+            column,
+            group,
+            count,
+            f"about {max(count, 0):.0f} numbers, fewer than {10 * sd:.0f}, are too few beside the "
+            "noise; hint: a larger budget, or larger groups",
+        )
+    center, radius = found.low / 2 + found.high / 2, found.high / 2 - found.low / 2
     ratio = min(max(total / count, -1.0), 1.0)
+    mean = center + radius * ratio
     variance = max((squares + 3 * sd) / count - ratio * ratio, 0.0)  # an upper estimate
-    deviation = min(clip.radius * math.sqrt(variance), clip.size)
-    noise = clip.quantile * clip.radius * sd * math.hypot(1, ratio) / count
-    sampling = clip.quantile * deviation / math.sqrt(count)
-    half = math.hypot(noise, sampling) + clip.bias
-    mean, ends = (
-        clip.center + clip.radius * ratio,
-        (clip.center - clip.radius, clip.center + clip.radius),
-    )
+    deviation = min(radius * math.sqrt(variance), found.size)
+    noise = z * radius * sd * math.hypot(1, ratio) / count
+    sampling = z * math.hypot(deviation / math.sqrt(count), z * radius / count)
+    middle, half = mean + z**2 * (center - mean) / count, math.hypot(noise, sampling) + found.bias
     return ColumnMean(
-        column, group, mean, count, mean - half, mean + half, noise, sampling, clip.bias, ends
+        column,
+        group,
+        mean,
+        count,
+        middle - half,
+        middle + half,
+        noise,
+        sampling,
+        found.bias,
+        (found.low, found.high),
+        found.assumed,
+        searched,
     )
 
 
-def _unknown(column: str, group: Mapping[str, object], count: float) -> ColumnMean:
+def _unknown(column: str, group: Mapping[str, object], count: float, reason: str) -> ColumnMean:
     infinite = math.inf
     return ColumnMean(
         column,
@@ -436,7 +498,41 @@ def _unknown(column: str, group: Mapping[str, object], count: float) -> ColumnMe
         infinite,
         infinite,
         (-infinite, infinite),
+        "",
+        0.0,
+        reason,
     )
+
+
+def _public(columns: list[str], between: object) -> dict[str, Ends]:
+    """Return the public ends of some columns as floats.
+
+    Raises:
+        ParameterError: another kind of argument, or ends in the wrong order.
+    """
+    found: dict[str, Ends] = {}
+    if not (between is None or isinstance(between, Mapping)) or set(between or {}) - set(columns):
+        raise ParameterError(
+            "column_means: expected between= to give the ends of columns that are asked for; hint: "
+            'between={"age": (0, 120)}'
+        )
+    for column, given in (between or {}).items():
+        if not (isinstance(given, list | tuple) and len(given) == 2):
+            raise ParameterError(
+                f"column_means: expected two ends for {column!r}, or None for an unknown one, got "
+                f"{shown(given)}"
+            )
+        low, high = (
+            None if end is None else number("column_means", "as an end in between=", end)
+            for end in given
+        )
+        if low is not None and high is not None and not 0 < high - low < math.inf:
+            raise ParameterError(
+                f"column_means: expected low < high with a finite difference for {column!r}, got "
+                f"{shown(given)}"
+            )
+        found[column] = (low, high)
+    return found
 
 
 def _columns(given: object) -> list[str]:
@@ -485,78 +581,16 @@ def _groups(by: object) -> tuple[list["Attribute"], int]:
     return listed, cells
 
 
-def _share(rho: float, step: str) -> float:
-    return rounded_down(Fraction(rho) * Fraction(_SHARES[step]))
-
-
-def _noisy(count: int, squared: int, rho: float) -> float:
-    """Return a count with noise of ρ; the squared change by a row or person is <= ``squared``."""
-    query, bits = lattice_query(squared, rho)
-    return math.ldexp((count << bits) + query.draw(1)[0], -bits)
-
-
 def _check_noise(rho: float, neighbors: Neighbors) -> None:
     """Raise ParameterError unless there is noise for all steps of even the longest search."""
-    lattice_query(1, _share(rho, "count"))
-    lattice_query(_DECILE[neighbors], _round_of(_share(rho, "deciles")))
-    lattice_query(_SUMS[neighbors], _share(rho, "means"), _GRID)
+    counts = Counts(np.zeros(0), neighbors, rho, 0.5)
+    for step, part in (
+        ("count", 1),
+        ("search", round_part(0)),
+        ("search", round_part(10**9)),
+        ("check", 1),
+        ("tails", 1 / 2),
+    ):
+        lattice_query(counts.both, counts.part(step, part))
+    lattice_query(_SUMS[neighbors], rounded_down(Fraction(rho) * Fraction(_SHARES["means"])), _GRID)
     lattice_query(_SUMS[neighbors], rho, _GRID)
-
-
-def _round_of(rho: float) -> float:
-    """Return the ρ of each question about each decile."""
-    return rounded_down(Fraction(rho) / (2 * _ROUNDS))
-
-
-class _Deciles:
-    """A search for the first and the last decile among all floating-point numbers, in order.
-
-    Each question is whether there are more than nine times as many numbers above a given one as
-    below (or the other way round), by the sign of a balance. One row more or less changes the
-    balance by at most nine, and one row replaced by another by at most ten.
-
-    Attributes:
-        spent: the ρ of all questions asked so far.
-    """
-
-    def __init__(self, x: Array, squared: int, rho: float) -> None:
-        self.spent = Fraction(0)
-        self._x, self._squared, self._each = x, squared, _round_of(rho)
-
-    def run(self) -> tuple[float, float]:
-        """Return both deciles; each is the middle of its last bracket."""
-        end = _place(math.inf)
-        brackets = [[-end, end], [-end, end]]
-        for _ in range(_ROUNDS):
-            (a, b), (c, d) = ((_number(low), _number(high)) for low, high in brackets)
-            if c > b and max(b - a, d - c) <= (c - b) / _FINE:
-                break
-            for k, bracket in enumerate(brackets):
-                middle = sum(bracket) // 2
-                bracket[0 if self._is_below(_number(middle), k) else 1] = middle
-        (a, b), (c, d) = ((_number(low), _number(high)) for low, high in brackets)
-        return a / 2 + b / 2, c / 2 + d / 2
-
-    def _is_below(self, number: float, which: int) -> bool:
-        """Return whether ``number`` is below the first (0) or the last (1) decile, up to noise."""
-        below = int(np.searchsorted(self._x, number, side="left"))
-        above = len(self._x) - below
-        self.spent += Fraction(self._each)
-        return (
-            _noisy(
-                9 * below - above if which == 0 else below - 9 * above, self._squared, self._each
-            )
-            < 0
-        )
-
-
-def _place(number: float) -> int:
-    """Return the position of a float in the order of all floats."""
-    bits = int(np.float64(number).view(np.int64))
-    return bits if bits >= 0 else -(bits & (2**63 - 1))
-
-
-def _number(place: int) -> float:
-    """Return the float at a position."""
-    number = float(np.int64(abs(place)).view(np.float64))
-    return number if place >= 0 else -number

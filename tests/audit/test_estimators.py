@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.estimators import columns, steps
+from gaussnoise.estimators import ranges, steps
 from gaussnoise.privacy.laplace import LaplaceQuery, NoisyMaximum
 
 PURE, RHO = 2.0, 1.5
@@ -81,11 +81,11 @@ AUDITS = {
         kit.DELTA,
         800,
     ),
-    "decile": (
-        lambda balance: columns._noisy(balance, 81, RHO),
-        9,
-        0,
-        first,
+    "numbers outside a range": (
+        lambda numbers: ranges.Counts(numbers, "replace", RHO, 0.01).outside(0.0, 1.0, RHO),
+        np.array([-1.0, 0.5]),
+        np.array([2.0, 0.5]),
+        counts_score,
         GAUSSIAN,
         kit.DELTA,
         800,

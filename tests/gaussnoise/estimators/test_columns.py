@@ -4,6 +4,8 @@ command.
 
 import json
 import math
+import re
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pandas as pd
@@ -22,7 +24,9 @@ from gaussnoise.errors import (
     ParameterError,
 )
 from gaussnoise.estimators import columns as module
+from gaussnoise.estimators import ranges
 from gaussnoise.estimators.numbers import read_numbers
+from gaussnoise.estimators.ranges import Counts, Range
 from gaussnoise.privacy.sampler import IntegerQuery
 
 column_means = gn.estimators.column_means
@@ -66,8 +70,7 @@ def test_one_row_moves_the_sums_by_no_more_than_the_noise_is_for(neighbors, hear
         return whole(column, group, sums, *more)
 
     monkeypatch.setattr(module, "_mean", mean)
-    monkeypatch.setattr(module._Deciles, "run", lambda self: (-1.0, 1.0))
-    monkeypatch.setattr(module, "best_radius", lambda *_: 2.0)
+    monkeypatch.setattr(module, "find_range", lambda *_: Range(-2.0, 2.0, 1.0, 0.0, "so"))
 
     def sums(rows):
         answers.clear()
@@ -91,35 +94,110 @@ def test_one_row_moves_the_sums_by_no_more_than_the_noise_is_for(neighbors, hear
     assert max(moved) > allowed / 2.1 if neighbors == "replace" else max(moved) > 0.9 * allowed
 
 
-@pytest.mark.parametrize(("neighbors", "squared"), [("add-remove", 81), ("replace", 100)])
-def test_one_row_moves_the_balance_of_a_decile_by_no_more_than_the_noise_is_for(
-    neighbors, squared, heard
-):
-    column_means(table(50), ["income"], gn.zCDP(1), neighbors=neighbors)
-    count, *search = (query for query, _ in heard[:-1])
-    assert {query.sensitivity_squared.bit_length() % 2 for query in search} == {
-        squared.bit_length() % 2
-    }
-    assert all(
-        query.sensitivity_squared // squared
-        == 4 ** round(math.log(query.sensitivity_squared / squared, 4))
-        for query in search
-    )
-    x = np.sort(np.array([1.0, 2.0, 3.0, 4.0]))
-    balances = []
-    for rows in (x, x[1:], np.array([0.0, 2, 3, 4])):
-        below = np.searchsorted(rows, 2.5)
-        balances.append((9 * below - (len(rows) - below), below - 9 * (len(rows) - below)))
-    assert max(abs(np.subtract(balances[0], balances[1]))) <= 9
-    assert count.sensitivity_squared == 4 ** round(math.log(count.sensitivity_squared, 4))
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_one_row_moves_counts_of_a_search_by_no_more_than_the_noise_is_for(neighbors, heard):
+    """All pairs of tables of at most two numbers that differ in one row."""
+    values = [-math.inf, -1.0, 0.0, 0.5, 1.0, 2.0, math.inf]
+    tables = [list(rows) for k in range(3) for rows in combinations_with_replacement(values, k)]
+
+    def counts(rows, question):
+        own = Counts(np.array(rows), neighbors, 1.0, 0.1)
+        return np.atleast_1d(getattr(own, question)(0.0, 1.0, 0.5))
+
+    for question, length in (("outside", 1 + (neighbors == "replace")), ("beyond", 1)):
+        heard.clear()
+        moved = 0.0
+        for rows in tables:
+            if neighbors == "add-remove":
+                others = [[*rows, x] for x in values]
+            else:
+                others = [[*rows[:k], x, *rows[k + 1 :]] for k in range(len(rows)) for x in values]
+            for other in others:
+                change = counts(rows, question) - counts(other, question)
+                moved = max(moved, np.square(change).sum())
+        query = heard[0][0]
+        assert moved == length
+        scale = query.sensitivity_squared // length
+        assert (scale.bit_count(), scale.bit_length() % 2) == (1, 1)  # a power of four
+        assert query.rho <= 0.5
+
+
+def test_thresholds_of_a_search_grow_with_their_place():
+    places = np.sort(np.r_[np.linspace(-1, 1, 4001), 0.5, 0.75, 0.5 + 1 / 20])
+    numbers = [ranges._at(place) for place in places]
+    assert (numbers[0], numbers[-1]) == (-math.inf, math.inf)
+    assert numbers == sorted(numbers)
+    assert (ranges._at(0.0), ranges._at(0.5), ranges._at(0.75)) == (0.0, 1.0, 256.0)
+
+
+@pytest.mark.parametrize(("number", "rho"), [(300, 10.0), (2000, 0.5), (10**6, 1e-4)])
+def test_an_end_short_of_a_decile_hardly_ever_passes_the_check(number, rho):
+    """Of an end with a tenth of the population beyond it, or more, the check counts too many."""
+    wrong = 1e-3
+    counts = Counts(np.zeros(0), "add-remove", rho, wrong)
+    limit, _ = ranges._limits(number, rho, counts)
+    # both noises in turn at the quantile that they exceed with the chance ``wrong``
+    z = stats.norm.isf(wrong)
+    least = math.floor(number - z * counts.deviation(counts.part("count")))
+    most = math.floor(limit + z * counts.deviation(counts.part("check")))
+    for share in (0.1, 0.15, 0.5):
+        assert stats.binom.cdf(most, least, share) <= wrong
+    assert stats.binom.cdf(most, number, 0.02) > 0.5  # an end that is far enough out may pass
+
+
+def test_a_search_that_missed_is_noticed(monkeypatch):
+    frame = pl.DataFrame({"x": np.repeat([0.0, 1.0], [1760, 240])})
+    monkeypatch.setattr(ranges, "_search", lambda *_: (0.0, 1e-80))
+    (found,) = column_means(frame, ["x"], gn.zCDP(0.5)).means
+    assert math.isnan(found.mean)
+    assert "noise misled the search" in found.reason
+    monkeypatch.setattr(ranges, "_search", lambda *_: (0.0, 0.9))  # half as wide again is enough
+    (found,) = column_means(frame, ["x"], gn.zCDP(0.5)).means
+    assert found.low < 0.12 < found.high
+
+
+TAILS = {
+    "uniform": (lambda rng, n: rng.random(n), 4),
+    "exponential": (lambda rng, n: rng.exponential(size=n), 4),
+    "lognormal": (lambda rng, n: rng.lognormal(0, 1.2, n), 2),
+}
+
+
+@pytest.mark.parametrize("law", TAILS)
+def test_the_order_of_moments_follows_the_counts_of_far_numbers(law):
+    draw, order = TAILS[law]
+    frame = pl.DataFrame({"x": draw(np.random.default_rng(0), 200_000) - 0.5})
+    (found,) = column_means(frame, ["x"], gn.zCDP(1)).means
+    assert f"order {order}," in found.assumed
+    (given,) = column_means(frame, ["x"], gn.zCDP(1), order=3).means
+    assert "order 3," in given.assumed
+
+
+def test_no_negative_number_is_assumed_only_where_none_shows():
+    x = np.random.default_rng(0).exponential(size=20_000)
+    for shift, said in ((0.0, True), (-0.05, False)):
+        (found,) = column_means(pl.DataFrame({"x": x + shift}), ["x"], gn.zCDP(1)).means
+        assert ("no number is below 0" in found.assumed) == said
+        assert (found.clipped[0] == 0) == said
+
+
+def test_public_bounds_need_no_search(heard):
+    frame = table(20_000)
+    (found,) = column_means(frame, ["age"], gn.zCDP(0.1), between={"age": (0, 120)}).means
+    assert len(heard) == 1
+    assert (found.clipped, found.searched, found.assumed) == ((0.0, 120.0), 0.0, "")
+    assert found.mean == pytest.approx(frame["age"].mean(), rel=1e-6)
+    (found,) = column_means(frame, ["age"], gn.zCDP(0.1), between={"age": (18, None)}).means
+    assert found.clipped[0] == 18
+    assert "no number is below 18" in found.assumed
 
 
 def test_all_steps_together_spend_no_more_than_the_budget(heard):
     for by, person in (({"sex": ["f", "m"]}, None), (None, "id")):
         heard.clear()
-        column_means(table(500), ["income", "age"], gn.zCDP(0.3), by=by, person=person)
+        column_means(table(9000), ["income", "age"], gn.zCDP(3), by=by, person=person)
         spent = sum(query.rho for query, _ in heard)
-        assert 0.29 < spent <= 0.3
+        assert 2.9 < spent <= 3
         assert min(query.scale for query, _ in heard) >= 2.0**28
 
 
@@ -136,8 +214,8 @@ def test_any_table_gives_the_same_means(form, tmp_path, heard):
         "csv": tmp_path / "t.csv",
         "parquet": str(tmp_path / "t.parquet"),
     }[form]
-    expected = column_means(frame, ["income", "age"], gn.zCDP(1), by={"sex": ["f", "m"]})
-    found = column_means(given, ["income", "age"], gn.zCDP(1), by={"sex": ["f", "m"]})
+    expected = column_means(frame, ["income", "age"], gn.zCDP(10), by={"sex": ["f", "m"]})
+    found = column_means(given, ["income", "age"], gn.zCDP(10), by={"sex": ["f", "m"]})
     assert [mean.mean for mean in found.means] == pytest.approx(
         [mean.mean for mean in expected.means], rel=1e-9
     )
@@ -177,15 +255,48 @@ def test_location_and_scale_are_found_wherever_they_are(scale, shift):
     assert found.high - found.low < 2 * scale
 
 
-def test_what_cannot_be_told_is_not_a_number():
-    table_of_ones = pl.DataFrame({"x": [1.0] * 500})
-    constant = [column_means(table_of_ones, ["x"], gn.zCDP(1)).means[0] for _ in range(8)]
-    unknown = [found for found in constant if math.isnan(found.mean)]
-    assert len(unknown) >= 3  # noise gives a scale in 2 % of them
-    assert {found.low for found in unknown} == {-math.inf}
-    small = column_means(table(3000), ["age"], gn.zCDP(0.1), by={"sex": ["f", "nobody"]}).means[1]
-    assert math.isnan(small.mean)
-    assert "nan" in str(column_means(pl.DataFrame({"x": [1.0]}), ["x"], gn.zCDP(1)))
+@pytest.mark.parametrize(
+    ("numbers", "reason"),
+    [
+        ([1.0] * 5000, "8 in 10 numbers are one number"),
+        ([0.0] * 4700 + [1.0] * 300, "8 in 10 numbers are one number"),
+        ([1.0], "too few"),
+        (list(range(500)), "hint: about"),
+    ],
+)
+def test_no_mean_has_a_reason(numbers, reason, tmp_path):
+    means = column_means(pl.DataFrame({"x": numbers}, strict=False), ["x"], gn.zCDP(0.1))
+    (found,) = means.means
+    assert math.isnan(found.mean)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    assert reason in found.reason
+    assert f"nan for x: {found.reason}" in str(means)
+    means.save(tmp_path / "m.json")
+    assert gn.estimators.ColumnMeans.load(tmp_path / "m.json").means[0].reason == found.reason
+
+
+def test_a_group_that_is_too_small_has_no_mean():
+    first, second = column_means(
+        table(3000), ["age"], gn.zCDP(0.5), by={"sex": ["f", "nobody"]}
+    ).means
+    assert first.low < 53.5 < first.high
+    assert math.isnan(second.mean)
+    assert "too few beside the noise" in second.reason
+
+
+def test_a_hint_of_more_numbers_or_budget_is_enough():
+    def limits(number, rho):
+        limit, clear = ranges._limits(number, rho, Counts(np.zeros(0), "replace", rho, 1e-3))
+        return limit / 2 >= clear
+
+    for number, rho in ((500, 0.1), (1000, 0.01)):
+        with pytest.raises(ranges.NoRangeError) as caught:
+            ranges._room(Counts(np.zeros(0), "replace", rho, 1e-3), number)
+        hint = str(caught.value).partition("hint")[2]
+        more, times = map(float, re.findall(r"about ([\d.]+)", hint))
+        assert limits(1.1 * more, rho)
+        assert limits(number, 1.1 * rho * times)
+        assert not limits(0.8 * more, rho)
 
 
 LAWS = {
@@ -302,7 +413,7 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     assert run(arguments) == 0
     said = capsys.readouterr().out
     assert "wrote means.json" in said
-    for word in ("income", "age", "noise", "sampling", "clipping", "Assumed", "zCDP"):
+    for word in ("income", "age", "noise", "sampling", "clipping", "assumed", "over rows", "zCDP"):
         assert word in said
     record = json.loads((tmp_path / "means.json").read_text())
     assert len(record["means"]) == 4
@@ -311,7 +422,18 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
         '[attributes.sex]\ncategories = ["f", "m"]\n', encoding="utf-8"
     )
     assert run("mean t.csv -c income --by sex -s s.toml --epsilon 1 --delta 1e-6".split()) == 0
+    capsys.readouterr()
     assert run("mean t.csv -c income --person id --rho 1".split()) == 0
+    assert "over persons (each counts as the mean of their own numbers)" in capsys.readouterr().out
+    bounds = "mean t.csv -c income,age --rho 1 --least 0 --between age=0,120 --out b.json".split()
+    assert run(bounds) == 0
+    income, age = json.loads((tmp_path / "b.json").read_text())["means"]
+    assert (income["clipped"][0], age["clipped"]) == (0, [0, 120])
+    assert run("mean t.csv -c age --rho 1 --between 0,120".split()) == 0
+    for wrong in ("--between 0", "--between a,b", "--between x=0,1", "--between 9,0"):
+        assert run(f"mean t.csv -c age --rho 1 {wrong}".split()) == 1
+    assert run("mean t.csv -c age,income --rho 1 --between 0,120".split()) == 1
+    assert run("mean t.csv -c age --rho 1 --between 0,1 --between age=0,1".split()) == 1
     twice = "--by sex=f --by sex=m"
     for wrong in ("--by sex", "--by age -s s.toml", "--out means.json", "--ledger l", twice):
         assert run(f"mean t.csv -c income --rho 1 {wrong}".split()) == 1

@@ -1,0 +1,300 @@
+"""The range to which numbers without known bounds are clipped: found privately, and checked.
+
+A search finds numbers L and U, below the first decile and above the last. Each round asks how many
+numbers lie below one threshold and how many above another, and halves a bracket about L and one
+about U. A last question checks that few enough numbers lie below L and above U.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from ..numerics.rounding import SAFE_SIDE, rounded_down
+from .moments import best_radius, tail_bias
+from .steps import lattice_query
+
+Array = NDArray[np.float64]
+Neighbors = Literal["add-remove", "replace"]
+Ends = tuple[float | None, float | None]
+
+SHARES = {"count": 0.05, "search": 0.3, "check": 0.1, "tails": 0.05}
+_ROUNDS = 64
+QUESTIONS = 1 + 2 * _ROUNDS + 2 * 2 + 2  # counts that are asked for at most
+_EARLY, _EARLY_PART = 16, 0.8  # most searches end within these rounds, which get this part
+_FINE = 16  # a search ends once brackets are this many times narrower than their distance
+_CHECKS = 2  # of the range as it was found, and if it fails, of one twice as wide
+_TAIL_QUESTIONS = 2
+_CLEAR = 2.0  # deviations of a round's noise between a count that is sought and one that is wrong
+_RARE = 0.001  # share of far numbers by which order 4 is judged
+_WITHIN = 0.6  # part of the largest distance that it allows such a share
+# if L and U are outside the deciles, their middle is off by at most half of what they are too far
+# apart; so this multiple of their distance also bounds moments about their own middle
+_LEAST_SPREAD = 0.5
+_BOUNDS = "public bounds, between="
+_MOST = 1e12  # a hint that asks for more numbers, or for so large a budget, helps no one
+
+
+def both_squared(neighbors: Neighbors) -> int:
+    """Return the squared change of two counts that have no row in common."""
+    return 2 if neighbors == "replace" else 1
+
+
+class NoRangeError(Exception):
+    """No range was found; the text says why, and what would help."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A range to clip numbers to, and the assumption under which the bias of clipping is bounded.
+
+    Attributes:
+        low: the lower end.
+        high: the upper end.
+        size: bound on the standard deviation of the numbers.
+        bias: bound on the bias of clipping.
+        assumed: the assumption, in words; empty if both ends are public.
+    """
+
+    low: float
+    high: float
+    size: float
+    bias: float
+    assumed: str
+
+
+class Counts:
+    """Noisy counts of numbers, one number for each row, within a budget.
+
+    Attributes:
+        spent: the ρ of all questions so far.
+        quantile: how many deviations the noise of one count exceeds with the chance ``wrong``.
+        both: the squared change of two counts that have no row in common.
+    """
+
+    def __init__(self, x: Array, neighbors: Neighbors, rho: float, wrong: float) -> None:
+        self.rho, self.wrong, self.spent, self.number = rho, wrong, Fraction(0), math.nan
+        self.quantile = float(special.ndtri(1 - wrong))
+        self.both = both_squared(neighbors)
+        self._x = np.sort(x)
+
+    def part(self, step: str, part: float = 1.0) -> float:
+        """Return the ρ of a step, or of a part of it."""
+        return rounded_down(Fraction(self.rho) * Fraction(SHARES[step]) * Fraction(part))
+
+    def all(self) -> float:
+        """Return the count of all numbers, at least 1."""
+        self.number = max(self._noisy([len(self._x)], 1, self.part("count"))[0], 1.0)
+        return self.number
+
+    def outside(self, low: float, high: float, rho: float) -> tuple[float, float]:
+        """Return the counts of numbers below ``low``, and above ``high >= low``.
+
+        No row is in both counts, so one row changes them by a vector of length 1 at most. One that
+        is replaced may leave one count and enter the other, a change of √2.
+        """
+        below, above = self._noisy(list(self._exact(low, high)), self.both, rho)
+        return below, above
+
+    def beyond(self, low: float, high: float, rho: float) -> float:
+        """Return the count of numbers that are below ``low`` or above ``high``."""
+        return self._noisy([sum(self._exact(low, high))], 1, rho)[0]
+
+    def deviation(self, rho: float) -> float:
+        """Return the standard deviation of the noise of one count."""
+        query, bits = lattice_query(1, rho)
+        return math.ldexp(query.scale, -bits)
+
+    def _exact(self, low: float, high: float) -> tuple[int, int]:
+        below = int(np.searchsorted(self._x, low, side="left"))
+        return below, len(self._x) - int(np.searchsorted(self._x, high, side="right"))
+
+    def _noisy(self, counts: list[int], squared: int, rho: float) -> list[float]:
+        query, bits = lattice_query(squared, rho)
+        self.spent += Fraction(rho)
+        noise = query.draw(len(counts))
+        return [math.ldexp((n << bits) + e, -bits) for n, e in zip(counts, noise, strict=True)]
+
+
+def round_part(number: int) -> float:
+    """Return the part of the search's budget that one round spends."""
+    late = (1 - _EARLY_PART) / (_ROUNDS - _EARLY)
+    return _EARLY_PART / _EARLY if number < _EARLY else late
+
+
+def find_range(
+    counts: Counts,
+    ends: Ends,
+    spread: float,
+    order: float | None,
+    noise: Callable[[float, float], float],
+) -> Range:
+    """Return the range to clip to, wide enough for the worst bias to be as small as the noise.
+
+    Args:
+        counts: the numbers, with the budget for all questions.
+        ends: the public ends, None where there is none.
+        spread: the bound on the root of the moment, in distances of L and U.
+        order: the order of the moment; None for 4, or 2 if many numbers are far away.
+        noise: a function from the number of numbers, and the ρ spent, to the deviation of a mean's
+            noise in a range from −1 to 1.
+
+    Raises:
+        NoRangeError: there are too few numbers, nearly all are equal, or the check failed.
+    """
+    least, most = ends
+    if least is not None and most is not None:
+        return Range(least, most, most / 2 - least / 2, 0.0, "")
+    number = counts.all()
+    limit, sought = _room(counts, number)
+    low, high = _search(counts, sought)
+    for _ in range(_CHECKS):
+        if max(counts.outside(low, high, counts.part("check"))) <= limit:
+            break
+        low, high = low - (high - low) / 2, high + (high - low) / 2
+    else:
+        raise NoRangeError(
+            "noise misled the search, and too many numbers are outside the range that it found; "
+            f"hint: a larger budget, or {_BOUNDS}"
+        )
+    center, size = low / 2 + high / 2, max(spread, _LEAST_SPREAD) * (high - low)
+    if not (0 < size < math.inf and math.isfinite(center)):
+        raise NoRangeError(f"the numbers are too large, or too close together; hint: {_BOUNDS}")
+    k = _order(counts, number, center, size) if order is None else order
+    unit = noise(number, float(counts.spent))
+
+    def clipped_at(part: float) -> tuple[float, float]:
+        reach = max(best_radius(k, size, part * unit), high / 2 - low / 2)
+        return (
+            max(center - reach, -math.inf if least is None else least),
+            min(center + reach, math.inf if most is None else most),
+        )
+
+    if least is None and low >= 0 and clipped_at(1.0)[0] < 0 and _none_negative(counts):
+        least = 0.0
+    first, last = clipped_at(1.0)
+    if first == least or last == most:  # the range, and its noise, are about half as large
+        first, last = clipped_at(0.5)
+    if not (first < last and math.isfinite(last - first)):
+        raise NoRangeError(
+            f"the numbers are too large, or outside the public bounds; hint: {_BOUNDS}"
+        )
+    reaches = [center - first] * (first != least) + [last - center] * (last != most)
+    bias = max((tail_bias(reach, k, size) for reach in reaches), default=0.0)
+    words = [
+        f"in every group, the distance of a number from {center:.6g}, as the root of its moment of "
+        f"order {k:g}, is at most {size:.6g}"
+    ]
+    words += [] if least is None else [f"no number is below {least:.6g}"]
+    words += [] if most is None else [f"no number is above {most:.6g}"]
+    return Range(first, last, size, bias, ", and ".join(words))
+
+
+def _room(counts: Counts, number: float) -> tuple[float, float]:
+    """Return how many numbers the check may count beyond an end, and how many the search seeks.
+
+    Raises:
+        NoRangeError: the noise of a round is too large to seek so few.
+    """
+    limit, clear = _limits(number, counts.rho, counts)
+    if limit / 2 >= clear:
+        return limit, max(limit - clear, limit / 2)
+    more, richer = number, counts.rho
+    while more < _MOST and not _is_enough(more, counts.rho, counts):
+        more *= 1.05
+    while richer < _MOST and not _is_enough(number, richer, counts):
+        richer *= 1.05
+    ways = [f"about {_about(more)} numbers"] if more < _MOST else []
+    ways += [f"about {_about(richer / counts.rho)} times the budget"] if richer < _MOST else []
+    raise NoRangeError(
+        f"about {_about(number)} numbers are too few to find a range; hint: "
+        + ", or ".join([*ways, _BOUNDS])
+    )
+
+
+def _about(number: float) -> str:
+    """Return a number of two digits in words, without a power of ten."""
+    return f"{float(f'{number:.2g}'):.15g}"
+
+
+def _is_enough(number: float, rho: float, counts: Counts) -> bool:
+    limit, clear = _limits(number, rho, counts)
+    return limit / 2 >= clear
+
+
+def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
+    """Return the most numbers to be counted beyond an end, and the noise of a round to stay clear.
+
+    Beyond an end that falls short of the population's decile lie at least all numbers beyond the
+    decile, however the end was chosen. Their number is binomial, of chance 0.1 or more. So the end
+    does not fall short if fewer lie beyond it than this number's lowest likely value, with margins
+    for the noise of both counts.
+    """
+
+    def noise(step: str, part: float, squared: int) -> float:
+        return math.sqrt(squared / (2 * rho * SHARES[step] * part)) * SAFE_SIDE
+
+    least = number - counts.quantile * noise("count", 1.0, 1)
+    beyond = float(stats.binom.ppf(counts.wrong, math.floor(max(least, 0.0)), 0.1)) - 1
+    limit = beyond - counts.quantile * noise("check", 1.0, counts.both)
+    return limit, _CLEAR * noise("search", round_part(0), counts.both)
+
+
+def _search(counts: Counts, sought: float) -> tuple[float, float]:
+    """Return ends with about ``sought`` numbers beyond each: the outer ends of both brackets."""
+    lower, upper, apart = [-1.0, 1.0], [-1.0, 1.0], False
+    for number in range(_ROUNDS):
+        a, b, c, d = map(_at, (*lower, *upper))
+        if apart and max(b - a, d - c) <= (c - b) / _FINE:
+            break
+        first, second = sum(lower) / 2, sum(upper) / 2
+        rho = counts.part("search", round_part(number))
+        below, above = counts.outside(_at(first), _at(second), rho)
+        if not apart and max(below, above) <= sought:
+            break
+        apart = apart or min(below, above) > sought
+        lower[below > sought] = first
+        upper[above <= sought] = second
+    if not apart:
+        raise NoRangeError(
+            f"at least about 8 in 10 numbers are one number, or nearly one; hint: {_BOUNDS}"
+        )
+    return _at(lower[0]), _at(upper[1])
+
+
+def _at(place: float) -> float:
+    """Return the number at a place from −1 to 1, where a search by halves soon finds usual sizes.
+
+    Zero is at 0, one at ½, and infinity at 1; 2^e is at ½ + e/(16 + 2|e|).
+    """
+    share = 2 * abs(place) - 1  # e / (8 + |e|)
+    if abs(share) == 1:
+        return math.copysign(math.inf if share > 0 else 0.0, place)
+    power = 8 * share / (1 - abs(share))
+    return math.copysign(2.0**power if power < 1024 else math.inf, place)
+
+
+def _order(counts: Counts, number: float, center: float, size: float) -> float:
+    """Return 4 as the order of moments, or 2 if too many numbers are far from the middle for 4.
+
+    Of numbers whose moment of order 4 is at most ``size⁴``, a share p lies beyond ``size · p^(-1/4)``
+    at most (Markov). Too many are more than that beyond a part of this distance, for the least p
+    that noise allows to see. Larger orders would hide rare large numbers, and save little noise.
+    """
+    rho = counts.part("tails", 1 / _TAIL_QUESTIONS)
+    error = counts.quantile * counts.deviation(rho)
+    share = max(_RARE, 2 * error / number)
+    reach = _WITHIN * size * share**-0.25
+    far = counts.beyond(center - reach, center + reach, rho)
+    return 4.0 if far < share * number + error else 2.0
+
+
+def _none_negative(counts: Counts) -> bool:
+    """Return whether the count of negative numbers is no more than its noise."""
+    rho = counts.part("tails", 1 / _TAIL_QUESTIONS)
+    return counts.beyond(0.0, math.inf, rho) <= counts.quantile * counts.deviation(rho)
