@@ -10,6 +10,7 @@ from .release.biased import BiasedTable
 from .release.categories import Categories, discover_categories
 from .release.cells import CellList
 from .release.combine import combine
+from .release.comparison import ComparisonTable
 from .release.measurements import Measurement
 from .release.quantiles import QuantileTable
 from .release.release import TableRelease
@@ -27,6 +28,7 @@ __all__ = [
     "Categories",
     "CellList",
     "CheckResult",
+    "ComparisonTable",
     "Dialect",
     "FailureCase",
     "MarginalTable",
