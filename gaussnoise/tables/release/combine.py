@@ -104,13 +104,13 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
     attributes: dict[str, Attribute] = {}
     for release in listed:
         for attribute in release.plan.schema.attributes:
-            _check_alike(attributes.setdefault(attribute.name, attribute), attribute)
+            check_alike("combine", attributes.setdefault(attribute.name, attribute), attribute)
     schema = Schema(attributes.values())
     at = {name: i for i, name in enumerate(schema.names)}
     marginals = [names for release in listed for names in release]
     subsets = list(dict.fromkeys(tuple(sorted(at[n] for n in names)) for names in marginals))
     strategies = _strategies(listed, schema)
-    sources = tuple(source for release in listed for source in _sources(release))
+    sources = tuple(source for release in listed for source in sources_of(release))
     if len({source.id for source in sources}) < len(sources):
         raise ParameterError("combine: expected releases with independent noise, got one twice")
     first = listed[0].plan
@@ -182,14 +182,16 @@ def _strict(release: TableRelease) -> set[str]:
     return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
 
 
-def _check_alike(known: Attribute, other: Attribute) -> None:
+def check_alike(function: str, known: Attribute, other: Attribute) -> None:
+    """Raise ParameterError unless two attributes have the same categories, edges or interval."""
     # labels identify categories; integers can equal booleans, so their types are compared too
-    same = (known.edges, known.other) == (other.edges, other.other)
+    same = (known.edges, known.other, known.clip) == (other.edges, other.other, other.clip)
     same = same and list(map(repr, known.labels)) == list(map(repr, other.labels))
     if not same:
         raise ParameterError(
-            f"combine: expected {known.name!r} with the same categories or edges in all releases, "
-            "got different ones"
+            f"{function}: expected {known.name!r} with the same categories or edges in all "
+            "releases, got different ones; hint: counts of other categories say nothing of each "
+            "other"
         )
 
 
@@ -294,7 +296,7 @@ def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> A
     return table
 
 
-def _sources(release: TableRelease) -> tuple[Source, ...]:
+def sources_of(release: TableRelease) -> tuple[Source, ...]:
     """Return the sources of a release: itself, or the releases that it combines."""
     plan: Any = release.plan
     if isinstance(plan, MergedPlan):
