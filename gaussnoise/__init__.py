@@ -74,6 +74,7 @@ from .tables import (
     Weight,
     budgets,
     combine,
+    difference,
     discover_categories,
     plan,
 )
@@ -124,6 +125,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "budgets",
     "combine",
     "compare",
+    "difference",
     "discover_categories",
     "domains",
     "dual_norm",

@@ -343,7 +343,10 @@ MEETINGS = {
         "gaussnoise.tables.release.store",
     },
     "gaussnoise.tables.release.publish": {"gaussnoise.tables.spark.releases"},
-    "gaussnoise.tables.release.table": {"gaussnoise.tables.release.default_plot"},
+    "gaussnoise.tables.release.table": {
+        "gaussnoise.tables.release.comparison",
+        "gaussnoise.tables.release.default_plot",
+    },
     "gaussnoise.tables.release.cells": {"gaussnoise.tables.release.default_plot"},
     "gaussnoise.tables.schema.schema": {"gaussnoise.tables.drafts.draft"},
     "gaussnoise.noise.optimal_noise": {

@@ -282,9 +282,10 @@ def _at(place: float) -> float:
 def _order(counts: Counts, number: float, center: float, size: float) -> float:
     """Return 4 as the order of moments, or 2 if too many numbers are far from the middle for 4.
 
-    Of numbers whose moment of order 4 is at most ``size⁴``, a share p lies beyond ``size · p^(-1/4)``
-    at most (Markov). Too many are more than that beyond a part of this distance, for the least p
-    that noise allows to see. Larger orders would hide rare large numbers, and save little noise.
+    Of numbers whose moment of order 4 is at most ``size⁴``, at most a share p lies beyond
+    ``size · p^(-1/4)`` (Markov). Too many are more than that beyond a part of this distance, for
+    the least p that noise allows to see. Larger orders would save little noise, and rare large
+    numbers would contradict them without being seen.
     """
     rho = counts.part("tails", 1 / _TAIL_QUESTIONS)
     error = counts.quantile * counts.deviation(rho)

@@ -10,6 +10,8 @@ from .release.biased import BiasedTable
 from .release.categories import Categories, discover_categories
 from .release.cells import CellList
 from .release.combine import combine
+from .release.comparison import ComparisonTable
+from .release.difference import Changes, difference
 from .release.measurements import Measurement
 from .release.quantiles import QuantileTable
 from .release.release import TableRelease
@@ -26,7 +28,9 @@ __all__ = [
     "Budgets",
     "Categories",
     "CellList",
+    "Changes",
     "CheckResult",
+    "ComparisonTable",
     "Dialect",
     "FailureCase",
     "MarginalTable",
@@ -43,6 +47,7 @@ __all__ = [
     "Weight",
     "budgets",
     "combine",
+    "difference",
     "discover_categories",
     "plan",
 ]

@@ -1,7 +1,7 @@
 """Answers to questions in words, computed from released tables alone."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,12 +13,12 @@ from domains.tables.bases import AbstractBase, Base, Groups, Identity
 
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
-from ...solvers.tables.residuals import Subset
 from ..planning.facts import counted_text
 from ..schema.bases import as_base, query_labels
 from ..schema.schema import Category
 from .answer import Answer
 from .contrasts import Weights, contrasts
+from .forms import KeptTables
 from .noisy import AbstractRelease, read_only
 from .quantiles import quantiles_of, support
 from .question import (
@@ -95,29 +95,8 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     """
     quantile(level)  # refuses a level outside (0, 1)
     form = parsed(question, release.plan.schema)
-    asked = _Asked(replace(release, tables=_Kept(release.tables)), question, level)
+    asked = _Asked(replace(release, tables=KeptTables(release.tables)), question, level)
     return asked.answer(form)
-
-
-class _Kept(Mapping[Subset, Array]):
-    """Tables that are read from their files once and kept."""
-
-    def __init__(self, tables: Mapping[Subset, Array]) -> None:
-        self._tables, self._kept = tables, dict[Subset, Array]()
-
-    def __getitem__(self, S: Subset) -> Array:
-        if S not in self._kept:
-            self._kept[S] = self._tables[S]
-        return self._kept[S]
-
-    def __contains__(self, S: object) -> bool:
-        return S in self._tables
-
-    def __iter__(self) -> Iterator[Subset]:
-        return iter(self._tables)
-
-    def __len__(self) -> int:
-        return len(self._tables)
 
 
 class _Axis(NamedTuple):

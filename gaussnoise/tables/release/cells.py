@@ -167,9 +167,8 @@ class CellList:
         ]
         more = f"… and {len(self) - len(shown)} more" if len(self) > len(shown) else ""
         columns = ["estimate", "± sd", "low", "high"]
-        return rows_text(
-            repr(self), self.attributes, columns, rows, [more, CLOSING], private=self.private
-        )
+        closing = [more, self.table.closing]
+        return rows_text(repr(self), self.attributes, columns, rows, closing, private=self.private)
 
     def _repr_html_(self) -> str:
         return _html(CellList(self.table, self.places[:_MOST_SHOWN]), repr(self), len(self))
@@ -197,5 +196,5 @@ def _html(cells: CellList, title: str, count: int) -> str:
         numbers=map(Cell, cells.labels, *(part.tolist() for part in numbers)),
         title=title,
         more=max(count - len(cells), 0),
-        closing=CLOSING,
+        closing=cells.table.closing,
     )

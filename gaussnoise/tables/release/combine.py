@@ -1,11 +1,13 @@
 """Several releases of one data set as one: generalised least squares, budgets added."""
 
 import hashlib
+import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from domains.tables.marginals import Marginals
@@ -17,14 +19,19 @@ from ...solvers.tables.orbits import ByType, Orbits
 from ...solvers.tables.residuals import Subset, subsets_of
 from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
 from ..planning.measure import ResidualQuery
+from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside, Schema
-from .merged import MergedPlan, Source
+from .contrasts import ROUNDED
+from .merged import Agreement, MergedPlan, Source
 from .release import TableRelease
 
 Array = NDArray[np.float64]
+SameRows = Literal["tested", "assumed"]
+
+_LEAST_P = 1e-6  # releases are refused where noise alone differs as much less often than this
 
 
-def combine(releases: Sequence[TableRelease]) -> TableRelease:
+def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested") -> TableRelease:
     r"""Return several releases of one data set as one release.
 
     It has the least variance that unbiased linear estimates from all of them can have.
@@ -39,24 +46,35 @@ def combine(releases: Sequence[TableRelease]) -> TableRelease:
         * The ρ of all releases add up: their sum is the cost of everything together
           (``rho_charged``), whether they are combined or not.
         * Estimates are unbiased with the stated deviations *if all releases are of the same rows
-          and their noises independent*. This cannot be checked; but a release that is given twice
-          is refused.
+          and their noises independent*. A release that is given twice is refused.
+        * Whether the rows are the same is tested on the released numbers alone, which costs no
+          privacy. If they are, differences between measurements of the same T are noise of known
+          covariance, and their squared length in standard deviations is χ² distributed. Releases
+          of the same rows are refused once in a million cases. (That the noise is on integers
+          changes this by less than 10⁻¹⁴: it has 2²⁹ steps or more per standard deviation, see
+          :func:`gaussnoise.privacy.lattice_bound.lattice_distance`.) Releases of rows that differ
+          less than the noise pass.
 
     Args:
         releases: two or more, under one neighbouring relation, for one ``rows_per_person``,
-            column of persons and set of public attributes. Attributes of one name must have the
-            same categories or edges. Each release draws anew which rows of a person are counted:
-            where persons have more rows, the releases are of different rows, and estimates are of
-            the rows that are counted on average.
+            column of persons, set of public attributes and weight of rows. Attributes of one name
+            must have the same categories, edges or interval.
+        same_rows: "tested", or "assumed" for no test. With a column of persons there is no test:
+            each release draws anew which rows of a person are counted. Where persons have more
+            rows, the releases are of different rows, and estimates are of the rows that are counted
+            on average. Where plans round numbers or weights to different multiples, what is so
+            rounded is not tested.
 
     Returns:
-        A :class:`TableRelease` whose ``plan.sources`` lists the releases. It cannot be saved: save
-        the releases themselves.
+        A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
+        ``plan.agreement`` has the result of the test, or None. It cannot be saved: save the
+        releases themselves.
 
     Raises:
-        ParameterError: releases of different relations, units, attributes or public tables (their
-            numbers of rows included), of a stream, the same release twice, or releases that dropped
-            other rows.
+        ParameterError: releases of different relations, units, attributes, weights or public tables
+            (their numbers of rows included), of a stream, the same release twice, or releases that
+            dropped other rows; or tables that differ by more than noise, as those of different rows
+            do.
         NotAvailableError: an attribute that releases measure by different contrasts, as plans for
             different bases do.
 
@@ -71,27 +89,39 @@ def combine(releases: Sequence[TableRelease]) -> TableRelease:
     >>> ratio = both["sex"].standard_deviation / one["sex"].standard_deviation
     >>> ratio.round(6).tolist()
     [0.707107, 0.707107]
+    >>> later = plan.release(pa.concat_tables([people, people]))
+    >>> try:
+    ...     gn.combine([one, later])
+    ... except gn.errors.ParameterError as error:
+    ...     print(str(error)[:92])
+    combine: expected releases of the same rows, got tables that differ by more than their noise
     """
+    if same_rows not in ("tested", "assumed"):
+        raise ParameterError(
+            f"combine: expected same_rows to be 'tested' or 'assumed', got {same_rows!r:.80}"
+        )
     listed = _checked(releases)
     attributes: dict[str, Attribute] = {}
     for release in listed:
         for attribute in release.plan.schema.attributes:
-            _check_alike(attributes.setdefault(attribute.name, attribute), attribute)
+            check_alike("combine", attributes.setdefault(attribute.name, attribute), attribute)
     schema = Schema(attributes.values())
     at = {name: i for i, name in enumerate(schema.names)}
     marginals = [names for release in listed for names in release]
     subsets = list(dict.fromkeys(tuple(sorted(at[n] for n in names)) for names in marginals))
     strategies = _strategies(listed, schema)
-    residuals, variances = _measured(listed, at)
+    sources = tuple(source for release in listed for source in sources_of(release))
+    if len({source.id for source in sources}) < len(sources):
+        raise ParameterError("combine: expected releases with independent noise, got one twice")
+    first = listed[0].plan
+    residuals, variances, gaps = _measured(listed, at, strategies)
+    is_tested = same_rows == "tested" and first.person is None
+    agreement = _agreement(gaps, schema, sources, first.weight) if is_tested else None
     measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
     query = ResidualQuery(strategies, measured, None)
     tables = Marginals(schema.sizes, subsets)
-    first = listed[0].plan
-    sources = tuple(source for release in listed for source in _sources(release))
-    if len({source.id for source in sources}) < len(sources):
-        raise ParameterError("combine: expected releases with independent noise, got one twice")
-    kind = first.neighbors, first.rows_per_person, first.person, first.public
-    plan: Any = MergedPlan(schema, tables, *kind, sources)
+    kind = first.neighbors, first.rows_per_person, first.person, first.public, first.weight
+    plan: Any = MergedPlan(schema, tables, *kind, sources, agreement)
     outside: OnOutside = "drop" if any(r.on_outside == "drop" for r in listed) else "refuse"
     return TableRelease(
         plan,
@@ -126,11 +156,12 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
         ("number of rows per person", {release.plan.rows_per_person for release in releases}),
         ("column of persons", {release.plan.person for release in releases}),
         ("set of public attributes", {release.plan.public for release in releases}),
+        ("weight of rows", {release.plan.weight for release in releases}),
     ):
         if len(found) > 1:
             raise ParameterError(
                 f"combine: expected one {what}, got {' and '.join(sorted(map(str, found)))}; "
-                "hint: their budgets protect different things"
+                "hint: their budgets protect different things, or their rows count differently"
             )
     # a row that one release drops is in the tables of another, unless both drop it, or it
     # is certain that there is no such row
@@ -151,14 +182,16 @@ def _strict(release: TableRelease) -> set[str]:
     return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
 
 
-def _check_alike(known: Attribute, other: Attribute) -> None:
+def check_alike(function: str, known: Attribute, other: Attribute) -> None:
+    """Raise ParameterError unless two attributes have the same categories, edges or interval."""
     # labels identify categories; integers can equal booleans, so their types are compared too
-    same = (known.edges, known.other) == (other.edges, other.other)
+    same = (known.edges, known.other, known.clip) == (other.edges, other.other, other.clip)
     same = same and list(map(repr, known.labels)) == list(map(repr, other.labels))
     if not same:
         raise ParameterError(
-            f"combine: expected {known.name!r} with the same categories or edges in all releases, "
-            "got different ones"
+            f"{function}: expected {known.name!r} with the same categories or edges in all "
+            "releases, got different ones; hint: counts of other categories say nothing of each "
+            "other"
         )
 
 
@@ -183,17 +216,28 @@ def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
     return one == other
 
 
-def _measured(
-    releases: Sequence[TableRelease], at: dict[str, int]
-) -> tuple[dict[Subset, Array], dict[Subset, float]]:
-    """Return the mean of the measurements of every set of attributes, and its variance.
+class _Gap(NamedTuple):
+    """How a release differs from those before it, in a set of attributes."""
 
-    The mean is weighted by precision; public tables have variance zero.
+    subset: Subset
+    chi_squared: float
+    degrees_of_freedom: int
+
+
+def _measured(
+    releases: Sequence[TableRelease], at: dict[str, int], strategies: Sequence[AbstractStrategy]
+) -> tuple[dict[Subset, Array], dict[Subset, float], list[_Gap]]:
+    """Return the mean of what was measured of every set of attributes, its variance, and gaps.
+
+    The mean is weighted by precision; public tables have variance zero. Each gap compares a
+    measurement with the mean of those before it, so that gaps are independent.
     """
     totals: dict[Subset, Array] = {}
     precisions: dict[Subset, float] = {}
     exact: dict[Subset, Array] = {}
+    gaps: list[_Gap] = []
     for release in releases:
+        rounding = ROUNDED * abs(float(release[()].estimate))  # of floating-point numbers
         for names, estimate, deviation in release.measurements():
             order = sorted(range(len(names)), key=lambda k: at[names[k]])
             T = tuple(at[names[k]] for k in order)
@@ -207,10 +251,39 @@ def _measured(
                     )
                 continue
             precision = deviation**-2
+            if T in totals:
+                gap, scale = estimate - totals[T] / precisions[T], 1.0
+                for axis, own in enumerate([strategies[i] for i in T]):
+                    # E⁺ is a multiple of C'C
+                    gap, scale = own.contrast(gap, axis), scale * own.unit / own.square
+                variance = deviation**2 + 1 / precisions[T] + rounding**2
+                free = math.prod(strategies[i].size - 1 for i in T)
+                gaps.append(_Gap(T, scale * float(np.square(gap).sum()) / variance, free))
             totals[T] = totals.get(T, 0.0) + precision * estimate
             precisions[T] = precisions.get(T, 0.0) + precision
     residuals = {T: np.asarray(totals[T] / precisions[T]) for T in totals} | exact
-    return residuals, {T: 1 / precision for T, precision in precisions.items()}
+    return residuals, {T: 1 / precision for T, precision in precisions.items()}, gaps
+
+
+def _agreement(
+    gaps: Sequence[_Gap], schema: Schema, sources: Sequence[Source], weight: Weight | None
+) -> Agreement:
+    """Return the test whether gaps are noise alone; raise ParameterError if they are not."""
+    if len({source.unit for source in sources}) > 1:  # numbers are rounded to other multiples
+        clipped = {i for i, a in enumerate(schema.attributes) if a.clip is not None}
+        gaps = [gap for gap in gaps if weight is None and not clipped & set(gap.subset)]
+    total, free = sum(gap.chi_squared for gap in gaps), sum(g.degrees_of_freedom for g in gaps)
+    p_value = float(scipy.special.chdtrc(free, total)) if free else 1.0
+    if p_value < _LEAST_P:
+        widest = max(gaps, key=lambda gap: gap.chi_squared / gap.degrees_of_freedom).subset
+        where = " × ".join(schema.names[i] for i in widest) or "the number of rows"
+        raise ParameterError(
+            "combine: expected releases of the same rows, got tables that differ by more than "
+            f"their noise, most in {where} (χ² = {total:.4g} with {free} degrees of freedom, "
+            f"p = {p_value:.1e}); hint: difference(before, after) compares releases of different "
+            'rows; same_rows="assumed" leaves this test out'
+        )
+    return Agreement(total, free, p_value)
 
 
 def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> Array:
@@ -223,7 +296,7 @@ def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> A
     return table
 
 
-def _sources(release: TableRelease) -> tuple[Source, ...]:
+def sources_of(release: TableRelease) -> tuple[Source, ...]:
     """Return the sources of a release: itself, or the releases that it combines."""
     plan: Any = release.plan
     if isinstance(plan, MergedPlan):
@@ -232,4 +305,5 @@ def _sources(release: TableRelease) -> tuple[Source, ...]:
     for S in release.plan.tables.subsets:
         digest.update(np.ascontiguousarray(release.tables[S]).tobytes())
     marginals = tuple(release)
-    return (Source(digest.hexdigest()[:16], release.rho_charged, marginals),)
+    unit = release.query.unit
+    return (Source(digest.hexdigest()[:16], release.rho_charged, marginals, unit),)

@@ -13,6 +13,7 @@ from ...noise.problem import Relation
 from ...solvers.tables.residuals import Subset
 from ...text import number_of
 from ..schema.entries import attribute_positions
+from ..schema.numbers import Weight
 from ..schema.schema import Schema
 
 
@@ -23,11 +24,27 @@ class Source(NamedTuple):
         id: the first 16 digits of the sha256 of its tables.
         rho: what it charged.
         marginals: attribute names of its tables.
+        unit: the parts that a row is counted in, see :attr:`Plan.unit`.
     """
 
     id: str
     rho: float
     marginals: tuple[tuple[str, ...], ...]
+    unit: int
+
+
+class Agreement(NamedTuple):
+    """The result of the test whether combined releases can be of the same rows.
+
+    Attributes:
+        chi_squared: the squared length of their differences, in standard deviations of the noise.
+        degrees_of_freedom: its mean, if they are of the same rows.
+        p_value: how often noise alone makes differences at least as large.
+    """
+
+    chi_squared: float
+    degrees_of_freedom: int
+    p_value: float
 
 
 @final
@@ -44,7 +61,9 @@ class MergedPlan(PickledByArguments):
         rows_per_person: the most rows of one person, in all of them.
         person: the column that says which person a row belongs to, in all of them; or None.
         public: the attributes whose tables are exact, in all of them.
+        weight: the column that rows are weighted by, in all of them; or None.
         sources: the releases that were combined.
+        agreement: the test whether they can be of the same rows; None if there was no test.
     """
 
     schema: Schema
@@ -53,7 +72,14 @@ class MergedPlan(PickledByArguments):
     rows_per_person: int
     person: str | None
     public: tuple[str, ...]
+    weight: Weight | None
     sources: tuple[Source, ...]
+    agreement: Agreement | None
+
+    @property
+    def unit(self) -> int:
+        """The parts that a row is counted in, in the release that has the fewest."""
+        return min(source.unit for source in self.sources)
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:

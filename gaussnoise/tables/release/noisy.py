@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.tables.bases import AbstractBase, Identity
+
 from ...files.pickling import PickledByArguments
 from ...noise.product_covariance import constants
 from ...noise.table_covariance import TableCovariance
@@ -19,6 +21,7 @@ from ..schema.bases import query_labels
 from ..schema.entries import Entry, entry_term
 from ..schema.numbers import in_own_unit
 from ..schema.schema import OnOutside
+from .forms import CellForms, Rows
 from .table import MarginalTable, QueryTable
 
 if TYPE_CHECKING:
@@ -74,6 +77,7 @@ class AbstractRelease(PickledByArguments):
             ),
             private=self.private,
             backend=self.backend,
+            forms=self._forms({i: Identity(schema.sizes[i]) for i in asked}),
         )
 
     @cached_property
@@ -130,7 +134,14 @@ class AbstractRelease(PickledByArguments):
             standard_deviation=read_only(ordered(np.sqrt(variance), S, asked)),
             private=self.private,
             backend=self.backend,
+            forms=self._forms(term),
         )
+
+    def _forms(self, term: Mapping[int, AbstractBase]) -> CellForms:
+        """Return the cells of a table as linear forms, one axis for each attribute."""
+        names = self.plan.schema.names
+        own = {names[i]: Rows(base, axis) for axis, (i, base) in enumerate(term.items())}
+        return CellForms(self, own)
 
 
 def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset, Array]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_CANCELLED = 1e-12  # relative to a variance: below this, it is rounding
+CANCELLED = 1e-12  # relative to a variance: below this, it is rounding
 
 
 class Ratios(NamedTuple):
@@ -39,7 +39,7 @@ def fieller(x: Array, y: Array, covariance: Array, z: float) -> Ratios:
         estimate = np.where(y > 0, x / y, np.nan)
         squared = vx - 2 * estimate * vxy + estimate**2 * vy
         # a group divided by itself has no variance: only rounding is left
-        deviation = np.sqrt(np.where(squared > _CANCELLED * vx, squared, 0)) / y
+        deviation = np.sqrt(np.where(squared > CANCELLED * vx, squared, 0)) / y
         estimate = np.where(
             (deviation == 0) & (vx > 0), np.rint(estimate), estimate
         )  # a ratio of exactly 0 or 1 is certain
@@ -61,7 +61,7 @@ def difference_of_ratios(first: Ratios, second: Ratios, covariance: Array) -> Ra
     estimate = first.estimate - second.estimate
     s, t = first.standard_deviation, second.standard_deviation
     variance = s**2 + t**2 - 2 * covariance
-    deviation = np.sqrt(np.where(variance > _CANCELLED * (s**2 + t**2), variance, 0))
+    deviation = np.sqrt(np.where(variance > CANCELLED * (s**2 + t**2), variance, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         r = np.clip(np.where(s * t > 0, covariance / (s * t), 0), -1, 1)
 

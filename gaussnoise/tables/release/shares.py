@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.tables.bases import AbstractBase, Groups, Identity
+from domains.tables.bases import AbstractBase, Base, Groups, Identity
 from domains.tables.tables import Term
 
 from ...errors import ParameterError
@@ -17,6 +17,7 @@ from ..schema.bases import as_base, query_labels
 from ..schema.entries import Asked, Entry, entry_term
 from ..schema.schema import Category
 from .contrasts import ROUNDED
+from .forms import CellForms, Rows
 from .noisy import AbstractRelease, Names, estimate_of, ordered, read_only
 from .quantiles import steps_of
 from .sums import check_no_number
@@ -63,7 +64,9 @@ def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> Pr
     groups = _groups(release, counts, tuple(axis for axis, i in enumerate(S) if i not in G))
     share = release.query.spread(np.ones([release.query.strategies[i].size for i in G]), G, S)
     variance = np.asarray(release.covariance.table_variance(S))
-    return _shares(release, asked, S, group, labels, (counts, groups, variance, share))
+    own = {i: Identity(release.plan.schema.sizes[i]) for i in asked}
+    forms = _forms_of(release, own, {i: own[i] for i in group})
+    return _shares(release, asked, S, group, labels, (counts, groups, variance, share), forms)
 
 
 def _grouped(release: AbstractRelease, names: Entry, given: Entry) -> ProportionTable:
@@ -87,7 +90,9 @@ def _grouped(release: AbstractRelease, names: Entry, given: Entry) -> Proportion
     labels = tuple(query_labels(found.asked[i], a) for i, a in zip(asked, attributes, strict=True))
     said = [given] if isinstance(given, str) else given
     parts = counts, found.spread(groups), variance, share, group_variance
-    return _ratio_table(release, asked, found.subset, tuple(said), labels, parts)
+    places = {i: Base(found.given[i].toarray()[found.groups[i]]) for i in found.given}
+    forms = _forms_of(release, found.asked, places)
+    return _ratio_table(release, asked, found.subset, tuple(said), labels, parts, forms)
 
 
 def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTable:
@@ -142,7 +147,10 @@ def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTab
     variance = release.covariance.term_variance(term)
     labels = [release.plan.schema.attributes[k].labels for k in group]
     labels.append(query_labels(prefix, attribute))
-    shares = _shares(release, asked, S, group, tuple(labels), (sums, groups, variance, share))
+    own = {k: prefix if k == i else Identity(release.plan.schema.sizes[k]) for k in asked}
+    forms = _forms_of(release, own, {k: own[k] for k in group})
+    parts = sums, groups, variance, share
+    shares = _shares(release, asked, S, group, tuple(labels), parts, forms)
     return replace(shares, steps=steps_of(attribute))
 
 
@@ -159,6 +167,7 @@ def _shares(
     group: Subset,
     labels: tuple[tuple[Category, ...], ...],
     parts: tuple[Array, Array, Array, Array],
+    forms: CellForms,
 ) -> ProportionTable:
     """Return sums divided by the counts of their groups.
 
@@ -171,7 +180,18 @@ def _shares(
             [release.plan.schema.sizes[i] if i in G else 1 for i in S]
         )
     given = tuple(names[i] for i in group)
-    return _ratio_table(release, asked, S, given, labels, (*parts, group_variance))
+    return _ratio_table(release, asked, S, given, labels, (*parts, group_variance), forms)
+
+
+def _forms_of(
+    release: AbstractRelease, asked: Mapping[int, AbstractBase], groups: Mapping[int, AbstractBase]
+) -> CellForms:
+    """Return shares as ratios of linear forms; both have a query for every label of the table."""
+    axes, names = {i: axis for axis, i in enumerate(asked)}, release.plan.schema.names
+    top, bottom = (
+        {names[i]: Rows(base, axes[i]) for i, base in term.items()} for term in (asked, groups)
+    )
+    return CellForms(release, top, bottom)
 
 
 def _ratio_table(
@@ -181,6 +201,7 @@ def _ratio_table(
     given: tuple[str, ...],
     labels: tuple[tuple[Category, ...], ...],
     parts: tuple[Array, Array, Array, Array, Array],
+    forms: CellForms,
 ) -> ProportionTable:
     """Return shares from counts, group counts and their covariances, axes in the order of S."""
     names, shape = release.plan.schema.names, parts[0].shape
@@ -210,6 +231,7 @@ def _ratio_table(
         variance=variance,
         group_variance=group_variance,
         share=share,
+        forms=forms,
     )
 
 

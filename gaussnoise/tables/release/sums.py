@@ -1,5 +1,6 @@
 """Sums and means of clipped numbers, by groups."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
@@ -14,6 +15,7 @@ from ...errors import GaussNoiseError, ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile, ratio_interval
 from ...solvers.tables.residuals import Subset
 from ..schema.numbers import interval_text, sum_weights
+from .forms import CellForms, Rows
 from .noisy import AbstractRelease, Names, estimate_of
 from .table import AbstractEstimates
 from .tidy import LEVEL
@@ -52,6 +54,10 @@ class SumTable(AbstractEstimates):
     name: str
     clip: tuple[float, float]
     weighted: str | None
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return 0.0 if self.clip[0] >= 0 else -math.inf, math.inf
 
     def __repr__(self) -> str:
         what = f"SumTable({'weighted ' if self.weighted else ''}sum of {self.name}"
@@ -102,6 +108,17 @@ class MeanTable(AbstractEstimates):
     variance: Array
     count_variance: Array
     covariance: Array
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return self.clip
+
+    def unlimited(self, squared: float) -> ConfidenceInterval:
+        parts = self.variance, self.covariance, self.count_variance
+        ends = -math.inf, math.inf
+        interval = ratio_interval(self.above, self.counts, *parts, squared, ends)
+        low, high = (_moved(end, self.clip) for end in interval)
+        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
 
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
@@ -168,8 +185,13 @@ def _values(clip: tuple[float, float], groups: Sequence[str]) -> str:
 
 def _scaled(ratio: Array, clip: tuple[float, float]) -> Array:
     """Return ratios moved from [-1, 1] to the interval, cut to its ends."""
+    return np.clip(_moved(ratio, clip), *clip)
+
+
+def _moved(ratio: Array, clip: tuple[float, float]) -> Array:
+    """Return ratios moved from [-1, 1] to the interval."""
     low, high = clip
-    return np.clip((low / 2 + high / 2) + (high - low) / 2 * ratio, low, high)
+    return (low / 2 + high / 2) + (high - low) / 2 * ratio
 
 
 def sums(release: AbstractRelease, name: str, given: Names = ()) -> SumTable:
@@ -201,6 +223,7 @@ def sums(release: AbstractRelease, name: str, given: Names = ()) -> SumTable:
         **_described(release, i, group),
         estimate=estimate[0],
         standard_deviation=np.sqrt(variance[0]),
+        forms=CellForms(release, _forms(release, i, group, sum_weights(base))),
     )
 
 
@@ -255,6 +278,13 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
         variance=variance,
         count_variance=count_variance,
         covariance=covariance,
+        forms=CellForms(
+            release,
+            _forms(release, i, group, rows[3]),
+            _forms(release, i, group, rows[2]),
+            base.low / 2 + base.high / 2,
+            (base.high - base.low) / 2,
+        ),
     )
 
 
@@ -336,6 +366,13 @@ def _described(release: AbstractRelease, i: int, group: Subset) -> dict:
         "private": release.private,
         "backend": release.backend,
     }
+
+
+def _forms(release: AbstractRelease, i: int, group: Subset, row: Array) -> dict[str, Rows]:
+    """Return the queries that add up a number's cells, by the weights of a row, in each group."""
+    schema = release.plan.schema
+    own = {schema.names[k]: Rows(Identity(schema.sizes[k]), axis) for axis, k in enumerate(group)}
+    return {**own, schema.names[i]: Rows(Base(row[None]), None)}
 
 
 def _rows(

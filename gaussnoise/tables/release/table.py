@@ -1,14 +1,19 @@
 """One released table: counts, answers to queries about them, or proportions."""
 
 import abc
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import NotAvailableError, ParameterError
 from ...numerics.intervals import (
     ConfidenceInterval,
+    Contrast,
+    Contrasts,
     confidence_interval,
     quantile,
     ratio_interval,
@@ -17,6 +22,8 @@ from ..schema.dates import Edge
 from ..schema.schema import Category
 from .biased import AbstractTable
 from .cells import CLOSING, CellList, cells_html, first_of, in_order
+from .forms import CellForms, Function, Place, places_of
+from .ratios import CANCELLED
 from .show import first, table_text
 from .tidy import (
     LEVEL,
@@ -32,6 +39,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
     from narwhals.typing import EagerAllowed
+    from numpy.typing import ArrayLike
+
+    from .comparison import ComparisonTable
 
 Array = NDArray[np.float64]
 
@@ -46,6 +56,7 @@ class AbstractEstimates(abc.ABC):
         estimate: estimates of all cells, shape (sizes…).
         standard_deviation: standard deviation of every cell, same shape.
         private: False for simulations, whose numbers must not be published.
+        forms: the linear forms of released cells that give these cells; None if they are not known.
     """
 
     attributes: tuple[str, ...]
@@ -54,6 +65,164 @@ class AbstractEstimates(abc.ABC):
     standard_deviation: Array
     private: bool
     backend: "EagerAllowed" = field(repr=False)
+    forms: CellForms | None = field(default=None, repr=False, kw_only=True)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest value that the true numbers can have."""
+        return -math.inf, math.inf
+
+    def unlimited(self, squared: float) -> ConfidenceInterval:
+        """Return intervals of ``√squared`` standard deviations, not cut to :attr:`limits`.
+
+        They are infinite where nothing is known.
+        """
+        half = math.sqrt(squared) * self.standard_deviation
+        return ConfidenceInterval(self.estimate - half, self.estimate + half)
+
+    def at(self, places: Sequence[Place]) -> Function:
+        """Return some cells, by their positions, as a function of linear forms of releases.
+
+        Raises:
+            NotAvailableError: the table does not say how its cells were computed.
+        """
+        if self.forms is None:
+            raise NotAvailableError(
+                f"contrast: expected a table of one statistic, got {self!r}; hint: release[…], "
+                "answers, proportions, sums or means"
+            )
+        return self.forms.at(places)
+
+    def part(self, axis: int, k: int) -> Self:
+        """Return the cells of one label of an attribute, along the axes that are left."""
+        shape, own = self.estimate.shape, {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, np.ndarray):
+                own[one.name] = np.take(np.broadcast_to(value, shape), k, axis)
+            elif isinstance(value, AbstractEstimates | CellForms):
+                own[one.name] = value.part(axis, k)
+        for name in ("attributes", "labels"):
+            left = list(getattr(self, name))
+            del left[axis]
+            own[name] = tuple(left)
+        return replace(self, **own)
+
+    def contrast(self, weights: "ArrayLike") -> Contrast:
+        """Return a linear combination of cells, with its standard deviation.
+
+        The standard deviation contains all correlations between cells. It is exact for counts,
+        sums and answers; for means, shares and ratios it is to first order.
+
+        Args:
+            weights: one number for each cell, shaped like ``estimate``.
+
+        Raises:
+            ParameterError: another shape, or weights that are not finite.
+            NotAvailableError: a table of several statistics, such as counts beside means.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema(
+        ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5000])]
+        ... )
+        >>> people = pa.table({"sex": ["F", "M"] * 5000, "pay": [2000.0, 3000.0] * 5000})
+        >>> release = gn.plan(schema, [("sex", "pay")], gn.zCDP(0.5)).release(people)
+        >>> gap = release.means("pay", given="sex").contrast([-1, 1])
+        >>> low, high = gap.confidence_interval(0.999999)
+        >>> bool(low < 1000 < high), bool(high - low < 20)
+        (True, True)
+        """
+        both = self.contrasts([weights])
+        return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
+
+    def contrasts(self, combinations: "Sequence[ArrayLike]") -> Contrasts:
+        """Return several linear combinations of cells with their covariance matrix.
+
+        Args:
+            combinations: k arrays like the argument of :meth:`contrast`.
+
+        Returns:
+            Their estimates, shape (k,), and their covariance, shape (k, k).
+
+        Raises:
+            ParameterError: as :meth:`contrast`; or more cells than can be computed together.
+            NotAvailableError: as :meth:`contrast`.
+        """
+        try:
+            given = [np.asarray(weights, dtype=np.float64) for weights in combinations]
+        except (TypeError, ValueError, OverflowError):
+            given = [np.array(math.nan)]
+        shape = self.estimate.shape
+        if any(w.shape != shape or not np.isfinite(w).all() for w in given):
+            raise ParameterError(
+                f"contrast: expected finite weights of shape {shape}, one for each cell, got "
+                f"{combinations!r:.80}"
+            )
+        weights = np.reshape(given, (len(given), -1))
+        used = np.flatnonzero(weights.any(axis=0))
+        found = self.at(places_of(used, shape)).joint()
+        weights = weights[:, used]
+        covariance = weights @ found.covariance @ weights.T
+        size = np.square(weights) @ np.diagonal(found.covariance)
+        certain = np.diagonal(covariance) <= CANCELLED * size  # only rounding is left
+        covariance[certain] = covariance[:, certain] = 0
+        return Contrasts(weights @ found.estimate, covariance)
+
+    def difference(self, attribute: str, first: Category, second: Category) -> "ComparisonTable":
+        """Return the cells of one label less those of another, with intervals.
+
+        Intervals of differences of counts, sums and answers are exact. Those of means and shares
+        put the exact intervals of both together, to first order (Zou & Donner 2008).
+
+        Args:
+            attribute: an attribute of the table.
+            first: one of its labels.
+            second: the label whose cells are subtracted.
+
+        Returns:
+            A :class:`ComparisonTable` over the other attributes.
+
+        Raises:
+            ParameterError: an unknown attribute or label, or too large a table.
+            NotAvailableError: as :meth:`contrast`.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema(
+        ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5000])]
+        ... )
+        >>> people = pa.table({"sex": ["F", "M"] * 5000, "pay": [2000.0, 3000.0] * 5000})
+        >>> release = gn.plan(schema, [("sex", "pay")], gn.zCDP(0.5)).release(people)
+        >>> gap = release.means("pay", given="sex").difference("sex", "M", "F")
+        >>> low, high = gap.confidence_interval(0.999999)
+        >>> bool(low < 1000 < high)
+        True
+        """
+        from .comparison import labels_compared  # imported here: comparisons are tables too
+
+        return labels_compared(self, "difference", attribute, first, second)
+
+    def ratio(self, attribute: str, first: Category, second: Category) -> "ComparisonTable":
+        """Return the cells of one label divided by those of another, with intervals.
+
+        Intervals of ratios of counts, sums and answers are exact (Fieller 1954); those of means and
+        shares are to first order. Ratios of unbiased numbers are not unbiased.
+
+        Args:
+            attribute: an attribute of the table.
+            first: one of its labels.
+            second: the label whose cells are the divisors.
+
+        Returns:
+            A :class:`ComparisonTable` over the other attributes. Where the divisor may be zero,
+            intervals have no finite end.
+
+        Raises:
+            ParameterError: an unknown attribute or label, or too large a table.
+            NotAvailableError: as :meth:`contrast`.
+        """
+        from .comparison import labels_compared  # imported here: comparisons are tables too
+
+        return labels_compared(self, "ratio", attribute, first, second)
 
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
@@ -145,6 +314,11 @@ class AbstractEstimates(abc.ABC):
 
         return plot_table(self, level)
 
+    @property
+    def closing(self) -> str:
+        """The line below the numbers where they are shown."""
+        return CLOSING
+
     def _repr_html_(self) -> str:
         return cells_html(self, repr(self))
 
@@ -154,7 +328,13 @@ class AbstractEstimates(abc.ABC):
         numbers = [estimate, [f"± {x}" for x in sd], first(low, 8), first(high, 8)]
         names = ["estimate", "± sd", "low", "high"]
         return table_text(
-            repr(self), self.attributes, self.labels, names, numbers, CLOSING, private=self.private
+            repr(self),
+            self.attributes,
+            self.labels,
+            names,
+            numbers,
+            self.closing,
+            private=self.private,
         )
 
 
@@ -180,6 +360,10 @@ class MarginalTable(AbstractEstimates, AbstractTable):
     >>> print(table.attributes, table.estimate.shape, table.labels[0])
     ('sex', 'age') (2, 3) ('F', 'M')
     """
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return 0.0, math.inf
 
     def __repr__(self) -> str:
         return (
@@ -256,6 +440,17 @@ class ProportionTable(AbstractEstimates):
     group_variance: Array
     share: Array
     steps: tuple[Edge, ...] | None = None
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def unlimited(self, squared: float) -> ConfidenceInterval:
+        covariance = self.group_variance * self.share
+        parts = self.variance, covariance, self.group_variance
+        ends = -math.inf, math.inf
+        low, high = ratio_interval(self.counts, self.groups, *parts, squared, ends)
+        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
 
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False

@@ -1,12 +1,14 @@
 """Tests of combined releases: they equal generalised least squares on all cells."""
 
 import copy
+import dataclasses
 import functools
 import pickle
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import scipy
 
 import gaussnoise as gn
 from gaussnoise.errors import ParameterError
@@ -168,6 +170,85 @@ def test_it_is_made_again_from_the_releases_on_disk(tmp_path):
         both.save(tmp_path / "both")
     with pytest.raises(ParameterError, match="got one twice"):
         gn.combine([releases[0], loaded[0]])
+
+
+def noisier(release, factor):
+    """Return a release that claims ``factor`` times the noise that it has."""
+    variances = {T: v * factor**2 for T, v in release.covariance.variances.items()}
+    covariance = type(release.covariance)(release.plan.tables, variances)
+    return dataclasses.replace(release, covariance=covariance)
+
+
+@pytest.mark.parametrize("workload", [[("sex", "age"), "job"], [{"age": "prefix", "sex": None}]])
+def test_the_test_of_same_rows_is_the_squared_length_of_the_difference(workload):
+    one, two = (released(workload, rho, seed) for rho, seed in ((0.01, 1), (0.04, 2)))
+    found = gn.combine([one, two]).plan.agreement
+    gap = np.concatenate([(one[n].estimate - two[n].estimate).ravel() for n in one])
+    factors = [release.covariance.factor() for release in (one, two)]
+    covariance = sum(F @ F.T for F in factors)
+    expected = gap @ np.linalg.pinv(covariance, rcond=1e-10, hermitian=True) @ gap
+    assert found.chi_squared == pytest.approx(expected, rel=1e-7)
+    assert found.degrees_of_freedom == np.linalg.matrix_rank(covariance, tol=1e-8)
+    assert found.p_value == pytest.approx(scipy.stats.chi2.sf(expected, found.degrees_of_freedom))
+
+
+@pytest.mark.parametrize("workload", [[("sex", "age"), "job"], [{"age": "prefix", "sex": None}]])
+def test_noise_alone_is_refused_as_often_as_stated(workload):
+    plans = [gn.plan(SCHEMA, workload, gn.zCDP(rho)) for rho in (0.01, 0.02, 0.05)]
+    rng, found = np.random.default_rng(3), []
+    for _ in range(300):
+        parts = [plan.simulate(PEOPLE, rng) for plan in plans]
+        found.append(gn.combine([gn.combine(parts[:2]), parts[2]]).plan.agreement.p_value)
+        found.append(gn.combine(parts).plan.agreement.p_value)
+    assert scipy.stats.kstest(found[::2], "uniform").pvalue > 1e-3
+    assert scipy.stats.kstest(found[1::2], "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.4])
+def test_a_wrong_covariance_is_noticed_by_the_test_of_that(factor):
+    plan, rng = gn.plan(SCHEMA, 2, gn.zCDP(0.01)), np.random.default_rng(4)
+    pairs = [[noisier(plan.simulate(PEOPLE, rng), factor) for _ in "ab"] for _ in range(60)]
+    found = [gn.combine(pair, same_rows="tested").plan.agreement for pair in pairs]
+    ratios = [a.chi_squared / a.degrees_of_freedom for a in found]
+    assert np.mean(ratios) == pytest.approx(factor**-2, rel=0.1)
+
+
+def test_other_rows_are_noticed():
+    plan, rng = gn.plan(SCHEMA, 2, gn.zCDP(1)), np.random.default_rng(5)
+    today, later = plan.simulate(PEOPLE, rng), plan.simulate(PEOPLE[:450], rng)
+    with pytest.raises(ParameterError, match=r"more than their noise, most in .* degrees of"):
+        gn.combine([today, later])
+    both = gn.combine([today, later], same_rows="assumed")
+    assert both.plan.agreement is None
+    with pytest.raises(ParameterError, match="same_rows to be 'tested' or 'assumed'"):
+        gn.combine([today, later], same_rows="yes")
+
+
+def test_where_rows_of_persons_are_drawn_nothing_is_tested():
+    many = PEOPLE.set_column(3, "who", pa.array(np.arange(500) // 50))
+    plan = gn.plan(SCHEMA, 1, gn.zCDP(1e6), person="who", rows_per_person=2)
+    one, two = (plan.simulate(many, np.random.default_rng(seed)) for seed in (1, 2))
+    assert abs(one["age"].estimate - two["age"].estimate).max() > 0.5  # other rows were drawn
+    assert gn.combine([one, two]).plan.agreement is None
+
+
+def test_numbers_are_combined_too():
+    schema = gn.Schema([SEX, gn.Attribute("age", clip=[0, 120])])
+    rng = np.random.default_rng(6)
+    plans = [gn.plan(schema, [("sex", "age")], gn.zCDP(rho)) for rho in (0.1, 0.3)]
+    one, two = (plan.simulate(PEOPLE, rng) for plan in plans)
+    both = gn.combine([one, two])
+    sums = [release.sums("age", given="sex") for release in (one, two, both)]
+    w = [s.standard_deviation**-2 for s in sums]
+    np.testing.assert_allclose(w[2], w[0] + w[1], rtol=1e-6)
+    assert both.means("age").estimate == pytest.approx(60, abs=10)
+    coarse = dataclasses.replace(two, query=dataclasses.replace(two.query, unit=2**10))
+    free = [gn.combine([one, r]).plan.agreement.degrees_of_freedom for r in (two, coarse)]
+    assert free == [4, 2]  # sums that are rounded to other multiples are not compared
+    weight = gn.Weight("who", most=500)
+    weighted = gn.plan(schema, [("sex", "age")], gn.zCDP(1), weight=weight).simulate(PEOPLE, rng)
+    with pytest.raises(ParameterError, match="one weight of rows"):
+        gn.combine([one, weighted])
 
 
 def other_age():

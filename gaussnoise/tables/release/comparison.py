@@ -1,0 +1,225 @@
+"""Tables that compare two tables cell by cell: differences, ratios, relative changes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...numerics.intervals import ConfidenceInterval, quantile
+from ...text import near
+from ..schema.schema import Category
+from .cells import CLOSING
+from .forms import Function, Place, differences, places_of, quotients, side_by_side
+from .ratios import Ratios, difference_of_ratios, fieller
+from .table import AbstractEstimates
+from .tidy import LEVEL
+
+Array = NDArray[np.float64]
+Kind = Literal["difference", "ratio", "relative"]
+
+_AT_ONCE = 32  # cells whose covariances are computed together
+_MOST_CELLS = 10**4  # of a comparison within one release
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparisonTable(AbstractEstimates):
+    """Every cell of one table compared with the same cell of another one.
+
+    The intervals of differences of counts, sums and answers are exact, as are those of their ratios
+    (Fieller 1954). Means and shares are ratios themselves: intervals of their differences put the
+    exact intervals of both together (Zou & Donner 2008), and intervals of their ratios use standard
+    deviations; both to first order.
+
+    Attributes:
+        attributes: names, one per axis.
+        labels: cell names along every axis.
+        estimate: shape (sizes…). Differences of unbiased numbers are unbiased, ratios are not; NaN
+            where a divisor is not positive.
+        standard_deviation: of every cell, same shape: exact for differences of counts, sums and
+            answers, otherwise to first order.
+        private: False for simulations, whose numbers must not be published.
+        kind: "difference", "ratio", or "relative" for a ratio less one.
+        names: what the first and the second table are about.
+        first: the table that is compared.
+        second: the table that is subtracted, or divided by.
+        covariance: of both tables' estimates, to first order; zero for two releases.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65])]
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> more = release["sex", "age"].difference("sex", "F", "M")
+    >>> print(more.names, more.attributes, (more.estimate / 100).round())
+    ('F', 'M') ('age',) [40.  0.]
+    """
+
+    kind: Kind
+    names: tuple[str, str]
+    first: AbstractEstimates
+    second: AbstractEstimates
+    covariance: Array
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        (a, b), (c, d) = self.first.limits, self.second.limits
+        if self.kind == "difference":
+            return a - d, b - c
+        least = 0.0 if a >= 0 and c >= 0 else -math.inf
+        return (least - 1 if self.kind == "relative" else least), math.inf
+
+    @property
+    def closing(self) -> str:
+        linear = _is_linear(self.first) and _is_linear(self.second)
+        if self.kind == "difference":
+            how = "intervals exact" if linear else "intervals to first order (Zou & Donner 2008)"
+        else:
+            how = f"intervals {'exact' if linear else 'to first order'} (Fieller 1954)"
+        return f"{CLOSING}; {how}"
+
+    def unlimited(self, squared: float) -> ConfidenceInterval:
+        found = self._compared(math.sqrt(squared))
+        return ConfidenceInterval(found.low, found.high)
+
+    def confidence_interval(
+        self, level: float = LEVEL, simultaneous: bool = False
+    ) -> ConfidenceInterval:
+        """Return intervals for every number, each alone or all of this table (Šidák 1967).
+
+        They are cut to the values that the true numbers can have, but always hold the estimate.
+        They are infinite, or all these values, where a divisor may be zero.
+
+        Returns:
+            ``(low, high)``, arrays shaped like ``estimate``.
+        """
+        z = quantile(level, self.estimate.size if simultaneous else 1)
+        low, high = self.unlimited(z**2)
+        least, most = self.limits
+        low = np.where(np.isnan(low), least, np.clip(low, least, most))
+        high = np.where(np.isnan(high), most, np.clip(high, least, most))
+        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
+
+    def as_ratio(self) -> "ComparisonTable":
+        """Return the cells of the first table divided by those of the second."""
+        return _finished(replace(self, kind="ratio"))
+
+    def relative(self) -> "ComparisonTable":
+        """Return the differences divided by the cells of the second table: 0.1 is 10 % more."""
+        return _finished(replace(self, kind="relative"))
+
+    def at(self, places: Sequence[Place]) -> Function:
+        both = side_by_side(self.first.at(places), self.second.at(places))
+        if self.kind == "difference":
+            return both.then(differences)
+        shift = 1.0 if self.kind == "relative" else 0.0
+
+        def values(x: Array) -> tuple[Array, Array]:
+            ratio, gradient = quotients(x)
+            return ratio - shift, gradient
+
+        return both.then(values)
+
+    def _compared(self, z: float) -> Ratios:
+        """Return estimates, standard deviations and intervals of z standard deviations."""
+        one, two = self.first, self.second
+        if self.kind == "difference":
+            first, second = (
+                Ratios(t.estimate, t.standard_deviation, *t.unlimited(z**2)) for t in (one, two)
+            )
+            return difference_of_ratios(first, second, self.covariance)
+        shape = self.estimate.shape
+        s, t = np.ravel(one.standard_deviation), np.ravel(two.standard_deviation)
+        c = np.ravel(self.covariance)
+        covariance = np.stack([s**2, c, c, t**2], -1).reshape(-1, 2, 2)
+        found = fieller(np.ravel(one.estimate), np.ravel(two.estimate), covariance, z)
+        estimate, deviation, low, high = (np.reshape(part, shape) for part in found)
+        shift = 1.0 if self.kind == "relative" else 0.0
+        return Ratios(estimate - shift, deviation, low - shift, high - shift)
+
+    def __repr__(self) -> str:
+        first, second = self.names
+        what = {
+            "difference": f"{first} less {second}",
+            "ratio": f"{first} over {second}",
+            "relative": f"{first} over {second}, less one",
+        }
+        return f"ComparisonTable({what[self.kind]}, of {self.first!r})"
+
+
+def _is_linear(table: AbstractEstimates) -> bool:
+    """Return whether the cells of a table are linear forms of released cells."""
+    if isinstance(table, ComparisonTable):
+        return table.kind == "difference" and _is_linear(table.first) and _is_linear(table.second)
+    return table.forms is None or table.forms.bottom is None
+
+
+def compared(
+    kind: Kind,
+    names: tuple[str, str],
+    first: AbstractEstimates,
+    second: AbstractEstimates,
+    covariance: Array,
+) -> ComparisonTable:
+    """Return the comparison of two tables over the same cells."""
+    return _finished(
+        ComparisonTable(
+            attributes=first.attributes,
+            labels=first.labels,
+            estimate=first.estimate,
+            standard_deviation=first.standard_deviation,
+            private=first.private and second.private,
+            backend=first.backend,
+            kind=kind,
+            names=names,
+            first=first,
+            second=second,
+            covariance=covariance,
+        )
+    )
+
+
+def _finished(table: ComparisonTable) -> ComparisonTable:
+    """Return a comparison with the estimates and standard deviations of its kind."""
+    found = table._compared(quantile(LEVEL))
+    estimate, deviation = np.array(found.estimate), np.array(found.standard_deviation)
+    estimate.flags.writeable = deviation.flags.writeable = False
+    return replace(table, estimate=estimate, standard_deviation=deviation)
+
+
+def labels_compared(
+    table: AbstractEstimates, kind: Kind, attribute: str, first: Category, second: Category
+) -> ComparisonTable:
+    """Return the cells of one label of an attribute compared with those of another."""
+    if attribute not in table.attributes:
+        raise ParameterError(
+            f"{kind}: expected an attribute of the table, one of {list(table.attributes)}, got "
+            f"{attribute!r:.80}" + near(attribute, table.attributes)
+        )
+    axis = table.attributes.index(attribute)
+    labels = table.labels[axis]
+    for label in (first, second):
+        if label not in labels:
+            raise ParameterError(
+                f"{kind}: expected a label of {attribute!r}, one of {list(labels)!r:.400}, got "
+                f"{label!r:.80}" + near(label, labels)
+            )
+    one, two = (table.part(axis, labels.index(label)) for label in (first, second))
+    size = one.estimate.size
+    if size > _MOST_CELLS:
+        raise ParameterError(
+            f"{kind}: expected at most {_MOST_CELLS} cells, got {size}; hint: a table of fewer "
+            "attributes"
+        )
+    covariance = np.zeros(size)
+    for start in range(0, size, _AT_ONCE):
+        places = places_of(np.arange(start, min(size, start + _AT_ONCE)), one.estimate.shape)
+        joint = side_by_side(one.at(places), two.at(places)).joint().covariance
+        covariance[start : start + len(places)] = np.diagonal(joint, len(places))
+    covariance = covariance.reshape(one.estimate.shape)
+    return compared(kind, (str(first), str(second)), one, two, covariance)

@@ -1,0 +1,186 @@
+"""What changed from one release to another: differences and ratios with intervals."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from ...errors import ParameterError
+from ...files.pickling import PickledByArguments
+from ...numerics.intervals import Contrast, Contrasts
+from ...text import number_of
+from ..schema.entries import Entry
+from .combine import check_alike, sources_of
+from .comparison import ComparisonTable, compared
+from .contrasts import Weights
+from .noisy import Names
+from .release import TableRelease
+from .table import AbstractEstimates
+
+
+def difference(before: TableRelease, after: TableRelease) -> "Changes":
+    """Return what changed from one release to another, such as January's and June's.
+
+    Formal guarantees:
+        * Differences of counts and sums are unbiased, and their standard deviations exact, whether
+          the rows of both releases are the same or not: the noises are independent. So variances
+          add up.
+        * Comparing them costs no further privacy. A person whose rows are in both releases has
+          spent the sum of both budgets (``rho_charged``).
+
+    Args:
+        before: the earlier release.
+        after: the later one. Attributes of one name must have the same categories, edges or
+            interval, and rows the same weight; all else may differ: the tables that were planned,
+            the order of attributes, the budget, the neighbouring relation.
+
+    Returns:
+        :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later less earlier,
+        with intervals; so are ``proportions``, ``means``, ``sums``, ``answers`` and ``cdf``.
+
+    Raises:
+        ParameterError: the same release twice, tables of a stream, or attributes or weights that
+            differ.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("smoker", [True, False])])
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "smoker": [True, False, False] * 400})
+    >>> plan = gn.plan(schema, 2, gn.zCDP(0.1))
+    >>> january, june = plan.release(people), plan.release(people.slice(300))
+    >>> changes = gn.difference(january, june)
+    >>> print(changes)
+    Changes(2 attributes, rho charged 0.2)
+    >>> low, high = changes["sex"].confidence_interval(0.999999)
+    >>> ((low < [-200, -100]) & ([-200, -100] < high)).tolist()
+    [True, True]
+    >>> fewer = changes["sex"].relative()  # about -0.25: a quarter less
+    """
+    both = before, after
+    for release in both:
+        if not isinstance(release, TableRelease):
+            raise ParameterError(
+                f"difference: expected two releases, got {type(release).__name__}; hint: "
+                "difference(january, june)"
+            )
+        if release.times is not None:
+            raise ParameterError(
+                "difference: expected releases with independent noise, got tables of a stream; "
+                "hint: its own tables have difference(later, earlier) and combined(weights)"
+            )
+    names = {attribute.name: attribute for attribute in before.plan.schema.attributes}
+    for attribute in after.plan.schema.attributes:
+        check_alike("difference", names.get(attribute.name, attribute), attribute)
+    if not set(names) & set(after.plan.schema.names):
+        raise ParameterError("difference: expected an attribute that both releases have, got none")
+    if before.plan.weight != after.plan.weight:
+        raise ParameterError(
+            f"difference: expected one weight of rows, got {before.plan.weight} and "
+            f"{after.plan.weight}; hint: they count differently"
+        )
+    if {source.id for source in sources_of(before)} & {source.id for source in sources_of(after)}:
+        raise ParameterError(
+            "difference: expected releases with independent noise, got one twice; hint: a "
+            "release's own tables have difference(attribute, first, second)"
+        )
+    return Changes(before, after)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Changes(PickledByArguments):
+    """What changed from one release to another. All of it is safe to publish if both are.
+
+    ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later less earlier. Its
+    ``as_ratio()`` is later over earlier, its ``relative()`` the relative change; its
+    ``difference``, ``ratio`` and ``contrast`` compare changes of several groups. Iteration yields
+    the tables that both releases have.
+
+    Attributes:
+        before: the earlier release.
+        after: the later release.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5000])])
+    >>> january = pa.table({"sex": ["F", "M"] * 5000, "pay": [2000.0, 3000.0] * 5000})
+    >>> june = pa.table({"sex": ["F", "M"] * 5000, "pay": [2500.0, 3000.0] * 5000})
+    >>> plan = gn.plan(schema, [("sex", "pay")], gn.zCDP(0.5))
+    >>> changes = gn.difference(plan.release(january), plan.release(june))
+    >>> risen = changes.means("pay", given="sex")
+    >>> low, high = risen.confidence_interval(0.999999)
+    >>> ((low < [500, 0]) & ([500, 0] < high)).tolist()
+    [True, True]
+    >>> gap = risen.difference("sex", "M", "F")  # of M's and F's changes: about -500
+    """
+
+    before: TableRelease
+    after: TableRelease
+
+    @property
+    def private(self) -> bool:
+        """False if one of the releases is a simulation, whose numbers must not be published."""
+        return self.before.private and self.after.private
+
+    @property
+    def rho_charged(self) -> float:
+        """The cost of both releases together, for a person whose rows are in both."""
+        return self.before.rho_charged + self.after.rho_charged
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        later = [set(names) for names in self.after]
+        return (names for names in self.before if any(set(names) <= other for other in later))
+
+    def __getitem__(self, names: Names) -> ComparisonTable:
+        return _change(self.before[names], self.after[names])
+
+    def answers(self, entry: Entry) -> ComparisonTable:
+        """Return changes of answers, as :meth:`TableRelease.answers` gives them."""
+        return _change(self.before.answers(entry), self.after.answers(entry))
+
+    def sums(self, name: str, given: Names = ()) -> ComparisonTable:
+        """Return changes of sums of a clipped number within groups."""
+        return _change(self.before.sums(name, given), self.after.sums(name, given))
+
+    def means(self, name: str, given: Names = ()) -> ComparisonTable:
+        """Return changes of means of a clipped number within groups."""
+        return _change(self.before.means(name, given), self.after.means(name, given))
+
+    def proportions(self, names: Entry, given: Entry = ()) -> ComparisonTable:
+        """Return changes of shares: counts divided by the counts of their groups."""
+        return _change(self.before.proportions(names, given), self.after.proportions(names, given))
+
+    def cdf(self, name: str, given: Names = ()) -> ComparisonTable:
+        """Return changes of cumulative shares of an attribute within groups."""
+        return _change(self.before.cdf(name, given), self.after.cdf(name, given))
+
+    def contrast(self, weights: Weights) -> Contrast:
+        """Return the change of a linear combination of cells, with its exact deviation.
+
+        Args:
+            weights: as for :meth:`TableRelease.contrast`.
+        """
+        earlier, later = self.before.contrast(weights), self.after.contrast(weights)
+        return Contrast(
+            later.estimate - earlier.estimate,
+            float(np.hypot(later.standard_deviation, earlier.standard_deviation)),
+        )
+
+    def contrasts(self, combinations: Sequence[Weights]) -> Contrasts:
+        """Return changes of several linear combinations of cells, with their exact covariance."""
+        earlier = self.before.contrasts(combinations)
+        later = self.after.contrasts(combinations)
+        return Contrasts(later.estimate - earlier.estimate, later.covariance + earlier.covariance)
+
+    def __repr__(self) -> str:
+        warning = "" if self.private else "NOT PRIVATE, a simulation: "
+        names = set(self.before.plan.schema.names) & set(self.after.plan.schema.names)
+        return (
+            f"Changes({warning}{number_of(len(names), 'attribute')}, "
+            f"rho charged {self.rho_charged:.6g})"
+        )
+
+
+def _change(before: AbstractEstimates, after: AbstractEstimates) -> ComparisonTable:
+    """Return later cells less earlier ones, whose noises are independent."""
+    zeros = np.broadcast_to(0.0, after.estimate.shape)
+    return compared("difference", ("after", "before"), after, before, zeros)

@@ -1,0 +1,213 @@
+"""The cells of tables as functions of linear forms of released cells, and their covariance."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains.tables.bases import AbstractBase
+
+from ...errors import ParameterError
+from ...numerics.intervals import Contrasts
+from ...solvers.tables.residuals import Subset
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .noisy import AbstractRelease
+
+Array = NDArray[np.float64]
+Place = tuple[int, ...]
+Weights = Mapping[tuple[str, ...], Array]
+
+_MOST_CELLS = 2000  # whose joint covariance is computed
+_MOST_WORK = 10**8  # of these, times the cells of the tables that they are computed from
+
+
+class KeptTables(Mapping[Subset, Array]):
+    """Tables that are read from their files once and kept."""
+
+    def __init__(self, tables: Mapping[Subset, Array]) -> None:
+        self._tables, self._kept = tables, dict[Subset, Array]()
+
+    def __getitem__(self, S: Subset) -> Array:
+        if S not in self._kept:
+            self._kept[S] = self._tables[S]
+        return self._kept[S]
+
+    def __contains__(self, S: object) -> bool:
+        return S in self._tables
+
+    def __iter__(self) -> Any:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+class Rows(NamedTuple):
+    """The queries about one attribute: one for each label along an axis, or one for all cells.
+
+    Attributes:
+        base: all queries.
+        axis: of the table, where each label has its query; None if all cells have the same.
+        query: the position of that one.
+    """
+
+    base: AbstractBase
+    axis: int | None
+    query: int = 0
+
+    def row(self, place: Place) -> Array:
+        """Return the weights of the attribute's categories for a cell."""
+        k = self.query if self.axis is None else place[self.axis]
+        if self.base.is_identity:
+            return np.eye(1, self.base.size, k)[0]
+        return self.base.toarray()[k]
+
+
+class Function(NamedTuple):
+    """Numbers as a function of linear forms of releases.
+
+    Attributes:
+        forms: p linear forms, and the release that each is asked of.
+        values: from the values of the forms, shape (p,), to the k numbers and their gradient, shape
+            (k, p).
+    """
+
+    forms: "Sequence[tuple[AbstractRelease, Weights]]"
+    values: Callable[[Array], tuple[Array, Array]]
+
+    def joint(self) -> Contrasts:
+        """Return the numbers and their covariance, which is exact where they are linear."""
+        count = len(self.forms)
+        x, covariance = np.zeros(count), np.zeros((count, count))
+        for release in {id(release): release for release, _ in self.forms}.values():
+            own = [k for k, (other, _) in enumerate(self.forms) if other is release]
+            asked = [self.forms[k][1] for k in own]
+            kept = replace(release, tables=KeptTables(release.tables))
+            found = kept.contrasts(asked)  # pyright: ignore[reportAttributeAccessIssue]
+            x[own], covariance[np.ix_(own, own)] = found.estimate, found.covariance
+        values, gradient = self.values(x)
+        return Contrasts(values, gradient @ covariance @ gradient.T)
+
+    def then(self, further: Callable[[Array], tuple[Array, Array]]) -> "Function":
+        """Return a function of these numbers, by the chain rule."""
+
+        def values(x: Array) -> tuple[Array, Array]:
+            inner, slopes = self.values(x)
+            outer, gradient = further(inner)
+            return outer, gradient @ slopes
+
+        return Function(self.forms, values)
+
+
+def side_by_side(first: Function, second: Function) -> Function:
+    """Return the numbers of both functions, one behind the other."""
+    count = len(first.forms)
+
+    def values(x: Array) -> tuple[Array, Array]:
+        one, slopes = first.values(x[:count])
+        two, others = second.values(x[count:])
+        gradient = np.zeros((len(one) + len(two), len(x)))
+        gradient[: len(one), :count], gradient[len(one) :, count:] = slopes, others
+        return np.concatenate([one, two]), gradient
+
+    return Function([*first.forms, *second.forms], values)
+
+
+def quotients(values: Array) -> tuple[Array, Array]:
+    """Return the first half of numbers divided by the second half, and the gradient."""
+    x, y = np.split(values, 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(y > 0, x / y, np.nan)
+        return ratio, np.hstack([np.diag(1 / y), np.diag(-ratio / y)])
+
+
+def differences(values: Array) -> tuple[Array, Array]:
+    """Return the first half of numbers less the second half, and the gradient."""
+    x, y = np.split(values, 2)
+    one = np.eye(len(x))
+    return x - y, np.hstack([one, -one])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CellForms:
+    """The cells of a table: linear forms of a release, or ratios of two linear forms each.
+
+    Attributes:
+        release: that the forms are of.
+        top: the queries about each attribute.
+        bottom: those of the divisor; None if there is none.
+        shift: of ratios.
+        scale: of ratios.
+    """
+
+    release: "AbstractRelease"
+    top: Mapping[str, Rows]
+    bottom: Mapping[str, Rows] | None = None
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def at(self, places: Sequence[Place]) -> Function:
+        """Return some cells as a function of linear forms.
+
+        Raises:
+            ParameterError: too many cells, or too large a table for their number.
+        """
+        size = max(
+            math.prod(own.base.size for own in rows.values())
+            for rows in (self.top, self.bottom or {})
+        )
+        if len(places) > _MOST_CELLS or len(places) * size > _MOST_WORK:
+            raise ParameterError(
+                f"contrast: expected at most {_MOST_CELLS} cells of small tables, got "
+                f"{len(places)} cells, each from {size}; hint: fewer cells at a time"
+            )
+        tops = [(self.release, _weights(self.top, place)) for place in places]
+        if self.bottom is None:
+            return Function(tops, lambda x: (x, np.eye(len(x))))
+        bottoms = [(self.release, _weights(self.bottom, place)) for place in places]
+
+        def values(x: Array) -> tuple[Array, Array]:
+            ratio, gradient = quotients(x)
+            return self.shift + self.scale * ratio, self.scale * gradient
+
+        return Function([*tops, *bottoms], values)
+
+    def part(self, axis: int, k: int) -> "CellForms":
+        """Return the cells of one label, along the axes that are left."""
+
+        def part(rows: Mapping[str, Rows]) -> dict[str, Rows]:
+            return {name: _part(own, axis, k) for name, own in rows.items()}
+
+        bottom = None if self.bottom is None else part(self.bottom)
+        return replace(self, top=part(self.top), bottom=bottom)
+
+
+def places_of(cells: "ArrayLike", shape: Sequence[int]) -> list[Place]:
+    """Return the positions along every axis of cells in C order."""
+    listed = np.atleast_1d(np.asarray(cells, dtype=np.intp))
+    if not shape:
+        return [()] * len(listed)
+    return list(zip(*(a.tolist() for a in np.unravel_index(listed, tuple(shape))), strict=True))
+
+
+def _weights(rows: Mapping[str, Rows], place: Place) -> Weights:
+    """Return the weights of the cells that are added up for one cell."""
+    own = (queries.row(place) for queries in rows.values())
+    return {tuple(rows): reduce(np.multiply.outer, own, np.ones(()))}
+
+
+def _part(rows: Rows, axis: int, k: int) -> Rows:
+    """Return the queries about an attribute after an axis was fixed."""
+    if rows.axis is None or rows.axis < axis:
+        return rows
+    if rows.axis > axis:
+        return Rows(rows.base, rows.axis - 1)
+    return Rows(rows.base, None, k)

@@ -1,0 +1,174 @@
+"""Tests of changes between two releases: unbiased, with the variances of both added up."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.errors import ParameterError
+
+SEX, AGE = gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])
+PAY = gn.Attribute("pay", clip=[0, 5000])
+SCHEMA = gn.Schema([SEX, AGE, PAY])
+WORKLOAD = [("sex", "age"), ("sex", "pay")]
+
+
+def people(seed, count):
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "sex": rng.choice(["F", "M"], count),
+            "age": rng.uniform(0, 120, count),
+            "pay": rng.uniform(0, 4000 + 500 * seed, count),
+        }
+    )
+
+
+JANUARY, JUNE = people(1, 900), people(2, 1200)
+
+
+def simulated(table, rho=0.02, seed=0, schema=SCHEMA, workload=WORKLOAD, **options):
+    plan = gn.plan(schema, workload, gn.zCDP(rho), **options)
+    return plan.simulate(table, np.random.default_rng(seed))
+
+
+ASKED = {
+    "counts": lambda one: one["sex", "age"],
+    "answers": lambda one: one.answers({"age": "prefix"}),
+    "sums": lambda one: one.sums("pay", given="sex"),
+    "means": lambda one: one.means("pay", given="sex"),
+    "shares": lambda one: one.proportions(("sex", "age"), given="sex"),
+    "cdf": lambda one: one.cdf("age"),
+}
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_changes_are_later_less_earlier_and_variances_add_up(kind):
+    before, after = simulated(JANUARY, seed=1), simulated(JUNE, rho=0.05, seed=2)
+    changes = gn.difference(before, after)
+    found, (x, y) = ASKED[kind](changes), (ASKED[kind](one) for one in (before, after))
+    np.testing.assert_allclose(found.estimate, y.estimate - x.estimate)
+    variance = x.standard_deviation**2 + y.standard_deviation**2
+    np.testing.assert_allclose(found.standard_deviation**2, variance)
+    np.testing.assert_allclose(found.as_ratio().estimate, y.estimate / x.estimate)
+    np.testing.assert_allclose(found.relative().estimate, y.estimate / x.estimate - 1)
+    # a combination of changes is the change of combinations
+    w = np.random.default_rng(0).normal(size=found.estimate.shape)
+    parts = [one.contrast(w).standard_deviation for one in (x, y)]
+    assert found.contrast(w).standard_deviation == pytest.approx(np.hypot(*parts))
+
+
+def test_orders_and_tables_may_differ():
+    before = simulated(JANUARY)
+    schema = gn.Schema([PAY, AGE, SEX, gn.Attribute("new", [1, 2])])
+    table = JUNE.append_column("new", pa.array([1, 2] * 600))
+    workload = [("age", "sex", "new")]
+    after = simulated(table, schema=schema, workload=workload, neighbors="replace")
+    changes = gn.difference(before, after)
+    assert list(changes) == [("sex", "age")]
+    np.testing.assert_allclose(
+        changes["age", "sex"].estimate, after["age", "sex"].estimate - before["age", "sex"].estimate
+    )
+    with pytest.raises(ParameterError, match="no planned marginal contains"):
+        changes.means("pay")
+    found = changes.contrast({("sex",): [1, -1]})
+    assert found.estimate == pytest.approx(changes["sex"].contrast([1, -1]).estimate)
+    assert found.standard_deviation == pytest.approx(
+        changes["sex"].contrast([1, -1]).standard_deviation
+    )
+    both = changes.contrasts([{("sex",): [1, -1]}, {("sex", "age"): np.ones((2, 3))}])
+    assert both.standard_deviation[0] == pytest.approx(found.standard_deviation)
+
+
+def coverage(claimed=0.0, count=1000):
+    """Return how often intervals hold the truth: of changes, ratios, changes of means and gaps."""
+    comparisons = [
+        lambda changes: changes["sex", "age"],
+        lambda changes: changes["sex", "age"].as_ratio(),
+        lambda changes: changes.means("pay", given="sex"),
+        lambda changes: changes.means("pay", given="sex").relative(),
+        lambda changes: changes.proportions(("sex", "age"), given="sex"),
+        lambda changes: changes["sex"].difference("sex", "F", "M"),
+    ]
+    exact = gn.difference(simulated(JANUARY, 1e12), simulated(JUNE, 1e12))
+    truth = [compare(exact).estimate for compare in comparisons]
+    plan, rng, hits = gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.02)), np.random.default_rng(7), 0
+    for _ in range(count):
+        changes = gn.difference(plan.simulate(JANUARY, rng), plan.simulate(JUNE, rng))
+        found = [compare(changes) for compare in comparisons]
+        if claimed:
+            found[0] = dataclasses.replace(
+                found[0],
+                covariance=np.full((2, 3), claimed * found[0].standard_deviation.min() ** 2),
+            )
+        ends = [one.confidence_interval() for one in found]
+        hits = hits + np.array(
+            [np.mean((low <= x) & (x <= high)) for (low, high), x in zip(ends, truth, strict=True)]
+        )
+    return hits / count
+
+
+def test_intervals_cover_as_often_as_their_level_says():
+    found = coverage()
+    assert ((found > 0.94) & (found < 0.965)).all(), found
+
+
+def test_a_wrong_covariance_does_not_cover():
+    assert coverage(claimed=0.3, count=200)[0] < 0.93
+
+
+def test_what_it_costs_and_protects_is_said():
+    plan = gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.02))
+    before, after = plan.release(JANUARY), plan.release(JUNE)
+    changes = gn.difference(before, after)
+    assert changes.private
+    assert changes["sex"].private
+    assert changes.rho_charged == before.rho_charged + after.rho_charged
+    assert repr(changes).startswith("Changes(3 attributes, rho charged 0.04")
+    assert not gn.difference(before, simulated(JUNE)).private
+    assert "NOT PRIVATE" in repr(gn.difference(before, simulated(JUNE)))
+    again = pickle.loads(pickle.dumps(changes))
+    np.testing.assert_array_equal(again["sex"].estimate, changes["sex"].estimate)
+    assert "after less before" in str(changes["sex"])
+
+
+OTHER = gn.Schema([SEX, gn.Attribute("age", edges=[0, 20, 65, 120]), PAY])
+CLIPPED = gn.Schema([SEX, AGE, gn.Attribute("pay", clip=[0, 6000])])
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (lambda one: one, "one twice"),
+        (lambda one: gn.combine([one, simulated(JANUARY, seed=5)]), "one twice"),
+        (lambda one: simulated(JUNE, schema=OTHER), "same categories or edges"),
+        (lambda one: simulated(JUNE, schema=CLIPPED), "same categories or edges"),
+        (
+            lambda one: simulated(
+                JUNE.append_column("w", JUNE["age"]), weight=gn.Weight("w", most=5)
+            ),
+            "one weight of rows",
+        ),
+        (lambda one: 3, "two releases, got int"),
+        (
+            lambda one: simulated(
+                pa.table({"x": [1]}), schema=gn.Schema([gn.Attribute("x", [1, 2])]), workload=1
+            ),
+            "an attribute that both releases have",
+        ),
+    ],
+)
+def test_releases_that_do_not_fit_are_refused(other, words):
+    one = simulated(JANUARY)
+    with pytest.raises(ParameterError, match=words):
+        gn.difference(one, other(one))
+
+
+def test_tables_of_a_stream_are_refused():
+    plan = gn.plan(gn.Schema([SEX, AGE]), 1, gn.zCDP(0.1), over=gn.streams.Ticks(4))
+    so_far = plan.simulate([JANUARY] * 2, np.random.default_rng(0))
+    with pytest.raises(ParameterError, match=r"of a stream.*combined\(weights\)"):
+        gn.difference(so_far.period(1), so_far.period(2))
