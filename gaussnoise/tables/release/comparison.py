@@ -56,8 +56,8 @@ class ComparisonTable(AbstractEstimates):
     ... )
     >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
     >>> more = release["sex", "age"].difference("sex", "F", "M")
-    >>> print(more.names, more.attributes, (more.estimate / 100).round())
-    ('F', 'M') ('age',) [40.  0.]
+    >>> print(more.names, more.attributes, abs(more.estimate - [4000, 0]).max() < 50)
+    ('F', 'M') ('age',) True
     """
 
     kind: Kind

@@ -153,7 +153,7 @@ class Changes(PickledByArguments):
         """Return changes of cumulative shares of an attribute within groups."""
         return _change(self.before.cdf(name, given), self.after.cdf(name, given))
 
-    def contrast(self, weights: Weights) -> Contrast:
+    def contrast(self, weights: "Weights") -> Contrast:
         """Return the change of a linear combination of cells, with its exact deviation.
 
         Args:
@@ -165,7 +165,7 @@ class Changes(PickledByArguments):
             float(np.hypot(later.standard_deviation, earlier.standard_deviation)),
         )
 
-    def contrasts(self, combinations: Sequence[Weights]) -> Contrasts:
+    def contrasts(self, combinations: "Sequence[Weights]") -> Contrasts:
         """Return changes of several linear combinations of cells, with their exact covariance."""
         earlier = self.before.contrasts(combinations)
         later = self.after.contrasts(combinations)
