@@ -244,13 +244,14 @@ def column_means(
     distribution, 0.5 times for an exponential one, and 0.65 times for a lognormal one of parameter
     1. ``bias`` is the bound under this assumption, which is stated with its numbers for each
     column. It should hold in each group; you must judge whether it does. A larger k needs less
-    noise. Without ``order``, k is 4, or 2 if a noisy count shows too many numbers far from c. If L is not negative, and no more numbers are
-    negative than the noise hides, it is also assumed that none is.
+    noise. Without ``order``, k is 4, or 2 if a noisy count shows too many numbers far from c. If L
+    is not negative, and no more numbers are negative than the noise hides, it is also assumed that
+    none is.
 
     Public bounds, given as ``between``, need no search and no assumption.
 
-    An interval adds noise and sampling like squares, and then the bias. Of its level, a twentieth
-    of what is missing to 1 pays for a check that erred. Sampling has Wilson's correction (1927) for
+    An interval adds noise and sampling like squares, and then the bias. A twentieth of the
+    chance to miss is left for a check that errs. Sampling has Wilson's correction (1927) for
     small groups and rare large numbers, which moves an interval towards the middle of the range.
 
     Formal guarantees:

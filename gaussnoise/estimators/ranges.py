@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special, stats
 
 from ..numerics.rounding import SAFE_SIDE, rounded_down
 from .moments import best_radius, tail_bias
@@ -24,11 +24,12 @@ Neighbors = Literal["add-remove", "replace"]
 Ends = tuple[float | None, float | None]
 
 SHARES = {"count": 0.05, "search": 0.3, "check": 0.1, "tails": 0.05}
+_DECILE = 0.1
 _ROUNDS = 64
 QUESTIONS = 1 + 2 * _ROUNDS + 2 * 2 + 2  # counts that are asked for at most
 _EARLY, _EARLY_PART = 16, 0.8  # most searches end within these rounds, which get this part
 _FINE = 16  # a search ends once brackets are this many times narrower than their distance
-_CHECKS = 2  # of the range as it was found, and if it fails, of one twice as wide
+_CHECKS = 2  # the range as it was found, and if it fails, one twice as wide
 _TAIL_QUESTIONS = 2
 _CLEAR = 2.0  # deviations of a round's noise between a count that is sought and one that is wrong
 _RARE = 0.001  # share of far numbers by which order 4 is judged
@@ -79,7 +80,7 @@ class Counts:
 
     def __init__(self, x: Array, neighbors: Neighbors, rho: float, wrong: float) -> None:
         self.rho, self.wrong, self.spent, self.number = rho, wrong, Fraction(0), math.nan
-        self.quantile = float(special.ndtri(1 - wrong))
+        self.quantile = float(-scipy.special.ndtri(wrong))
         self.both = both_squared(neighbors)
         self._x = np.sort(x)
 
@@ -240,9 +241,15 @@ def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
         return math.sqrt(squared / (2 * rho * SHARES[step] * part)) * SAFE_SIDE
 
     least = number - counts.quantile * noise("count", 1.0, 1)
-    beyond = float(stats.binom.ppf(counts.wrong, math.floor(max(least, 0.0)), 0.1)) - 1
+    beyond = _most_unlikely(math.floor(max(least, 0.0)), counts.wrong)
     limit = beyond - counts.quantile * noise("check", 1.0, counts.both)
     return limit, _CLEAR * noise("search", round_part(0), counts.both)
+
+
+def _most_unlikely(number: int, chance: float) -> float:
+    """Return the largest k for which at most k successes of chance 0.1 are so unlikely; or −1."""
+    k = math.floor(scipy.special.bdtrik(chance, number, _DECILE)) if number else -1
+    return k if k < 0 or scipy.special.bdtr(k, number, _DECILE) <= chance else k - 1.0
 
 
 def _search(counts: Counts, sought: float) -> tuple[float, float]:

@@ -196,7 +196,7 @@ def disclaimers(plan: StreamPlan) -> list[str]:
 
 
 def tick_statement(plan: StreamPlan, tick: int) -> About:
-    """Return what is told of one tick, by the headings of a method statement."""
+    """Return sentences about one tick, by the headings of a method statement."""
     return statement(
         plan.one_tick,
         facts_of_stream(plan),

@@ -62,8 +62,8 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
         same_rows: "tested", or "assumed" for no test. With a column of persons there is no test:
             each release draws anew which rows of a person are counted. Where persons have more
             rows, the releases are of different rows, and estimates are of the rows that are counted
-            on average. Where plans round numbers or weights to different multiples, what is so
-            rounded is not tested.
+            on average. Numbers and weights are not tested where plans round them to different
+            multiples.
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
@@ -217,7 +217,7 @@ def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
 
 
 class _Gap(NamedTuple):
-    """How a release differs from those before it, in a set of attributes."""
+    """The difference of a release from those before it, in a set of attributes."""
 
     subset: Subset
     chi_squared: float
@@ -227,7 +227,7 @@ class _Gap(NamedTuple):
 def _measured(
     releases: Sequence[TableRelease], at: dict[str, int], strategies: Sequence[AbstractStrategy]
 ) -> tuple[dict[Subset, Array], dict[Subset, float], list[_Gap]]:
-    """Return the mean of what was measured of every set of attributes, its variance, and gaps.
+    """Return the mean measurement of every set of attributes, its variance, and gaps.
 
     The mean is weighted by precision; public tables have variance zero. Each gap compares a
     measurement with the mean of those before it, so that gaps are independent.
@@ -237,7 +237,7 @@ def _measured(
     exact: dict[Subset, Array] = {}
     gaps: list[_Gap] = []
     for release in releases:
-        rounding = ROUNDED * abs(float(release[()].estimate))  # of floating-point numbers
+        rounding = ROUNDED * abs(float(release[()].estimate))  # rounding of floating-point numbers
         for names, estimate, deviation in release.measurements():
             order = sorted(range(len(names)), key=lambda k: at[names[k]])
             T = tuple(at[names[k]] for k in order)

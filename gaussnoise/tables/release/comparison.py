@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 Kind = Literal["difference", "ratio", "relative"]
 
 _AT_ONCE = 32  # cells whose covariances are computed together
-_MOST_CELLS = 10**4  # of a comparison within one release
+_MOST_CELLS = 10**4  # the name of a comparison within one release
 
 
 @final

@@ -1,4 +1,4 @@
-"""What changed from one release to another: differences and ratios with intervals."""
+"""Changes from one release to another: differences and ratios with intervals."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def difference(before: TableRelease, after: TableRelease) -> "Changes":
 @final
 @dataclass(frozen=True, eq=False)
 class Changes(PickledByArguments):
-    """What changed from one release to another. All of it is safe to publish if both are.
+    """Changes from one release to another. All of it is safe to publish if both are.
 
     ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later less earlier. Its
     ``as_ratio()`` is later over earlier, its ``relative()`` the relative change; its

@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 Place = tuple[int, ...]
 Weights = Mapping[tuple[str, ...], Array]
 
-_MOST_CELLS = 2000  # whose joint covariance is computed
-_MOST_WORK = 10**8  # of these, times the cells of the tables that they are computed from
+_MOST_CELLS = 2000  # cells whose joint covariance is computed
+_MOST_WORK = 10**8  # these cells times those of the tables that they are computed from
 
 
 class KeptTables(Mapping[Subset, Array]):

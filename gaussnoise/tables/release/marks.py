@@ -1,4 +1,4 @@
-"""How reliable an estimate is, as one mark beside it: the one rule for files and pages."""
+"""The reliability of an estimate, as one mark beside it: the one rule for files and pages."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -37,7 +37,7 @@ _HEADINGS = (
 
 
 def statement_of(release: AbstractRelease) -> About:
-    """Return what is told of a release, by the headings of SIMS that it fills."""
+    """Return sentences about a release, by the headings of SIMS that it fills."""
     return statement(
         release.plan,
         facts_of(release.plan),
@@ -59,7 +59,7 @@ def statement(
     policy: Sequence[str],
     times: Sequence[str],
 ) -> About:
-    """Return what is told of tables, by the headings of SIMS that it fills.
+    """Return sentences about tables, by the headings of SIMS that it fills.
 
     Args:
         plan: the plan of the tables, of one tick for those of a stream.
@@ -67,7 +67,7 @@ def statement(
         private: False for a simulation.
         counted: sentences on the rows that are in no table.
         unit: sentences on sums and weights.
-        policy: sentences on what is guaranteed, and what is not.
+        policy: sentences on the guarantee, and on its limits.
         times: sentences on the ticks that tables are about.
     """
     tables = number_of(len(plan.marginals), "table")

@@ -227,8 +227,9 @@ def test_other_rows_are_noticed():
 def test_where_rows_of_persons_are_drawn_nothing_is_tested():
     many = PEOPLE.set_column(3, "who", pa.array(np.arange(500) // 50))
     plan = gn.plan(SCHEMA, 1, gn.zCDP(1e6), person="who", rows_per_person=2)
-    one, two = (plan.simulate(many, np.random.default_rng(seed)) for seed in (1, 2))
-    assert abs(one["age"].estimate - two["age"].estimate).max() > 0.5  # other rows were drawn
+    drawn = [plan.simulate(many, np.random.default_rng(seed)) for seed in range(20)]
+    assert len({tuple(release["age"].estimate.round()) for release in drawn}) > 1  # of other rows
+    one, two, *_ = drawn
     assert gn.combine([one, two]).plan.agreement is None
 
 

@@ -15,7 +15,7 @@ from ...planning.facts import marginal_name
 from ..tidy import LEVEL, NUMBERS, level_text
 from .format import About, AbstractFormat
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # what needs no escapes
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # text that needs no escapes
 _MEANINGS = {
     "estimate": "the estimate",
     "standard_deviation": "the standard deviation of the noise in the estimate",
@@ -47,14 +47,14 @@ class Csv(AbstractFormat):
 def write_metadata(
     path: Path, meanings: Mapping[str, str], keys: Sequence[str], schema: Any, about: About
 ) -> None:
-    """Write what the columns of a CSV file are, to the file where readers look for it.
+    """Write the metadata of the columns of a CSV file, to the file where readers expect it.
 
     Args:
         path: the CSV file.
         meanings: the meaning of columns whose title does not say it.
         keys: the titles of the columns that say which cell a row is.
         schema: the arrow schema of the rows.
-        about: what is told of the table.
+        about: sentences about the table.
 
     Source: https://www.w3.org/TR/tabular-metadata/
     """

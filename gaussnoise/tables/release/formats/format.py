@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 @final
 @dataclass(frozen=True)
 class About:
-    """What is told of tables, for formats that have a place for it.
+    """Sentences about tables, for formats that have a place for them.
 
     Attributes:
         title: of all tables together.
@@ -40,11 +40,11 @@ class AbstractFormat(abc.ABC):
     A class says what it holds; the values here are those of most formats.
     """
 
-    ending: str  # of the files' names; no other format's names end in it
+    ending: str  # the end of the files' names; no other format's names end in it
     holds_many = False  # whether one dataset holds the tables that are too many for a file each
     holds_records = True  # whether it holds any rows, also those without estimates
-    most_rows = math.inf  # of one table
-    longest_text = math.inf  # of one label, in characters
+    most_rows = math.inf  # most cells of one table
+    longest_text = math.inf  # most characters of one label
 
     @abc.abstractmethod
     def writer(

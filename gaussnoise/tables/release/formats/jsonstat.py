@@ -24,7 +24,7 @@ _LONGEST_LINE = 2**12  # bytes: four numbers; the rest of a longer line is no ro
 
 @final
 class JsonStat(AbstractFormat):
-    """JSON-stat 2.0: a cube whose last dimension is what is told of a cell; marks are its status.
+    """JSON-stat 2.0: a cube whose last dimension has the numbers of a cell; marks are its status.
 
     Values come first and have a line a cell, so that they are read without the rest.
 

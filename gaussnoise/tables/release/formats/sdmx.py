@@ -23,7 +23,7 @@ _ATTRIBUTES = {
     "low": f"LOWER_BOUND: Lower end of the {level_text(LEVEL)} interval",
     "high": f"UPPER_BOUND: Upper end of the {level_text(LEVEL)} interval",
 }
-_NORMAL, _LOW = "A: Normal value", "U: Low reliability"  # of the code list CL_OBS_STATUS
+_NORMAL, _LOW = "A: Normal value", "U: Low reliability"  # codes of the list CL_OBS_STATUS
 _IDENTIFIER = re.compile(r"[A-Z][A-Z0-9_]*")
 _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _TAKEN = ("STRUCTURE", "STRUCTURE_ID", "ACTION", "SERIES_KEY", "OBS_KEY", "OBS_VALUE", "OBS_STATUS")

@@ -25,10 +25,10 @@ from ..marks import marks_of
 from ..tidy import NUMBERS
 from .format import About, AbstractBook
 
-_ROWS = 2**20  # of a sheet
+_ROWS = 2**20  # rows of a sheet
 _HEADER = 1  # rows above a table
-_LONGEST_TEXT = 32767  # of a cell, in characters
-_LONGEST_NAME = 31  # of a sheet
+_LONGEST_TEXT = 32767  # characters of a cell
+_LONGEST_NAME = 31  # characters of a sheet's name
 _LARGE = 2**30  # bytes of a sheet, from which its entry has lengths of 64 bits
 _PIECE = 2**16  # bytes of a sheet that are read at once
 _LONGEST_TAG = 2**20  # bytes; a sheet with a longer one is none of ours
@@ -141,7 +141,7 @@ class _Book:
 
     @contextmanager
     def sheet(self, k: int, schema: Any, most_bytes: int) -> Iterator["_Rows"]:
-        """Yield the writer of the k-th table, whose rows are no longer than so many bytes."""
+        """Yield the writer of the k-th table, whose rows have at most this many bytes."""
         names = schema.names
         columns = [*names, "mark"] if {*NUMBERS} <= {*names} else names
         widths = [14 if name in (*NUMBERS, "mark") else 26 for name in columns]
@@ -189,7 +189,7 @@ def _row(number: int, values: Sequence[object], styles: Sequence[int]) -> str:
 
 
 def _cell(place: str, value: object, style: int) -> str:
-    """Return a cell; what is no number of a sheet is text, and infinite numbers are empty."""
+    """Return a cell; values that are no numbers are text, and infinite numbers are empty."""
     if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
         return f'<c r="{place}" s="{style}"/>'
     if isinstance(value, bool):
@@ -238,7 +238,7 @@ def _head(widths: Sequence[int], frozen: int = 0) -> str:
 def _write_cover(
     archive: zipfile.ZipFile, names: Sequence[str], titles: Sequence[str], about: About
 ) -> None:
-    """Write the first sheet: what is told of the release, and links to the tables."""
+    """Write the first sheet: sentences about the release, and links to the tables."""
     lines = [(about.title[:_LONGEST_TEXT], _TITLE), ("", _PLAIN)]
     for heading, sentences in about.sections.items():
         lines += [(heading, _HEAD)]
@@ -326,7 +326,7 @@ def _refuse(*_: object) -> None:
 
 
 class _Sheet:
-    """What a parser of a sheet has seen: the first row names columns, others have an estimate."""
+    """A parser of a sheet: the first row names columns, others have an estimate."""
 
     def __init__(self) -> None:
         self.found: list[float] = []
