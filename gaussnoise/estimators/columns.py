@@ -19,7 +19,7 @@ from ..privacy.guarantee import AbstractPrivacy
 from ..privacy.ledger import Ledger, ledger_and_id
 from ..records import check_on_outside
 from ..text import disclaimers, guarantee_text, versions
-from .knowledge import moment_order, number, positive, shown
+from .knowledge import LARGEST, moment_order, number, positive, shown
 from .ranges import (
     QUESTIONS,
     SHARES,
@@ -527,10 +527,10 @@ def _public(columns: list[str], between: object) -> dict[str, Ends]:
             None if end is None else number("column_means", "as an end in between=", end)
             for end in given
         )
-        if low is not None and high is not None and not 0 < high - low < math.inf:
+        if not (low is None or high is None or 0 < high / 2 - low / 2 <= LARGEST):
             raise ParameterError(
-                f"column_means: expected low < high with a finite difference for {column!r}, got "
-                f"{shown(given)}"
+                f"column_means: expected low < high, no further apart than {LARGEST:g}, for "
+                f"{column!r}, got {shown(given)}"
             )
         found[column] = (low, high)
     return found

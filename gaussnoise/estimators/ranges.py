@@ -181,10 +181,10 @@ def find_range(
     first, last = clipped_at(1.0)
     if first == least or last == most:  # the range, and its noise, are about half as large
         first, last = clipped_at(0.5)
-    if not (first < last and math.isfinite(last - first)):
-        raise NoRangeError(
-            f"the numbers are too large, or outside the public bounds; hint: {_BOUNDS}"
-        )
+    if not (first / 2 < last / 2 and math.isfinite(last - first)):
+        raise NoRangeError(f"the numbers are too large or too close together; hint: {_BOUNDS}")
+    if (least is not None and least > high) or (most is not None and most < low):
+        raise NoRangeError("most numbers are outside the public bounds; hint: other bounds")
     reaches = [center - first] * (first != least) + [last - center] * (last != most)
     bias = max((tail_bias(reach, k, size) for reach in reaches), default=0.0)
     words = [
@@ -249,7 +249,9 @@ def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
 def _most_unlikely(number: int, chance: float) -> float:
     """Return the largest k for which at most k successes of chance 0.1 are so unlikely; or −1."""
     k = math.floor(scipy.special.bdtrik(chance, number, _DECILE)) if number else -1
-    return k if k < 0 or scipy.special.bdtr(k, number, _DECILE) <= chance else k - 1.0
+    while k >= 0 and scipy.special.bdtr(k, number, _DECILE) > chance:  # it is rounded
+        k -= 1
+    return k
 
 
 def _search(counts: Counts, sought: float) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ...errors import ParameterError
 from ...files.pickling import PickledByArguments
 from ...numerics.intervals import Contrast, Contrasts
+from ...numerics.rounding import rounded_up
 from ...text import number_of
 from ..schema.entries import Entry
 from .combine import check_alike, sources_of
@@ -27,7 +29,7 @@ def difference(before: TableRelease, after: TableRelease) -> "Changes":
           the rows of both releases are the same or not: the noises are independent. So variances
           add up.
         * Comparing them costs no further privacy. A person whose rows are in both releases has
-          spent the sum of both budgets (``rho_charged``).
+          spent the sum of both budgets (``rho_charged``), if both protect the same thing.
 
     Args:
         before: the earlier release.
@@ -122,9 +124,19 @@ class Changes(PickledByArguments):
         return self.before.private and self.after.private
 
     @property
-    def rho_charged(self) -> float:
-        """The cost of both releases together, for a person whose rows are in both."""
-        return self.before.rho_charged + self.after.rho_charged
+    def rho_charged(self) -> float | None:
+        """The cost of both releases together, for a person whose rows are in both.
+
+        None if they protect different things, so that their costs do not add up.
+        """
+        kinds = {
+            (plan.neighbors, plan.rows_per_person, plan.person, plan.public)
+            for plan in (self.before.plan, self.after.plan)
+        }
+        if len(kinds) > 1:
+            return None
+        costs = self.before.rho_charged, self.after.rho_charged
+        return rounded_up(sum(map(Fraction, costs), Fraction(0)))
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         later = [set(names) for names in self.after]
@@ -174,10 +186,9 @@ class Changes(PickledByArguments):
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
         names = set(self.before.plan.schema.names) & set(self.after.plan.schema.names)
-        return (
-            f"Changes({warning}{number_of(len(names), 'attribute')}, "
-            f"rho charged {self.rho_charged:.6g})"
-        )
+        cost = self.rho_charged
+        charged = "costs that do not add up" if cost is None else f"rho charged {cost:.6g}"
+        return f"Changes({warning}{number_of(len(names), 'attribute')}, {charged})"
 
 
 def _change(before: AbstractEstimates, after: AbstractEstimates) -> ComparisonTable:

@@ -79,7 +79,9 @@ def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None
         )
     attributes = [schema.attributes[i] for i in {i for S in subsets for i in S}]
     texts = [str(text) for a in attributes for text in (a.name, *a.labels)]
-    if (longest := max(map(len, texts), default=0)) > wanted.longest_text:
+    # characters beyond the first 2¹⁶ count twice, as in Excel's limits
+    lengths = (len(text.encode("utf-16-le", "surrogatepass")) // 2 for text in texts)
+    if (longest := max(lengths, default=0)) > wanted.longest_text:
         raise ParameterError(
             f"save: expected names and labels of at most {wanted.longest_text} characters for "
             f'{format.upper()}, got one of {longest}; hint: format="csv" or "parquet"'

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from domains.tables.bases import AbstractBase
 
-from ...errors import ParameterError
+from ...errors import NotAvailableError, ParameterError
 from ...numerics.intervals import Contrasts
 from ...solvers.tables.residuals import Subset
 
@@ -141,14 +141,15 @@ class CellForms:
     """The cells of a table: linear forms of a release, or ratios of two linear forms each.
 
     Attributes:
-        release: that the forms are of.
+        release: the release that the forms are of; None after unpickling, so that the pickle of one
+            table holds neither the others nor the place of their files.
         top: the queries about each attribute.
         bottom: those of the divisor; None if there is none.
         shift: of ratios.
         scale: of ratios.
     """
 
-    release: "AbstractRelease"
+    release: "AbstractRelease | None"
     top: Mapping[str, Rows]
     bottom: Mapping[str, Rows] | None = None
     shift: float = 0.0
@@ -158,8 +159,15 @@ class CellForms:
         """Return some cells as a function of linear forms.
 
         Raises:
+            NotAvailableError: there is no release to ask.
             ParameterError: too many cells, or too large a table for their number.
         """
+        release = self.release
+        if release is None:
+            raise NotAvailableError(
+                "contrast: expected a table of a release at hand, got one from a pickle, which "
+                "holds no release; hint: ask the release for the table again"
+            )
         size = max(
             math.prod(own.base.size for own in rows.values())
             for rows in (self.top, self.bottom or {})
@@ -169,16 +177,22 @@ class CellForms:
                 f"contrast: expected at most {_MOST_CELLS} cells of small tables, got "
                 f"{len(places)} cells, each from {size}; hint: fewer cells at a time"
             )
-        tops = [(self.release, _weights(self.top, place)) for place in places]
+        tops = [(release, _weights(self.top, place)) for place in places]
         if self.bottom is None:
             return Function(tops, lambda x: (x, np.eye(len(x))))
-        bottoms = [(self.release, _weights(self.bottom, place)) for place in places]
+        bottoms = [(release, _weights(self.bottom, place)) for place in places]
 
         def values(x: Array) -> tuple[Array, Array]:
             ratio, gradient = quotients(x)
             return self.shift + self.scale * ratio, self.scale * gradient
 
         return Function([*tops, *bottoms], values)
+
+    def __deepcopy__(self, memo: object) -> "CellForms":
+        return self  # immutable
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CellForms, (None, self.top, self.bottom, self.shift, self.scale)
 
     def part(self, axis: int, k: int) -> "CellForms":
         """Return the cells of one label, along the axes that are left."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 CANCELLED = 1e-12  # relative to a variance: below this, it is rounding
+_WHOLE = 1e-9  # a certain ratio this near to an integer is this integer
 
 
 class Ratios(NamedTuple):
@@ -40,9 +41,9 @@ def fieller(x: Array, y: Array, covariance: Array, z: float) -> Ratios:
         squared = vx - 2 * estimate * vxy + estimate**2 * vy
         # a group divided by itself has no variance: only rounding is left
         deviation = np.sqrt(np.where(squared > CANCELLED * vx, squared, 0)) / y
-        estimate = np.where(
-            (deviation == 0) & (vx > 0), np.rint(estimate), estimate
-        )  # a ratio of exactly 0 or 1 is certain
+        # a ratio of exactly 0 or 1 is certain
+        whole = (deviation == 0) & (vx > 0) & (np.abs(estimate - np.rint(estimate)) < _WHOLE)
+        estimate = np.where(whole, np.rint(estimate), estimate)
         half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
         low, high = b / a - half, b / a + half
     known = (a > 0) & (y > 0)

@@ -275,6 +275,14 @@ def test_no_mean_has_a_reason(numbers, reason, tmp_path):
     assert gn.estimators.ColumnMeans.load(tmp_path / "m.json").means[0].reason == found.reason
 
 
+def test_public_bounds_beside_the_numbers_give_no_mean():
+    frame = pl.DataFrame({"x": np.random.default_rng(0).normal(size=5000)})
+    for bounds in ((10, None), (None, -10)):
+        (found,) = column_means(frame, ["x"], gn.zCDP(1), between={"x": bounds}).means
+        assert math.isnan(found.mean)
+        assert "outside the public bounds" in found.reason
+
+
 def test_a_group_that_is_too_small_has_no_mean():
     first, second = column_means(
         table(3000), ["age"], gn.zCDP(0.5), by={"sex": ["f", "nobody"]}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -126,7 +127,11 @@ def test_what_it_costs_and_protects_is_said():
     changes = gn.difference(before, after)
     assert changes.private
     assert changes["sex"].private
-    assert changes.rho_charged == before.rho_charged + after.rho_charged
+    assert changes.rho_charged == pytest.approx(0.04)
+    assert Fraction(changes.rho_charged) >= 2 * Fraction(before.rho_charged)
+    ten = gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.02), rows_per_person=10).release(JUNE)
+    assert gn.difference(before, ten).rho_charged is None
+    assert "costs that do not add up" in repr(gn.difference(before, ten))
     assert repr(changes).startswith("Changes(3 attributes, rho charged 0.04")
     assert not gn.difference(before, simulated(JUNE)).private
     assert "NOT PRIVATE" in repr(gn.difference(before, simulated(JUNE)))

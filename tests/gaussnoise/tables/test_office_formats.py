@@ -359,3 +359,30 @@ def test_a_changed_workbook_is_refused(tmp_path):
             gn.TableRelease.load(tmp_path / "out", plan)
         path.write_bytes(content)
     gn.TableRelease.load(tmp_path / "out", plan)
+
+
+def test_hostile_names_are_read_back_from_every_format(tmp_path):
+    """A name of a cube's own, one that is escaped, and one of characters beyond the first 2¹⁶."""
+    attributes = [
+        gn.Attribute("measure_", ["a"]),
+        gn.Attribute("measure", ["b"]),
+        gn.Attribute("\x01" * 5000, ["c"]),
+        gn.Attribute("\U0001f600" * 40, ["d", "e"]),
+    ]
+    names = [attribute.name for attribute in attributes]
+    plan = gn.plan(gn.Schema(attributes), [tuple(names)], gn.zCDP(0.5))
+    release = plan.release(pa.table({a.name: [a.labels[0]] * 3 for a in attributes}))
+    for format in FORMATS:
+        release.save(tmp_path / format, format=format)
+        again = gn.TableRelease.load(tmp_path / format)
+        np.testing.assert_array_equal(again[names].estimate, release[names].estimate)
+    [path] = (tmp_path / "json-stat" / "tables").iterdir()
+    cube = json.loads(path.read_text(encoding="utf-8"))
+    assert len(set(cube["id"])) == len(cube["dimension"]) == len(attributes) + 1
+    book = openpyxl.load_workbook(next((tmp_path / "xlsx" / "tables").iterdir()))
+    assert all(len(name.encode("utf-16-le")) <= 62 for name in book.sheetnames)
+
+
+def test_labels_are_measured_as_a_sheet_does(tmp_path, monkeypatch):
+    schema = gn.Schema([gn.Attribute("a", ["\U0001f600" * 20_000, "b"])])
+    assert "at most 32767 characters" in refused(schema, ["a"], tmp_path, monkeypatch)

@@ -67,7 +67,9 @@ def _written(file: IO[bytes], names: Sequence[str], about: About) -> Iterator["_
     rows = _Cells(file, names)
     file.write(_START)
     yield rows
-    measure = "measure" + "_" * sum(name.startswith("measure") for name in names)
+    measure = "measure"
+    while measure in names:
+        measure += "_"
     ids = [*names, measure]
     labels = [*(list(labels) for labels in rows.labels), list(NUMBERS)]
     rest = {

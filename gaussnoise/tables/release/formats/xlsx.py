@@ -28,7 +28,8 @@ from .format import About, AbstractBook
 _ROWS = 2**20  # rows of a sheet
 _HEADER = 1  # rows above a table
 _LONGEST_TEXT = 32767  # characters of a cell
-_LONGEST_NAME = 31  # characters of a sheet's name
+_LONGEST_NAME = 31  # characters of a sheet's name, in UTF-16
+_ESCAPED = 7  # characters of one that XML has not
 _LARGE = 2**30  # bytes of a sheet, from which its entry has lengths of 64 bits
 _PIECE = 2**16  # bytes of a sheet that are read at once
 _LONGEST_TAG = 2**20  # bytes; a sheet with a longer one is none of ours
@@ -218,7 +219,8 @@ def _path_of(sheet: int) -> str:
 
 def _sheet_name(k: int, title: str) -> str:
     """Return the name of a sheet, which no other has, as the number comes first."""
-    return _NOT_IN_NAMES.sub("_", f"{k} {title}")[:_LONGEST_NAME].strip()
+    name = _NOT_IN_NAMES.sub("_", f"{k} {title}").encode("utf-16-le")[: 2 * _LONGEST_NAME]
+    return name.decode("utf-16-le", "ignore").strip()
 
 
 def _head(widths: Sequence[int], frozen: int = 0) -> str:
@@ -344,7 +346,9 @@ class _Sheet:
     def text(self, text: str) -> None:
         if self._kept is not None:
             self._kept += text
-            if len(self._kept) > (_LONGEST_TEXT if self._row == _HEADER else _LONGEST_NUMBER):
+            if len(self._kept) > (
+                _ESCAPED * _LONGEST_TEXT if self._row == _HEADER else _LONGEST_NUMBER
+            ):
                 raise ValueError
 
     def end(self, tag: str) -> None:
