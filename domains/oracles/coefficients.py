@@ -8,7 +8,7 @@ _ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 
 
 def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
-    """Return coefficients in the range of ``onto`` with which ``rows`` combine to X.
+    """Return weights Y with ``Y @ rows = X`` up to rounding, each in the range of ``onto``.
 
     They come from alternating projections (von Neumann 1950, "Functional Operators II"; Bregman
     1965 for convex sets), or, where these are too slow, from ``solve``, row by row.

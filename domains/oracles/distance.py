@@ -193,7 +193,7 @@ class _Search:
 
 
 def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
-    """Return atoms whose hull holds the point nearest to the origin, and its positive weights."""
+    """Return the atoms that carry the hull's point nearest to the origin, with positive weights."""
     while True:
         # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, is nearest on
         # the affine hull

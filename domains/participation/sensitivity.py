@@ -23,7 +23,7 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
     if who.lists_few:
         largest = set_sums(between + np.diag(X.diagonal()), who.maximal()).max()
     else:
-        # every pair is counted at both its ticks, or twice at its later or its earlier tick
+        # a pair is counted once at each tick, twice at the later one, or twice at the earlier
         shares = [between, 2 * np.tril(between), 2 * np.triu(between)]
         own = [
             X.diagonal() + (who.totals(part, who.most - 1) if part.any() else 0.0)

@@ -1,4 +1,4 @@
-"""Kronecker products of workloads over time and other finite sets, never written out."""
+"""Kronecker products of finite sets, one of them or more over time; they are not written out."""
 
 import math
 from collections.abc import Iterable

@@ -128,7 +128,7 @@ class CovarianceBound:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A clipped mean in coordinates along the axes, divided by ``scale``.
+    """A step that computes a clipped mean, with coordinates along the axes divided by ``scale``.
 
     Attributes:
         scale: shape (d,).

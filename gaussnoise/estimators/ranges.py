@@ -34,8 +34,8 @@ _TAIL_QUESTIONS = 2
 _CLEAR = 2.0  # deviations of a round's noise between a count that is sought and one that is wrong
 _RARE = 0.001  # share of far numbers by which order 4 is judged
 _WITHIN = 0.6  # part of the largest distance that it allows such a share
-# if L and U are outside the deciles, their middle is off by at most half of what they are too far
-# apart; so this multiple of their distance also bounds moments about their own middle
+# If L and U lie outside the deciles, their distance is too large by some e, and their middle is
+# wrong by e/2 at most. So half their distance, or more, also bounds moments about their middle.
 _LEAST_SPREAD = 0.5
 _BOUNDS = "public bounds, between="
 _MOST = 1e12  # a hint that asks for more numbers, or for so large a budget, helps no one

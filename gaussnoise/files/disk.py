@@ -167,7 +167,7 @@ def result_in(scratch: Path) -> Path:
 
 
 def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger") -> None:
-    """Give a complete file or directory its name if that is free, or sync the name it has.
+    """Move a complete file or directory to its name if that is free, or sync the folder it is in.
 
     Args:
         scratch: the file or directory to name, or None if it has its name already.

@@ -78,7 +78,7 @@ class Release(AbstractSaved):
         )
 
     def projected(self, domain: AbstractDomain) -> BiasedRelease:
-        """Return the nearest possible, BIASED answer: in hull K for means, in its cone for sums.
+        """Return the nearest possible answer, BIASED: for means in the hull of K, else in its cone.
 
         This is the projection mechanism. It costs no privacy. If n is small, its error is much less
         than that of any unbiased answer: lower bounds on unbiased answers do not hold for it. Keep

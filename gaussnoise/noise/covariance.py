@@ -106,7 +106,7 @@ class Covariance(abc.ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class FactorCovariance(Covariance, PickledByArguments):
-    """A covariance ``M = scale² · L @ L.T``, where the entries of L are near one.
+    """A covariance ``M = scale² · L @ L.T``, where no entries of L are huge, nor all tiny.
 
     The separate scale avoids under- and overflow for sizes of 1e±150.
 

@@ -32,7 +32,7 @@ _MOST_MEMBERS = 500
 _MOST_DIMENSIONS = 2048  # dimension of a quadratic form that an oracle maximises within seconds
 _FARTHEST_BALL = 5.0  # in sizes of the rest of the picture; a larger ball is not drawn in full
 _CHUNK_ENTRIES = 2**22
-_PLAIN_EXPONENT = 100  # exponent up to which matplotlib's own arithmetic can square sizes
+_PLAIN_EXPONENT = 100  # matplotlib squares sizes without overflow up to this power of ten
 _VISIBLE = 1e-4  # share of the heaviest point: lighter ones would only make vector files large
 
 

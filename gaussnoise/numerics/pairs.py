@@ -13,7 +13,7 @@ _CHUNK = 2**10
 _CHUNK_ENTRIES = 2**24  # number of squared distances in memory at once: 128 MB
 _MOST_OPERATIONS = 2**41  # number of operations that take about a minute
 _SAMPLE = 512
-# With more points than this, only this many rows are computed in double precision.
+# With more than _MANY points, only _MOST_ROWS rows are computed in double precision.
 _MANY, _MOST_ROWS = 2**14, 2**11
 
 

@@ -105,7 +105,7 @@ def _check_one_name(path: Path) -> None:
         status = os.stat(path)
         if (
             status.st_nlink > 1
-        ):  # the other name may be that of a program that died while it created the ledger
+        ):  # a program that died while it created the ledger may have left the other name
             for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
                 for file in (left, left / RESULT):
                     if os.path.lexists(file) and os.path.samestat(os.lstat(file), status):

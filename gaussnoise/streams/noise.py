@@ -126,7 +126,7 @@ def _repeated(
         )
     domain = participations(workload, who)
     listed = who if who.lists_few else Epochs(n, who.most)
-    with warnings.catch_warnings():  # the factor states the gap
+    with warnings.catch_warnings():  # no warning here: the factor states its gap
         warnings.simplefilter("ignore", ConvergenceWarning)
         lower = optimal_noise(domain, p, neighbors="add-remove", tol=_ENOUGH).gamma_lower
     found = repeated_recursion(workload, listed.maximal(), p, states)

@@ -50,7 +50,7 @@ class Commit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class OneMachine(AbstractMaker[Commit]):
-    """The maker of ticks on this machine.
+    """Counts, adds noise and writes the tables of ticks on this machine.
 
     Attributes:
         plan: the plan of the stream.

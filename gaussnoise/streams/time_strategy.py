@@ -115,7 +115,7 @@ class TimeStrategy(PickledByArguments):
         return self.error / self.lower - 1 if self.lower > 0 else math.inf
 
     def variance(self, weights: Array) -> float:
-        """Return a combination of ticks' counts' variance, at unit noise on the measurements."""
+        """Return the variance of a weighted sum of ticks' counts, at unit noise of measurements."""
         return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
 
     def row_of_inverse(self, t: int) -> tuple[list[int], int]:

@@ -236,7 +236,7 @@ class Body:
 
 
 def blur(center: Array, size: float) -> float:
-    """Return the rounding of a set moved to ``center`` from the origin, in units of ``size``."""
+    """Return the rounding error, in units of ``size``, of a set around ``center``."""
     return 4 * EPS * float(np.abs(center).max(initial=0.0)) / size
 
 

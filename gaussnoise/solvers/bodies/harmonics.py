@@ -108,7 +108,7 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
         np.array([weight for weight, _ in measure]),
     )
     bases = harmonic_bases(domain)
-    # the harmonic part of degree 0 of a unit power; it is the same for all, here for the first axis
+    # the harmonic part of degree 0 is the same for all unit vectors: the first axis serves
     mean = bases[0][:, 0] * bases[0][0, 0] if k % 2 == 0 else np.zeros(domain.dim)
     return TensorDesign(
         np.hstack([bases[j] * math.sqrt(m) for j, m in degrees.items()]),

@@ -123,7 +123,7 @@ def searched_move(
 
 
 def _least_product(factors: Sequence[float]) -> float:
-    """Return the least product of any subset of factors: the most negative one, or all."""
+    """Return the least product of a subset of factors in [−1, 1]: of the least one, or of all."""
     return min(min(factors, default=1.0), math.prod(factors))
 
 

@@ -97,7 +97,7 @@ def text_number(column: str) -> str:
 
 
 def _header(plain: Plain, dialect: Dialect) -> list[str]:
-    # the engine refuses rows that are not UTF-8: an error here would depend on the first rows alone
+    # no decoding error here, where only first rows are read: the engine refuses them anywhere
     with (
         plain.open() as file,
         io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="") as text,

@@ -131,7 +131,7 @@ Types: TypeAlias = Mapping[str, nw.dtypes.DType]
 def with_numbers(
     frame: Lazy, attributes: Sequence[Attribute], types: Types
 ) -> tuple[Lazy, list[Attribute], Types]:
-    """Return the frame with a column of moments for each column of dates.
+    """Return the frame with one more column for each column of dates: the dates as numbers.
 
     Return also the attributes under the names of the columns to read, and the types of all columns.
     """

@@ -187,7 +187,7 @@ def served(files: Mapping[Plain, int], connection: "duckdb.DuckDBPyConnection") 
         cachable = False
 
         def open(self, path: str, *_: object, **__: object) -> Any:
-            # duckdb seeks: position 0 is the beginning of the text, which may be inside the file
+            # duckdb seeks from the beginning of the text, which may be inside the file
             return io.BufferedReader(_Text(names[path]), _PIECE)
 
         def glob(self, path: str, *_: object, **__: object) -> list[str]:

@@ -28,7 +28,7 @@ def _ends(attribute: Attribute) -> tuple[float, float, float]:
 
 
 def steps_of(numbers: NDArray[np.float64], attribute: Attribute) -> NDArray[np.int32]:
-    """Return the steps of an array, which are 0 for NaN."""
+    """Return each number as an integer step within its interval; 0 for NaN."""
     low, high, width = _ends(attribute)
     present = ~np.isnan(numbers)
     t = (np.clip(np.where(present, numbers, low), low, high) - low) / width

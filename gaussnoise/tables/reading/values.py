@@ -438,7 +438,7 @@ def label_of(value: object, form: Form) -> Label | None:
     return number if isinstance(number, int) and number in _INTEGERS else None
 
 
-# A value as a person.
+# Reading a value as the identity of a person.
 
 
 class Instant(NamedTuple):

@@ -105,7 +105,7 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 class _CallbackError(BaseException):
-    """A carrier of an error past handlers that would mistake it for a failed write or a refusal."""
+    """An error of the caller's callback, wrapped so that no handler takes it for a failed write."""
 
 
 @contextlib.contextmanager

@@ -164,7 +164,7 @@ class SummaryTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals of all statistics, of means as :class:`MeanTable` computes them."""
+        """Return intervals of all statistics; those of means are as in :class:`MeanTable`."""
         if simultaneous:  # all numbers together: the level that each of them needs
             level = level ** (1 / self.estimate.size)
         first, second = (part.confidence_interval(level) for part in self.parts)

@@ -245,7 +245,7 @@ def mbi_measurements(
                 round(float(estimate))
             )  # as a count of records: mbi rounds 99.999… down to 99
         else:
-            # mbi takes the total from unprojected measurements
+            # mbi estimates the total only from measurements with its own query
             query, values = ZeroSumQuery() if T else mbi.DatavectorQuery(), estimate
             matrices = tuple(_rows_of_unit_noise((strategies or {}).get(name)) for name in T)
             if any(matrix is not None for matrix in matrices):

@@ -23,7 +23,7 @@ from .matrix import MOST_HELD, Matrix, piece_cells
 Key = tuple[Subset, bool]  # a residual (False), or a public table (True)
 
 MOST_CELLS = 2**24  # most cells of a table that one task measures and writes
-_PIECE_CELLS = 2**20  # least cells of a piece of a larger table
+_PIECE_CELLS = 2**20  # a larger table is cut into pieces of at least this many cells
 _GROUPS = 256  # the fewest groups, if there are enough tables
 _GROUP_CELLS = 2**16, 2**20  # range of the most cells of a group, unless it is a single table
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 _WIDTH = 4.2  # inches: letters are as large on a phone as on a wider page
 _ROW = 0.22  # inches
-_SCALE = 0.3  # inches of numbers above or below
+_SCALE = 0.3  # inches of an axis with numbers, above or below the rows
 _PROFILE = 2.2  # inches of a picture of many cells
 _MOST_NAME = 24  # characters in the name of a row: as many as a bin of dates has
 _MOST_STEPS = 600  # points of a picture of many cells
