@@ -28,8 +28,8 @@ from .ranges import (
     Neighbors,
     NoRangeError,
     Range,
+    check_questions,
     find_range,
-    round_part,
 )
 from .steps import lattice_query
 from .stored import fields, group_of, guarantee_record, real, text, texts
@@ -584,14 +584,6 @@ def _groups(by: object) -> tuple[list["Attribute"], int]:
 
 def _check_noise(rho: float, neighbors: Neighbors) -> None:
     """Raise ParameterError unless there is noise for all steps of even the longest search."""
-    counts = Counts(np.zeros(0), neighbors, rho, 0.5)
-    for step, part in (
-        ("count", 1),
-        ("search", round_part(0)),
-        ("search", round_part(10**9)),
-        ("check", 1),
-        ("tails", 1 / 2),
-    ):
-        lattice_query(counts.both, counts.part(step, part))
+    check_questions(neighbors, rho)
     lattice_query(_SUMS[neighbors], rounded_down(Fraction(rho) * Fraction(_SHARES["means"])), _GRID)
     lattice_query(_SUMS[neighbors], rho, _GRID)

@@ -26,11 +26,11 @@ Ends = tuple[float | None, float | None]
 SHARES = {"count": 0.05, "search": 0.3, "check": 0.1, "tails": 0.05}
 _DECILE = 0.1
 _ROUNDS = 64
-QUESTIONS = 1 + 2 * _ROUNDS + 2 * 2 + 2  # counts that are asked for at most
 _EARLY, _EARLY_PART = 16, 0.8  # most searches end within these rounds, which get this part
 _FINE = 16  # a search ends once brackets are this many times narrower than their distance
 _CHECKS = 2  # the range as it was found, and if it fails, one twice as wide
 _TAIL_QUESTIONS = 2
+QUESTIONS = 1 + 2 * _ROUNDS + 2 * _CHECKS + _TAIL_QUESTIONS  # counts that are asked for at most
 _CLEAR = 2.0  # deviations of a round's noise between a count that is sought and one that is wrong
 _RARE = 0.001  # share of far numbers by which order 4 is judged
 _WITHIN = 0.6  # part of the largest distance that it allows such a share
@@ -39,11 +39,6 @@ _WITHIN = 0.6  # part of the largest distance that it allows such a share
 _LEAST_SPREAD = 0.5
 _BOUNDS = "public bounds, between="
 _MOST = 1e12  # a hint that asks for more numbers, or for so large a budget, helps no one
-
-
-def both_squared(neighbors: Neighbors) -> int:
-    """Return the squared change of two counts that have no row in common."""
-    return 2 if neighbors == "replace" else 1
 
 
 class NoRangeError(Exception):
@@ -81,7 +76,7 @@ class Counts:
     def __init__(self, x: Array, neighbors: Neighbors, rho: float, wrong: float) -> None:
         self.rho, self.wrong, self.spent, self.number = rho, wrong, Fraction(0), math.nan
         self.quantile = float(-scipy.special.ndtri(wrong))
-        self.both = both_squared(neighbors)
+        self.both = 2 if neighbors == "replace" else 1
         self._x = np.sort(x)
 
     def part(self, step: str, part: float = 1.0) -> float:
@@ -122,7 +117,16 @@ class Counts:
         return [math.ldexp((n << bits) + e, -bits) for n, e in zip(counts, noise, strict=True)]
 
 
-def round_part(number: int) -> float:
+def check_questions(neighbors: Neighbors, rho: float) -> None:
+    """Raise ParameterError unless there is noise for all questions of a budget."""
+    counts = Counts(np.zeros(0), neighbors, rho, 0.5)
+    parts = [("count", 1.0), ("check", 1.0), ("tails", 1 / _TAIL_QUESTIONS)]
+    parts += [("search", _round_part(number)) for number in (0, _ROUNDS - 1)]
+    for step, part in parts:
+        lattice_query(counts.both, counts.part(step, part))
+
+
+def _round_part(number: int) -> float:
     """Return the part of the search's budget that one round spends."""
     late = (1 - _EARLY_PART) / (_ROUNDS - _EARLY)
     return _EARLY_PART / _EARLY if number < _EARLY else late
@@ -243,7 +247,7 @@ def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
     least = number - counts.quantile * noise("count", 1.0, 1)
     beyond = _most_unlikely(math.floor(max(least, 0.0)), counts.wrong)
     limit = beyond - counts.quantile * noise("check", 1.0, counts.both)
-    return limit, _CLEAR * noise("search", round_part(0), counts.both)
+    return limit, _CLEAR * noise("search", _round_part(0), counts.both)
 
 
 def _most_unlikely(number: int, chance: float) -> float:
@@ -262,7 +266,7 @@ def _search(counts: Counts, sought: float) -> tuple[float, float]:
         if apart and max(b - a, d - c) <= (c - b) / _FINE:
             break
         first, second = sum(lower) / 2, sum(upper) / 2
-        rho = counts.part("search", round_part(number))
+        rho = counts.part("search", _round_part(number))
         below, above = counts.outside(_at(first), _at(second), rho)
         if not apart and max(below, above) <= sought:
             break

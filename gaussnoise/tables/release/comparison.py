@@ -8,6 +8,8 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.records import read_only
+
 from ...errors import ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ...text import near
@@ -22,7 +24,7 @@ Array = NDArray[np.float64]
 Kind = Literal["difference", "ratio", "relative"]
 
 _AT_ONCE = 32  # cells whose covariances are computed together
-_MOST_CELLS = 10**4  # the name of a comparison within one release
+_MOST_CELLS = 10**4  # most cells of a comparison within one release
 
 
 @final
@@ -187,9 +189,11 @@ def compared(
 def _finished(table: ComparisonTable) -> ComparisonTable:
     """Return a comparison with the estimates and standard deviations of its kind."""
     found = table._compared(quantile(LEVEL))
-    estimate, deviation = np.array(found.estimate), np.array(found.standard_deviation)
-    estimate.flags.writeable = deviation.flags.writeable = False
-    return replace(table, estimate=estimate, standard_deviation=deviation)
+    return replace(
+        table,
+        estimate=read_only(found.estimate),
+        standard_deviation=read_only(found.standard_deviation),
+    )
 
 
 def labels_compared(

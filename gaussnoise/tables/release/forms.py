@@ -145,8 +145,8 @@ class CellForms:
             table holds neither the others nor the place of their files.
         top: the queries about each attribute.
         bottom: those of the divisor; None if there is none.
-        shift: of ratios.
-        scale: of ratios.
+        shift: the number that is added to scaled ratios.
+        scale: the factor of ratios.
     """
 
     release: "AbstractRelease | None"

@@ -162,18 +162,19 @@ class AbstractTableWriter(abc.ABC):
         )
         self._places: dict[Subset, Place] = {}
         self._last: tuple[Subset | None, Array] = None, np.zeros(0)
+        self._stack = contextlib.ExitStack()  # files that are open for several tables
         (folder / "tables").mkdir()
 
     def __enter__(self) -> Self:
         return self
 
-    @abc.abstractmethod
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
 
     @abc.abstractmethod
     def write(self, S: Subset, estimate: Array) -> None:
@@ -231,14 +232,6 @@ class FilesWriter(AbstractTableWriter):
         names = file_names([tuple(schema.names[i] for i in S) for S in subsets], format)
         self._files = dict(zip(subsets, names, strict=True))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
-
     def write(self, S: Subset, estimate: Array) -> None:
         self._places[S] = Place(self._files[S], 0, estimate.shape)
         path = self._folder / self._files[S]
@@ -262,16 +255,7 @@ class BookWriter(AbstractTableWriter):
         self._number = {S: k for k, S in enumerate(subsets)}
         self._file = f"tables/tables{format.ending}"
         titles = [marginal_name(tuple(schema.names[i] for i in S)) for S in subsets]
-        self._stack = contextlib.ExitStack()
         self._book = self._stack.enter_context(format.book(folder / self._file, titles, about))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
 
     def write(self, S: Subset, estimate: Array) -> None:
         k = self._number[S]

@@ -46,16 +46,16 @@ def as_parquet(table, folder):
     return str(folder / "t.parquet")
 
 
-ENGINES = {
-    "pandas": lambda table, _: table.to_pandas(),
-    "pandas on arrow": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
-    "polars": lambda table, _: pl.DataFrame(table),
-    "polars lazy": lambda table, _: pl.DataFrame(table).lazy(),
-    "pyarrow": lambda table, _: table,
-    "duckdb": lambda table, _: duckdb.from_arrow(table),
-    "csv": as_csv,
-    "parquet": as_parquet,
-}
+ENGINES = [
+    "pandas",
+    "pandas on arrow",
+    "polars",
+    "polars lazy",
+    "pyarrow",
+    "duckdb",
+    "csv",
+    "parquet",
+]
 
 
 @pytest.fixture(params=ENGINES)
@@ -64,8 +64,8 @@ def engine(request):
 
 
 @pytest.fixture
-def build(engine, tmp_path):
-    return lambda columns: ENGINES[engine](pa.table(columns), tmp_path)
+def build(engine, engines, tmp_path):
+    return lambda columns: engines[engine](pa.table(columns), tmp_path)
 
 
 def counted(table, *attributes):

@@ -2,9 +2,10 @@
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -44,7 +45,7 @@ class AbstractFormat(abc.ABC):
     holds_many = False  # whether one dataset holds the tables that are too many for a file each
     holds_records = True  # whether it holds any rows, also those without estimates
     most_rows = math.inf  # most cells of one table
-    longest_text = math.inf  # most characters of one label
+    longest_text = math.inf  # most characters of one label, in UTF-16
 
     @abc.abstractmethod
     def writer(
@@ -63,6 +64,21 @@ class AbstractFormat(abc.ABC):
         in ``_read_errors`` of :mod:`gaussnoise.tables.release.store`. It takes no more memory than
         the table.
         """
+
+
+def new_file(file: Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    """Return a context of the open file, which is closed at its end if it is opened here."""
+    return file.open("wb") if isinstance(file, Path) else nullcontext(file)
+
+
+def estimates_of(
+    lines: Iterable[bytes], estimate: Callable[[bytes], float], first_row: int, cells: int
+) -> NDArray[np.float64]:
+    """Return the estimates of a file's lines; a ValueError unless there are as many as cells."""
+    found = np.fromiter(map(estimate, islice(lines, cells + 1)), np.float64)
+    if (first_row, len(found)) != (0, cells):
+        raise ValueError
+    return found
 
 
 class AbstractBook(AbstractFormat):

@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from .format import About, AbstractFormat
+from .format import About, AbstractFormat, estimates_of, new_file
 
 _LONGEST_LINE = 2**24  # bytes; the rest of a longer line is no row
 
@@ -35,19 +34,13 @@ class JsonLines(AbstractFormat):
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
         with opened(path) as file:
             lines = iter(partial(file.readline, _LONGEST_LINE), b"")
-            found = np.fromiter(map(_estimate, islice(lines, cells + 1)), np.float64)
-        if (first_row, len(found)) != (0, cells):
-            raise ValueError
-        return found
+            return estimates_of(lines, _estimate, first_row, cells)
 
 
 @contextmanager
 def _writer(file: Path | IO[bytes]) -> Iterator[Any]:
-    if isinstance(file, Path):
-        with file.open("wb") as own:
-            yield _Lines(own)
-    else:
-        yield _Lines(file)
+    with new_file(file) as own:
+        yield _Lines(own)
 
 
 class _Lines:

@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -16,7 +15,7 @@ from ....files.disk import opened
 from ...planning.facts import marginal_name
 from ..marks import marks_of
 from ..tidy import NUMBERS
-from .format import About, AbstractFormat
+from .format import About, AbstractFormat, estimates_of, new_file
 
 _START = b'{"version": "2.0", "class": "dataset", "value": [\n'
 _LONGEST_LINE = 2**12  # bytes: four numbers; the rest of a longer line is no row
@@ -45,21 +44,14 @@ class JsonStat(AbstractFormat):
             if file.readline(len(_START)) != _START:
                 raise ValueError
             lines = iter(partial(file.readline, _LONGEST_LINE), b"],\n")
-            found = np.fromiter(map(_estimate, islice(lines, cells + 1)), np.float64)
-        if (first_row, len(found)) != (0, cells):
-            raise ValueError
-        return found
+            return estimates_of(lines, _estimate, first_row, cells)
 
 
 @contextmanager
 def _writer(file: Path | IO[bytes], schema: Any, about: About) -> Iterator[Any]:
     names = [name for name in schema.names if name not in NUMBERS]
-    if isinstance(file, Path):
-        with file.open("wb") as own, _written(own, names, about) as rows:
-            yield rows
-    else:
-        with _written(file, names, about) as rows:
-            yield rows
+    with new_file(file) as own, _written(own, names, about) as rows:
+        yield rows
 
 
 @contextmanager
