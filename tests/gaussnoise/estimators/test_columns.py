@@ -275,6 +275,16 @@ def test_no_mean_has_a_reason(numbers, reason, tmp_path):
     assert gn.estimators.ColumnMeans.load(tmp_path / "m.json").means[0].reason == found.reason
 
 
+@pytest.mark.parametrize("ones", [0, 1, 5, 20, 40])
+def test_intervals_of_few_zeros_and_ones_contain_wilsons(ones, heard):
+    """Without noise: also where all numbers are equal, of which the deviation is zero."""
+    frame = pl.DataFrame({"x": np.repeat([1.0, 0.0], [ones, 40 - ones])})
+    (found,) = column_means(frame, ["x"], gn.zCDP(5), between={"x": (0, 1)}).means
+    wilson = stats.binomtest(ones, 40).proportion_ci(0.95, "wilson")
+    assert found.low <= wilson.low
+    assert wilson.high <= found.high
+
+
 def test_public_bounds_beside_the_numbers_give_no_mean():
     frame = pl.DataFrame({"x": np.random.default_rng(0).normal(size=5000)})
     for bounds in ((10, None), (None, -10)):
