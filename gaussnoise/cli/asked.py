@@ -23,6 +23,7 @@ from .options import (
     Marginals,
     Neighbors,
     Norm,
+    PerPersonOption,
     Person,
     Public,
     Rho,
@@ -53,6 +54,7 @@ class Options:
     target: Targets = None
     rows_per_person: Rows = 1
     person: Person = None
+    per_person: PerPersonOption = None
     weight: WeightColumn = None
     title: Annotated[
         str | None, typer.Option("--title", help="What the tables are about: one public line.")
@@ -80,6 +82,7 @@ class Options:
                 targets=asked.targets,
                 rows_per_person=self.rows_per_person,
                 person=self.person,
+                per_person=per_person_of(self.per_person),
                 weight=None if self.weight is None else weight_of(self.weight),
                 public=parts_of(self.public or ""),
                 title=self.title,
@@ -199,6 +202,14 @@ def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
                 f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
             ) from None
     return table
+
+
+def per_person_of(text: str | None) -> Any:
+    """Return how rows of a person make one number: for all clipped numbers, or for each."""
+    pairs = [part.rpartition("=") for part in parts_of(text or "")]
+    if [equals for _, equals, _ in pairs] == [""]:
+        return pairs[0][2]
+    return {name: how for name, _, how in pairs} or None
 
 
 def weight_of(text: str) -> Weight:

@@ -11,6 +11,7 @@ from .options import (
     Encoding,
     Json,
     Marginals,
+    PerPersonOption,
     Person,
     Quote,
     Rows,
@@ -26,6 +27,7 @@ def check_table(
     marginals: Marginals = None,
     rows_per_person: Rows = 1,
     person: Person = None,
+    per_person: PerPersonOption = None,
     weight: WeightColumn = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -47,6 +49,7 @@ def check_table(
         rho=1.0,  # which a check does not depend on
         rows_per_person=rows_per_person,
         person=person,
+        per_person=per_person,
         weight=weight,
     )
     written = delimiter, decimal, encoding, quote

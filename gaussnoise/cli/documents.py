@@ -60,6 +60,7 @@ def plan_document(plan: Plan) -> Document:
         "neighbors_meaning": facts.relation,
         "privacy_unit": facts.unit,
         "rows_per_person": plan.rows_per_person,
+        **({"per_person": plan.per_person} if plan.per_person else {}),
         "privacy": facts.privacy,
         "rho": plan.rho,
         "epsilon_delta": {"epsilon": facts.epsilon(plan.rho), "delta": SHOWN_DELTA},

@@ -111,6 +111,15 @@ Person = Annotated[
         "drawn at random.",
     ),
 ]
+PerPersonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--per-person",
+        help="For means over persons: mean, sum, max or count of each person's own numbers in a "
+        "group makes one record; or stay=mean,visits=count. --rows-per-person is then the most "
+        "groups of a person.",
+    ),
+]
 WeightColumn = Annotated[
     str | None,
     typer.Option(

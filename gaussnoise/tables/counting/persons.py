@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..reading.persons import PERSON, People
+from .per_person import Reduced, reduced_arrays, reduced_spark
 
 if TYPE_CHECKING:
     import dask.dataframe
@@ -50,16 +51,20 @@ class PersonLimit:
     """A limit of ``rows`` counted rows for each person, who is a value of ``column``.
 
     Every instance has its own key from the operating system. One instance serves all passes of one
-    release.
+    release. With ``reduced``, the records of :mod:`gaussnoise.tables.counting.per_person` take the
+    place of rows.
     """
 
     column: str
     rows: int
     key: bytes = field(default_factory=lambda: secrets.token_bytes(_KEY_BYTES), repr=False)
+    reduced: Reduced = field(default_factory=dict)
 
 
 def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimit) -> list[NDArray]:
     """Return the counted rows of coded columns; every row belongs to some person."""
+    if limit.reduced:
+        columns, people = reduced_arrays(columns, people, limit.reduced)
     columns = columns or [np.zeros(len(people.index), dtype=np.int8)]
     if not len(people.index):
         return list(columns)
@@ -142,6 +147,8 @@ def limited_spark(frame: "DataFrame", limit: PersonLimit) -> "DataFrame":
     """Return the counted rows of a Spark dataframe of codes and persons."""
     from pyspark.sql import Window, functions
 
+    if limit.reduced:
+        frame = reduced_spark(frame, limit.reduced)
     cells = [functions.col(column) for column in frame.columns if column != PERSON]
     person = functions.col(PERSON)
     equal = Window.partitionBy(person, *cells).orderBy(person)

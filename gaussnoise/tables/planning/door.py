@@ -18,7 +18,7 @@ from ...privacy.definitions import zCDP
 from ...privacy.guarantee import AbstractPrivacy, check_gaussian
 from ...solvers.progress import interrupts_pass
 from ..schema.entries import Entry, workload_domain
-from ..schema.numbers import Weight, unit_of
+from ..schema.numbers import PerPerson, Weight, unit_of
 from ..schema.schema import Schema
 from .exchange import with_number
 from .plan import SECONDS_PER_INTEGER, Plan
@@ -53,6 +53,7 @@ def plan(
     rows_per_person: int = ...,
     weight: Weight | None = ...,
     person: str | None = ...,
+    per_person: PerPerson | Mapping[str, PerPerson] | None = ...,
     public: str | Sequence[str] = ...,
     title: str | None = ...,
     source: str | None = ...,
@@ -96,6 +97,7 @@ def plan(
     rows_per_person: int = 1,
     weight: Weight | None = None,
     person: str | None = None,
+    per_person: PerPerson | Mapping[str, PerPerson] | None = None,
     public: str | Sequence[str] = (),
     title: str | None = None,
     source: str | None = None,
@@ -141,6 +143,13 @@ def plan(
             outside the schema: see ``on_outside`` of :meth:`Plan.release`. With "replace" one
             person is exchanged for another, who may have more or fewer of these rows: the number of
             rows is private there too.
+        per_person: for means over persons instead of rows, the function that makes one number of a
+            person's own: "mean", "sum", "max", or "count" for the number of their rows that have
+            one; or a mapping from each clipped number to its function. A person then has one record
+            in each of their groups, at most in ``rows_per_person`` of them. A group is a
+            combination of all attributes of the tables that are not clipped numbers. Numbers are
+            clipped before their mean is taken. For sums, which are clipped themselves, the interval
+            must begin at 0.
         public: attributes whose joint table is to be published exactly, under replacement, for
             counts and queries about them, but not for clipped numbers. The guarantee is then for a
             row exchanged for another with the same values of these attributes. So which combination
@@ -224,6 +233,7 @@ def plan(
         targets=goals,
         rows_per_person=rows_per_person,
         person=person,
+        per_person=per_person or (),  # pyright: ignore[reportArgumentType] (checked there)
         public=tuple(names),
         weight=weight,
         title=title,

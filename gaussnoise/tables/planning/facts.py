@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 from ...privacy.definitions import gaussian_epsilon
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...text import SHOWN_DELTA
-from ..schema.numbers import squared_numbers
+from ..schema.numbers import PER_PERSON, squared_numbers
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -89,10 +89,11 @@ def facts_of(plan: "Plan") -> Facts:
     )
 
 
-def unit_text(rows: int, person: str | None) -> str:
+def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:
     """Return the unit that a budget protects, in words: one row, or one person of limited rows."""
     if person is not None:
-        counted = "1 row is" if rows == 1 else f"{rows} rows are"
+        what = "record" if reduced else "row"
+        counted = f"1 {what} is" if rows == 1 else f"{rows} {what}s are"
         return f"one person (column {person!r}), of whom at most {counted} counted"
     return "one row" if rows == 1 else f"one person of at most {rows} rows"
 
@@ -124,7 +125,24 @@ def relation_text(plan: "Plan") -> str:
 
 def counted_text(plan: "Plan") -> str:
     """Return in words which rows the tables count."""
+    if plan.per_person:
+        numbers = [f"{PER_PERSON[how]} in {name}" for name, how in plan.per_person.items()]
+        most = "one" if plan.rows_per_person == 1 else f"{plan.rows_per_person}"
+        return (
+            "one record of each person in each group of their rows, with "
+            f"{' and '.join(numbers)}; of persons in more groups, {most} drawn at random"
+        )
     return "every row" if plan.person is None else drawn_text(plan.rows_per_person)
+
+
+def mean_of(plan: "Plan", name: str) -> str:
+    """Return in words whose mean a table has: that of rows, or that of persons."""
+    how = plan.per_person.get(name)
+    if how is not None:
+        return f"persons, each with {PER_PERSON[how]}"
+    if plan.person is None:
+        return "rows"
+    return f"rows, at most {plan.rows_per_person} of each person"
 
 
 def drawn_text(rows: int, *, each_tick: bool = False) -> str:

@@ -143,7 +143,7 @@ class Plan(AbstractPlan):
     @property
     def privacy_unit(self) -> str:
         """The unit that the budget protects, in words."""
-        return unit_text(self.rows_per_person, self.person)
+        return unit_text(self.rows_per_person, self.person, bool(self.per_person))
 
     @cached_property
     def request(self) -> dict[str, object]:

@@ -24,7 +24,7 @@ from ...privacy.guarantee import AbstractPrivacy
 from ...text import printable
 from ..schema.bases import base_value
 from ..schema.entries import attribute_positions, term_name
-from ..schema.numbers import Weight, check_one_number, check_weight
+from ..schema.numbers import PER_PERSON, PerPerson, Weight, check_one_number, check_weight
 from ..schema.schema import Schema
 from .targets import Target
 
@@ -50,6 +50,8 @@ class Request(PickledByArguments):
         targets: one for every entry of the workload, or None for an entry without one.
         rows_per_person: the most rows that one person can have.
         person: the column that says which person a row belongs to.
+        per_person: for each clipped number, its name and the function of a person's own numbers
+            that makes one record of their rows; empty if rows are counted.
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
         title: the subject of the tables, for readers of the release.
@@ -64,6 +66,7 @@ class Request(PickledByArguments):
     targets: tuple[Target | None, ...] | None = None
     rows_per_person: int = 1
     person: str | None = None
+    per_person: tuple[tuple[str, PerPerson], ...] = ()
     public: tuple[str, ...] = ()
     weight: Weight | None = None
     title: str | None = None
@@ -93,6 +96,8 @@ class Request(PickledByArguments):
                 "plan: expected person to be the name of a column, got "
                 f"{type(self.person).__name__}"
             )
+        if self.per_person not in (None, ()):
+            object.__setattr__(self, "per_person", self._checked_per_person(self.per_person))
         for name, said in (("title", self.title), ("source", self.source)):
             if said is not None and not _is_line(said):
                 raise ParameterError(
@@ -103,6 +108,33 @@ class Request(PickledByArguments):
         object.__setattr__(self, "p", float(self.p))
         if self.public:
             object.__setattr__(self, "public", self._checked_public())
+
+    def _checked_per_person(self, asked: object) -> tuple[tuple[str, PerPerson], ...]:
+        """Return the function for each clipped number, in the schema's order."""
+        used = [self.schema.attributes[i] for i in self.used]
+        clipped = {a.name: a for a in used if a.clip is not None}
+        given = dict.fromkeys(clipped, asked) if isinstance(asked, str) else asked
+        given = dict(given) if isinstance(given, Mapping | tuple) else {}
+        known = all(isinstance(how, str) and how in PER_PERSON for how in given.values())
+        if not (given and known and set(given) == set(clipped)):
+            raise ParameterError(
+                f"plan: expected per_person= to be one of {', '.join(map(repr, PER_PERSON))}, or "
+                "one of these for each clipped number of the tables, got "
+                f"{asked!r:.80}" + ("" if clipped else "; hint: the tables have no clipped number")
+            )
+        if self.person is None or self.weight is not None:
+            raise ParameterError(
+                "plan: per_person= makes one record of a person's rows: expected person= with it, "
+                "and no weight="
+            )
+        for name, how in given.items():
+            low, high = clipped[name].clip or (0.0, 1.0)
+            if how == "sum" and low:
+                raise ParameterError(
+                    f"plan: expected an interval that begins at 0 for the sums of persons, got "
+                    f"[{low:g}, {high:g}] for {name!r}; hint: clip = [0, the largest sum]"
+                )
+        return tuple([(name, given[name]) for name in clipped])
 
     def _checked_public(self) -> tuple[str, ...]:
         """Return public attributes in the schema's order, once they are known to be possible."""
@@ -301,6 +333,7 @@ _OPTIONS = (
     ),
     Option("rows_per_person"),
     Option("person", late=True, null=True),
+    Option("per_person", dict, late=True),
     Option("public", list, late=True),
     Option[Weight](
         "weight",
@@ -359,6 +392,11 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def person(self) -> str | None:
         """The column that says which person a row belongs to, if rows are limited by it."""
         return self.asked.person
+
+    @property
+    def per_person(self) -> dict[str, PerPerson]:
+        """The function of a person's own numbers, by clipped number; empty if rows are counted."""
+        return dict(self.asked.per_person)
 
     @property
     def public(self) -> tuple[str, ...]:

@@ -120,8 +120,8 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
     measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
     query = ResidualQuery(strategies, measured, None)
     tables = Marginals(schema.sizes, subsets)
-    kind = first.neighbors, first.rows_per_person, first.person, first.public, first.weight
-    plan: Any = MergedPlan(schema, tables, *kind, sources, agreement)
+    kind = first.neighbors, first.rows_per_person, first.person, first.per_person, first.public
+    plan: Any = MergedPlan(schema, tables, *kind, first.weight, sources, agreement)
     outside: OnOutside = "drop" if any(r.on_outside == "drop" for r in listed) else "refuse"
     return TableRelease(
         plan,
@@ -133,6 +133,15 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
         listed[0].backend,
         outside,
     )
+
+
+def _record_of(plan: Any) -> str:
+    """Return in words what one record of a person is, and in which groups there is one."""
+    if not plan.per_person:
+        return "rows"
+    numbers = [f"the {how} of {name}" for name, how in plan.per_person.items()]
+    groups = {name for names in plan.marginals for name in names} - set(plan.per_person)
+    return " and ".join([*numbers, f"by {' × '.join(sorted(groups))}" if groups else "once"])
 
 
 def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
@@ -155,6 +164,7 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
         ("neighbouring relation", {release.plan.neighbors for release in releases}),
         ("number of rows per person", {release.plan.rows_per_person for release in releases}),
         ("column of persons", {release.plan.person for release in releases}),
+        ("record of persons", {_record_of(release.plan) for release in releases}),
         ("set of public attributes", {release.plan.public for release in releases}),
         ("weight of rows", {release.plan.weight for release in releases}),
     ):

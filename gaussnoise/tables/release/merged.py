@@ -1,6 +1,6 @@
 """The description of several combined releases, which takes the place of a plan."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, NoReturn, final
@@ -13,7 +13,7 @@ from ...noise.problem import Relation
 from ...solvers.tables.residuals import Subset
 from ...text import number_of
 from ..schema.entries import attribute_positions
-from ..schema.numbers import Weight
+from ..schema.numbers import PerPerson, Weight
 from ..schema.schema import Schema
 
 
@@ -60,6 +60,7 @@ class MergedPlan(PickledByArguments):
         neighbors: the neighbouring relation of all of them.
         rows_per_person: the most rows of one person, in all of them.
         person: the column that says which person a row belongs to, in all of them; or None.
+        per_person: the function of a person's own numbers, by clipped number, in all of them.
         public: the attributes whose tables are exact, in all of them.
         weight: the column that rows are weighted by, in all of them; or None.
         sources: the releases that were combined.
@@ -71,6 +72,7 @@ class MergedPlan(PickledByArguments):
     neighbors: Relation
     rows_per_person: int
     person: str | None
+    per_person: Mapping[str, PerPerson]
     public: tuple[str, ...]
     weight: Weight | None
     sources: tuple[Source, ...]

@@ -25,6 +25,7 @@ from ..counting.check import check_rows
 from ..counting.check_result import CheckResult
 from ..counting.count import count_marginals
 from ..counting.impossible import excluded
+from ..counting.per_person import Reduced
 from ..counting.persons import PersonLimit
 from ..planning.plan import MOST_HERE, Plan
 from ..reading.codes import check_categories
@@ -150,7 +151,12 @@ def check_size(function: str, plan: Plan) -> None:
 
 def limit_of(plan: Plan) -> PersonLimit | None:
     """Return a limit on the rows of each person, with a fresh key; None without persons."""
-    return None if plan.person is None else PersonLimit(plan.person, plan.rows_per_person)
+    if plan.person is None:
+        return None
+    used = [plan.schema.attributes[i] for i in plan.asked.used]
+    how = plan.per_person
+    own: Reduced = {k: (how[a.name], a) for k, a in enumerate(used) if a.name in how}
+    return PersonLimit(plan.person, plan.rows_per_person, reduced=own)
 
 
 def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:

@@ -55,6 +55,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
         "privacy_unit": facts.unit,
         "rows_per_person": plan.rows_per_person,
         "person": plan.person,
+        **({"per_person": plan.per_person} if plan.per_person else {}),
         "rows_counted": facts.counted,
         "on_outside": release.on_outside,
         **({"without_time_zone": release.without_zone} if release.without_zone else {}),

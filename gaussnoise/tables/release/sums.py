@@ -14,6 +14,7 @@ from domains.tables.clipped import Clipped
 from ...errors import GaussNoiseError, ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile, ratio_interval
 from ...solvers.tables.residuals import Subset
+from ..planning.facts import mean_of
 from ..schema.numbers import interval_text, sum_weights
 from .forms import CellForms, Rows
 from .noisy import AbstractRelease, Names, estimate_of
@@ -41,6 +42,7 @@ class SumTable(AbstractEstimates):
         name: the number that is summed.
         clip: the interval that values are clipped to.
         weighted: the column that rows are weighted by, or None.
+        over: the units that are summed over, in words: rows, or persons with one number each.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -54,13 +56,14 @@ class SumTable(AbstractEstimates):
     name: str
     clip: tuple[float, float]
     weighted: str | None
+    over: str
 
     @property
     def limits(self) -> tuple[float, float]:
         return 0.0 if self.clip[0] >= 0 else -math.inf, math.inf
 
     def __repr__(self) -> str:
-        what = f"SumTable({'weighted ' if self.weighted else ''}sum of {self.name}"
+        what = f"SumTable({'weighted ' if self.weighted else ''}sum of {self.name} over {self.over}"
         return f"{what}, {_values(self.clip, self.attributes)}, {self.estimate.size} sums)"
 
 
@@ -84,6 +87,7 @@ class MeanTable(AbstractEstimates):
         name: the number whose means these are.
         clip: the interval that values are clipped to.
         weighted: the column that rows are weighted by, or None.
+        over: the units whose mean it is, in words: rows, or persons with one number each.
         counts: the count of every group, without the records that have no number.
         above: the weight at the upper end less the weight at the lower: the mean is the middle of
             the interval plus half its length times ``above / counts``.
@@ -103,6 +107,7 @@ class MeanTable(AbstractEstimates):
     name: str
     clip: tuple[float, float]
     weighted: str | None
+    over: str
     counts: Array
     above: Array
     variance: Array
@@ -139,7 +144,8 @@ class MeanTable(AbstractEstimates):
         return ConfidenceInterval(_scaled(low, self.clip), _scaled(high, self.clip))
 
     def __repr__(self) -> str:
-        what = f"MeanTable({'weighted ' if self.weighted else ''}mean of {self.name}"
+        weighted = "weighted " if self.weighted else ""
+        what = f"MeanTable({weighted}mean of {self.name} over {self.over}"
         return f"{what}, {_values(self.clip, self.attributes)}, {self.estimate.size} means)"
 
 
@@ -361,6 +367,7 @@ def _described(release: AbstractRelease, i: int, group: Subset) -> dict:
         "name": schema.names[i],
         "clip": (base.low, base.high),
         "weighted": None if weight is None else weight.column,
+        "over": mean_of(release.plan, schema.names[i]),
         "attributes": tuple(schema.names[k] for k in group),
         "labels": tuple(schema.attributes[k].labels for k in group),
         "private": release.private,

@@ -7,7 +7,7 @@ of ``1/STEPS`` of a record, so that a record adds exactly a convex combination o
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from .schema import Attribute, Schema
 
 STEPS = 2**20
+PerPerson: TypeAlias = Literal["mean", "sum", "max", "count"]
+PER_PERSON: Mapping[PerPerson, str] = {
+    "mean": "the mean of their own numbers",
+    "sum": "the sum of their own numbers",
+    "max": "the largest of their own numbers",
+    "count": "the number of their own rows with a number",
+}
 EXPECTED_CLIPPED = (
     'expected "sum" (count and sum, the default of a clipped number), or {kind = "moments", '
     "degrees = [0, 1, 2]}"

@@ -14,6 +14,7 @@ from ...text import versions
 from ..counting.count import CHANGED
 from ..counting.impossible import excluded
 from ..planning.plan import Plan
+from ..release.publish import limit_of
 from ..schema.schema import Attribute, OnOutside
 from . import tasks
 from .layout import Layout
@@ -60,7 +61,7 @@ class Run:
             self.table,
             [*(plan.schema.attributes[i] for i in plan.asked.used), *more],
             self.on_outside,
-            None if work is None else work.limit(plan.person, plan.rows_per_person),
+            None if work is None else work.again(limit_of(plan)),
             plan.weight,
             plan.unit,
             excluded(plan.schema, plan.asked.used),

@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
@@ -126,9 +126,9 @@ class Work:
         """The tables and answers."""
         return Commits(self.result, self.aside)
 
-    def limit(self, column: str | None, rows: int) -> PersonLimit | None:
-        """Return a limit on rows of each person, which chooses the same rows after a restart."""
-        return None if column is None else PersonLimit(column, rows, self.key.read_bytes())
+    def again(self, limit: PersonLimit | None) -> PersonLimit | None:
+        """Return the limit on rows of each person, which chooses the same rows after a restart."""
+        return None if limit is None else replace(limit, key=self.key.read_bytes())
 
     def keep_charge(self, charge: str) -> None:
         """Store the name of a charge that a ledger may hold for the noise drawn here."""

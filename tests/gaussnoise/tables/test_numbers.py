@@ -423,7 +423,7 @@ def test_files_show_counts_sums_and_means(tmp_path):
     assert "values clipped to [0, 100]" in summary
     again = gn.TableRelease.load(tmp_path / "r")
     assert np.array_equal(again.sums("pay").estimate, release.sums("pay").estimate)
-    assert "mean of pay, of values clipped to [0, 100] given sex" in str(means)
+    assert "mean of pay over rows, of values clipped to [0, 100] given sex" in str(means)
 
 
 def test_plans_say_how_well_sums_are_known():
