@@ -35,6 +35,15 @@ class Likeness(NamedTuple):
         high: upper end.
 
     Numbers are floats; those of dates are texts in ISO 8601.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 40, 65])])
+    >>> release = gn.plan(schema, 1, gn.zCDP(0.5)).release(people)
+    >>> drawn = pa.table({"age": ["[0, 18)", "[18, 40)", "[40, 65]"] * 10})  # or synthetic(30)
+    >>> found = release.likeness(drawn)[1]
+    >>> print(found.column, found.statistic, found.synthetic, found.low <= 33 <= found.high)
+    age quantile 0.5 29.0 True
     """
 
     column: str
