@@ -13,6 +13,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 # or every child compiles the package again, and every process these tests
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.pop("COLUMNS", None)  # set by readline, which pytest loads: commands would break lines
 sys.dont_write_bytecode = False
 
 import pytest  # noqa: E402

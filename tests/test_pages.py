@@ -1,8 +1,12 @@
 """README and book are what a newcomer runs: their code, their commands, their links."""
 
 import importlib
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +65,46 @@ def test_code_and_commands_run_in_order(page, tmp_path, monkeypatch):
 def test_there_is_code_to_run():
     assert len(WITH_CODE) >= 8
     assert ROOT / "README.md" in WITH_CODE
+
+
+R = shutil.which("Rscript")
+OPTIONAL = ("reticulate", "arrow")
+
+
+def has_package(name):
+    """Return whether R has a package."""
+    found = [R, "-e", f"quit(status = !requireNamespace('{name}', quietly = TRUE))"]
+    return R is not None and subprocess.run(found, capture_output=True).returncode == 0
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("package", ["jsonlite", *OPTIONAL])
+def test_the_code_for_r_runs(package, tmp_path):
+    """All blocks that need this package or none of the optional ones."""
+    for needed in ("jsonlite", package):
+        if not has_package(needed):
+            pytest.skip(f"R, or its package {needed}, is missing")
+    text = (ROOT / "notebooks" / "r.md").read_text(encoding="utf-8")
+    code = re.findall(r"```r\n(.*?)```", text, flags=re.DOTALL)
+    others = [f"library({name})" for name in OPTIONAL if name != package]
+    chosen = [block for block in code if not any(other in block for other in others)]
+    assert len(chosen) >= len(code) - len(OPTIONAL)
+    (tmp_path / "page.R").write_text("\n".join(chosen), encoding="utf-8")
+    commands = Path(sys.executable).parent
+    done = subprocess.run(
+        [R, "page.R"],
+        cwd=tmp_path,
+        env=os.environ
+        | {
+            "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+            "RETICULATE_PYTHON": sys.executable,
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {"ages.png", "published", "as parquet"} <= {path.name for path in tmp_path.iterdir()}
+    assert (tmp_path / "from python").exists() == (package == "reticulate")
 
 
 def test_two_commands_and_continuous_integration_runs_them():

@@ -83,15 +83,15 @@ def run(arguments: list[str]) -> int:
     except GaussNoiseError as error:
         if debug:
             raise
-        ERR.print(f"[red]error:[/red] {type(error).__name__}: ", end="")
-        say(str(error), ERR)
+        say(f"error: {type(error).__name__}: {error}", ERR, "red")
         return 1
     except Exception as error:
         if debug:
             raise
-        ERR.print(
-            f"[red]internal error:[/red] {type(error).__name__}; --debug shows where, and may "
-            "show data"
+        say(
+            f"internal error: {type(error).__name__}; --debug shows where, and may show data",
+            ERR,
+            "red",
         )
         return 70
     return 0

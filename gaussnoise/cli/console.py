@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from ..errors import OutputError
 from ..text import printable
 from .documents import Document, written
+from .layout import fitted
 
 OUT = Console(highlight=False, soft_wrap=True, emoji=False)
 ERR = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
@@ -19,9 +21,17 @@ def show(document: Document) -> None:
     sys.stdout.write(written(document) + "\n")
 
 
-def say(text: str, to: Console = OUT) -> None:
-    """Print lines of text, in which no name or label can send a command to the terminal."""
-    to.print(printable(text), markup=False)
+def say(text: str, to: Console = OUT, style: str = "") -> None:
+    """Print lines of text, in which no name or label can send a command to the terminal.
+
+    They fit the terminal, or the environment's COLUMNS; in a file or a pipe they are as they are.
+    A style is of the text up to its first colon.
+    """
+    said = os.environ.get("COLUMNS", "")
+    width = int(said) if said.isdecimal() else to.width if to.is_terminal else None
+    lines = Text(printable(text) if width is None else fitted(printable(text), width))
+    lines.stylize(style, 0, text.find(":") + 1)
+    to.print(lines)
 
 
 def check_new(command: str, file: Path | None) -> None:

@@ -49,9 +49,8 @@ def demo() -> None:
     command = "gaussnoise" if shutil.which("gaussnoise") else os.path.relpath(sys.argv[0])
     say(
         "\nTry next:\n"
-        f"  {command} plan --schema {folder}/schema.toml --marginals 3 --rho 0.1\n"
-        f"  {command} release {folder}/survey.csv --schema {folder}/schema.toml -m age,affair -m "
-        "religious,affair "
-        "--rho 0.05 --out mine\n"
-        f"  {command} schema YOUR_TABLE.csv --out schema.toml"
+        f"  {command} plan -s {folder}/schema.toml -m 3 --rho 0.1\n"
+        f"  {command} release {folder}/survey.csv -s {folder}/schema.toml \\\n"
+        "    -m age,affair -m religious,affair --rho 0.05 -o mine\n"
+        f"  {command} schema YOUR_TABLE.csv -o schema.toml"
     )

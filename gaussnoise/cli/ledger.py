@@ -82,5 +82,5 @@ def _lines(entry: LedgerEntry, *, thresholds: bool) -> str:
     digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
     return (
         f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {delta}{entry.id}  "
-        f"({entry.protects}){digest}\n    {entry.target}"
+        f"({entry.protects})\n    {entry.target}{digest}"
     )

@@ -49,11 +49,13 @@ def draft_schema(
         say(text.removesuffix("\n"))
     else:
         say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')}")
-    ERR.print(
-        "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must "
+    say(
+        "warning: this draft was read off the data. Categories and edges must "
         "be public knowledge: "
         "check every line, and keep the draft as confidential as the table until you have. "
-        "Nothing can be released with it before you delete the line draft = true."
+        "Nothing can be released with it before you delete the line draft = true.",
+        ERR,
+        "yellow",
     )
 
 

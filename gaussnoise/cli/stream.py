@@ -195,7 +195,7 @@ def _warnings_said() -> Iterator[None]:
     """Print stream warnings in this block as lines on standard error, as they occur."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", StreamWarning)
-        warnings.showwarning = lambda message, *_: ERR.print(f"warning: {message}", markup=False)
+        warnings.showwarning = lambda message, *_: say(f"warning: {message}", ERR)
         yield
 
 

@@ -9,6 +9,7 @@ from ..errors import OutputError, ParameterError
 from ..tables import TableRelease
 from ..tables.release.formats import FORMATS
 from ..tables.release.formats.format import UNSAID
+from ..tables.release.likeness import likeness_text
 from .console import check_new, say, show
 from .documents import written_document
 from .options import Json
@@ -31,16 +32,18 @@ def synthetic(
         known = " or ".join(f"FILE{ending}" for ending in _RECORDS)
         raise ParameterError(f"synthetic: expected --out {known}, got {out}")
     check_new("synthetic", out)
-    records = TableRelease.load(folder).synthetic(n)  # a pyarrow table, as always from a folder
+    release = TableRelease.load(folder)
+    records = release.synthetic(n)  # a pyarrow table, as always from a folder
     try:
         with open(out, "xb") as file, format.writer(file, records.schema, UNSAID) as rows:
             rows.write_table(records)
     except OSError as error:
         raise OutputError(f"synthetic: cannot create {out} ({type(error).__name__})") from None
+    found = release.likeness(records)
     if as_json:
-        return show(written_document(out, records=records.num_rows, biased=True))
+        rows = [row._asdict() for row in found]
+        return show(written_document(out, records=records.num_rows, biased=True, likeness=rows))
     say(f"wrote {out}: {records.num_rows} synthetic records, which no person stands behind")
-    say(
-        "They are made by a model and biased. For estimates with intervals ask the release: "
-        f'gaussnoise ask {folder} "count of …"'
-    )
+    say("A model makes them: biased. For estimates with intervals ask the release.")
+    if found:
+        say(likeness_text(found))

@@ -12,6 +12,7 @@ from .release.cells import CellList
 from .release.combine import combine
 from .release.comparison import ComparisonTable
 from .release.difference import Changes, difference
+from .release.likeness import Likeness
 from .release.measurements import Measurement
 from .release.quantiles import QuantileTable
 from .release.release import TableRelease
@@ -33,6 +34,7 @@ __all__ = [
     "ComparisonTable",
     "Dialect",
     "FailureCase",
+    "Likeness",
     "MarginalTable",
     "MeanTable",
     "Measurement",

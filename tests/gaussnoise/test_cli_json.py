@@ -121,6 +121,9 @@ def test_files_made_of_a_release(call, tmp_path):
     assert (found["file"], (tmp_path / "page.html").exists()) == ("page.html", True)
     found = call("synthetic", "out", "--out", "r.csv", "-n", 20)
     assert found["records"] == csv.read_csv(tmp_path / "r.csv").num_rows == 20
+    release = gn.TableRelease.load("out")
+    rows = release.likeness(csv.read_csv(tmp_path / "r.csv"))
+    assert found["likeness"] == [row._asdict() for row in rows]
 
 
 def test_stream(call):

@@ -10,6 +10,7 @@ from ...text import number_of
 from ..planning.again import planned_again
 from . import ask as _ask
 from . import contrasts as _contrasts
+from . import likeness as _likeness
 from . import measurements as _measurements
 from . import nearest as _nearest
 from . import quantiles as _quantiles
@@ -79,6 +80,7 @@ class TableRelease(AbstractRelease):
     measurements = _measurements.measurements
     to_mbi = _synthetic.to_mbi
     synthetic = _synthetic.synthetic
+    likeness = _likeness.likeness
     projected = _nearest.projected
 
     def dp_event(self) -> "DpEvent":

@@ -1,5 +1,6 @@
 """The text that ``print`` shows of a table: its first cells."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,6 +8,8 @@ import numpy as np
 from ..schema.schema import Category
 
 _SHOWN = 20  # cells that are shown
+_MOST = 1e12  # larger numbers are written with an exponent
+_MOST_DECIMALS = 12
 
 
 def table_text(
@@ -67,3 +70,22 @@ def first(values: np.ndarray, digits: int) -> list[str]:
     if shown.dtype.kind == "M":
         return ["none" if date is None else date.isoformat() for date in shown.tolist()]
     return [f"{value:.{digits}g}" for value in shown]
+
+
+def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
+    """Return the first numbers, to three digits of the least standard deviation among them.
+
+    Numbers that are left with fewer than four digits of their own have four.
+
+    >>> rounded(np.array([394.697481, -1.2768302]), np.array([3.470459, 3.470459]))
+    ['394.70', '-1.277']
+    """
+    known = np.ravel(deviations)[:_SHOWN]
+    known = known[(known > 0) & np.isfinite(known)]
+    if not len(known):
+        return first(values, 8)
+    places = min(max(2 - math.floor(math.log10(known.min())), 0), _MOST_DECIMALS)
+    shown = np.ravel(values)[:_SHOWN].tolist()
+    return [
+        f"{x:.{places}f}" if 10 ** (3 - places) <= abs(x) < _MOST else f"{x:.4g}" for x in shown
+    ]

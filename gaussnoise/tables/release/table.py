@@ -24,7 +24,7 @@ from .biased import AbstractTable
 from .cells import CLOSING, CellList, cells_html, first_of, in_order
 from .forms import CellForms, Function, Place, places_of
 from .ratios import CANCELLED
-from .show import first, table_text
+from .show import first, rounded, table_text
 from .tidy import (
     LEVEL,
     NUMBERS,
@@ -323,9 +323,9 @@ class AbstractEstimates(abc.ABC):
         return cells_html(self, repr(self))
 
     def __str__(self) -> str:
-        estimate, (low, high) = first(self.estimate, 8), self.confidence_interval()
-        sd = first(self.standard_deviation, 4)
-        numbers = [estimate, [f"± {x}" for x in sd], first(low, 8), first(high, 8)]
+        sd, (low, high) = self.standard_deviation, self.confidence_interval()
+        estimate, low, high = (rounded(x, sd) for x in (self.estimate, low, high))
+        numbers = [estimate, [f"± {x}" for x in first(sd, 4)], low, high]
         names = ["estimate", "± sd", "low", "high"]
         return table_text(
             repr(self),

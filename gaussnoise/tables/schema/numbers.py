@@ -186,17 +186,6 @@ def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
     return (f"weight at {low:.15g}", *middle, f"weight at {high:.15g}")
 
 
-def cell_numbers(attribute: "Attribute") -> tuple[float | None, ...]:
-    """Return the number of each virtual cell, or None for the catch-all.
-
-    The mean of these numbers, weighted by the virtual cells, is the mean of the records.
-    """
-    low, high = attribute.clip or (0.0, 1.0)
-    squares = isinstance(attribute.base, Clipped) and attribute.base.squares
-    middle = (low / 2 + high / 2,) if squares else ()
-    return (low, *middle, high, *(() if attribute.other is None else (None,)))
-
-
 def check_one_number(schema: "Schema", domain: AbstractDomain) -> None:
     """Refuse a table with two clipped numbers: sums of products are not supported."""
     for S in getattr(domain, "subsets", ()):

@@ -419,7 +419,8 @@ def test_demo_leaves_earlier_demos_alone(tmp_path, monkeypatch, call):
 def test_what_demo_suggests_works(tmp_path, monkeypatch, call):
     monkeypatch.chdir(tmp_path)
     _, out, _ = call("demo")
-    suggestions = [line.split()[1:] for line in out.split("Try next:\n")[1].splitlines()]
+    told = out.split("Try next:\n")[1].replace("\\\n", "")
+    suggestions = [line.split()[1:] for line in told.splitlines()]
     assert [words[0] for words in suggestions] == ["plan", "release", "schema"]
     for words in suggestions[:2]:
         assert call(*words)[0] == 0

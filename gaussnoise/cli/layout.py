@@ -1,0 +1,95 @@
+"""Lines that fit a terminal: prose is broken between words, columns inside themselves."""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+_INDENT = "  "  # the rest of a broken line begins with it
+_LEAST_GAP = 2  # blanks between columns
+_NARROWEST = 40  # width below which a terminal breaks lines itself
+_QUOTED = re.compile(r'"[^"]*"')
+_BLANK = "\0"  # stands for a blank where no line may be broken
+
+
+def fitted(text: str, width: int) -> str:
+    """Return text of which no line is longer than a terminal, words that are longer excepted.
+
+    Lines of one length with three columns or more are rows of one table: its widest columns of
+    words are broken, and all stay in their places. So does the label before the text of a line. A
+    broken comment goes on as a comment, and texts in quotes are not broken in arrays of TOML.
+
+    >>> print(fitted("noise        added to every count, once and for all releases", 40))
+    noise        added to every count, once
+                 and for all releases
+    """
+    width = max(width, _NARROWEST)
+    given = text.split("\n")
+    tables: dict[int, list[str]] = {}
+    for line in given:
+        if len(line) > width and len(_columns([line])) > 2:
+            tables.setdefault(len(line), []).append(line)
+    lines: list[str] = []
+    for line in given:
+        if len(line) <= width:
+            lines.append(line)
+        elif line.startswith("#"):
+            lines += _broken(line, width, "# ")
+        else:
+            rows = tables.get(len(line), []) if len(_columns([line])) > 2 else [line]
+            lines += _in_columns(line, rows, width)
+    return "\n".join(lines)
+
+
+def _in_columns(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
+    """Yield a row of a table, each column of which is broken where it must be."""
+    spans = _columns(rows)
+    margin = line[: len(line) - len(line.lstrip())]
+    has_label = len(spans) == 2 and spans[1][0] <= width // 2
+    if len(rows) == 1 and not has_label:
+        yield from _broken(line, width, margin + _INDENT)
+        return
+    widths, gaps = _narrowed(rows, spans, width)
+    parts = []
+    for k, ((start, end), own) in enumerate(zip(spans, widths, strict=True)):
+        to_right = any(row[start] == " " for row in rows)
+        pieces = _broken(line[start:end].strip(), own, "" if k else _INDENT)
+        parts.append([piece.rjust(own) if to_right else piece.ljust(own) for piece in pieces])
+    for k in range(max(map(len, parts))):
+        pieces = [part[k] if k < len(part) else "" for part in parts]
+        cells = zip(gaps, pieces, widths, strict=True)
+        yield "".join(" " * gap + one.ljust(own) for gap, one, own in cells).rstrip()
+
+
+def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the ends of the columns: two blanks or more separate them in all rows."""
+    length = max(map(len, rows))
+    filled = "".join(
+        "x" if any(row[k : k + 1].strip() for row in rows) else " " for k in range(length)
+    )
+    return [found.span() for found in re.finditer(r"x+(?: x+)*", filled)]
+
+
+def _narrowed(
+    rows: Sequence[str], spans: Sequence[tuple[int, int]], most: int
+) -> tuple[list[int], list[int]]:
+    """Return widths of columns, and of gaps before them, that fit where words allow it."""
+    widths = [end - start for start, end in spans]
+    before = [0, *(end for _, end in spans)]
+    gaps = [start - end for (start, _), end in zip(spans, before, strict=False)]
+    for k in sorted(range(len(spans)), key=lambda k: -widths[k]):
+        excess = max(sum(widths) + sum(gaps) - most, 0)
+        words = [len(word) for row in rows for word in row[slice(*spans[k])].split(" ")]
+        widths[k] = max(widths[k] - excess, min(widths[k], max(words) + (0 if k else len(_INDENT))))
+    if sum(widths) + sum(gaps) > most:
+        gaps = [gaps[0], *(min(gap, _LEAST_GAP) for gap in gaps[1:])]
+    return widths, gaps
+
+
+def _broken(line: str, width: int, indent: str) -> list[str]:
+    """Return a line in pieces between words; of an array in TOML, never inside quotes."""
+    if re.match(r'[\w".-]+ = \[', line):
+        line = _QUOTED.sub(lambda quoted: quoted[0].replace(" ", _BLANK), line)
+    pieces = textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return [piece.replace(_BLANK, " ") for piece in pieces]

@@ -1,0 +1,149 @@
+"""Synthetic records beside the release that they were drawn from: means, deviations, quartiles."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ..schema.schema import Attribute
+from .noisy import AbstractRelease
+from .quantiles import interpolated, quantiles, support
+from .show import first, rows_text
+from .sums import means
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array = NDArray[np.float64]
+
+_QUARTILES = (0.25, 0.5, 0.75)
+_KNOWN = "low and high: the release's 95 % intervals; –: the release does not know"
+
+
+class Likeness(NamedTuple):
+    """One statistic of synthetic records, beside the same of the release.
+
+    Attributes:
+        column: the attribute.
+        statistic: "mean", "standard deviation", "quantile 0.25", "quantile 0.5" or "quantile 0.75".
+        synthetic: of the synthetic records; None without records that have a value.
+        release: the estimate of the release; None where it does not know.
+        low: lower end of its 95 % interval; None where it has none.
+        high: upper end.
+
+    Numbers are floats; those of dates are texts in ISO 8601.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 40, 65])])
+    >>> release = gn.plan(schema, 1, gn.zCDP(0.5)).release(people)
+    >>> drawn = pa.table({"age": ["[0, 18)", "[18, 40)", "[40, 65]"] * 10})  # or synthetic(30)
+    >>> found = release.likeness(drawn)[1]
+    >>> print(found.column, found.statistic, found.synthetic, found.low <= 33 <= found.high)
+    age quantile 0.5 29.0 True
+    """
+
+    column: str
+    statistic: str
+    synthetic: float | str | None
+    release: float | str | None
+    low: float | str | None
+    high: float | str | None
+
+
+def likeness(release: AbstractRelease, records: Any) -> list[Likeness]:
+    """Return statistics of synthetic records beside those of the release.
+
+    For a clipped number: its mean, its standard deviation, which the release knows where the
+    attribute has squares, and its quartiles, which no release of a clipped number knows: they come
+    from the shape that :meth:`synthetic` drew from. For an attribute with edges or with integer
+    categories: its quartiles, computed from counts as :meth:`quantiles` does.
+
+    Args:
+        release: the release that the records were drawn from.
+        records: the result of its :meth:`synthetic`.
+
+    Raises:
+        ParameterError: the records have other columns than this release draws.
+    """
+    import narwhals as nw
+
+    table = nw.from_native(records, eager_only=True).to_arrow()
+    known = {a.name: a for a in release.plan.schema.attributes}
+    strange = [name for name in table.column_names if name not in known]
+    if strange:
+        raise ParameterError(
+            f"likeness: expected the records of synthetic(), got a column {strange[0]!r:.80}"
+        )
+    return [
+        row for name in table.column_names for row in _of_column(release, known[name], table[name])
+    ]
+
+
+def likeness_text(found: Sequence[Likeness]) -> str:
+    """Return the comparison as text, one statistic a line."""
+    rows = [[row.column, row.statistic, *map(_shown, row[2:])] for row in found]
+    title = "Synthetic records beside the release:"
+    columns = ["synthetic", "release", "low", "high"]
+    return rows_text(title, ["column", "statistic"], columns, rows, [_KNOWN], private=True)
+
+
+def _shown(value: float | str | None) -> str:
+    """Return a value as text."""
+    if value is None or isinstance(value, str):
+        return value or "–"
+    return first(np.array(value), 5)[0]
+
+
+def _of_column(
+    release: AbstractRelease, attribute: Attribute, column: "pa.ChunkedArray"
+) -> Iterator[Likeness]:
+    """Yield the comparison of one column."""
+    name = attribute.name
+    marks = [f"quantile {p}" for p in _QUARTILES]
+    if attribute.clip is not None:
+        drawn = column.drop_null().to_numpy()
+        own = means(release, name)
+        mean = map(_plain, (own.estimate, *own.confidence_interval()))
+        yield Likeness(name, "mean", _plain(drawn.mean()) if len(drawn) else None, *mean)
+        deviation = _plain(drawn.std()) if len(drawn) else None
+        yield Likeness(
+            name, "standard deviation", deviation, _deviation(release, attribute), None, None
+        )
+        found = np.quantile(drawn, _QUARTILES) if len(drawn) else np.full(3, np.nan)
+        for mark, value in zip(marks, found, strict=True):
+            yield Likeness(name, mark, _plain(value), None, None, None)
+        return
+    try:
+        told = quantiles(release, name, _QUARTILES)
+        ends = support(attribute)
+    except ParameterError:  # without an order, or planned for other queries than counts
+        return
+    drawn = {one["values"]: one["counts"] for one in column.value_counts().to_pylist()}
+    cumulative = np.cumsum([drawn.get(label, 0) for label in attribute.labels[: len(ends.low)]])
+    found = ends.shown(interpolated(cumulative.astype(np.float64), ends, _QUARTILES))
+    values = (found, told.estimate, told.low, told.high)
+    for mark, *row in zip(marks, *values, strict=True):
+        yield Likeness(name, mark, *map(_plain, row))
+
+
+def _deviation(release: AbstractRelease, attribute: Attribute) -> float | None:
+    """Return the standard deviation of a clipped number, None where the release has no squares."""
+    low, high = attribute.clip or (0.0, 1.0)
+    if attribute.size - (attribute.other is not None) < 3:
+        return None
+    between, above = release[attribute.name].estimate[1:3] / means(release, attribute.name).counts
+    with np.errstate(invalid="ignore"):  # noise may leave less than no variance
+        deviation = float((high - low) * np.sqrt(above - (between / 2 + above) ** 2))
+    return deviation if math.isfinite(deviation) else None
+
+
+def _plain(value: Any) -> float | str | None:
+    """Return a number of numpy as a float, a date as text, and None where there is neither."""
+    value = np.asarray(value)
+    if value.dtype.kind == "M":
+        return None if np.isnat(value) else str(value)
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,188 @@
+"""Tests of what is printed: no line is longer than the terminal, and tables stay tables."""
+
+import re
+import tomllib
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+from gaussnoise.cli.app import run
+from gaussnoise.cli.layout import fitted
+
+pytestmark = pytest.mark.usefixtures("quick_pictures")
+
+NUMBERS = """\
+[attributes.sex]
+categories = ["F", "M"]
+
+[attributes."part of the country"]
+categories = ["North West", "South East"]
+groups = {half = {Westland = ["North West"], Eastland = ["South East"]}}
+
+[attributes.age]
+edges = [0, 18, 65, 120]
+base = "prefix"
+other = "no age"
+
+[attributes.income]
+clip = [0, 100000]
+base = {kind = "moments", degrees = [0, 1, 2]}
+
+[[workload]]
+of = ["sex", "income"]
+
+[[workload]]
+of = ["sex", "part of the country", "age"]
+within = 50
+"""
+COUNTS = """\
+[attributes.sex]
+categories = ["F", "M"]
+
+[attributes.age]
+edges = [0, 18, 65, 120]
+"""
+RELEASE = ("release", "t.csv", "-s", "counts.toml", "-m", "2", "--rho", "0.1")
+PLAN = ("plan", "-s", "counts.toml", "-m", "2")
+COMMANDS = [
+    ("demo",),
+    ("schema", "t.csv"),
+    ("schema", "t.csv", "-o", "draft.toml"),
+    ("categories", "t.csv", "sex", "--epsilon", "1", "--delta", "1e-6"),
+    ("check", "t.csv", "-s", "counts.toml", "-m", "2", "--person", "id"),
+    ("check", "t.csv", "-s", "draft.toml", "-m", "1"),
+    PLAN,
+    (*PLAN, "--rho", "0.1"),
+    (*PLAN, "--rho", "0.1", "--weight", "weight:3"),
+    (*PLAN, "--rho", "0.1", "--neighbors", "replace", "--public", "sex"),
+    (*PLAN, "--epsilon", "1", "--delta", "1e-6", "--neighbors", "replace", "--rows-per-person", 3),
+    ("plan", "-s", "numbers.toml", "--rho", "0.1"),
+    ("plan", "-s", "numbers.toml", "--rho", "0.1", "-m", "sex,age:ranges", "-m", "sex,income"),
+    ("bound", "-s", "numbers.toml", "--rho", "0.1"),
+    ("bound", "-s", "counts.toml", "-m", "2", "--rho", "0.1"),
+    ("release", "t.csv", "-s", "numbers.toml", "--rho", "0.1", "-o", "out"),
+    (*RELEASE, "-o", "of persons", "--person", "id", "--rows-per-person", 2),
+    ("ledger", "create", "l.ledger", "--rho", "1"),
+    (*RELEASE, "-o", "charged", "--ledger", "l.ledger", "--id", "first"),
+    (*RELEASE, "-o", "charged again", "--ledger", "l.ledger", "--id", "second", "--rho", "3"),
+    ("ledger", "show", "l.ledger"),
+    ("mean", "t.csv", "-c", "income,age", "--rho", "1"),
+    ("report", "out", "-o", "page.html"),
+    ("ask", "out", "count of sex=F"),
+    ("ask", "out", "share of sex=F given part of the country"),
+    ("ask", "out", "mean of income given sex"),
+    ("ask", "out", "cdf of age given sex"),
+    ("ask", "out", "no question"),
+    ("synthetic", "out", "-n", 100, "-o", "synthetic.csv"),
+    ("stream", "start", "st", "-s", "counts.toml", "-m", "2", "--rho", "0.1", "--ticks", 4),
+    ("stream", "tick", "st", "t.csv", "--tick", 1),
+    ("stream", "show", "st"),
+    ("optimize", "w.csv"),
+    ("optimize", "w.csv", "--neighbors", "replace", "--p", "inf", "-o", "w.npz"),
+    ("optimize", "t.csv"),
+    ("plan", "-s", "absent.toml", "--rho", "1"),
+]
+GROUPS = ("", "stream", "ledger")
+
+
+@pytest.mark.integration  # many commands, the demo among them, and mbi
+def test_no_line_of_any_command_or_help_is_longer_than_the_terminal(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("mbi", exc_type=ImportError)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    n = 400
+    columns = {
+        "id": [k // 2 for k in range(n)],
+        "sex": ["F", "M"] * (n // 2),
+        "part of the country": (["North West"] * 3 + ["South East"]) * (n // 4),
+        "age": [k % 100 for k in range(n)],
+        "income": [k * 7919 % 90_000 for k in range(n)],
+        "weight": [1 + k % 3 for k in range(n)],
+    }
+    csv.write_csv(pa.table(columns), "t.csv")
+    for name, text in (("numbers", NUMBERS), ("counts", COUNTS)):
+        (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "w.csv").write_text("1,0,0\n1,1,0\n1,1,1\n", encoding="utf-8")
+    seen = {words[0] for words in COMMANDS}
+    for words in COMMANDS:
+        run([str(word) for word in words])
+        out, err = capsys.readouterr()
+        assert out + err, words
+        assert "internal error" not in err, words
+        assert too_long(out + err) == [], words
+    listed = []
+    for group in GROUPS:
+        assert run([*group.split(), "--help"]) == 0
+        text = capsys.readouterr().out
+        assert too_long(text) == []
+        listed += [[*group.split(), name] for name in re.findall(r"^│ ([a-z]+) ", text, re.M)]
+    assert seen == {words[0] for words in listed}  # a new command is in the list above
+    for words in listed:
+        assert run([*words, "--help"]) == 0
+        assert too_long(capsys.readouterr().out) == [], words
+
+
+def too_long(text):
+    """The lines of more than 80 characters, of which no single word is as long: paths are."""
+    lines = (line.strip() for line in text.splitlines() if len(line) > 80)
+    return [line for line in lines if max(map(len, line.split(" "))) < 60]
+
+
+TABLE = """\
+entry                                             answers  rms sd  on its own
+sex × income (count and sum of numbers)                 6   25.87       25.98
+sex × region (prefix, without those elsewhere)         24   2.934       2.946
+
+first, a line that fits
+sex                                                    24   2.934       2.946"""
+
+
+def test_the_columns_of_a_wide_table_stay_in_their_places_and_its_first_one_is_broken():
+    lines = fitted(TABLE, 60).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert lines[:5] == [
+        "entry                            answers  rms sd  on its own",
+        "sex × income (count and sum            6   25.87       25.98",
+        "  of numbers)",
+        "sex × region (prefix, without         24   2.934       2.946",
+        "  those elsewhere)",
+    ]
+    assert lines[-1] == "sex                                   24   2.934       2.946"
+    assert fitted(TABLE, 80) == TABLE
+
+
+def test_what_follows_a_label_stays_behind_it():
+    text = "noise        added to every count, once and for all\n  said of a line that has a margin"
+    assert fitted(text, 40).splitlines() == [
+        "noise        added to every count, once",
+        "             and for all",
+        "  said of a line that has a margin",
+    ]
+
+
+def test_words_are_never_broken_and_toml_stays_toml():
+    path = "/" + "long/" * 20
+    assert path in fitted(f"wrote {path} and more", 40).splitlines()[1]
+    draft = (
+        "# "
+        + "a comment that is long " * 4
+        + '\nnames = ["one, with a comma", "two words", "x y z"]'
+    )
+    shown = fitted(draft, 40)
+    assert max(map(len, shown.splitlines())) <= 40
+    assert tomllib.loads(shown) == {"names": ["one, with a comma", "two words", "x y z"]}
+
+
+def test_without_a_terminal_lines_are_as_they_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    (tmp_path / "s.toml").write_text(COUNTS, encoding="utf-8")
+    words = ["plan", "-s", "s.toml", "-m", "2", "--rho", "0.1"]
+    assert run(words) == 0
+    long = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run(words) == 0
+    short = capsys.readouterr().out
+    assert max(map(len, short.splitlines())) <= 60 < max(map(len, long.splitlines()))
+    assert short.split() == long.split()
