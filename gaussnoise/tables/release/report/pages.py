@@ -1,7 +1,7 @@
 """The page of a release, and that of a plan, from the templates of this folder."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,10 +45,22 @@ _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 def save_report(
     document: "Plan | AbstractRelease", path: str | os.PathLike[str], title: str | None
 ) -> None:
-    """Write the page of a plan or a release to a new file.
+    """Write the page of a plan or a release to a new file, as :func:`save_page` does."""
+    if isinstance(document, AbstractRelease):
+        return save_page(lambda: release_page(document, title), path, title, [document])
+    save_page(lambda: plan_page(document, title), path, title, [])
+
+
+def save_page(
+    page: Callable[[], str],
+    path: str | os.PathLike[str],
+    title: str | None,
+    releases: Sequence[AbstractRelease],
+) -> None:
+    """Write a page to a new file.
 
     Raises:
-        OutputError: the file exists, cannot be written, or would be inside the release's folder.
+        OutputError: the file exists, cannot be written, or would be inside a release's folder.
         ParameterError: the title is not a text.
     """
     if not (title is None or isinstance(title, str)):
@@ -57,17 +69,14 @@ def save_report(
         raise ParameterError(f"report: expected a path, got {type(path).__name__}")
     place = Path(path)
     check_parent(place, "report")
-    if isinstance(document, AbstractRelease):
-        tables = document.tables
+    for release in releases:
+        tables = release.tables
         if isinstance(tables, StoredTables) and _is_inside(place, tables.folder):
             raise OutputError(
                 f"report: {tables.folder} holds the files that were released and no others; "
                 "hint: a place outside"
             )
-        text = release_page(document, title)
-    else:
-        text = plan_page(document, title)
-    save_text(place, text)
+    save_text(place, page())
 
 
 def _is_inside(place: Path, folder: Path) -> bool:
@@ -114,7 +123,7 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
         shown=full,
         extremes=extremes_of(entries[:_MOST_FIRST]),
         all_extremes=extremes_of(entries) if is_long else None,
-        stored=_stored(release),
+        stored=stored_facts(release),
     )
 
 
@@ -194,7 +203,7 @@ def _files(release: AbstractRelease) -> dict[str, str]:
     }
 
 
-def _stored(release: AbstractRelease) -> dict[str, object] | None:
+def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
     """Return the libraries that made a stored release, and the digest of its record."""
     tables = release.tables
     if not isinstance(tables, StoredTables):
