@@ -9,6 +9,7 @@ from ..errors import GaussNoiseError
 from .ask import ask
 from .categories import show_categories
 from .check import check_table
+from .combine import combine_releases
 from .console import ERR, say
 from .demo import demo
 from .difference import show_changes
@@ -56,6 +57,7 @@ app.command("bound")(show_bound)
 app.command("release")(make_release)
 app.command("report")(write_report)
 app.command("ask")(ask)
+app.command("combine")(combine_releases)
 app.command("difference")(show_changes)
 app.command("synthetic")(synthetic)
 app.command("mean")(release_means)

@@ -26,6 +26,7 @@ from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside, Schema
 from .contrasts import ROUNDED
 from .merged import Agreement, MergedPlan, Source
+from .noisy import AbstractRelease
 from .release import TableRelease
 
 Array = NDArray[np.float64]
@@ -70,8 +71,8 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
-        ``plan.agreement`` has the result of the test, or None. It cannot be saved: save the
-        releases themselves.
+        ``plan.agreement`` has the result of the test, or None. ``save`` writes the releases beside
+        the tables, and ``TableRelease.load`` combines them again.
 
     Raises:
         ParameterError: releases of different relations, units, attributes, weights or public tables
@@ -116,6 +117,7 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
     sources = tuple(source for release in listed for source in sources_of(release))
     if len({source.id for source in sources}) < len(sources):
         raise ParameterError("combine: expected releases with independent noise, got one twice")
+    parts = tuple(part for release in listed for part in releases_of(release))
     first = listed[0].plan
     residuals, variances, gaps = _measured(listed, at, strategies)
     is_tested = same_rows == "tested" and first.person is None
@@ -123,7 +125,7 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
     measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
     query = ResidualQuery(strategies, measured, None)
     kind = first.neighbors, first.rows_per_person, first.person, first.public, first.weight
-    plan: Any = MergedPlan(schema, domain, *kind, sources, agreement)
+    plan: Any = MergedPlan(schema, domain, *kind, sources, parts, agreement)
     outside: OnOutside = "drop" if any(r.on_outside == "drop" for r in listed) else "refuse"
     return TableRelease(
         plan,
@@ -324,3 +326,9 @@ def sources_of(release: TableRelease) -> tuple[Source, ...]:
     marginals = tuple(release)
     unit = release.query.unit
     return (Source(digest.hexdigest()[:16], release.rho_charged, marginals, unit),)
+
+
+def releases_of(release: TableRelease) -> tuple[AbstractRelease, ...]:
+    """Return the release itself, or the releases that it combines."""
+    plan: Any = release.plan
+    return plan.releases if isinstance(plan, MergedPlan) else (release,)

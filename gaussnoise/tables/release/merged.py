@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, NoReturn, final
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from ...text import number_of
 from ..schema.entries import attribute_positions, term_name
 from ..schema.numbers import Weight
 from ..schema.schema import Schema
+
+if TYPE_CHECKING:
+    from .noisy import AbstractRelease
 
 
 class Source(NamedTuple):
@@ -66,7 +69,8 @@ class MergedPlan(PickledByArguments):
         person: the column that says which person a row belongs to, in all of them; or None.
         public: the attributes whose tables are exact, in all of them.
         weight: the column that rows are weighted by, in all of them; or None.
-        sources: the releases that were combined.
+        sources: facts on the releases that were combined.
+        releases: these releases themselves.
         agreement: the test whether they can be of the same rows; None if there was no test.
     """
 
@@ -78,6 +82,7 @@ class MergedPlan(PickledByArguments):
     public: tuple[str, ...]
     weight: Weight | None
     sources: tuple[Source, ...]
+    releases: "tuple[AbstractRelease, ...]"
     agreement: Agreement | None
 
     @property

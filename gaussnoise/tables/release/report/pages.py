@@ -34,9 +34,9 @@ from .render import rendered
 if TYPE_CHECKING:
     from ...planning.plan import Plan
 
-_MOST_IN_FULL = 12  # most tables in full
-_MOST_LISTED = 1000  # most tables listed by name
-_MOST_FIRST = 24  # most tables listed where the page begins; more are at its end
+MOST_IN_FULL = 12  # most tables in full
+MOST_LISTED = 1000  # most tables listed by name
+MOST_FIRST = 24  # most tables listed where the page begins; more are at its end
 _MOST_COMPARED = 20  # most entries in the picture of a plan
 _MOST_NAMED = 4  # most attributes in the first sentence
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
@@ -95,11 +95,11 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
     """
     plan, private = release.plan, release.private
     entries = entries_of(release)
-    full = entries[:_MOST_IN_FULL]
+    full = entries[:MOST_IN_FULL]
     used = {name for names in release for name in names}
     errors = errors_of_release(release)
     (total,) = cells_of(release[()], [0])
-    is_long = len(plan.entries) > _MOST_FIRST
+    is_long = len(plan.entries) > MOST_FIRST
     facts = facts_of(plan) if release.over is None else release.over.facts
     rules = [] if plan.person is None else [f"The tables count {facts.counted}."]
     return _page(
@@ -114,14 +114,14 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
         names=[name for name in plan.schema.names if name in used],
         total=total,
         rules=" ".join([*rules, *dropped_text(release)]),
-        first=_MOST_FIRST,
-        listed=_MOST_LISTED,
+        first=MOST_FIRST,
+        listed=MOST_LISTED,
         anchors={entry.name: entry.anchor for entry in full},
-        files=_files(release),
+        files=files_of(release),
         errors=list(map(error_text, errors)),
         entries=entries,
         shown=full,
-        extremes=extremes_of(entries[:_MOST_FIRST]),
+        extremes=extremes_of(entries[:MOST_FIRST]),
         all_extremes=extremes_of(entries) if is_long else None,
         stored=stored_facts(release),
     )
@@ -175,12 +175,12 @@ def _page(
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
         marginal_name=marginal_name,
-        named=_named,
+        named=named,
         **more,
     )
 
 
-def _named(names: Sequence[str]) -> str:
+def named(names: Sequence[str]) -> str:
     """Return a few names, in a sentence."""
     some = list(names[:_MOST_NAMED])
     more = len(names) - len(some)
@@ -189,7 +189,7 @@ def _named(names: Sequence[str]) -> str:
     return " and ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
 
 
-def _files(release: AbstractRelease) -> dict[str, str]:
+def files_of(release: AbstractRelease) -> dict[str, str]:
     """Return the file of every entry's cells, in a folder of a release."""
     tables, plan = release.tables, release.plan
     if not isinstance(tables, StoredTables):
@@ -235,7 +235,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
         "with the best split of the same budget.",
     )
     rows = []
-    for k, name in enumerate(plan.entries[:_MOST_LISTED]):
+    for k, name in enumerate(plan.entries[:MOST_LISTED]):
         other = error_text({"": float(theirs[k])})
         if "" not in errors[k] and ours[k] > 0:  # has one unit, without a name
             other = f"{theirs[k] / ours[k]:.3g} times as much"
