@@ -36,12 +36,13 @@ TOGETHER = (
 )
 CLOSING = (
     f"low and high: {level_text(LEVEL)} intervals of the change, each number by itself; in %: of "
-    "the number before."
+    "the number before, if that cannot be zero."
 )
 NO_CHANGE = "No change that the noise allows to see."
 
 _WIDTH = 80  # columns of a terminal
 _SHOWN = 20  # rows of a table that are printed
+_MOST_TABLES = 12  # most tables that are printed
 _LEAST = 6  # least columns of a label
 _NUMBERS = ("before", "after", "change", "low", "high", "in %")
 
@@ -113,7 +114,7 @@ class ShownChanges:
             values = (before, after, change.estimate, change.low, change.high)
             texts = [number(value, change.digits) for value in values]
             texts[2] = signed(change.estimate, change.digits)
-            numbers.append([*texts, percent(relative.estimate, relative.deviation)])
+            numbers.append([*texts, percent(relative)])
             labels.append(change.names)
         widths = [max(map(len, column)) for column in zip(_NUMBERS, *numbers, strict=True)]
         left = _WIDTH - sum(widths) - 2 * len(widths)
@@ -216,9 +217,11 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
 
 
 def changes_text(changes: "Changes", found: Sequence[ShownChanges]) -> str:
-    """Return tables of changes as text of 80 columns."""
-    closing = [CLOSING, TOGETHER, *cost_text(changes)]
-    return "\n\n".join([*map(str, found), "\n".join(map(folded, closing))])
+    """Return the first tables of changes, and a sentence on each other, as text of 80 columns."""
+    others = [folded(f"{one.name}: {one.finding}") for one in found[_MOST_TABLES:]]
+    closing = [folded(said) for said in (CLOSING, TOGETHER, *cost_text(changes))]
+    parts = [*map(str, found[:_MOST_TABLES]), "\n".join(others), "\n".join(closing)]
+    return "\n\n".join(filter(None, parts))
 
 
 def cost_text(changes: "Changes") -> list[str]:
@@ -276,11 +279,11 @@ def signed(value: float, digits: int) -> str:
     return f"+{text}" if value > 0 and text.strip("0.") else text
 
 
-def percent(value: float, deviation: float) -> str:
-    """Return a relative change in per cent, or a dash where it is not known."""
-    if not (math.isfinite(value) and math.isfinite(deviation)):
+def percent(relative: Cell) -> str:
+    """Return a relative change in per cent, or a dash where the number before may be zero."""
+    if not (math.isfinite(relative.low) and math.isfinite(relative.high)):
         return "—"
-    return signed(100 * value, digits_of(100 * deviation))
+    return signed(100 * relative.estimate, digits_of(100 * relative.deviation))
 
 
 def folded(text: str) -> str:

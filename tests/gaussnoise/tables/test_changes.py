@@ -143,6 +143,29 @@ def test_sentences_are_right_as_often_as_they_say():
     assert wrong <= 22  # of 200; 10 expected, and more in one case of a thousand
 
 
+def test_per_cent_are_left_out_where_the_number_before_may_be_zero():
+    rng = np.random.default_rng(3)
+    nobody = people(1, 900).slice(0, 0)
+    both = [plan(0.1, [("sex",)]).simulate(table, rng) for table in (nobody, people(1, 900))]
+    one = shown_changes(gn.difference(*both), [("sex",)])[0]
+    unknown = np.isinf(one.relative.confidence_interval().high)
+    assert unknown.tolist() == [True, False]  # with this generator
+    assert [line.endswith("—") for line in str(one).splitlines()[2:4]] == [True, False]
+
+
+def test_many_tables_have_a_sentence_each():
+    rng = np.random.default_rng(3)
+    schema = gn.Schema([gn.Attribute(f"question {k}", ["y", "n"]) for k in range(9)])
+    table = pa.table({name: ["y", "n"] * 9 for name in schema.names})
+    many = gn.plan(schema, 2, gn.zCDP(0.1))
+    changes = gn.difference(*(many.simulate(table, rng) for _ in range(2)))
+    found = shown_changes(changes)
+    text = changes_text(changes, found)
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(one.name in " ".join(text.split()) for one in found)
+    assert text.count("before  after") == 12 < len(found) == 37
+
+
 def test_simulations_are_called_not_private(tmp_path):
     rng = np.random.default_rng(0)
     changes = gn.difference(*(plan(rho).simulate(people(1, 90), rng) for rho in (0.1, 0.2)))

@@ -69,7 +69,7 @@ class _Section:
             (
                 change,
                 signed(change.estimate, change.digits),
-                percent(relative.estimate, relative.deviation),
+                percent(relative),
                 number(before, change.digits),
                 number(after, change.digits),
             )
