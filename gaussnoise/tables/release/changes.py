@@ -13,8 +13,9 @@ from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
-from ..planning.facts import marginal_name
+from ..planning.facts import counted_text, marginal_name
 from ..schema.entries import Entry, entry_term, term_name
+from ..schema.numbers import interval_text
 from .comparison import ComparisonTable
 from .merged import MergedPlan
 from .noisy import AbstractRelease
@@ -219,9 +220,32 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
 def changes_text(changes: "Changes", found: Sequence[ShownChanges]) -> str:
     """Return the first tables of changes, and a sentence on each other, as text of 80 columns."""
     others = [folded(f"{one.name}: {one.finding}") for one in found[_MOST_TABLES:]]
-    closing = [folded(said) for said in (CLOSING, TOGETHER, *cost_text(changes))]
+    closing = [
+        folded(said) for said in (CLOSING, TOGETHER, *notes_text(changes), *cost_text(changes))
+    ]
     parts = [*map(str, found[:_MOST_TABLES]), "\n".join(others), "\n".join(closing)]
     return "\n\n".join(filter(None, parts))
+
+
+def notes_text(changes: "Changes") -> list[str]:
+    """Return sentences on the rows and values that the numbers are about."""
+    plan = changes.after.plan
+    used = [a for a in plan.schema.attributes if any(a.name in names for names in changes.after)]
+    notes = [
+        f"Sums and means of {a.name} are of values clipped to {interval_text(*a.clip)}."
+        for a in used
+        if a.clip is not None
+    ]
+    if plan.weight is not None:
+        most = interval_text(0, plan.weight.most)
+        notes.append(
+            f"Every row counts as its {plan.weight.column!r}, clipped to {most}: all numbers are "
+            "weighted."
+        )
+    counted = dict.fromkeys(
+        counted_text(one.plan) for one in (changes.before, changes.after) if one.plan.person
+    )
+    return [*notes, *(f"Counted: {said}." for said in counted)]
 
 
 def cost_text(changes: "Changes") -> list[str]:
@@ -251,6 +275,7 @@ def changes_record(
         "after": _release_record(changes.after),
         "rho_of_both": changes.rho_charged,
         "intervals": interval_record(),
+        "notes": notes_text(changes),
         "tables": [one.record(rows=rows) for one in found],
     }
 

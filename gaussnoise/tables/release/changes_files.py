@@ -14,6 +14,7 @@ from .changes import (
     ShownChanges,
     changes_record,
     cost_text,
+    notes_text,
     shown_changes,
 )
 from .comparison import ComparisonTable
@@ -41,7 +42,7 @@ def save_changes(
     check_parent(Path(directory), "save")
     said = {
         "Privacy": cost_text(changes),
-        "Accuracy": [CLOSING, TOGETHER],
+        "Accuracy": [CLOSING, TOGETHER, *notes_text(changes)],
         "Findings": [f"{one.name}: {one.finding}" for one in found],
     }
     about = About(title or "What changed", said)

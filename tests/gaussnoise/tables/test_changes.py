@@ -1,6 +1,7 @@
 """Tests of the command that compares two releases, of its files, and of its page."""
 
 import dataclasses
+import html
 import json
 import re
 
@@ -12,8 +13,14 @@ import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import OutputError, ParameterError
 from gaussnoise.files.disk import file_digest
-from gaussnoise.tables.release.changes import NO_CHANGE, changes_text, shown_changes
+from gaussnoise.tables.release.changes import (
+    NO_CHANGE,
+    changes_record,
+    changes_text,
+    shown_changes,
+)
 from gaussnoise.tables.release.formats import FORMATS, format_of
+from gaussnoise.tables.release.report.changes import changes_page
 
 SCHEMA = gn.Schema(
     [
@@ -190,6 +197,25 @@ def as_private(changes):
         before=dataclasses.replace(changes.before, private=True),
         after=dataclasses.replace(changes.after, private=True),
     )
+
+
+def test_what_is_counted_is_said_in_text_page_and_json(tmp_path):
+    rng = np.random.default_rng(0)
+    who = np.arange(90) // 2
+    rows = people(1, 90).append_column("who", pa.array(who)).append_column("w", pa.array(who / 45))
+    limited = gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.1), person="who", rows_per_person=2)
+    weighted = gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.1), weight=gn.Weight("w", 1.0))
+    for planned, words in (
+        (limited, "Counted: at most 2 rows of each person, drawn at random"),
+        (weighted, "Every row counts as its 'w', clipped to [0, 1]"),
+        (weighted, "Sums and means of pay are of values clipped to [0, 5000]."),
+    ):
+        changes = gn.difference(*(planned.simulate(rows, rng) for _ in range(2)))
+        text = changes_text(changes, found := shown_changes(changes))
+        assert words in " ".join(text.split())
+        assert words in " ".join(changes_record(changes, found, rows=False)["notes"])
+        page = html.unescape(changes_page(changes))
+        assert words in page
 
 
 def test_what_cannot_be_compared_is_refused_in_words(folders, changes, tmp_path, capsys):

@@ -13,6 +13,7 @@ from ..changes import (
     TOGETHER,
     ShownChanges,
     cost_text,
+    notes_text,
     percent,
     release_name,
     shown_changes,
@@ -103,6 +104,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
         ],
         findings=found,
         together=TOGETHER,
+        notes=notes_text(changes),
         shown=[_Section(one, f"table-{k}") for k, one in enumerate(found[:_MOST_IN_FULL], 1)],
         left=max(0, len(found) - _MOST_IN_FULL),
         both=[
