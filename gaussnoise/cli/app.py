@@ -9,8 +9,10 @@ from ..errors import GaussNoiseError
 from .ask import ask
 from .categories import show_categories
 from .check import check_table
+from .combine import combine_releases
 from .console import ERR, say
 from .demo import demo
+from .difference import show_changes
 from .ledger import create_ledger, show_ledger
 from .mean import release_means
 from .optimize import show_noise
@@ -55,6 +57,8 @@ app.command("bound")(show_bound)
 app.command("release")(make_release)
 app.command("report")(write_report)
 app.command("ask")(ask)
+app.command("combine")(combine_releases)
+app.command("difference")(show_changes)
 app.command("synthetic")(synthetic)
 app.command("mean")(release_means)
 app.command("optimize")(show_noise)

@@ -246,9 +246,12 @@ def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entr
     """Return k for all k-way marginals, or the tables one by one."""
     if len(marginals) == 1 and marginals[0].isdigit():
         return int(marginals[0])
-    return [
-        as_entry([listed] if listed in known else parts_of(listed), known) for listed in marginals
-    ]
+    return [entry_of(listed, known) for listed in marginals]
+
+
+def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
+    """Return one table from names between commas, with bases after colons."""
+    return as_entry([listed] if listed in known else parts_of(listed), known)
 
 
 def privacy_of(rho: float | None, epsilon: float | None, delta: float | None) -> AbstractPrivacy:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from ..privacy.ledger import Ledger
 from ..streams import Stream
 from ..tables import Budgets, Plan, Schema
 from ..tables.planning.facts import facts_of
+from ..tables.release.changes import ShownChanges, changes_record
+from ..tables.release.difference import Changes
 from ..tables.release.tidy import LEVEL
 from ..text import SHOWN_DELTA
 
@@ -132,6 +134,11 @@ def release_document(folder: Path) -> Document:
     """Return ``gaussnoise release --json``: the folder, and its ``release.json``."""
     record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
     return {"format": "gaussnoise.released/1", "folder": folder, "record": record}
+
+
+def changes_document(changes: Changes, found: Sequence[ShownChanges], out: Path | None) -> Document:
+    """Return ``gaussnoise difference --json``: both releases, and all changes with intervals."""
+    return {**changes_record(changes, found, rows=True), "folder": out}
 
 
 def means_document(means: ColumnMeans, out: Path | None) -> Document:

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from domains.tables.bases import Identity
 from domains.tables.marginals import Marginals
+from domains.tables.products import Products
+from domains.tables.tables import AbstractTables
 
 from ...errors import NotAvailableError, ParameterError
 from ...noise.marginal_covariance import covariance_of_cells
@@ -23,6 +26,7 @@ from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside, Schema
 from .contrasts import ROUNDED
 from .merged import Agreement, MergedPlan, Source
+from .noisy import AbstractRelease
 from .release import TableRelease
 
 Array = NDArray[np.float64]
@@ -67,8 +71,8 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
-        ``plan.agreement`` has the result of the test, or None. It cannot be saved: save the
-        releases themselves.
+        ``plan.agreement`` has the result of the test, or None. ``save`` writes the releases beside
+        the tables, and ``TableRelease.load`` combines them again.
 
     Raises:
         ParameterError: releases of different relations, units, attributes, weights or public tables
@@ -107,21 +111,21 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
             check_alike("combine", attributes.setdefault(attribute.name, attribute), attribute)
     schema = Schema(attributes.values())
     at = {name: i for i, name in enumerate(schema.names)}
-    marginals = [names for release in listed for names in release]
-    subsets = list(dict.fromkeys(tuple(sorted(at[n] for n in names)) for names in marginals))
+    domain = _domain(listed, schema, at)
+    tables = domain.tables
     strategies = _strategies(listed, schema)
     sources = tuple(source for release in listed for source in sources_of(release))
     if len({source.id for source in sources}) < len(sources):
         raise ParameterError("combine: expected releases with independent noise, got one twice")
+    parts = tuple(part for release in listed for part in releases_of(release))
     first = listed[0].plan
     residuals, variances, gaps = _measured(listed, at, strategies)
     is_tested = same_rows == "tested" and first.person is None
     agreement = _agreement(gaps, schema, sources, first.weight) if is_tested else None
     measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
     query = ResidualQuery(strategies, measured, None)
-    tables = Marginals(schema.sizes, subsets)
     kind = first.neighbors, first.rows_per_person, first.person, first.per_person, first.public
-    plan: Any = MergedPlan(schema, tables, *kind, first.weight, sources, agreement)
+    plan: Any = MergedPlan(schema, domain, *kind, first.weight, sources, parts, agreement)
     outside: OnOutside = "drop" if any(r.on_outside == "drop" for r in listed) else "refuse"
     return TableRelease(
         plan,
@@ -203,6 +207,21 @@ def check_alike(function: str, known: Attribute, other: Attribute) -> None:
             "releases, got different ones; hint: counts of other categories say nothing of each "
             "other"
         )
+
+
+def _domain(
+    releases: Sequence[TableRelease], schema: Schema, at: Mapping[str, int]
+) -> AbstractTables:
+    """Return the queries of all releases, each once."""
+    terms = dict.fromkeys(
+        tuple(sorted((at[release.plan.schema.names[i]], base) for i, base in term))
+        for release in releases
+        for term in release.plan.domain.terms
+    )
+    if all(base.is_identity for term in terms for _, base in term):
+        return Marginals(schema.sizes, [[i for i, _ in term] for term in terms])
+    own = [attribute.base or Identity(attribute.size) for attribute in schema.attributes]
+    return Products(own, list(map(dict, terms)))
 
 
 def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
@@ -317,3 +336,9 @@ def sources_of(release: TableRelease) -> tuple[Source, ...]:
     marginals = tuple(release)
     unit = release.query.unit
     return (Source(digest.hexdigest()[:16], release.rho_charged, marginals, unit),)
+
+
+def releases_of(release: TableRelease) -> tuple[AbstractRelease, ...]:
+    """Return the release itself, or the releases that it combines."""
+    plan: Any = release.plan
+    return plan.releases if isinstance(plan, MergedPlan) else (release,)

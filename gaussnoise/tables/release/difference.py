@@ -1,5 +1,6 @@
 """Changes from one release to another: differences and ratios with intervals."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,11 +14,15 @@ from ...numerics.intervals import Contrast, Contrasts
 from ...numerics.rounding import rounded_up
 from ...text import number_of
 from ..schema.entries import Entry
+from .changes import check_shown
+from .changes_files import save_changes
 from .combine import check_alike, sources_of
 from .comparison import ComparisonTable, compared
 from .contrasts import Weights
 from .noisy import Names
 from .release import TableRelease
+from .report.changes import save_changes_report
+from .store import FileFormat
 from .table import AbstractEstimates
 
 
@@ -182,6 +187,57 @@ class Changes(PickledByArguments):
         earlier = self.before.contrasts(combinations)
         later = self.after.contrasts(combinations)
         return Contrasts(later.estimate - earlier.estimate, later.covariance + earlier.covariance)
+
+    def save(
+        self,
+        directory: str | os.PathLike[str],
+        format: FileFormat = "csv",
+        *,
+        of: Sequence[Entry] = (),
+        title: str | None = None,
+    ) -> None:
+        """Write tables of changes, and a page, to a new directory.
+
+        ``changes/`` holds one tidy file for each table, later less earlier, ``relative/`` one with
+        the changes divided by the earlier numbers, both with intervals; ``report.html`` is the page
+        of :meth:`report`, and ``changes.json`` lists the files.
+
+        Args:
+            directory: a new directory, which appears only when it is complete.
+            format: of the files, as in :meth:`TableRelease.save`.
+            of: the tables, like ``[("sex", "age")]``; if left out, the number of rows and all that
+                one of the releases was asked for and both can answer. A table with a clipped number
+                has its means and sums.
+            title: the heading of the page.
+
+        Raises:
+            OutputError: the directory exists, or its parent cannot be written.
+            ParameterError: unknown attributes, a table that a release does not have, or a format
+                that cannot hold the tables.
+        """
+        check_shown(of)
+        save_changes(self, directory, format, of, title)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        of: Sequence[Entry] = (),
+    ) -> None:
+        """Write one HTML page about the changes: findings, tables and pictures with intervals.
+
+        Args:
+            path: a new file, like ``changes.html``; not in the folder of a release.
+            title: the heading of the page.
+            of: the tables, as in :meth:`save`.
+
+        Raises:
+            OutputError: the file exists, cannot be written, or would be among released files.
+            ParameterError: the title is not a text, or as :meth:`save`.
+        """
+        check_shown(of)
+        save_changes_report(self, path, title, of)
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "

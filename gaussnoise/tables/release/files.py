@@ -192,7 +192,7 @@ def document_of(
 ) -> Document:
     """Return the document of a release in files of a format, as for :func:`rehearsed`."""
     format = "parquet" if len(release) > MOST_FILES else format
-    answers = _answer_files(release, format, most_cells)
+    answers = answer_files(release, format, most_cells)
     about = statement_of(release)
     return Document(
         release_record(release, answers),
@@ -265,8 +265,8 @@ def write_record(
         for of, S in subsets
     ]
     record = {**document.record, **(more or {})}
-    record["marginals"] = _listed(folder, "marginals", marginals)
-    record["measurements"] = _listed(folder, "measurements", document.measurements)
+    record["marginals"] = listed(folder, "marginals", marginals)
+    record["measurements"] = listed(folder, "measurements", document.measurements)
     record["files"] = digests_in(folder, digests)
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
@@ -278,7 +278,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
+def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
     """Return the file of each entry of the workload that asks for more than cells."""
     schema, domain = release.plan.schema, release.plan.domain
     if domain.is_cells or len(domain.terms) > MOST_FILES:
@@ -317,7 +317,7 @@ def read_release(
         fault = folder_fault(folder, record["files"], every=record["format"] != OLD_TABLES)
         if fault is not None:
             raise OutputError(f"load: in {folder}, {fault}; hint: the folder as it was written")
-        places = _places(plan, folder, record)
+        places = table_places(plan, folder, record)
         private, rho = record["private"], record["rho"] or 0.0
         on_outside: OnOutside = record.get("on_outside", "refuse")
         zoneless = record.get("without_time_zone", [])
@@ -349,7 +349,7 @@ def read_release(
     return private, rho, on_outside, tuple(zoneless), StoredTables(folder, places)
 
 
-def _places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
+def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
     """Return the place of each table, from the record."""
     entries = record["marginals"]
     if isinstance(entries, dict):
@@ -369,7 +369,7 @@ def _places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, 
     return places
 
 
-def _listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object:
+def listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object:
     """Return the entries themselves, or if they are many, the name of their file."""
     import pyarrow as pa
     from pyarrow import parquet

@@ -3,18 +3,25 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, NoReturn, final
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from domains.tables.marginals import Marginals
+from domains.tables.tables import AbstractTables
 
 from ...errors import ParameterError
 from ...files.pickling import PickledByArguments
 from ...noise.problem import Relation
 from ...solvers.tables.residuals import Subset
 from ...text import number_of
-from ..schema.entries import attribute_positions
+from ..schema.entries import attribute_positions, term_name
 from ..schema.numbers import PerPerson, Weight
 from ..schema.schema import Schema
+
+if TYPE_CHECKING:
+    from .noisy import AbstractRelease
 
 
 class Source(NamedTuple):
@@ -56,19 +63,20 @@ class MergedPlan(PickledByArguments):
 
     Attributes:
         schema: all attributes.
-        tables: all tables, each once.
+        domain: the queries of all releases, each once.
         neighbors: the neighbouring relation of all of them.
         rows_per_person: the most rows of one person, in all of them.
         person: the column that says which person a row belongs to, in all of them; or None.
         per_person: the function of a person's own numbers, by clipped number, in all of them.
         public: the attributes whose tables are exact, in all of them.
         weight: the column that rows are weighted by, in all of them; or None.
-        sources: the releases that were combined.
+        sources: facts on the releases that were combined.
+        releases: these releases themselves.
         agreement: the test whether they can be of the same rows; None if there was no test.
     """
 
     schema: Schema
-    tables: Marginals
+    domain: AbstractTables
     neighbors: Relation
     rows_per_person: int
     person: str | None
@@ -76,6 +84,7 @@ class MergedPlan(PickledByArguments):
     public: tuple[str, ...]
     weight: Weight | None
     sources: tuple[Source, ...]
+    releases: "tuple[AbstractRelease, ...]"
     agreement: Agreement | None
 
     @property
@@ -87,6 +96,26 @@ class MergedPlan(PickledByArguments):
     def marginals(self) -> tuple[tuple[str, ...], ...]:
         """The attribute names of every table."""
         return tuple(tuple(self.schema.names[i] for i in S) for S in self.tables.subsets)
+
+    @cached_property
+    def tables(self) -> Marginals:
+        """All tables, each once."""
+        return self.domain.tables
+
+    @cached_property
+    def entries(self) -> tuple[str, ...]:
+        """The name of each entry of the workload."""
+        return tuple(term_name(self.schema, term) for term in self.domain.terms)
+
+    @cached_property
+    def queries(self) -> NDArray[np.float64]:
+        """The number of answers of each entry of the workload."""
+        return np.array([self.domain.queries(term) for term in self.domain.terms], dtype=float)
+
+    @property
+    def has_public_rows(self) -> bool:
+        """Whether the number of rows that are counted is public, and comes out exactly."""
+        return self.neighbors == "replace" and self.person is None
 
     @cached_property
     def _positions(self) -> dict[str, int]:

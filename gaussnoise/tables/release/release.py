@@ -20,6 +20,7 @@ from . import synthetic as _synthetic
 from .files import read_release, save_release
 from .merged import MergedPlan
 from .noisy import AbstractRelease
+from .report.combined import save_combined_report
 from .report.pages import save_report
 from .store import FileFormat
 
@@ -95,7 +96,8 @@ class TableRelease(AbstractRelease):
 
         The directory holds the tables, ``release.json``, ``summary.txt``, ``method.txt``,
         ``ddi.xml`` and ``release.png``: one tidy file per marginal, or one Parquet dataset for more
-        than 1000 marginals, or one workbook.
+        than 1000 marginals, or one workbook. A combination of releases has their folders beside its
+        tables instead of the last three.
 
         Args:
             directory: a new directory, which appears only when it is complete.
@@ -105,7 +107,7 @@ class TableRelease(AbstractRelease):
             OutputError: the directory exists, or its parent cannot be written.
             ParameterError: the release has more than 1000 marginals for another format than
                 Parquet, or a table with more cells or a longer label than a sheet of a workbook
-                holds, is about ticks of a stream, or combines other releases.
+                holds, or is about ticks of a stream.
         """
         if self.times is not None:
             raise ParameterError(
@@ -113,12 +115,10 @@ class TableRelease(AbstractRelease):
                 "the tables of every "
                 "tick; to_frame() for others"
             )
-        plan: object = self.plan
-        if isinstance(plan, MergedPlan):
-            raise ParameterError(
-                f"save: this combines {len(plan.sources)} releases; hint: save each of them, and "
-                "combine them again after loading"
-            )
+        if isinstance(self.plan, MergedPlan):
+            from .combined_files import save_combined  # imported here: it combines releases again
+
+            return save_combined(self, directory, format)
         save_release(self, directory, format)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
@@ -148,13 +148,16 @@ class TableRelease(AbstractRelease):
         >>> "<h1>A survey</h1>" in page
         True
         """
+        if isinstance(self.plan, MergedPlan):
+            return save_combined_report(self, path, title)
         save_report(self, path, title)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
         """Return a release that :meth:`save` or ``plan.release(out=...)`` wrote.
 
-        It can then be asked further questions.
+        It can then be asked further questions. A combination of releases is combined again from
+        them.
 
         Args:
             directory: the folder of the release; its files are checked against the sha256 in
@@ -167,6 +170,10 @@ class TableRelease(AbstractRelease):
                 another version calibrated its noise.
         """
         if plan is None:
+            from .combined_files import combined_in  # imported here: it combines releases again
+
+            if (combined := combined_in(directory)) is not None:
+                return combined
             plan = planned_again(directory)
         private, rho, on_outside, zoneless, tables = read_release(plan, directory)
         return cls(

@@ -21,6 +21,8 @@ from gaussnoise.privacy.lattice_bound import TABLE_STEPS
 from gaussnoise.tables.planning.facts import facts_of
 from gaussnoise.tables.release.cells import CellList
 from gaussnoise.tables.release.report import errors
+from gaussnoise.tables.release.report.changes import changes_page
+from gaussnoise.tables.release.report.combined import combined_page
 from gaussnoise.tables.release.report.pages import plan_page, release_page
 from gaussnoise.tables.release.report.render import Cell, digits_of, number, rendered, shown
 
@@ -141,6 +143,23 @@ CASES = {
     "plan with targets": lambda: plan_page(survey(privacy=None, targets=20.0)),
     "odd plan": lambda: plan_page(odd(), title=EVIL[0]),
     "plan without noise": lambda: plan_page(survey(workload=[()], neighbors="replace")),
+    "changes": lambda: changes_page(gn.difference(*(survey().release(people(n)) for n in (900, 800))
+        )),
+    "combined": lambda: combined_page(gn.combine([
+        survey(workload=[{"sex": None, "age": "prefix"}, ("county",)]).release(people())
+        for _ in range(2)])),
+    "odd combination": lambda: combined_page(gn.combine([odd().release(
+        pa.table({a: ["a"] for a in EVIL[:2]} | {EVIL[0]: [EVIL[2]]}), on_outside="drop")
+        for _ in range(2)], same_rows="assumed"), EVIL[0]),
+    "many combined": lambda: combined_page(gn.combine([
+        gn.plan(gn.Schema([gn.Attribute(f"q{k}", ["y", "n"]) for k in range(9)]), 2, gn.zCDP(1))
+        .release(pa.table({f"q{k}": ["y", "n"] * 9 for k in range(9)})) for _ in range(2)])),
+    "odd changes": lambda: changes_page(gn.difference(*(odd().release(
+        pa.table({a: ["a"] for a in EVIL[:2]} | {EVIL[0]: [EVIL[2]]}), on_outside="drop")
+        for _ in range(2))), EVIL[0]),
+    "changes without noise": lambda: changes_page(gn.difference(*(
+        survey(workload=[()], neighbors="replace", privacy=gn.zCDP(rho)).release(people(n))
+        for n, rho in ((900, 0.1), (800, 0.2))))),
 }  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,6 +18,7 @@ from ..tidy import LEVEL, NUMBERS, level_text
 from .format import About, AbstractFormat
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # text that needs no escapes
+_WAITS = 1000  # milliseconds
 _MEANINGS = {
     "estimate": "the estimate",
     "standard_deviation": "the standard deviation of the noise in the estimate",
@@ -92,7 +95,23 @@ def _datatype(kind: Any) -> str:
 
 
 def column_of(path: Path, name: str, first_row: int, cells: int) -> NDArray[np.float64]:
-    """Return a column of a table that is all of a CSV file.
+    """Return a column of a table that is all of a CSV file."""
+    with opened(path) as file:
+        own = sys.getrefcount(file)
+        found = _numbers(file, name, cells)
+        for _ in range(_WAITS):
+            # a thread of arrow may hold the file a moment longer; if Python ends meanwhile, the
+            # process is aborted
+            if sys.getrefcount(file) <= own:
+                break
+            time.sleep(0.001)
+    if (first_row, len(found)) != (0, cells):
+        raise ValueError
+    return found
+
+
+def _numbers(file: IO[bytes], name: str, most: int) -> NDArray[np.float64]:
+    """Return a column, or more than ``most`` rows of it.
 
     It is read in blocks, so that a file that is too long takes no more memory.
     """
@@ -101,15 +120,10 @@ def column_of(path: Path, name: str, first_row: int, cells: int) -> NDArray[np.f
     convert = csv.ConvertOptions(include_columns=[name], column_types={name: "float64"})
     parse = csv.ParseOptions(newlines_in_values=True)  # labels may contain line ends
     found, rows = [], 0
-    with (
-        opened(path) as file,
-        csv.open_csv(file, parse_options=parse, convert_options=convert) as blocks,
-    ):
+    with csv.open_csv(file, parse_options=parse, convert_options=convert) as blocks:
         for block in blocks:
             found.append(block[name].to_numpy(zero_copy_only=False))
             rows += len(block)
-            if rows > cells:
+            if rows > most:
                 break
-    if (first_row, rows) != (0, cells):
-        raise ValueError
     return np.concatenate(found)

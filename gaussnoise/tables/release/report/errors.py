@@ -8,6 +8,7 @@ import numpy as np
 from domains.tables.clipped import Clipped
 
 from ....numerics.intervals import quantile
+from ..merged import MergedPlan
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL
 from .render import digits_of, number
@@ -23,8 +24,9 @@ _SUMMED = ("counts", "sums", "sums of squares")  # the statistics of a clipped n
 
 def errors_of_release(release: AbstractRelease) -> list[Errors]:
     """Return the errors of every entry of a release, at the level of all intervals."""
-    widths = half_widths(release.plan)
-    if release.over is not None:
+    if release.over is None and not isinstance(release.plan, MergedPlan):
+        widths = half_widths(release.plan)
+    else:
         variances = map(release.covariance.term_variance, release.plan.domain.terms)
         widths = quantile(LEVEL) * np.sqrt([float(np.mean(variance)) for variance in variances])
     return _errors(release.plan, release.covariance, widths)

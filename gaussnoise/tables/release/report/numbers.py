@@ -1,9 +1,9 @@
 """Released numbers on a page: tables, pictures of them, largest and smallest cells."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from ...planning.facts import marginal_name
 from ...schema.schema import Category
 from ..noisy import AbstractRelease
 from ..store import MOST_READ, StoredTables
-from ..table import MarginalTable, QueryTable
+from ..table import AbstractEstimates
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, interval_chart, profile_chart
 from .render import Cell, shown
@@ -25,11 +25,9 @@ _MOST_LINES = 30  # most lines of a picture with names
 _MOST_COLUMNS = 8  # most columns of a table of two attributes
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of all these tables together
-_MOST_ANSWERS = 10**5  # most answers of one entry
+MOST_ANSWERS = 10**5  # most answers of one entry
 _MOST_NAME = 60
 _MOST_HEAD = 40
-
-Table = MarginalTable | QueryTable
 
 
 class Crossed(NamedTuple):
@@ -62,38 +60,30 @@ class Extremes(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the workload, and its place on the page.
+    """Numbers of one kind, and their place on the page.
 
     Attributes:
-        release: the release that it is from.
-        position: its position in the workload.
-        name: its name in words.
-        anchor: the anchor of its section.
+        name: their name in words.
+        anchor: the anchor of their section.
+        size: how many they are.
+        is_cells: whether they are counts of groups, none of which contains another.
+        read: returns their table.
+        file: the file that has all of them; None without one.
+        what: their kind, in words.
     """
 
-    release: AbstractRelease
-    position: int
     name: str
     anchor: str
-
-    @property
-    def size(self) -> int:
-        """The number of its answers."""
-        return int(self.release.plan.queries[self.position])
-
-    @property
-    def is_cells(self) -> bool:
-        """Whether its numbers are counts of groups, none of which contains another."""
-        return all(base.is_identity for _, base in self.release.plan.domain.terms[self.position])
+    size: int
+    is_cells: bool
+    read: Callable[[], AbstractEstimates]
+    file: str | None = None
+    what: str = "estimates"
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> AbstractEstimates:
         """The table of its numbers."""
-        plan = self.release.plan
-        term = plan.domain.terms[self.position]
-        if self.is_cells:
-            return self.release[tuple(plan.schema.names[i] for i, _ in term)]
-        return self.release.answers({plan.schema.names[i]: base for i, base in term})
+        return self.read()
 
     @property
     def title(self) -> str:
@@ -119,7 +109,7 @@ class Entry:
         table = self.table
         low, high = (np.ravel(end) for end in table.confidence_interval())
         estimate, size = table.estimate.ravel(), table.estimate.size
-        title = f"{_title(table)}: estimates with {level_text(LEVEL)} intervals"
+        title = f"{_title(table)}: {self.what} with {level_text(LEVEL)} intervals"
         groups = size // table.estimate.shape[-1] if table.estimate.ndim > 1 else 0
         if size + groups <= _MOST_LINES:
             rows, last = [], ()
@@ -159,13 +149,10 @@ class Entry:
     @property
     def caption(self) -> str:
         """The caption above its numbers."""
-        caption = f"{_title(self.table)}: estimates and {level_text(LEVEL)} intervals"
+        caption = f"{_title(self.table)}: {self.what} and {level_text(LEVEL)} intervals"
         if not self.hidden:
             return caption
-        tables, plan = self.release.tables, self.release.plan
-        places = tables.places if isinstance(tables, StoredTables) else {}
-        S = tuple(sorted({i for i, _ in plan.domain.terms[self.position]}))
-        where = f" All are in {places[S].file}." if S in places else ""
+        where = "" if self.file is None else f" All are in {self.file}."
         return (
             f"{caption}: the {_ENDS} largest and the {_ENDS} smallest of "
             f"{self.table.estimate.size:,}.{where}"
@@ -196,17 +183,27 @@ class Entry:
 
 def entries_of(release: AbstractRelease) -> list[Entry]:
     """Return all entries that are small enough to be computed, in order."""
-    plan = release.plan
-    cells = [math.prod(plan.schema.sizes[i] for i, _ in term) for term in plan.domain.terms]
-    return [
-        Entry(release, k, name, f"table-{k + 1}")
-        for k, name in enumerate(plan.entries)
-        if plan.queries[k] <= _MOST_ANSWERS and cells[k] <= MOST_READ
-    ]
+    plan, tables = release.plan, release.tables
+    places = tables.places if isinstance(tables, StoredTables) else {}
+    found = []
+    for k, (name, term) in enumerate(zip(plan.entries, plan.domain.terms, strict=True)):
+        S, size = tuple(sorted({i for i, _ in term})), int(plan.queries[k])
+        if size > MOST_ANSWERS or math.prod(plan.schema.sizes[i] for i, _ in term) > MOST_READ:
+            continue
+        asked = {plan.schema.names[i]: base for i, base in term}
+        is_cells = all(base.is_identity for base in asked.values())
+        read = (
+            partial(release.__getitem__, tuple(asked))
+            if is_cells
+            else partial(release.answers, asked)
+        )
+        file = places[S].file if S in places else None
+        found.append(Entry(name, f"table-{k + 1}", size, is_cells, read, file))
+    return found
 
 
 def cells_of(
-    table: Table, places: Iterable[int], interval: ConfidenceInterval | None = None
+    table: AbstractEstimates, places: Iterable[int], interval: ConfidenceInterval | None = None
 ) -> list[Cell]:
     """Return the cells at these positions in C order, with an interval for each by itself."""
     ends = interval or table.confidence_interval()
@@ -233,7 +230,7 @@ def extremes_of(entries: Sequence[Entry]) -> Extremes:
     return Extremes(rows, left)
 
 
-def _extreme(table: Table) -> Extreme:
+def _extreme(table: AbstractEstimates) -> Extreme:
     interval = table.confidence_interval(simultaneous=True)
     low, high = map(np.ravel, interval)
     order = _order(table.estimate)
@@ -250,7 +247,7 @@ def _extreme(table: Table) -> Extreme:
     )
 
 
-def _title(table: Table) -> str:
+def _title(table: AbstractEstimates) -> str:
     return marginal_name(tuple(shown(name, _MOST_NAME) for name in table.attributes))
 
 

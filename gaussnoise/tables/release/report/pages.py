@@ -1,7 +1,7 @@
 """The page of a release, and that of a plan, from the templates of this folder."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,9 +34,9 @@ from .render import rendered
 if TYPE_CHECKING:
     from ...planning.plan import Plan
 
-_MOST_IN_FULL = 12  # most tables in full
-_MOST_LISTED = 1000  # most tables listed by name
-_MOST_FIRST = 24  # most tables listed where the page begins; more are at its end
+MOST_IN_FULL = 12  # most tables in full
+MOST_LISTED = 1000  # most tables listed by name
+MOST_FIRST = 24  # most tables listed where the page begins; more are at its end
 _MOST_COMPARED = 20  # most entries in the picture of a plan
 _MOST_NAMED = 4  # most attributes in the first sentence
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
@@ -45,10 +45,22 @@ _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 def save_report(
     document: "Plan | AbstractRelease", path: str | os.PathLike[str], title: str | None
 ) -> None:
-    """Write the page of a plan or a release to a new file.
+    """Write the page of a plan or a release to a new file, as :func:`save_page` does."""
+    if isinstance(document, AbstractRelease):
+        return save_page(lambda: release_page(document, title), path, title, [document])
+    save_page(lambda: plan_page(document, title), path, title, [])
+
+
+def save_page(
+    page: Callable[[], str],
+    path: str | os.PathLike[str],
+    title: str | None,
+    releases: Sequence[AbstractRelease],
+) -> None:
+    """Write a page to a new file.
 
     Raises:
-        OutputError: the file exists, cannot be written, or would be inside the release's folder.
+        OutputError: the file exists, cannot be written, or would be inside a release's folder.
         ParameterError: the title is not a text.
     """
     if not (title is None or isinstance(title, str)):
@@ -57,17 +69,14 @@ def save_report(
         raise ParameterError(f"report: expected a path, got {type(path).__name__}")
     place = Path(path)
     check_parent(place, "report")
-    if isinstance(document, AbstractRelease):
-        tables = document.tables
+    for release in releases:
+        tables = release.tables
         if isinstance(tables, StoredTables) and _is_inside(place, tables.folder):
             raise OutputError(
                 f"report: {tables.folder} holds the files that were released and no others; "
                 "hint: a place outside"
             )
-        text = release_page(document, title)
-    else:
-        text = plan_page(document, title)
-    save_text(place, text)
+    save_text(place, page())
 
 
 def _is_inside(place: Path, folder: Path) -> bool:
@@ -86,11 +95,11 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
     """
     plan, private = release.plan, release.private
     entries = entries_of(release)
-    full = entries[:_MOST_IN_FULL]
+    full = entries[:MOST_IN_FULL]
     used = {name for names in release for name in names}
     errors = errors_of_release(release)
     (total,) = cells_of(release[()], [0])
-    is_long = len(plan.entries) > _MOST_FIRST
+    is_long = len(plan.entries) > MOST_FIRST
     facts = facts_of(plan) if release.over is None else release.over.facts
     rules = [] if plan.person is None else [f"The tables count {facts.counted}."]
     return _page(
@@ -105,16 +114,16 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
         names=[name for name in plan.schema.names if name in used],
         total=total,
         rules=" ".join([*rules, *dropped_text(release)]),
-        first=_MOST_FIRST,
-        listed=_MOST_LISTED,
+        first=MOST_FIRST,
+        listed=MOST_LISTED,
         anchors={entry.name: entry.anchor for entry in full},
-        files=_files(release),
+        files=files_of(release),
         errors=list(map(error_text, errors)),
         entries=entries,
         shown=full,
-        extremes=extremes_of(entries[:_MOST_FIRST]),
+        extremes=extremes_of(entries[:MOST_FIRST]),
         all_extremes=extremes_of(entries) if is_long else None,
-        stored=_stored(release),
+        stored=stored_facts(release),
     )
 
 
@@ -166,12 +175,12 @@ def _page(
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
         marginal_name=marginal_name,
-        named=_named,
+        named=named,
         **more,
     )
 
 
-def _named(names: Sequence[str]) -> str:
+def named(names: Sequence[str]) -> str:
     """Return a few names, in a sentence."""
     some = list(names[:_MOST_NAMED])
     more = len(names) - len(some)
@@ -180,7 +189,7 @@ def _named(names: Sequence[str]) -> str:
     return " and ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
 
 
-def _files(release: AbstractRelease) -> dict[str, str]:
+def files_of(release: AbstractRelease) -> dict[str, str]:
     """Return the file of every entry's cells, in a folder of a release."""
     tables, plan = release.tables, release.plan
     if not isinstance(tables, StoredTables):
@@ -194,7 +203,7 @@ def _files(release: AbstractRelease) -> dict[str, str]:
     }
 
 
-def _stored(release: AbstractRelease) -> dict[str, object] | None:
+def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
     """Return the libraries that made a stored release, and the digest of its record."""
     tables = release.tables
     if not isinstance(tables, StoredTables):
@@ -226,7 +235,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
         "with the best split of the same budget.",
     )
     rows = []
-    for k, name in enumerate(plan.entries[:_MOST_LISTED]):
+    for k, name in enumerate(plan.entries[:MOST_LISTED]):
         other = error_text({"": float(theirs[k])})
         if "" not in errors[k] and ours[k] > 0:  # has one unit, without a name
             other = f"{theirs[k] / ours[k]:.3g} times as much"

@@ -1,0 +1,43 @@
+"""The command that combines releases."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..tables import combine
+from .console import check_new, say, show
+from .documents import release_document
+from .options import Format, Json
+from .published import published
+
+
+def combine_releases(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders of two releases of the same rows, or more.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
+    format: Format = "csv",
+    same_rows: Annotated[
+        str,
+        typer.Option(
+            "--same-rows",
+            help="tested (releases that differ by more than their noise are refused), or assumed.",
+        ),
+    ] = "tested",
+    as_json: Json = False,
+) -> None:
+    """Combine releases of the same rows into one, the most accurate that follows from them.
+
+    Their budgets add up; to combine them costs no more. The new folder holds the releases beside
+    the combined tables, and all commands read it as they read a release.
+    """
+    check_new("combine", out)
+    rule: Any = same_rows  # checked by the function
+    wanted: Any = format  # checked when the files are written
+    combine([published(folder, None) for folder in folders], same_rows=rule).save(out, wanted)
+    if as_json:
+        return show(release_document(out))
+    say((out / "summary.txt").read_text(encoding="utf-8"))
+    say(f"wrote {out}/tables, {out}/release.json and {out}/summary.txt")
+    say(f"wrote {out}/releases      the releases that were combined, as they were")

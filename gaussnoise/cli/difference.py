@@ -1,0 +1,52 @@
+"""The command that compares two releases."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..tables import difference
+from ..tables.release.changes import changes_text, shown_changes
+from .asked import entry_of
+from .console import check_new, say, show
+from .documents import changes_document
+from .options import Format, Json
+from .published import published
+
+
+def show_changes(
+    january: Annotated[Path, typer.Argument(help="Folder of the earlier release.")],
+    june: Annotated[Path, typer.Argument(help="Folder of the later release.")],
+    of: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--of",
+            help="Table of changes, by names as in -m: --of sex,age --of age:prefix (repeatable). "
+            "Left out, the number of rows and all tables that both releases have.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="New directory for tables of changes and a page."),
+    ] = None,
+    format: Format = "csv",
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what changed from one release to another, with intervals, from their folders alone.
+
+    A table with a clipped number has its means and sums, by the other attributes.
+    """
+    check_new("difference", out)
+    changes = difference(published(january, None), published(june, None))
+    entries = [entry_of(listed, changes.before.plan.schema.names) for listed in of or []]
+    found = shown_changes(changes, entries)
+    if out is not None:
+        wanted: Any = format  # checked when the files are written
+        changes.save(out, wanted, of=entries, title=title)
+    if as_json:
+        return show(changes_document(changes, found, out))
+    say(changes_text(changes, found))
+    if out is not None:
+        say(f"\nwrote {out}/changes, {out}/relative and {out}/changes.json")
+        say(f"wrote {out}/report.html")

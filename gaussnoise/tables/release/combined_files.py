@@ -1,0 +1,263 @@
+"""Combined releases on disk: the tables, and the releases that they are combined from."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import GaussNoiseError, OutputError
+from ...files.disk import (
+    MALFORMED,
+    check_parent,
+    digests_in,
+    file_digest,
+    folder_fault,
+    read_json,
+)
+from ...numerics.intervals import quantile
+from ...text import number_of, printable, versions
+from ..planning.facts import marginal_name, relation_text
+from .combine import combine
+from .files import (
+    answer_files,
+    check_format,
+    listed,
+    read_release,
+    save_release,
+    staged,
+    table_places,
+    write_answers,
+)
+from .formats.format import About
+from .marks import MARKS_TEXT
+from .merged import Agreement, MergedPlan
+from .noisy import AbstractRelease
+from .record import marginal_records
+from .release import TableRelease
+from .store import MOST_READ, FileFormat, StoredTables, table_writer
+from .text import INTERVALS, disclaimers, dropped_text, numbers_text
+from .tidy import LEVEL, interval_record
+
+if TYPE_CHECKING:
+    from ..planning.plan import Plan
+
+FORMAT = "gaussnoise.combined/1"
+
+_FOLDER = re.compile(r"releases/\d+(-[\w.-]+)?")
+_MOST_NAME = 60  # characters of the name of a folder
+_MOST_LINES = 1000  # tables whose accuracy the summary has
+
+
+def save_combined(
+    release: TableRelease, directory: str | os.PathLike[str], format: FileFormat
+) -> None:
+    """Write a combined release to a new directory, with the releases that it is combined from."""
+    plan: Any = release.plan
+    check_format(format, plan.schema, plan.tables.subsets)
+    check_parent(Path(directory), "save")
+    with staged(directory) as folder:
+        places = _write_sources(plan, folder, format)
+        about = _about(release, places)
+        with table_writer(
+            folder, plan.schema, plan.tables.subsets, release.deviation, format, about
+        ) as writer:
+            for S in plan.tables.subsets:
+                writer.write(S, release.tables[S])
+        answers = answer_files(release, format, MOST_READ)
+        for k, name in answers.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            write_answers(release, k, name, folder / name, about)
+        summary = printable(combined_text(release, places))
+        (folder / "summary.txt").write_text(summary + "\n", encoding="utf-8")
+        record = _record(release, folder, places, writer.tables, answers)
+        text = json.dumps(record, indent=2, ensure_ascii=False)
+        (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _write_sources(plan: MergedPlan, folder: Path, format: FileFormat) -> list[str]:
+    """Write the releases that were combined; a release with files is copied, and checked again."""
+    (folder / "releases").mkdir()
+    places = []
+    for k, source in enumerate(plan.releases, 1):
+        tables = source.tables
+        name = tables.folder.resolve().name if isinstance(tables, StoredTables) else ""
+        slug = re.sub(r"[^\w.-]+", "_", re.sub(r"^\d+-", "", name))[:_MOST_NAME]
+        places.append(f"releases/{k}" + (f"-{slug}" if slug else ""))
+        if isinstance(tables, StoredTables):
+            shutil.copytree(tables.folder, folder / places[-1])
+            read_release(source.plan, folder / places[-1])
+        else:
+            save_release(source, folder / places[-1], format)
+    return places
+
+
+def _record(
+    release: TableRelease,
+    folder: Path,
+    places: Sequence[str],
+    tables: StoredTables,
+    answers: Mapping[int, str],
+) -> dict[str, object]:
+    """Return the facts for machines and auditors."""
+    plan: Any = release.plan
+    sources = [
+        {
+            "folder": place,
+            "title": title_of(one),
+            "id": source.id,
+            "rho": source.rho if release.private else None,
+            "marginals": [list(marginal) for marginal in source.marginals],
+            "sha256": file_digest(folder / place / "release.json"),
+        }
+        for place, source, one in zip(places, plan.sources, plan.releases, strict=True)
+    ]
+    marginals = [
+        {
+            "attributes": of["attributes"],
+            "file": tables.places[S].file,
+            "first_row": tables.places[S].first_row,
+        }
+        | of
+        for of, S in zip(marginal_records(release), plan.tables.subsets, strict=True)
+    ]
+    agreement: Agreement | None = plan.agreement
+    return {
+        "format": FORMAT,
+        "private": release.private,
+        "neighbors": plan.neighbors,
+        "neighbors_meaning": relation_text(plan),
+        "rows_per_person": plan.rows_per_person,
+        "person": plan.person,
+        "on_outside": release.on_outside,
+        "rho": release.rho_charged if release.private else None,
+        "combined_from": sources,
+        "agreement": None if agreement is None else agreement._asdict(),
+        "intervals": interval_record(),
+        "answers": [{"name": plan.entries[k], "file": name} for k, name in answers.items()],
+        "marginals": listed(folder, "marginals", marginals),
+        "files": digests_in(folder),
+        "libraries": dict(versions("gaussnoise", "numpy", "scipy", "pyarrow")),
+        "disclaimers": disclaimers(release),
+    }
+
+
+def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
+    """Return the combined release in a folder, combined again; None if it holds another thing.
+
+    Raises:
+        OutputError: files are missing, altered or added, or one of the releases cannot be read.
+    """
+    folder = Path(directory)
+    try:
+        record = read_json(folder / "release.json")
+        if record["format"] != FORMAT:
+            return None
+    except (OSError, *MALFORMED):
+        return None  # said where a release is read
+    try:
+        fault = folder_fault(folder, record["files"], every=True)
+        if fault is not None:
+            raise OutputError(f"load: in {folder}, {fault}; hint: the folder as it was written")
+        places = [source["folder"] for source in record["combined_from"]]
+        if not all(_FOLDER.fullmatch(place) for place in places):
+            raise ValueError
+        releases = [TableRelease.load(folder / place) for place in places]
+        both = combine(releases, same_rows="assumed" if record["agreement"] is None else "tested")
+        plan: Any = both.plan
+        tables = table_places(plan, folder, record)
+        ids = [source["id"] for source in record["combined_from"]]
+        whole = set(tables) == set(plan.tables.subsets)
+        whole = whole and all(place.file in record["files"] for place in tables.values())
+        if not whole or ids != [source.id for source in plan.sources]:
+            raise ValueError
+        if record["rho"] != (both.rho_charged if both.private else None):
+            raise ValueError
+    except OutputError:
+        raise
+    except (OSError, GaussNoiseError, *MALFORMED) as error:
+        raise OutputError(
+            f"load: {folder} is not a complete combination of releases ({type(error).__name__})"
+        ) from None
+    return replace(both, tables=StoredTables(folder, tables))
+
+
+def title_of(release: AbstractRelease) -> str | None:
+    """Return the title of a release that was planned."""
+    plan: Plan = release.plan
+    return plan.asked.title
+
+
+def agreement_text(agreement: Agreement | None) -> str:
+    """Return the result of the test whether releases are of the same rows, in words."""
+    if agreement is None:
+        return "Whether the releases are of the same rows was not tested."
+    return (
+        "The tables of these releases differ by no more than their noise "
+        f"(χ² = {agreement.chi_squared:.4g} with {agreement.degrees_of_freedom} degrees of "
+        f"freedom, p = {agreement.p_value:.2g}), as those of the same rows do."
+    )
+
+
+def _about(release: TableRelease, places: Sequence[str]) -> About:
+    """Return sentences about the tables, for formats that have a place for them."""
+    plan: Any = release.plan
+    return About(
+        f"Tables combined from {len(places)} releases",
+        {
+            "Privacy": [
+                f"The budgets add up: ρ = {release.rho_charged:.6g} in all.",
+                f"Neighbouring data sets: {relation_text(plan)}.",
+                *disclaimers(release),
+            ],
+            "Accuracy": [INTERVALS, MARKS_TEXT, *numbers_text(release), *dropped_text(release)],
+            "Data": [f"Combined from {', '.join(places)}.", agreement_text(plan.agreement)],
+        },
+    )
+
+
+def combined_text(release: TableRelease, places: Sequence[str]) -> str:
+    """Return the summary of a combined release for people."""
+    plan: Any = release.plan
+    status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
+    charged = f"rho = {release.rho_charged:.10g} together" if release.private else "nothing"
+    return "\n".join(
+        [
+            f"{number_of(len(release), 'marginal')}, {plan.tables.dim} cells, combined from "
+            f"{len(places)} releases: {status}",
+            *(
+                f"from         {place}: rho = {source.rho:.10g}, "
+                f"{number_of(len(source.marginals), 'marginal')}"
+                for place, source in zip(places, plan.sources, strict=True)
+            ),
+            f"charged      {charged}",
+            f"neighbours   {relation_text(plan)}",
+            "",
+            *_accuracy(release),
+            "",
+            agreement_text(plan.agreement),
+            "If they are, estimates are unbiased counts: they may be negative or fractional, and "
+            "tables agree on shared margins.",
+            INTERVALS,
+            *numbers_text(release),
+            *dropped_text(release),
+            *disclaimers(release),
+        ]
+    )
+
+
+def _accuracy(release: TableRelease) -> Iterator[str]:
+    """Yield lines on the accuracy of tables, as a plan has them."""
+    shown = list(release)[:_MOST_LINES]
+    names = [marginal_name(marginal) for marginal in shown]
+    width = max(len("marginal"), *map(len, names))
+    yield f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}"
+    for name, S in zip(names, release.plan.tables.subsets, strict=False):
+        sd = float(release.deviation(S).max())
+        cells = release.plan.tables.cells(S)
+        yield f"{name:<{width}}  {cells:>7}  {sd:>9.4g}  {quantile(LEVEL) * sd:>9.4g}"
+    if len(release) > len(shown):
+        yield f"… and {len(release) - len(shown)} more"

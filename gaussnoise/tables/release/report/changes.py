@@ -1,0 +1,132 @@
+"""The page of changes from one release to another."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ....text import versions
+from ...schema.entries import Entry as Asked
+from ..changes import (
+    TOGETHER,
+    ShownChanges,
+    cost_text,
+    notes_text,
+    percent,
+    release_name,
+    shown_changes,
+    signed,
+)
+from ..noisy import AbstractRelease
+from ..tidy import LEVEL, level_text
+from .charts import Picture
+from .numbers import MOST_ANSWERS, Entry, cells_of
+from .pages import save_page, stored_facts
+from .render import Cell, number, rendered
+
+if TYPE_CHECKING:
+    from ..difference import Changes
+
+_MOST_IN_FULL = 12  # most tables in full
+_MOST_ROWS = 60  # most rows of a table that is written in full
+_ENDS = 10  # rows at each end of a longer table
+
+
+@final
+@dataclass(frozen=True)
+class _Section:
+    """A table of changes on the page, and the anchor of its section."""
+
+    one: ShownChanges
+    anchor: str
+
+    @property
+    def size(self) -> int:
+        """The number of changes."""
+        return self.one.table.estimate.size
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture of several changes."""
+        name, table = self.one.name, self.one.table
+        entry = Entry(name, self.anchor, self.size, False, lambda: table, what="changes")
+        return entry.picture if self.size > 1 else None
+
+    @property
+    def hidden(self) -> int:
+        """The number of rows in the middle of a long table that are not written."""
+        return self.size - 2 * _ENDS if self.size > _MOST_ROWS else 0
+
+    @property
+    def rows(self) -> list[tuple[Cell, str, str, str, str]]:
+        """Changes, what they are in per cent, and the numbers before and after."""
+        order = np.arange(self.size)
+        if self.hidden:
+            order = np.argsort(-np.nan_to_num(self.one.table.estimate.ravel()), kind="stable")
+            order = np.concatenate([order[:_ENDS], order[-_ENDS:]])
+        return [
+            (
+                change,
+                signed(change.estimate, change.digits),
+                percent(relative),
+                number(before, change.digits),
+                number(after, change.digits),
+            )
+            for change, relative, before, after in self.one.cells(order.tolist())
+        ]
+
+
+def save_changes_report(
+    changes: "Changes", path: str | os.PathLike[str], title: str | None, of: Sequence[Asked]
+) -> None:
+    """Write the page of changes to a new file, as :func:`save_report` does."""
+    both = [changes.before, changes.after]
+    save_page(lambda: changes_page(changes, title, of), path, title, both)
+
+
+def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Asked] = ()) -> str:
+    """Return the page of changes: findings, tables with intervals, and both releases.
+
+    The same releases give the same page. Only released estimates in it come from data.
+    """
+    found = [one for one in shown_changes(changes, of) if one.table.estimate.size <= MOST_ANSWERS]
+    return rendered(
+        "changes.html",
+        facts=None,
+        title=title or "What changed",
+        private=changes.private,
+        sections=[
+            ("changed", "What changed"),
+            ("changes_tables", "The tables of changes"),
+            ("both", "Both releases"),
+        ],
+        findings=found,
+        together=TOGETHER,
+        notes=notes_text(changes),
+        shown=[_Section(one, f"table-{k}") for k, one in enumerate(found[:_MOST_IN_FULL], 1)],
+        left=max(0, len(found) - _MOST_IN_FULL),
+        both=[
+            _release_facts("Before", changes.before),
+            _release_facts("After", changes.after),
+        ],
+        cost=cost_text(changes),
+        level=level_text(LEVEL),
+        version=versions("gaussnoise")["gaussnoise"],
+    )
+
+
+def _release_facts(when: str, release: AbstractRelease) -> dict[str, object]:
+    """Return the facts on one release that the page has."""
+    (total,) = cells_of(release[()], [0])
+    plan = release.plan
+    unit = "one person" if plan.person is not None or plan.rows_per_person > 1 else "one row"
+    return {
+        "when": when,
+        "name": release_name(release),
+        "total": total,
+        "rho": f"{release.rho_charged:.6g}" if release.private else "none: a simulation",
+        "unit": f"{unit}, under {plan.neighbors}",
+        "stored": stored_facts(release),
+    }

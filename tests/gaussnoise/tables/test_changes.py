@@ -1,0 +1,251 @@
+"""Tests of the command that compares two releases, of its files, and of its page."""
+
+import dataclasses
+import html
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.cli.app import run
+from gaussnoise.errors import OutputError, ParameterError
+from gaussnoise.files.disk import file_digest
+from gaussnoise.tables.release.changes import (
+    NO_CHANGE,
+    changes_record,
+    changes_text,
+    shown_changes,
+)
+from gaussnoise.tables.release.formats import FORMATS, format_of
+from gaussnoise.tables.release.report.changes import changes_page
+
+SCHEMA = gn.Schema(
+    [
+        gn.Attribute("sex", ["F", "M"]),
+        gn.Attribute("age", edges=[0, 18, 65, 120]),
+        gn.Attribute("pay", clip=[0, 5000]),
+    ]
+)
+WORKLOAD = [("sex", "age"), ("sex", "pay"), {"age": "prefix"}]
+
+
+def people(seed, count):
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "sex": rng.choice(["F", "M"], count),
+            "age": rng.uniform(0, 120, count),
+            "pay": rng.uniform(0, 4000 + 500 * seed, count),
+        }
+    )
+
+
+def plan(rho=0.1, workload=WORKLOAD):
+    return gn.plan(SCHEMA, workload, gn.zCDP(rho))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """The folders of two releases, of different rows and formats."""
+    home = tmp_path_factory.mktemp("dates")
+    plan().release(people(1, 900), out=home / "january")
+    plan(0.2).release(people(2, 1200), out=home / "june", format="parquet")
+    return [str(home / "january"), str(home / "june")]
+
+
+@pytest.fixture
+def changes(folders):
+    return gn.difference(*map(gn.TableRelease.load, folders))
+
+
+def test_the_shell_shows_every_common_table_within_80_columns(folders, changes, capsys):
+    assert run(["difference", *folders]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert max(map(len, out.splitlines())) <= 80
+    assert out == changes_text(changes, shown_changes(changes)) + "\n"
+    names = ["all rows", "sex × age", "mean of pay by sex", "sum of pay by sex", "age (prefix)"]
+    assert [one.name for one in shown_changes(changes)] == names
+    assert all(f"\n{name}\n" in f"\n{out}" for name in names)
+    assert f"{changes['sex', 'age'].estimate[0, 0]:+,.0f}".replace("-", "−") in out
+    assert "has spent ρ = 0.3, the sum of both" in " ".join(out.split())
+
+
+def test_json_has_the_numbers_of_the_library(folders, changes, capsys):
+    assert run(["difference", *folders, "--of", "age,sex", "--of", "sex,pay", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["format"] == "gaussnoise.changes/1"
+    assert (found["private"], found["folder"]) == (True, None)
+    assert found["intervals"]["level"] == 0.95
+    assert (found["before"]["name"], found["after"]["name"]) == ("january", "june")
+    assert found["rho_of_both"] == pytest.approx(0.3)
+    counts, means, sums = found["tables"]
+    assert [one["statistic"] for one in (counts, means, sums)] == ["count", "mean", "sum"]
+    expected = changes["age", "sex"]
+    assert counts["attributes"] == ["age", "sex"]
+    assert [row["labels"] for row in counts["rows"]][1] == [expected.labels[0][0], "M"]
+    for key, values in (
+        ("estimate", expected.estimate),
+        ("standard_deviation", expected.standard_deviation),
+        ("low", expected.confidence_interval().low),
+        ("before", changes.before["age", "sex"].estimate),
+        ("after", changes.after["age", "sex"].estimate),
+    ):
+        np.testing.assert_allclose([row[key] for row in counts["rows"]], values.ravel())
+    relative = changes.means("pay", "sex").relative()
+    np.testing.assert_allclose(
+        [row["relative"]["high"] for row in means["rows"]], relative.confidence_interval().high
+    )
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_files_of_every_format_hold_the_changes(format, folders, changes, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(["difference", *folders, "-o", str(out), "--format", format]) == 0
+    assert f"wrote {out}/report.html" in capsys.readouterr().out
+    record = json.loads((out / "changes.json").read_text(encoding="utf-8"))
+    assert set(record["files"]) == {
+        str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()
+    } - {"changes.json"}
+    assert all(file_digest(out / name) == digest for name, digest in record["files"].items())
+    for one, table in zip(record["tables"], shown_changes(changes), strict=True):
+        path = out / one["files"]["changes"]
+        if format == "xlsx":
+            assert path.stat().st_size > 1000
+            continue
+        found = format_of(path.name).estimates(path, 0, table.table.estimate.size)
+        np.testing.assert_allclose(found, table.table.estimate.ravel())
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert shown_changes(changes)[0].finding in page
+
+
+def test_sentences_name_a_change_only_where_the_interval_supports_it():
+    rng = np.random.default_rng(0)
+    same = [plan(rho).simulate(people(1, 900), rng) for rho in (0.001, 0.002)]
+    assert {one.finding for one in shown_changes(gn.difference(*same))} == {NO_CHANGE}
+    more = pa.concat_tables([people(1, 900)] * 4)
+    before, after = plan(1.0).simulate(people(1, 900), rng), plan(1.0).simulate(more, rng)
+    rise, fall = (
+        {one.name: one.finding for one in shown_changes(gn.difference(*both))}
+        for both in ((before, after), (after, before))
+    )
+    number, low, high = (int(x.replace(",", "")) for x in re.findall(r"[\d,]+", rise["all rows"]))
+    assert low <= number <= high
+    assert low < 2700 < high
+    assert " more (" in rise["sex × age"]
+    assert " fewer (" in fall["sex × age"]
+    assert "noise does not explain 6 of 6 changes" in fall["sex × age"]
+
+
+def test_sentences_are_right_as_often_as_they_say():
+    """Of tables without a change, one in twenty is said to have one."""
+    rng, wrong = np.random.default_rng(5), 0
+    for _ in range(200):
+        both = [plan(0.1, [("sex", "age")]).simulate(people(1, 90), rng) for _ in range(2)]
+        (one,) = shown_changes(gn.difference(*both), [("sex", "age")])
+        wrong += one.finding != NO_CHANGE
+    assert wrong <= 22  # of 200; 10 expected, and more in one case of a thousand
+
+
+def test_per_cent_are_left_out_where_the_number_before_may_be_zero():
+    rng = np.random.default_rng(3)
+    nobody = people(1, 900).slice(0, 0)
+    both = [plan(0.1, [("sex",)]).simulate(table, rng) for table in (nobody, people(1, 900))]
+    one = shown_changes(gn.difference(*both), [("sex",)])[0]
+    unknown = np.isinf(one.relative.confidence_interval().high)
+    assert unknown.tolist() == [True, False]  # with this generator
+    assert [line.endswith("—") for line in str(one).splitlines()[2:4]] == [True, False]
+
+
+def test_many_tables_have_a_sentence_each():
+    rng = np.random.default_rng(3)
+    schema = gn.Schema([gn.Attribute(f"question {k}", ["y", "n"]) for k in range(9)])
+    table = pa.table({name: ["y", "n"] * 9 for name in schema.names})
+    many = gn.plan(schema, 2, gn.zCDP(0.1))
+    changes = gn.difference(*(many.simulate(table, rng) for _ in range(2)))
+    found = shown_changes(changes)
+    text = changes_text(changes, found)
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(one.name in " ".join(text.split()) for one in found)
+    assert text.count("before  after") == 12 < len(found) == 37
+
+
+def test_simulations_are_called_not_private(tmp_path):
+    rng = np.random.default_rng(0)
+    changes = gn.difference(*(plan(rho).simulate(people(1, 90), rng) for rho in (0.1, 0.2)))
+    assert changes_text(changes, shown_changes(changes)).startswith("NOT PRIVATE, a simulation: ")
+    changes.report(tmp_path / "page.html")
+    assert "NOT PRIVATE" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_releases_that_protect_different_things_have_no_sum_of_costs():
+    rng = np.random.default_rng(0)
+    one = plan().simulate(people(1, 90), rng)
+    two = gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.1), rows_per_person=2).simulate(people(2, 90), rng)
+    changes = gn.difference(one, two)
+    text = changes_text(as_private(changes), shown_changes(changes))
+    assert "protect different things" in " ".join(text.split())
+
+
+def as_private(changes):
+    """Return changes as if both releases were private."""
+    return dataclasses.replace(
+        changes,
+        before=dataclasses.replace(changes.before, private=True),
+        after=dataclasses.replace(changes.after, private=True),
+    )
+
+
+def test_what_is_counted_is_said_in_text_page_and_json(tmp_path):
+    rng = np.random.default_rng(0)
+    who = np.arange(90) // 2
+    rows = people(1, 90).append_column("who", pa.array(who)).append_column("w", pa.array(who / 45))
+    limited = gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.1), person="who", rows_per_person=2)
+    weighted = gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.1), weight=gn.Weight("w", 1.0))
+    for planned, words in (
+        (limited, "Counted: at most 2 rows of each person, drawn at random"),
+        (weighted, "Every row counts as its 'w', clipped to [0, 1]"),
+        (weighted, "Sums and means of pay are of values clipped to [0, 5000]."),
+    ):
+        changes = gn.difference(*(planned.simulate(rows, rng) for _ in range(2)))
+        text = changes_text(changes, found := shown_changes(changes))
+        assert words in " ".join(text.split())
+        assert words in " ".join(changes_record(changes, found, rows=False)["notes"])
+        page = html.unescape(changes_page(changes))
+        assert words in page
+
+
+def test_what_cannot_be_compared_is_refused_in_words(folders, changes, tmp_path, capsys):
+    january, june = folders
+    (tmp_path / "taken").mkdir()
+    for command, words in (
+        ([january, january], "got one twice"),
+        ([january, str(tmp_path / "missing")], "there is no such folder"),
+        ([january, june, "--of", "sexx"], "did you mean 'sex'"),
+        ([january, june, "--of", "age,pay"], "no planned marginal contains"),
+        ([january, june, "-o", str(tmp_path / "taken")], "exists already"),
+        ([january, june, "-o", str(tmp_path / "new"), "--format", "odt"], "expected format"),
+    ):
+        assert run(["difference", *command]) == 1
+        out, err = capsys.readouterr()
+        assert words in " ".join(err.split())
+        assert out == ""
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(ParameterError, match="expected of to be a list of tables"):
+        changes.save(tmp_path / "new", of="sex")
+    with pytest.raises(OutputError, match="holds the files that were released"):
+        changes.report(f"{june}/page.html")
+
+
+def test_the_page_says_what_both_releases_were(changes, tmp_path):
+    changes.report(tmp_path / "page.html", title="June", of=[("sex",)])
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>June</h1>" in page
+    assert file_digest(changes.after.tables.folder / "release.json") in page
+    assert "Before: january" in page
+    again = tmp_path / "again.html"
+    changes.report(again, title="June", of=[("sex",)])
+    assert again.read_text(encoding="utf-8") == page
