@@ -20,7 +20,7 @@ from .plan import show_bound, show_plan
 from .release import make_release
 from .report import write_report
 from .schema import draft_schema
-from .stream import run_tick, show_stream, start_stream
+from .stream import run_tick, show_series, show_stream, start_stream
 from .synthetic import synthetic
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -66,6 +66,7 @@ app.command("demo")(demo)
 stream_app.command("start")(start_stream)
 stream_app.command("tick")(run_tick)
 stream_app.command("show")(show_stream)
+stream_app.command("series")(show_series)
 ledger_app.command("create")(create_ledger)
 ledger_app.command("show")(show_ledger)
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ..errors import OutputError, ParameterError
+from ..errors import ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
 from ..privacy.guarantee import AbstractPrivacy
 from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
-from .console import ERR, check_new
+from .console import ERR, check_new, save_picture
 from .options import (
     Delta,
     Epsilon,
@@ -195,12 +195,7 @@ def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
             asked.schema, asked.workload, rows_per_person=options.rows_per_person, **wanted
         )
     if plot is not None:
-        try:
-            table.plot().savefig(plot)
-        except (OSError, ValueError) as error:  # ValueError: a format that matplotlib does not know
-            raise OutputError(
-                f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
-            ) from None
+        save_picture("plan", table.plot(), plot)
     return table
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -11,6 +12,9 @@ from ..errors import OutputError
 from ..text import printable
 from .documents import Document, written
 from .layout import fitted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 OUT = Console(highlight=False, soft_wrap=True, emoji=False)
 ERR = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
@@ -38,3 +42,13 @@ def check_new(command: str, file: Path | None) -> None:
     """Raise OutputError if a file that a command is to write exists."""
     if file is not None and os.path.lexists(file):
         raise OutputError(f"{command}: {file} exists already; hint: choose a new name")
+
+
+def save_picture(command: str, figure: "Figure", file: Path) -> None:
+    """Write a picture, or raise OutputError."""
+    try:
+        figure.savefig(file)
+    except (OSError, ValueError) as error:  # ValueError: a format that matplotlib does not know
+        raise OutputError(
+            f"{command}: cannot write {file} ({type(error).__name__}); hint: FILE.png"
+        ) from None

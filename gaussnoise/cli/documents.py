@@ -15,8 +15,8 @@ from ..numerics.intervals import quantile
 from ..privacy.definitions import zCDP
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
-from ..streams import Stream
-from ..tables import Budgets, Plan, Schema
+from ..streams import SeriesTable, Stream, TrendTable
+from ..tables import Budgets, ComparisonTable, Plan, Schema
 from ..tables.planning.facts import facts_of
 from ..tables.release.changes import ShownChanges, changes_record
 from ..tables.release.difference import Changes
@@ -220,4 +220,34 @@ def stream_document(stream: Stream, folder: Path) -> Document:
             for names in plan.marginals
         ],
         "gap": plan.gap,
+    }
+
+
+def series_document(
+    series: SeriesTable,
+    trend: TrendTable | None,
+    step: ComparisonTable | None,
+    files: Mapping[str, Path | None],
+) -> Document:
+    """Return ``gaussnoise stream series --json``: the numbers, and the tests that were asked for.
+
+    p-values are about the rows that were counted: the noise alone is tested.
+    """
+    stepped = None
+    if step is not None:
+        rows, pvalues = step.to_arrow().to_pylist(), step.pvalue.reshape(-1).tolist()
+        rows = [row | {"pvalue": p} for row, p in zip(rows, pvalues, strict=True)]
+        stepped = {"difference": step.names, "rows": rows}
+    return {
+        "format": "gaussnoise.stream.series/1",
+        "counted": series.counted,
+        "attributes": series.attributes,
+        "level": LEVEL,
+        "simultaneous": False,
+        "rows": series.to_arrow().to_pylist(),
+        "trend": None
+        if trend is None
+        else {"degrees": trend.degrees, "rows": trend.to_arrow().to_pylist()},
+        "step": stepped,
+        **files,
     }

@@ -19,7 +19,13 @@ def published(folder: Path, ticks: str | None) -> TableRelease:
         raise ParameterError(f"{folder}: expected a stream with ticks, got none so far")
     if ticks is None:
         return tables.total()
-    match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", ticks)
+    first, last = ticks_of(ticks)
+    return tables.difference(last, first - 1)
+
+
+def ticks_of(text: str) -> tuple[int, int]:
+    """Return the first and the last tick of ``--ticks``."""
+    match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2] or match[1]):
-        raise ParameterError(f"--ticks: expected one tick or a range, 12 or 5-8, got {ticks!r:.80}")
-    return tables.difference(int(match[2] or match[1]), int(match[1]) - 1)
+        raise ParameterError(f"--ticks: expected one tick or a range, 12 or 5-8, got {text!r:.80}")
+    return int(match[1]), int(match[2] or match[1])

@@ -12,9 +12,10 @@ import typer
 from ..errors import ParameterError, StreamWarning
 from ..streams import Stream, StreamPlan, Ticks
 from ..tables import Schema, plan
-from .asked import dialect_of, privacy_of, table_of, workload_of
-from .console import ERR, say, show
-from .documents import stream_document
+from ..tables.release.formats import FORMATS
+from .asked import dialect_of, parts_of, privacy_of, table_of, workload_of
+from .console import ERR, check_new, save_picture, say, show
+from .documents import series_document, stream_document
 from .options import (
     Decimal,
     Delimiter,
@@ -29,11 +30,13 @@ from .options import (
     Quote,
     Rho,
     SchemaFile,
+    SomeTicks,
     StreamFolder,
     Tables,
     Workload,
 )
 from .patience import patience
+from .published import ticks_of
 
 _FEW = 3  # most tables of a stream that are shown
 _Ledger = Annotated[
@@ -188,6 +191,75 @@ def show_stream(
         total = stream.total()
         for names in list(total)[:_FEW]:
             say(f"\nall rows so far: {total[names]}")
+
+
+def show_series(
+    folder: StreamFolder,
+    marginal: Annotated[
+        str | None,
+        typer.Option(
+            "--marginal",
+            "-m",
+            help="Names of attributes, like sex,age; '' for the total. May be left out where the "
+            "stream has one table.",
+        ),
+    ] = None,
+    cumulative: Annotated[
+        bool, typer.Option("--cumulative", help="All rows so far, in place of each tick's own.")
+    ] = False,
+    ticks: SomeTicks = None,
+    trend: Annotated[
+        bool, typer.Option("--trend", help="The slope over time, and a test of no change.")
+    ] = False,
+    step: Annotated[
+        int | None,
+        typer.Option(
+            "--step", help="The number of rows per tick from this tick on, less that before."
+        ),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="New picture, FILE.png.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="New file: one tidy table of all ticks, of each tick's own rows and of all so "
+            f"far: {' or '.join(f'FILE{format.ending}' for format in FORMATS.values())}.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show one table over time, with intervals, from the published folder alone.
+
+    Intervals and tests are about the rows that were counted: they know the noise of all ticks and
+    its covariance, and nothing of a population that the rows are a sample of.
+    """
+    for file in (plot, out):
+        check_new("series", file)
+    tables = Stream.open(folder).tables
+    names, *others = tables.plan.marginals if marginal is None else [tuple(parts_of(marginal))]
+    if others:
+        known = " or ".join(f"-m {','.join(own)}" for own in [names, *others][:_FEW])
+        raise ParameterError(f"series: expected -m for one of several tables, like {known}")
+    series = tables.series(names)
+    if ticks is not None:
+        series = series.between(*ticks_of(ticks))
+    rising = series.trend() if trend else None
+    stepped = None if step is None else series.step(step)
+    if out is not None:
+        series.save(out)
+    shown = series.cumsum() if cumulative else series
+    if plot is not None:
+        save_picture("series", shown.plot(), plot)
+    if as_json:
+        return show(series_document(shown, rising, stepped, {"file": out, "plot": plot}))
+    say(str(shown))
+    if rising is not None:
+        say(f"\n{rising}")
+    if stepped is not None:
+        say(f"\n{stepped}")
+    for file in filter(None, (out, plot)):
+        say(f"wrote {file}")
 
 
 @contextmanager

@@ -8,9 +8,11 @@ from .noise import noise
 from .participations import participations
 from .plan import StreamPlan
 from .running import Stream
+from .series import SeriesTable
 from .tables import StreamTables
 from .ticks import Ticks
 from .time_strategy import TimeStrategy
+from .trend import TrendTable
 from .unknown_length import UnknownLength, unknown_length
 from .unlimited import UnlimitedTotals
 from .workloads import (
@@ -28,12 +30,14 @@ __all__ = [
     "Apart",
     "Epochs",
     "NoiseGenerator",
+    "SeriesTable",
     "StrategyCertificate",
     "Stream",
     "StreamPlan",
     "StreamTables",
     "Ticks",
     "TimeStrategy",
+    "TrendTable",
     "UnknownLength",
     "UnlimitedTotals",
     "Window",

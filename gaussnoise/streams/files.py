@@ -197,17 +197,33 @@ def disclaimers(plan: StreamPlan) -> list[str]:
 
 def tick_statement(plan: StreamPlan, tick: int) -> About:
     """Return sentences about one tick, by the headings of a method statement."""
+    return _statement(
+        plan,
+        f"Tick {tick} of {plan.over.n}: tables of its own rows (period), and of the rows of "
+        f"ticks 1 to {tick} (cumulative).",
+        private=True,
+    )
+
+
+def series_statement(plan: StreamPlan, first: int, last: int, *, private: bool) -> About:
+    """Return sentences about one table over time."""
+    return _statement(
+        plan,
+        f"Ticks {first} to {last} of {plan.over.n}: for each, the rows of that tick (period), and "
+        f"those of ticks {first} to that tick (cumulative).",
+        private=private,
+    )
+
+
+def _statement(plan: StreamPlan, times: str, *, private: bool) -> About:
     return statement(
         plan.one_tick,
         facts_of_stream(plan),
-        private=True,
+        private=private,
         counted=[],
         unit=[],
         policy=disclaimers(plan),
-        times=[
-            f"Tick {tick} of {plan.over.n}: tables of its own rows (period), and of the rows of "
-            f"ticks 1 to {tick} (cumulative)."
-        ],
+        times=[times],
     )
 
 

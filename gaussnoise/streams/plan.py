@@ -23,7 +23,7 @@ from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
 from ..solvers.tables.orbits import ByType, Type
-from ..tables.planning.facts import unit_text
+from ..tables.planning.facts import Facts, unit_text
 from ..tables.planning.measure import ResidualQuery
 from ..tables.planning.plan import SECONDS_PER_INTEGER, Plan
 from ..tables.planning.request import AbstractPlan, Request
@@ -187,6 +187,13 @@ class StreamPlan(AbstractPlan):
     def request(self) -> dict[str, object]:
         """The complete request as plain data: the same on any machine."""
         return self.one_tick.request | {"ticks": self.over.as_dict()}
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The facts on the stream, for its texts and its tables."""
+        from .text import facts_of_stream
+
+        return facts_of_stream(self)
 
     def covariance(self, weights: "ArrayLike") -> TableCovariance:
         """Return the noise covariance of a combination of ticks, over all planned tables' cells.

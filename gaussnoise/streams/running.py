@@ -24,19 +24,22 @@ from ..errors import (
     another_format,
 )
 from ..files.disk import MALFORMED, aside, file_digest, read_json, save_text
-from ..numerics.intervals import Contrast
+from ..numerics.intervals import Contrast, Contrasts
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import noise_stream
 from ..tables.planning.again import planned_from
 from ..tables.release.contrasts import Weights
 from ..tables.release.files import check_format
+from ..tables.release.noisy import Names
 from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
+from ..tables.release.table import AbstractEstimates
 from ..tables.schema.schema import OnOutside
 from .counted_files import noted
 from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .plan import MOST_HERE, StreamPlan, continual
 from .published import stored
+from .series import SeriesTable
 from .state import MOST_BYTES, AbstractMaker, C, State, made, unmade, write_private
 from .tables import StreamTables, combined, what_of, window
 from .ticks import Ticks
@@ -298,6 +301,14 @@ class Stream:
     def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
         """Return :meth:`StreamTables.contrast`."""
         return self.tables.contrast(weights)
+
+    def contrasts(self, combinations: "Sequence[Mapping[int, Weights]]") -> Contrasts:
+        """Return :meth:`StreamTables.contrasts`."""
+        return self.tables.contrasts(combinations)
+
+    def series(self, asked: "Names | Callable[[TableRelease], AbstractEstimates]") -> SeriesTable:
+        """Return :meth:`StreamTables.series`."""
+        return self.tables.series(asked)
 
     def __repr__(self) -> str:
         return f"Stream({str(self.path)!r}, {self.plan.over!r})"

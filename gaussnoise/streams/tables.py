@@ -3,24 +3,27 @@
 They are for single ticks, for all ticks so far, and for any combination.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
-from ..numerics.intervals import Contrast
+from ..numerics.intervals import Contrast, Contrasts
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import OverTime
 from ..tables.release.contrasts import Weights
+from ..tables.release.forms import KeptTables
+from ..tables.release.noisy import Names
 from ..tables.release.release import TableRelease
+from ..tables.release.table import AbstractEstimates
 from ..tables.schema.schema import OnOutside
 from ..text import number_of
 from .plan import StreamPlan
-from .text import facts_of_stream
+from .series import SeriesTable, series_of
 
 if TYPE_CHECKING:
     from narwhals.typing import EagerAllowed
@@ -116,20 +119,77 @@ class StreamTables(PickledByArguments):
         Raises:
             ParameterError: ticks or marginals are unknown, or shapes are wrong.
         """
-        if not isinstance(weights, Mapping) or not all(
-            type(t) is int and 1 <= t <= len(self) for t in weights
+        both = self.contrasts([weights])
+        return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
+
+    def contrasts(self, combinations: "Sequence[Mapping[int, Weights]]") -> Contrasts:
+        """Return several linear combinations like that of :meth:`contrast`, with their covariance.
+
+        Args:
+            combinations: k mappings like the argument of :meth:`contrast`.
+
+        Returns:
+            Their estimates, shape (k,), and their exact covariance, shape (k, k).
+
+        Raises:
+            ParameterError: as :meth:`contrast`.
+        """
+        if not isinstance(combinations, list | tuple) or not all(
+            isinstance(weights, Mapping)
+            and all(type(t) is int and 1 <= t <= len(self) for t in weights)
+            for weights in combinations
         ):
             raise ParameterError(
                 f"contrast: expected weights of ticks, {{tick: weights}}, with 1 <= tick <= "
                 f"{len(self)}"
             )
-        ticks = sorted(weights)
+        ticks = sorted({t for weights in combinations for t in weights})
+        cells, columns = _distinct([own for weights in combinations for own in weights.values()])
+        estimate = np.zeros(len(combinations))
         if not ticks:
-            return Contrast(0.0, 0.0)
-        one = self._combined(np.ones(1), "tick 1").contrasts([weights[t] for t in ticks]).covariance
-        shares = self.plan.time_covariance[np.ix_([t - 1 for t in ticks], [t - 1 for t in ticks])]
-        estimate = sum(self.period(t).contrast(weights[t]).estimate for t in ticks)
-        return Contrast(float(estimate), float(np.sqrt(max(float((one * shares).sum()), 0.0))))
+            return Contrasts(estimate, np.zeros((len(combinations),) * 2))
+        # by combination, tick, and combination of cells
+        share = np.zeros((len(combinations), len(ticks), len(cells)))
+        column = iter(columns)
+        for k, weights in enumerate(combinations):
+            for t in weights:
+                share[k, ticks.index(t), next(column)] += 1
+        kept = self.kept()
+        for k, t in enumerate(ticks):
+            estimate += share[:, k] @ kept.read(t, t).contrasts(cells).estimate
+        between = self.plan.time_covariance[np.ix_(*2 * [[t - 1 for t in ticks]])]
+        within = self.read(1, 1).contrasts(cells).covariance
+        rows = len(combinations), len(ticks) * len(cells)
+        covariance = (between @ share @ within).reshape(rows) @ share.reshape(rows).T
+        return Contrasts(estimate, (covariance + covariance.T) / 2)
+
+    def series(self, asked: Names | Callable[[TableRelease], AbstractEstimates]) -> SeriesTable:
+        """Return a table of every tick's own rows, over all ticks so far, with exact covariances.
+
+        Args:
+            asked: names of attributes, as in ``release["sex", "age"]``; or a function from a
+                release to a table, such as ``lambda tables: tables.means("pay", given="sex")``.
+
+        Returns:
+            A :class:`SeriesTable`: its ``cumsum()`` has all rows so far, its ``trend()`` and
+            ``step(at)`` test for change.
+
+        Raises:
+            ParameterError: there are no ticks; unknown names, or another result of the function;
+                or too many numbers.
+        """
+        return series_of(self, asked)
+
+    def kept(self) -> Self:
+        """Return the same tables, each of which is read from its file once."""
+        return replace(self, periods=[KeptTables(period) for period in self.periods])
+
+    def read(self, first: int, last: int) -> TableRelease:
+        """Return the counts of the rows of some ticks, read from their files when asked for."""
+        weights = window(self.plan, first, last, len(self))
+        return self._release(
+            weights, what_of(first, last), _Combined(self.plan, weights, self.periods)
+        )
 
     def _combined(self, weights: Array, what: str) -> TableRelease:
         if len(weights) > len(self):
@@ -137,9 +197,11 @@ class StreamTables(PickledByArguments):
                 f"ticks: expected weights of the {len(self)} ticks so far, got {len(weights)}"
             )
         tables = _Combined(self.plan, weights, self.periods)
-        found = tables if self.plan.needs_executors else dict(tables)
+        return self._release(weights, what, tables if self.plan.needs_executors else dict(tables))
+
+    def _release(self, weights: Array, what: str, tables: Mapping[Subset, Array]) -> TableRelease:
         return combined(
-            self.plan, weights, found, what, self.backend, self.on_outside, private=self.private
+            self.plan, weights, tables, what, self.backend, self.on_outside, private=self.private
         )
 
     def __repr__(self) -> str:
@@ -172,6 +234,28 @@ class _Combined(Mapping[Subset, Array]):
 
     def __len__(self) -> int:
         return len(self.plan.tables.subsets)
+
+
+def _distinct(listed: Sequence[Weights]) -> tuple[list[Weights], list[int]]:
+    """Return different weights of cells, and the place of each of the listed ones among them."""
+    known: dict[object, int] = {}
+    found: list[Weights] = []
+    seen: dict[int, int] = {}  # by identity, which is quicker to compare
+    for weights in listed:
+        if id(weights) not in seen:
+            key = (
+                tuple(
+                    (names, given.shape, given.tobytes())
+                    for names, given in ((names, np.asarray(w)) for names, w in weights.items())
+                )
+                if isinstance(weights, Mapping)
+                else id(weights)
+            )
+            if key not in known:
+                known[key] = len(found)
+                found.append(weights)
+            seen[id(weights)] = known[key]
+    return found, [seen[id(weights)] for weights in listed]
 
 
 def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
@@ -211,5 +295,5 @@ def combined(
         tables=tables,
         backend=backend,
         on_outside=on_outside,
-        over=OverTime(what, facts_of_stream(plan)),
+        over=OverTime(what, plan.facts),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from domains.records import read_only
@@ -77,13 +78,30 @@ class ComparisonTable(AbstractEstimates):
         return (least - 1 if self.kind == "relative" else least), math.inf
 
     @property
+    def is_linear(self) -> bool:
+        return self.kind == "difference" and self.first.is_linear and self.second.is_linear
+
+    @property
     def closing(self) -> str:
-        linear = _is_linear(self.first) and _is_linear(self.second)
+        linear = self.first.is_linear and self.second.is_linear
         if self.kind == "difference":
             how = "intervals exact" if linear else "intervals to first order (Zou & Donner 2008)"
         else:
             how = f"intervals {'exact' if linear else 'to first order'} (Fieller 1954)"
         return f"{CLOSING}; {how}"
+
+    @property
+    def pvalue(self) -> Array:
+        """The chance that noise alone makes a difference as large, if there is none.
+
+        It has the shape of ``estimate``, tests each cell alone, and is as exact as the intervals.
+        It says nothing about a population that the rows are a sample of.
+        """
+        change = replace(self, kind="difference")._compared(quantile(LEVEL))
+        size = np.abs(change.estimate)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(size == 0, 0.0, size / change.standard_deviation)
+        return 2 * scipy.special.ndtr(-np.where(np.isnan(change.estimate), np.nan, z))
 
     def unlimited(self, squared: float) -> ConfidenceInterval:
         found = self._compared(math.sqrt(squared))
@@ -154,13 +172,6 @@ class ComparisonTable(AbstractEstimates):
         return f"ComparisonTable({what[self.kind]}, of {self.first!r})"
 
 
-def _is_linear(table: AbstractEstimates) -> bool:
-    """Return whether the cells of a table are linear forms of released cells."""
-    if isinstance(table, ComparisonTable):
-        return table.kind == "difference" and _is_linear(table.first) and _is_linear(table.second)
-    return table.forms is None or table.forms.bottom is None
-
-
 def compared(
     kind: Kind,
     names: tuple[str, str],
@@ -220,10 +231,15 @@ def labels_compared(
             f"{kind}: expected at most {_MOST_CELLS} cells, got {size}; hint: a table of fewer "
             "attributes"
         )
+    return compared(kind, (str(first), str(second)), one, two, paired_covariance(one, two))
+
+
+def paired_covariance(one: AbstractEstimates, two: AbstractEstimates) -> Array:
+    """Return the covariance of each cell of a table with the same cell of another one."""
+    size = one.estimate.size
     covariance = np.zeros(size)
     for start in range(0, size, _AT_ONCE):
         places = places_of(np.arange(start, min(size, start + _AT_ONCE)), one.estimate.shape)
         joint = side_by_side(one.at(places), two.at(places)).joint().covariance
         covariance[start : start + len(places)] = np.diagonal(joint, len(places))
-    covariance = covariance.reshape(one.estimate.shape)
-    return compared(kind, (str(first), str(second)), one, two, covariance)
+    return covariance.reshape(one.estimate.shape)

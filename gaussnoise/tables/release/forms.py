@@ -18,11 +18,9 @@ from ...solvers.tables.residuals import Subset
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .noisy import AbstractRelease
 
 Array = NDArray[np.float64]
 Place = tuple[int, ...]
-Weights = Mapping[tuple[str, ...], Array]
 
 _MOST_CELLS = 2000  # cells whose joint covariance is computed
 _MOST_WORK = 10**8  # these cells times those of the tables that they are computed from
@@ -74,23 +72,21 @@ class Function(NamedTuple):
     """Numbers as a function of linear forms of releases.
 
     Attributes:
-        forms: p linear forms, and the release that each is asked of.
+        forms: p linear forms, and the release or the stream that each is asked of.
         values: from the values of the forms, shape (p,), to the k numbers and their gradient, shape
             (k, p).
     """
 
-    forms: "Sequence[tuple[AbstractRelease, Weights]]"
+    forms: Sequence[tuple[Any, Mapping]]
     values: Callable[[Array], tuple[Array, Array]]
 
     def joint(self) -> Contrasts:
         """Return the numbers and their covariance, which is exact where they are linear."""
         count = len(self.forms)
         x, covariance = np.zeros(count), np.zeros((count, count))
-        for release in {id(release): release for release, _ in self.forms}.values():
-            own = [k for k, (other, _) in enumerate(self.forms) if other is release]
-            asked = [self.forms[k][1] for k in own]
-            kept = replace(release, tables=KeptTables(release.tables))
-            found = kept.contrasts(asked)  # pyright: ignore[reportAttributeAccessIssue]
+        for source in {id(source): source for source, _ in self.forms}.values():
+            own = [k for k, (other, _) in enumerate(self.forms) if other is source]
+            found = source.kept().contrasts([self.forms[k][1] for k in own])
             x[own], covariance[np.ix_(own, own)] = found.estimate, found.covariance
         values, gradient = self.values(x)
         return Contrasts(values, gradient @ covariance @ gradient.T)
@@ -106,18 +102,21 @@ class Function(NamedTuple):
         return Function(self.forms, values)
 
 
-def side_by_side(first: Function, second: Function) -> Function:
-    """Return the numbers of both functions, one behind the other."""
-    count = len(first.forms)
+def side_by_side(*functions: Function) -> Function:
+    """Return the numbers of all functions, one behind the other."""
+    ends = np.cumsum([len(function.forms) for function in functions])
 
     def values(x: Array) -> tuple[Array, Array]:
-        one, slopes = first.values(x[:count])
-        two, others = second.values(x[count:])
-        gradient = np.zeros((len(one) + len(two), len(x)))
-        gradient[: len(one), :count], gradient[len(one) :, count:] = slopes, others
-        return np.concatenate([one, two]), gradient
+        parts = np.split(x, ends[:-1])
+        found = [own.values(part) for own, part in zip(functions, parts, strict=True)]
+        numbers = np.concatenate([own for own, _ in found])
+        gradient, row = np.zeros((len(numbers), len(x))), 0
+        for end, part, (own, slopes) in zip(ends, parts, found, strict=True):
+            gradient[row : row + len(own), end - len(part) : end] = slopes
+            row += len(own)
+        return numbers, gradient
 
-    return Function([*first.forms, *second.forms], values)
+    return Function([form for function in functions for form in function.forms], values)
 
 
 def quotients(values: Array) -> tuple[Array, Array]:
@@ -141,19 +140,21 @@ class CellForms:
     """The cells of a table: linear forms of a release, or ratios of two linear forms each.
 
     Attributes:
-        release: the release that the forms are of; None after unpickling, so that the pickle of one
-            table holds neither the others nor the place of their files.
+        release: the release, or the stream, that the forms are of; None after unpickling, so that
+            the pickle of one table holds neither the others nor the place of their files.
         top: the queries about each attribute.
         bottom: those of the divisor; None if there is none.
         shift: the number that is added to scaled ratios.
-        scale: the factor of ratios.
+        scale: the factor of forms or ratios.
+        ticks: of a stream, the ticks whose tables are added up.
     """
 
-    release: "AbstractRelease | None"
+    release: Any
     top: Mapping[str, Rows]
     bottom: Mapping[str, Rows] | None = None
     shift: float = 0.0
     scale: float = 1.0
+    ticks: tuple[int, ...] = ()
 
     def at(self, places: Sequence[Place]) -> Function:
         """Return some cells as a function of linear forms.
@@ -177,10 +178,10 @@ class CellForms:
                 f"contrast: expected at most {_MOST_CELLS} cells of small tables, got "
                 f"{len(places)} cells, each from {size}; hint: fewer cells at a time"
             )
-        tops = [(release, _weights(self.top, place)) for place in places]
+        tops = [(release, self._form(self.top, place)) for place in places]
         if self.bottom is None:
-            return Function(tops, lambda x: (x, np.eye(len(x))))
-        bottoms = [(release, _weights(self.bottom, place)) for place in places]
+            return Function(tops, lambda x: (self.scale * x, self.scale * np.eye(len(x))))
+        bottoms = [(release, self._form(self.bottom, place)) for place in places]
 
         def values(x: Array) -> tuple[Array, Array]:
             ratio, gradient = quotients(x)
@@ -192,7 +193,13 @@ class CellForms:
         return self  # immutable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CellForms, (None, self.top, self.bottom, self.shift, self.scale)
+        return CellForms, (None, self.top, self.bottom, self.shift, self.scale, self.ticks)
+
+    def _form(self, rows: Mapping[str, Rows], place: Place) -> Mapping:
+        """Return the weights of the cells that are added up for one cell, in each tick if any."""
+        own = (queries.row(place) for queries in rows.values())
+        weights = {tuple(rows): reduce(np.multiply.outer, own, np.ones(()))}
+        return dict.fromkeys(self.ticks, weights) if self.ticks else weights
 
     def part(self, axis: int, k: int) -> "CellForms":
         """Return the cells of one label, along the axes that are left."""
@@ -210,12 +217,6 @@ def places_of(cells: "ArrayLike", shape: Sequence[int]) -> list[Place]:
     if not shape:
         return [()] * len(listed)
     return list(zip(*(a.tolist() for a in np.unravel_index(listed, tuple(shape))), strict=True))
-
-
-def _weights(rows: Mapping[str, Rows], place: Place) -> Weights:
-    """Return the weights of the cells that are added up for one cell."""
-    own = (queries.row(place) for queries in rows.values())
-    return {tuple(rows): reduce(np.multiply.outer, own, np.ones(()))}
 
 
 def _part(rows: Rows, axis: int, k: int) -> Rows:

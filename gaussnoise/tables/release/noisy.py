@@ -1,9 +1,9 @@
 """Noisy tables and the covariance of their noise, from which all answers are computed."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from ..schema.bases import query_labels
 from ..schema.entries import Entry, entry_term
 from ..schema.numbers import in_own_unit
 from ..schema.schema import OnOutside
-from .forms import CellForms, Rows
+from .forms import CellForms, KeptTables, Rows
 from .table import MarginalTable, QueryTable
 
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ class AbstractRelease(PickledByArguments):
 
     def __len__(self) -> int:
         return len(self.plan.marginals)
+
+    def kept(self) -> Self:
+        """Return the same release, which reads each table from its file once."""
+        return replace(self, tables=KeptTables(self.tables))
 
     def __getitem__(self, names: Names) -> MarginalTable:
         asked, S, estimate = estimate_of(self, names)

@@ -72,6 +72,11 @@ class AbstractEstimates(abc.ABC):
         """The least and the largest value that the true numbers can have."""
         return -math.inf, math.inf
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether the numbers are linear forms of released cells."""
+        return self.forms is None or self.forms.bottom is None
+
     def unlimited(self, squared: float) -> ConfidenceInterval:
         """Return intervals of ``√squared`` standard deviations, not cut to :attr:`limits`.
 

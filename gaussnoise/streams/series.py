@@ -1,0 +1,490 @@
+"""Tables over time: one tidy table of ticks by cells, with exact covariances between ticks."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import NotAvailableError, OutputError, ParameterError, exists_already
+from ..files.disk import aside
+from ..numerics.intervals import ConfidenceInterval, quantile
+from ..tables.release.comparison import ComparisonTable, compared, paired_covariance
+from ..tables.release.formats import FORMATS, format_of
+from ..tables.release.forms import CellForms, Function, Place, places_of, side_by_side
+from ..tables.release.noisy import Names, read_only
+from ..tables.release.release import TableRelease
+from ..tables.release.show import first, table_text
+from ..tables.release.table import AbstractEstimates
+from ..tables.release.tidy import LEVEL
+from ..tables.schema.schema import Category
+from ..text import near
+from .files import series_statement
+from .trend import TrendTable, trend_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .tables import StreamTables
+
+Array = NDArray[np.float64]
+Window = tuple[int, int]  # first and last tick whose rows are counted
+
+_MOST_NUMBERS = 10**6  # most numbers of a series
+_MOST_TOGETHER = 2000  # most numbers whose joint covariance is computed
+_SHOWN = 20  # numbers that are printed
+_SPAN, _PERIOD, _CUMULATIVE = "span", "period", "cumulative"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """The stream that a series is of; nothing after unpickling, as in :class:`CellForms`."""
+
+    tables: "StreamTables | None"
+    asked: Callable[[TableRelease], AbstractEstimates] | None
+
+    def __deepcopy__(self, memo: object) -> "_Source":
+        return self  # immutable
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Source, (None, None)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SeriesTable(AbstractEstimates):
+    """A table at every tick of a stream: the tick is its first attribute.
+
+    Everything that tables have works across ticks, with the exact covariance of the noise between
+    them: ``contrast``, ``difference("tick", 7, 3)``, ``ratio``, ``to_frame``, ``top``, ``plot``.
+
+    Formal guarantees:
+        * All numbers are functions of what the stream has published: a series costs no privacy.
+        * Estimates of counts, sums and answers are unbiased. Their standard deviations and the
+          covariances between ticks and between cells are exact.
+        * All intervals and tests are about the rows that were counted: they hold for the noise
+          alone, for any rows. They do not say how these rows would vary if a population
+          were sampled again.
+
+    Attributes:
+        attributes: "tick", then the names of the table's attributes.
+        labels: the numbers of ticks, then the labels of cells along every axis.
+        estimate: shape (ticks, sizes…).
+        standard_deviation: same shape.
+        private: False for simulations, whose numbers must not be published.
+        windows: the first and the last tick whose rows each tick's table counts.
+        parts: the table of each tick.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(12))
+    >>> days = [pa.table({"sex": ["F", "M", "F"] * (400 + 20 * t)}) for t in range(6)]
+    >>> so_far = plan.simulate(days, np.random.default_rng(0))
+    >>> series = so_far.series("sex")
+    >>> print(series.attributes, series.estimate.shape, series.cumsum().estimate.shape)
+    ('tick', 'sex') (6, 2) (6, 2)
+    >>> rise = series.trend()  # 40 women more from day to day, 20 men
+    >>> low, high = rise.confidence_interval(0.999999)
+    >>> ((low < [40, 20]) & ([40, 20] < high)).tolist()
+    [True, True]
+    >>> series.difference("tick", 6, 1).names
+    ('6', '1')
+    """
+
+    windows: tuple[Window, ...]
+    parts: tuple[AbstractEstimates, ...] = field(repr=False)
+    _source: _Source = field(repr=False)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return self.parts[0].limits
+
+    @property
+    def closing(self) -> str:
+        return self.parts[0].closing
+
+    @property
+    def is_linear(self) -> bool:
+        return self.parts[0].is_linear
+
+    @property
+    def counted(self) -> str:
+        """The rows that each tick counts, in words."""
+        lengths = {last - first + 1 for first, last in self.windows}
+        if lengths == {1}:
+            return "rows of each tick"
+        if len(lengths) == 1:
+            return f"rows of each {lengths.pop()} ticks"
+        start = self.windows[0][0]
+        return "all rows so far" if start == 1 else f"all rows from tick {start} on"
+
+    def unlimited(self, squared: float) -> ConfidenceInterval:
+        low, high = zip(*(part.unlimited(squared) for part in self.parts), strict=True)
+        return ConfidenceInterval(np.stack(low), np.stack(high))
+
+    def confidence_interval(
+        self, level: float = LEVEL, simultaneous: bool = False
+    ) -> ConfidenceInterval:
+        """Return intervals for every number, each alone, or all ticks and cells together (Šidák).
+
+        Those of shares and means are cut to the values that the true numbers can have, but always
+        hold the estimate.
+
+        Returns:
+            ``(low, high)``, arrays shaped like ``estimate``.
+        """
+        z = quantile(level, self.estimate.size if simultaneous else 1)
+        low, high = self.unlimited(z**2)
+        if not self.is_linear:
+            least, most = self.limits
+            low = np.where(np.isnan(low), least, np.clip(low, least, most))
+            high = np.where(np.isnan(high), most, np.clip(high, least, most))
+            low, high = np.fmin(low, self.estimate), np.fmax(high, self.estimate)
+        return ConfidenceInterval(low, high)
+
+    def at(self, places: Sequence[Place]) -> Function:
+        if len(places) > _MOST_TOGETHER:
+            raise ParameterError(
+                f"series: expected at most {_MOST_TOGETHER} numbers together, got {len(places)}; "
+                "hint: fewer ticks or cells"
+            )
+        order = sorted(range(len(places)), key=lambda n: places[n][0])
+        by_tick: dict[int, list[Place]] = {}
+        for n in order:
+            by_tick.setdefault(places[n][0], []).append(places[n][1:])
+        found = side_by_side(*(self.parts[k].at(own) for k, own in by_tick.items()))
+        back = np.argsort(order)
+        return found.then(lambda x: (x[back], np.eye(len(x))[back]))
+
+    def part(self, axis: int, k: int) -> Any:
+        if axis == 0:
+            return self.parts[k]
+        asked = self._source.asked
+        own = None if asked is None else lambda release: asked(release).part(axis - 1, k)
+        source = _Source(self._source.tables, own)
+        return _stacked([part.part(axis - 1, k) for part in self.parts], self.windows, source)
+
+    def cumsum(self) -> "SeriesTable":
+        """Return the series of all rows up to each tick.
+
+        Counts and sums add up; means and shares are those of all rows so far.
+        """
+        start = self.windows[0][0]
+        return self._again([(start, last) for _, last in self.windows])
+
+    def rolling(self, window: int) -> "SeriesTable":
+        """Return the series of the rows of each ``window`` ticks, from the first complete one on.
+
+        Raises:
+            ParameterError: ``window`` is not a number of ticks, from 1 to that of the series.
+        """
+        ends = [last for _, last in self.windows]
+        if type(window) is not int or not 1 <= window <= len(ends):
+            raise ParameterError(
+                f"rolling: expected a window of 1 to {len(ends)} ticks, got {window!r:.50}"
+            )
+        return self._again([(last - window + 1, last) for last in ends[window - 1 :]])
+
+    def between(self, first: int, last: int) -> "SeriesTable":
+        """Return the series of the ticks from first to last.
+
+        Raises:
+            ParameterError: there are no such ticks.
+        """
+        known = self.labels[0]
+        if first not in known or last not in known or not first <= last:
+            raise ParameterError(
+                f"between: expected ticks {known[0]} <= first <= last <= {known[-1]}, got "
+                f"{first!r:.50}, {last!r:.50}"
+            )
+        own = slice(known.index(first), known.index(last) + 1)
+        return _stacked(self.parts[own], self.windows[own], self._source)
+
+    def covariance(self, **labels: Category) -> Array:
+        """Return the covariance of all numbers that have these labels, over ticks and cells.
+
+        ``series.covariance(sex="F")`` is that of women's counts between all pairs of ticks; with no
+        label, it also holds covariances between cells. It is exact for counts, sums and answers,
+        otherwise to first order.
+
+        Returns:
+            Shape (k, k), for the k numbers in C order, the ticks first.
+
+        Raises:
+            ParameterError: an unknown attribute or label, or more than 2000 numbers.
+        """
+        chosen = np.ones(self.estimate.shape, dtype=bool)
+        for name, label in labels.items():
+            known = self.labels[self.attributes.index(name)] if name in self.attributes else None
+            if known is None or label not in known:
+                names = self.attributes if known is None else known
+                got = name if known is None else label
+                raise ParameterError(
+                    f"covariance: expected one of {list(names)!r:.400}, got {got!r:.80}"
+                    + near(got, names)
+                )
+            axis = self.attributes.index(name)
+            own = np.arange(len(known)) == known.index(label)
+            chosen &= own.reshape([-1 if k == axis else 1 for k in range(chosen.ndim)])
+        return self.at(places_of(np.flatnonzero(chosen), chosen.shape)).joint().covariance
+
+    def trend(self) -> TrendTable:
+        """Return the slope of a straight line through every cell's counts of single ticks.
+
+        It is the line of generalised least squares, by the exact covariance of the noise. With it
+        comes a χ² test of no change: that the true number is the same in all ticks.
+
+        Raises:
+            ParameterError: fewer than three ticks, or a series of totals or windows.
+        """
+        self._check_periods("trend")
+        ticks = len(self.windows)
+        if ticks < 3:
+            raise ParameterError(f"trend: expected at least 3 ticks, got {ticks}; hint: step")
+        return trend_of(self, self._between_ticks() if self.is_linear else None)
+
+    def step(self, at: int) -> ComparisonTable:
+        """Return the number per tick from tick ``at`` on, less that of the ticks before.
+
+        Means and shares are those of all rows from there on, and of all rows before. Its
+        ``pvalue`` tests that there is no difference. If ``at`` was chosen by the series itself,
+        intervals miss more often than their level says: take
+        ``confidence_interval(1 - 0.05 / ticks)``.
+
+        Args:
+            at: a tick after the first one of the series.
+
+        Returns:
+            A table of differences; ``as_ratio()`` and ``relative()`` compare otherwise.
+
+        Raises:
+            ParameterError: there is no such tick, or a series of totals or windows.
+        """
+        self._check_periods("step")
+        known = [last for _, last in self.windows]
+        if type(at) is not int or at not in known[1:]:
+            raise ParameterError(
+                f"step: expected a tick after {known[0]}, up to {known[-1]}, got {at!r:.50}; hint: "
+                "the first tick after the step"
+            )
+        spans = [(at, known[-1]), (known[0], at - 1)]
+        parts = self._again(spans).parts
+        after, before = (
+            _per_tick(part, last - first + 1)
+            for part, (first, last) in zip(parts, spans, strict=True)
+        )
+        names = tuple(f"ticks {a} to {b}" if a < b else f"tick {a}" for a, b in spans)
+        covariance = paired_covariance(after, before)
+        return compared("difference", (names[0], names[1]), after, before, covariance)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one tidy table: every tick's own rows, and all rows up to it.
+
+        Its columns are ``span``, "period" or "cumulative", then those of :meth:`to_frame`.
+
+        Args:
+            path: a new file, in the format that its name ends in: .csv, .parquet, .jsonl, .xlsx,
+                +sdmx.csv or .json.
+
+        Raises:
+            ParameterError: no format has this ending, or holds as many rows; or a series of totals
+                or windows.
+            OutputError: the file exists or cannot be written.
+        """
+        self._check_periods("save")
+        file = Path(os.path.abspath(os.fspath(path)))
+        try:
+            format = format_of(file.name)
+        except LookupError:
+            known = " or ".join(own.ending for own in FORMATS.values())
+            raise ParameterError(f"save: expected a name in {known}, got {file.name!r}") from None
+        ends = self.windows[0][0], self.windows[-1][1]
+        about = series_statement(self._tables("save").plan, *ends, private=self.private)
+        rows = self._tidy()
+        if rows.num_rows > format.most_rows:
+            raise ParameterError(
+                f"save: expected at most {format.most_rows} rows for {format.ending}, got "
+                f"{rows.num_rows}; hint: .csv or .parquet"
+            )
+        if os.path.lexists(file):
+            raise exists_already("save", file)
+        try:
+            with aside(file) as scratch, scratch.open("xb") as written:
+                with format.writer(written, rows.schema, about) as writer:
+                    writer.write_table(rows)
+        except OutputError:
+            raise
+        except OSError as error:
+            raise OutputError(f"save: cannot write {file} ({type(error).__name__})") from None
+
+    def _tidy(self) -> Any:
+        """Return the rows of both spans, for :meth:`save`."""
+        import pyarrow as pa
+
+        both = []
+        for span, own in ((_PERIOD, self), (_CUMULATIVE, self.cumsum())):
+            rows = own.to_arrow()
+            name = _name(_SPAN, self.attributes)
+            both.append(rows.add_column(0, name, [pa.array([span] * rows.num_rows)]))
+        return pa.concat_tables(both)
+
+    def plot(self, level: float = LEVEL, simultaneous: bool = False) -> "Figure":
+        """Draw a line for every cell, in the band of its intervals.
+
+        A table of many cells has a panel for each, and of more than 12 those with the largest mean.
+
+        Args:
+            level: the level of the intervals.
+            simultaneous: whether all intervals hold together, or each alone.
+
+        Returns:
+            A matplotlib Figure; save it with ``.savefig(path)``.
+
+        Raises:
+            ParameterError: the level is outside (0, 1).
+        """
+        from .series_plot import plot_series
+
+        return plot_series(self, level, simultaneous)
+
+    def _between_ticks(self) -> Array:
+        """Return the covariance of every cell between these ticks, at some scale."""
+        ticks = [last - 1 for _, last in self.windows]
+        return self._tables("trend").plan.time_covariance[np.ix_(ticks, ticks)]
+
+    def _again(self, windows: Sequence[Window]) -> "SeriesTable":
+        """Return the same question about other windows."""
+        tables = self._tables("series")
+        parts = [_part(tables, self._source.asked, window) for window in windows]
+        return _stacked(parts, windows, self._source)
+
+    def _tables(self, function: str) -> "StreamTables":
+        if self._source.tables is None:
+            raise NotAvailableError(
+                f"{function}: expected a series of a stream at hand, got one from a pickle, which "
+                "holds no stream; hint: ask the stream for the series again"
+            )
+        return self._source.tables
+
+    def _check_periods(self, function: str) -> None:
+        if any(first < last for first, last in self.windows):
+            raise ParameterError(
+                f"{function}: expected a series of single ticks, got one of totals or windows, "
+                f"which share rows; hint: stream.series(…).{function}(…)"
+            )
+
+    def __repr__(self) -> str:
+        first, last = self.labels[0][0], self.labels[0][-1]
+        which = f"tick {last}" if first == last else f"ticks {first} to {last}"
+        return f"SeriesTable({self.counted}, {which}, of {self.parts[-1]!r})"
+
+    def __str__(self) -> str:
+        rows = max(_SHOWN // max(self.parts[0].estimate.size, 1), 1)
+        shown = _stacked(self.parts[-rows:], self.windows[-rows:], self._source)
+        left = len(self.windows) - len(shown.windows)
+        low, high = shown.confidence_interval()
+        sd = [f"± {x}" for x in first(shown.standard_deviation, 4)]
+        return table_text(
+            repr(self) + (f", the last {len(shown.windows)} ticks" if left else ""),
+            self.attributes,
+            shown.labels,
+            ["estimate", "± sd", "low", "high"],
+            [first(shown.estimate, 8), sd, first(low, 8), first(high, 8)],
+            self.closing,
+            private=self.private,
+        )
+
+
+def series_of(
+    tables: "StreamTables", asked: Names | Callable[[TableRelease], AbstractEstimates]
+) -> SeriesTable:
+    """Return the series of every tick's own rows, as :meth:`StreamTables.series` describes."""
+    if not len(tables):
+        raise ParameterError("series: expected a stream with ticks, got none so far")
+    kept = tables.kept()
+    names: Any = asked
+    source = _Source(kept, asked if callable(asked) else lambda release: release[names])
+    windows = [(tick, tick) for tick in range(1, len(tables) + 1)]
+    one = _part(kept, source.asked, windows[0])
+    if one.estimate.size * len(windows) > _MOST_NUMBERS:
+        raise ParameterError(
+            f"series: expected at most {_MOST_NUMBERS} numbers, got {one.estimate.size} cells in "
+            f"{len(windows)} ticks; hint: fewer attributes"
+        )
+    rest = [_part(kept, source.asked, window) for window in windows[1:]]
+    return _stacked([one, *rest], windows, source)
+
+
+def _part(
+    tables: "StreamTables",
+    asked: Callable[[TableRelease], AbstractEstimates] | None,
+    window: Window,
+) -> AbstractEstimates:
+    """Return the table of some ticks, whose cells are forms of the whole stream."""
+    found: object = asked(tables.read(*window)) if asked is not None else None
+    known = isinstance(found, ComparisonTable) or getattr(found, "forms", None) is not None
+    if not isinstance(found, AbstractEstimates) or not known:
+        raise ParameterError(
+            "series: expected names of attributes, or a function from a release to one of its "
+            f"tables with standard deviations, got a {type(found).__name__}; hint: "
+            'lambda tables: tables.means("pay", given="sex")'
+        )
+    return _over_stream(found, tables, tuple(range(window[0], window[1] + 1)))
+
+
+def _over_stream(
+    table: AbstractEstimates, source: "StreamTables", ticks: tuple[int, ...]
+) -> AbstractEstimates:
+    """Return a table whose cells are forms of a stream, in place of one release of some ticks."""
+    own: dict[str, Any] = {}
+    for one in fields(table):
+        value = getattr(table, one.name)
+        if isinstance(value, AbstractEstimates):
+            own[one.name] = _over_stream(value, source, ticks)
+        elif isinstance(value, CellForms):
+            own[one.name] = replace(value, release=source, ticks=ticks)
+    return replace(table, **own)
+
+
+def _stacked(
+    parts: Sequence[AbstractEstimates], windows: Sequence[Window], source: _Source
+) -> SeriesTable:
+    """Return the tables of some windows as one, each under the last tick of its window."""
+    one = parts[-1]
+    return SeriesTable(
+        attributes=(_name("tick", one.attributes), *one.attributes),
+        labels=(tuple(last for _, last in windows), *one.labels),
+        estimate=read_only(np.stack([part.estimate for part in parts])),
+        standard_deviation=read_only(np.stack([part.standard_deviation for part in parts])),
+        private=one.private,
+        backend=one.backend,
+        windows=tuple(windows),
+        parts=tuple(parts),
+        _source=source,
+    )
+
+
+def _name(wanted: str, taken: Sequence[str]) -> str:
+    """Return a name of a column that no attribute has."""
+    while wanted in taken:
+        wanted += "_"
+    return wanted
+
+
+def _per_tick(table: AbstractEstimates, ticks: int) -> AbstractEstimates:
+    """Return counts, sums or answers divided by a number of ticks; ratios as they are."""
+    if not table.is_linear:
+        return table
+    if isinstance(table, ComparisonTable):
+        first, second = _per_tick(table.first, ticks), _per_tick(table.second, ticks)
+        return compared(table.kind, table.names, first, second, table.covariance / ticks**2)
+    return replace(
+        table,
+        estimate=table.estimate / ticks,
+        standard_deviation=table.standard_deviation / ticks,
+        forms=None if table.forms is None else replace(table.forms, scale=1 / ticks),
+    )

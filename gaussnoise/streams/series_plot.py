@@ -1,0 +1,95 @@
+"""Pictures of tables over time: lines in bands."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..drawing import OURS, label_text, new_figure
+from ..tables.release.cells import first_of, in_order
+from ..tables.release.plots import warning_text
+from ..tables.release.table import AbstractEstimates, ProportionTable
+from ..tables.release.tidy import level_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from .series import SeriesTable
+
+_TOGETHER = 5  # most lines in one panel
+_MOST_PANELS = 12
+_ABREAST = 4
+_POINTS = 40  # most ticks that have a dot
+
+
+def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Figure":
+    """Return the picture of :meth:`SeriesTable.plot`."""
+    ticks = np.array(series.labels[0])
+    flat = [values.reshape(len(ticks), -1) for values in
+            (series.estimate, *series.confidence_interval(level, simultaneous))]  # fmt: skip
+    names = [
+        " / ".join(map(str, cell)) or "total" for cell in itertools.product(*series.labels[1:])
+    ]
+    cells = range(len(names))
+    if len(names) > _MOST_PANELS:
+        means = np.nan_to_num(flat[0]).mean(axis=0)
+        cells = sorted(first_of(in_order(means, descending=True), _MOST_PANELS, "plot").tolist())
+    together = len(names) <= _TOGETHER
+    abreast = 1 if together else min(_ABREAST, math.ceil(math.sqrt(len(cells))))
+    stacked = 1 if together else math.ceil(len(cells) / abreast)
+    size = (8, 4.6) if together else (2.2 + 2.3 * abreast, 1.4 + 1.7 * stacked)
+    figure = new_figure(*size)
+    grid = figure.subplots(stacked, abreast, squeeze=False, sharex=True, sharey=True).ravel()
+    for k, cell in enumerate(cells):
+        axes = grid[0] if together else grid[k]
+        colour = f"C{k}" if together and len(names) > 1 else OURS
+        numbers = [values[:, cell] for values in flat]
+        _draw(axes, ticks, numbers, colour, label_text(names[cell]))
+        if not together:
+            axes.set_title(label_text(names[cell]), fontsize="small")
+    for axes in grid[1 if together else len(cells) :]:
+        axes.remove()
+    what = " × ".join(map(label_text, series.attributes[1:])) or "total"
+    given = getattr(series.parts[0], "given", ())
+    groups = f" given {' × '.join(map(label_text, given))}" if given else ""
+    if together and len(names) > 1:
+        grid[0].legend(title=what, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+    which = f" ({len(cells)} of {len(names)} cells)" if len(cells) < len(names) else ""
+    how = "all together" if simultaneous else "each alone"
+    figure.supxlabel("tick", fontsize="medium")
+    text = f"{_what(series.parts[0])}\n{level_text(level)} intervals, {how}"
+    figure.supylabel(text, fontsize="small", multialignment="center")
+    figure.suptitle(
+        f"{warning_text(series.private)}{what}{groups}, {series.counted}{which}", fontsize="medium"
+    )
+    return figure
+
+
+def _draw(
+    axes: "Axes",
+    ticks: np.ndarray,
+    numbers: Sequence[np.ndarray],
+    colour: str,
+    name: str,
+) -> None:
+    """Draw one cell: its line, its band, and a dot a tick where there are few."""
+    from matplotlib.ticker import MaxNLocator
+
+    estimate, low, high = numbers
+    axes.fill_between(ticks, low, high, color=colour, alpha=0.25, lw=0)
+    marker = "o" if len(ticks) <= _POINTS else ""
+    axes.plot(ticks, estimate, marker=marker, ms=3, lw=1.2, color=colour, label=name)
+    axes.axhline(0, color="0.8", lw=0.8, zorder=0)
+    axes.grid(color="0.93", zorder=0)
+    axes.set_axisbelow(True)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+
+
+def _what(table: AbstractEstimates) -> str:
+    """Return the numbers of a table in words."""
+    if isinstance(table, ProportionTable):
+        return "share"
+    return "rows (unbiased estimate)" if hasattr(table, "nonnegative") else "estimate"

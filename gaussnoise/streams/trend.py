@@ -1,0 +1,211 @@
+"""Trends over time: slopes of least squares, and tests of no change, by the noise's covariance."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from ..tables.release.forms import Function, Place, side_by_side
+from ..tables.release.noisy import read_only
+from ..tables.release.show import first, table_text
+from ..tables.release.table import AbstractEstimates
+from ..tables.release.tidy import LEVEL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array = NDArray[np.float64]
+
+_SMALL = 0.0001  # p-values below it are printed as such
+_CERTAIN = 1e-9  # relative change below which exact numbers count as equal: only rounding is left
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class TrendTable(AbstractEstimates):
+    """The slope of every cell over time, per tick, and a test that it does not change at all.
+
+    The line is fitted by generalised least squares: with K the covariance of the noise between
+    ticks, its coefficients are ``(XᵀK⁻¹X)⁻¹XᵀK⁻¹y``, where the rows of X are ``(1, tick)``. Slopes
+    are unbiased for the line that the true numbers are on. If they are on none, the slope is that
+    of the same fit to the true numbers, and its interval covers that one. The statistic is the
+    least ``(y − m)ᵀK⁻¹(y − m)`` over all constants m, which is χ² with one degree of freedom less
+    than there are ticks where the true number is the same in every tick, and larger where not.
+
+    Both are about the rows that were counted. They are exact for counts, sums and answers (noise is
+    Gaussian on a fine lattice); of means and shares they are to first order.
+
+    Attributes:
+        attributes: names of the table's attributes.
+        labels: the labels of cells along every axis.
+        estimate: the slope per tick, shape (sizes…).
+        standard_deviation: of every slope, same shape.
+        private: False for simulations, whose numbers must not be published.
+        statistic: χ² of no change, same shape; NaN where a tick has no estimate.
+        degrees: its degrees of freedom.
+        weights: the weight of each tick in a slope, shape (ticks, sizes…).
+        series: the series that was fitted.
+
+    Source: Aitken (1936), "On least squares and linear combinations of observations".
+
+    >>> import numpy as np, pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(12))
+    >>> days = [pa.table({"sex": ["F"] * (400 + 20 * t) + ["M"] * 400}) for t in range(12)]
+    >>> trend = plan.simulate(days, np.random.default_rng(1)).series("sex").trend()
+    >>> low, high = trend.confidence_interval(0.999999)
+    >>> ((low < [20, 0]) & ([20, 0] < high)).tolist(), (trend.pvalue < 1e-9).tolist()
+    ([True, True], [True, False])
+    """
+
+    statistic: Array
+    degrees: int
+    weights: Array = field(repr=False)
+    series: AbstractEstimates = field(repr=False)
+
+    @property
+    def pvalue(self) -> Array:
+        """The chance of a larger statistic if there is no change, shape (sizes…); each alone."""
+        return scipy.special.chdtrc(self.degrees, self.statistic)
+
+    @property
+    def is_linear(self) -> bool:
+        return self.series.is_linear
+
+    @property
+    def closing(self) -> str:
+        how = "" if self.is_linear else "; to first order"
+        return (
+            "slope per tick ± one standard deviation; low and high: 95 % intervals\n"
+            f"χ², p: test of no change, {self.degrees} degrees of freedom; each cell for itself"
+            f"{how}\nof the rows that were counted: the noise alone is tested, no population"
+        )
+
+    def part(self, axis: int, k: int) -> "TrendTable":
+        series = self.series.part(axis + 1, k)
+        return replace(
+            self,
+            attributes=series.attributes[1:],
+            labels=series.labels[1:],
+            estimate=np.take(self.estimate, k, axis),
+            standard_deviation=np.take(self.standard_deviation, k, axis),
+            statistic=np.take(self.statistic, k, axis),
+            weights=np.take(self.weights, k, axis + 1),
+            series=series,
+        )
+
+    def at(self, places: Sequence[Place]) -> Function:
+        functions = []
+        for place in places:
+            weights = self.weights[(slice(None), *place)]
+            ticks = self.series.at([(k, *place) for k in range(len(weights))])
+            functions.append(ticks.then(lambda x, w=weights: (w @ x[:, None], w[None, :])))
+        return side_by_side(*functions)
+
+    def to_arrow(self, level: float = LEVEL) -> "pa.Table":
+        """Return :meth:`columns` in pyarrow: those of any table, and ``statistic``, ``pvalue``."""
+        import pyarrow as pa
+
+        rows = super().to_arrow(level)
+        for name, values in (("statistic", self.statistic), ("pvalue", self.pvalue)):
+            rows = rows.append_column(name, pa.array(values.reshape(-1)))
+        return rows
+
+    def __repr__(self) -> str:
+        return f"TrendTable(of {self.series!r})"
+
+    def __str__(self) -> str:
+        low, high = self.confidence_interval()
+        pvalues = np.ravel(self.pvalue)[: len(first(self.estimate, 1))]
+        columns = {
+            "slope": first(self.estimate, 5),
+            "± sd": [f"± {x}" for x in first(self.standard_deviation, 3)],
+            "low": first(low, 5),
+            "high": first(high, 5),
+            "χ²": first(self.statistic, 4),
+            "p": [f"{p:.2g}" if not p < _SMALL else f"< {_SMALL:.4f}" for p in pvalues],
+        }
+        names, numbers = list(columns), list(columns.values())
+        private = self.private
+        return table_text(
+            repr(self), self.attributes, self.labels, names, numbers, self.closing, private=private
+        )
+
+
+def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
+    """Return the trend of a series of single ticks.
+
+    Args:
+        series: its first axis is the tick.
+        between: the covariance between ticks of every cell, at some scale; None for shares and
+            means, whose covariance is computed for each cell.
+    """
+    ticks, *shape = series.estimate.shape
+    y = series.estimate.reshape(ticks, -1)
+    sd = series.standard_deviation.reshape(ticks, -1)
+    times = np.array(series.labels[0], dtype=np.float64)
+    if between is not None:
+        covariance, variance = between / between[0, 0], np.square(sd[0])
+        own, statistic = _fitted(covariance, times, y)
+        slopes, deviation = own @ y, sd[0] * np.sqrt(own @ covariance @ own)
+        weights = np.repeat(own[:, None], y.shape[1], axis=1)
+        changed = np.ptp(y, axis=0) > _CERTAIN * np.abs(y).max(axis=0, initial=0)
+        certain = np.where(changed, np.inf, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistic = np.where(variance > 0, statistic / variance, certain)
+    else:
+        cells = np.ndindex(*shape)
+        found = [_of_ratios(series, times, y[:, k], cell) for k, cell in enumerate(cells)]
+        slopes, deviation, statistic = np.array([own for *own, _ in found]).reshape(-1, 3).T
+        weights = np.stack([own for *_, own in found], axis=1)
+    slopes, deviation, statistic = (v.reshape(shape) for v in (slopes, deviation, statistic))
+    return TrendTable(
+        attributes=series.attributes[1:],
+        labels=series.labels[1:],
+        estimate=read_only(slopes),
+        standard_deviation=read_only(deviation),
+        private=series.private,
+        backend=series.backend,
+        statistic=read_only(statistic),
+        degrees=ticks - 1,
+        weights=read_only(weights.reshape(ticks, *shape)),
+        series=series,
+    )
+
+
+def _fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
+    """Return the weights of ticks in a slope, and the statistic of each column of y.
+
+    Raises:
+        LinAlgError: the covariance is singular.
+    """
+    root = scipy.linalg.cholesky(covariance, lower=True)
+
+    def white(values: Array) -> Array:
+        return scipy.linalg.solve_triangular(root, values, lower=True)
+
+    one, time, seen = white(np.ones(len(y))), white(times - times.mean()), white(y)
+    time -= one * (one @ time) / (one @ one)
+    weights = scipy.linalg.solve_triangular(root, time, lower=True, trans="T") / (time @ time)
+    left = seen - np.outer(one, one @ seen) / (one @ one)
+    return weights, np.square(left).sum(axis=0)
+
+
+def _of_ratios(
+    series: AbstractEstimates, times: Array, y: Array, cell: Place
+) -> tuple[float, float, float, Array]:
+    """Return slope, deviation, statistic and weights of one cell, to first order."""
+    unknown = np.full(len(y), np.nan)
+    if np.isnan(y).any():
+        return np.nan, np.nan, np.nan, unknown
+    covariance = series.at([(k, *cell) for k in range(len(y))]).joint().covariance
+    try:
+        weights, statistic = _fitted(covariance, times, y[:, None])
+    except np.linalg.LinAlgError:
+        return np.nan, np.nan, np.nan, unknown
+    deviation = math.sqrt(weights @ covariance @ weights)
+    return float(weights @ y), deviation, float(statistic[0]), weights
