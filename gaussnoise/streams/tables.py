@@ -19,6 +19,7 @@ from ..tables.release.contrasts import Weights
 from ..tables.release.release import TableRelease
 from ..tables.schema.schema import OnOutside
 from ..text import number_of
+from . import ask as _ask
 from .plan import StreamPlan
 from .text import facts_of_stream
 
@@ -56,6 +57,8 @@ class StreamTables(PickledByArguments):
     periods: Sequence[Mapping[Subset, Array]] = field(repr=False)
     backend: "EagerAllowed" = field(repr=False, default="pyarrow")
     on_outside: OnOutside = "refuse"
+
+    ask = _ask.ask  # a function of these tables, with its documentation
 
     def __len__(self) -> int:
         return len(self.periods)

@@ -11,7 +11,8 @@ from scipy import stats
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import ParameterError
-from gaussnoise.tables.release.question import Count, Difference, Quantile, Share, parsed
+from gaussnoise.tables.release.grammar import parsed
+from gaussnoise.tables.release.question import Count, Difference, Quantile, Share
 from gaussnoise.tables.release.ratios import difference_of_ratios, fieller
 
 SCHEMA = gn.Schema(
@@ -302,8 +303,12 @@ def test_sums_and_means_are_those_of_the_release():
         assert np.array_equal(answer.estimate, table.estimate)
         assert np.array_equal(answer.low, low)
         assert np.array_equal(answer.high, high)
-    with pytest.raises(ParameterError, match="groups by names alone"):
-        release.ask("mean of income given sex=F")
+    women = release.means("income", "sex").part(0, 0)
+    for question in ("mean of income given sex=F", "average income, sex=F"):
+        answer = release.ask(question)
+        low, high = women.confidence_interval()
+        assert answer.estimate == pytest.approx(women.estimate, rel=1e-9)
+        assert (answer.low, answer.high) == pytest.approx((low, high), rel=1e-9)
 
 
 @pytest.fixture(scope="module")
