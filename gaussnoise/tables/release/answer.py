@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_WIDTH = 80  # most characters of the line below the numbers
+_WIDTH = 80  # most characters of the lines above and below the numbers
 
 
 @final
@@ -138,7 +139,7 @@ class Answer:
                 break  # one line: the first notes are the ones that matter
             closing += f"; {note}"
         return table_text(
-            self.meaning,
+            textwrap.fill(self.meaning, _WIDTH, break_on_hyphens=False),
             self.attributes,
             self.labels,
             shown,

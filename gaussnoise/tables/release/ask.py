@@ -340,7 +340,7 @@ class _Asked:
         found, notes = self._single(asked.of, axes, len(every))
         estimate, deviation, low, high = (np.ravel(np.asarray(part)) for part in found[:4])
         sign = -1 if asked.is_largest else 1
-        order = np.argsort(sign * estimate, kind="stable")[: asked.count]
+        order = np.argsort(sign * estimate, kind="stable")[: asked.many]
         ends = (high, low) if asked.is_largest else (-low, -high)
         ranks = [
             (1 + int((ends[1] > ends[0][k]).sum()), len(every) - int((ends[0] < ends[1][k]).sum()))
@@ -397,7 +397,7 @@ class _Asked:
         low, high = quantiles.confidence_interval(self.level)
         which = ", ".join(f"{p:g}" for p in asked.probabilities)
         name = self._named({asked.attribute: None})
-        notes = ["biased, intervals at least so certain", quantiles.method]
+        notes = ["biased, but intervals cover at least that often", quantiles.method]
         if attribute.other is not None:
             notes.insert(0, f"of the rows in bins, without those in {attribute.other!r}")
         meaning = f"quantile {which} of {name}{self._groups(asked.given)}"

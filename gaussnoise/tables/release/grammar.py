@@ -94,8 +94,8 @@ _GRAMMAR = rf"""
     PER_CENT: /per\s*cent(age)?/i
     TOP: /top/i
     BOTTOM: /bottom/i
-    LARGEST: /largest|highest|most/i
-    SMALLEST: /smallest|lowest|least/i
+    LARGEST: /largest|highest|most(\s+common)?/i
+    SMALLEST: /smallest|lowest|least(\s+common)?/i
     _CHANGE: /change/i
     _WHICH: /which/i
     _HAS: /(has|have)(\s+the)?/i
@@ -124,7 +124,9 @@ _GRAMMAR = rf"""
 _SIGNS = {"COMMA": "a comma", "$END": "the end of the question", "INT": "a whole number"}
 _SIGNS |= {"LPAR": '"("', "RPAR": '")"', "EQUAL": '"="', "VBAR": '"|"'}
 _QUIET = {"_ASK", "_MARK", "_IS"}  # words that no message offers
+_COMPARED = {"LESS_THAN": operator.lt, "AT_LEAST": operator.ge, "MORE_THAN": operator.gt}
 _SHOWN = 8  # most labels in a message
+_SOLID = re.compile(r"\S")
 _SEPARATOR = re.compile(r"[\s,|()=<>?]|$")
 
 
@@ -152,14 +154,15 @@ def parsed(text: str, schema: Schema) -> Question:
     reader = _Reader(text, schema)
     state, at = lark.parse_interactive(), 0
     try:
-        while (at := reader.after_space(at)) < len(text):
-            may_follow = state.choices()
+        while (solid := _SOLID.search(text, at)) is not None:
+            at, may_follow = solid.start(), state.choices()
             found = (reader.token(n, p, at) for n, p in patterns.items() if n in may_follow)
             token = next(filter(None, found), None)
             if token is None:
                 reader.refuse(at, state.accepts())
             state.feed_token(token)
             at = reader.end
+        at = len(text)
         tree = state.feed_eof()
     except UnexpectedToken:
         reader.refuse(at, state.accepts())
@@ -177,11 +180,6 @@ class _Reader:
         self._named: tuple[int, Level | None] | None = None  # the last name
         self._last = ""  # the last terminal that is a word
         self._texts: dict[tuple[int, str | None], dict[str, Cells]] = {}
-
-    def after_space(self, at: int) -> int:
-        while at < len(self.text) and self.text[at].isspace():
-            at += 1
-        return at
 
     def token(self, name: str, pattern: re.Pattern[str] | None, at: int) -> Token | None:
         """Return a terminal that is written here, with the end in ``self.end``."""
@@ -313,8 +311,7 @@ class _Read(NamedTuple):
     """Conditions, and where they are written."""
 
     where: dict[int, Condition]
-    start: int
-    end: int
+    at: Meta | Token
     are_groups: bool = False
 
 
@@ -325,7 +322,7 @@ class _Part:
     kind: str
     of: dict[int, Condition]  # a mean has its number alone
     given: dict[int, Condition]
-    place: tuple[int, int]
+    at: Meta | Token
 
     @property
     def is_count(self) -> bool:
@@ -354,24 +351,24 @@ class _Meaning(Transformer):
         if more is None:
             return asked
         if not asked.given:
-            self._fail('expected "by" and groups', more)
+            self._fail('expected "by" and groups', more.at)
         self._apart({asked.attribute: None, **asked.given}, more)
-        return replace(asked, given={**asked.given, **more.where})
+        return asked._replace(given={**asked.given, **more.where})
 
     def compared(self, meta: Meta, children: list) -> Ratio | Difference:
         word, first, second, *groups = children
         given = self._joined({}, *groups)
         if second.kind == "bare" and not first.is_count:
-            self._apart(first.of, _Read({**second.of, **second.given, **given}, *second.place))
+            self._apart(first.of, _Read({**second.of, **second.given, **given}, second.at))
             given = {**second.given, **given}
             first = replace(first, given={**first.given, **given})
-            second = replace(first, given={**first.given, **second.of}, place=second.place)
+            second = replace(first, given={**first.given, **second.of}, at=second.at)
         else:
             if first.is_count and second.is_count and not first.given:
                 given |= second.given  # the last groups are those of both
                 second = replace(second, given={})
             first, second = (
-                replace(part, given=self._joined(part.given, _Read(given, *part.place)))
+                replace(part, given=self._joined(part.given, _Read(given, part.at)))
                 for part in (first, second)
             )
         if first.kind != second.kind and not (first.is_count and second.is_count):
@@ -393,7 +390,7 @@ class _Meaning(Transformer):
         asked = [*part.of.values(), *part.given.values()]
         if not any(cells is None or isinstance(cells, Level) for cells in asked):
             hint = " or ".join(f"by {name}" for name in self._reader.schema.names[:2])
-            self._fail(f"expected groups to compare; hint: {hint}", part)
+            self._fail(f"expected groups to compare; hint: {hint}", part.at)
         return Top(self._amount(part), count, bool({"TOP", "LARGEST"} & set(words)))
 
     def change(self, meta: Meta, children: list) -> Change:
@@ -404,53 +401,48 @@ class _Meaning(Transformer):
         return Change(self._amount(part), (earlier, later))
 
     def cdf(self, meta: Meta, children: list) -> Cdf:
-        name, *others = children
-        i = self._attribute(name)
-        return Cdf(i, self._others(i, others))
+        i, given = self._distribution(*children)
+        return Cdf(i, given)
 
     def quantile(self, meta: Meta, children: list) -> Quantile:
-        listed = [child for child in children if isinstance(child, Token)]
-        *given, name = listed
-        for probability in given:
+        asked = [child for child in children if getattr(child, "type", "") == "PROBABILITY"]
+        for probability in asked:
             if not 0 <= float(probability) <= 1:
                 self._fail("expected probabilities between 0 and 1, like 0.5, 0.9", probability)
-        i = self._attribute(name)
-        found = tuple(map(float, given)) or (0.5,)
-        return Quantile(i, found, self._others(i, children[len(listed) :]))
+        i, given = self._distribution(*children[len(asked) :])
+        return Quantile(i, tuple(map(float, asked)) or (0.5,), given)
 
     def bracketed(self, meta: Meta, children: list) -> _Part:
-        part = self._extended(*children)
-        return replace(part, place=(meta.start_pos, meta.end_pos))
+        return replace(self._extended(*children), at=meta)
 
-    def count(self, meta: Meta, children: list, kind: str = "count") -> _Part:
-        return self._part(kind, meta, {}, children)
+    def count(self, meta: Meta, children: list) -> _Part:
+        return self._part("count", meta, {}, children)
 
     def bare(self, meta: Meta, children: list) -> _Part:
-        return self.count(meta, children, "bare")
+        return self._part("bare", meta, {}, children)
 
     def total(self, meta: Meta, children: list) -> _Part:
         part = self.count(meta, children)
-        i = next(iter(part.of), 0)
-        if part.of and part.of[i] is None and self._attributes[i].clip is not None:
-            return replace(part, of={**part.of, i: self._summed(i)})
+        for i, cells in part.of.items():
+            base = self._attributes[i].base
+            if cells is None and isinstance(base, Clipped):
+                return replace(part, of={**part.of, i: _summed(base)})
         return part
 
     def sum(self, meta: Meta, children: list) -> _Part:
         name, *parts = children
-        i = self._number(name)
-        return self._part("count", meta, {i: self._summed(i)}, parts)
+        i, summed = self._number(name)
+        return self._part("count", meta, {i: summed}, parts)
 
     def mean(self, meta: Meta, children: list) -> _Part:
         name, *parts = children
-        i = self._number(name)
-        return self._part(
-            "mean", meta, {i: None}, [part._replace(are_groups=True) for part in parts]
-        )
+        parts = [part._replace(are_groups=True) for part in parts]
+        return self._part("mean", meta, {self._number(name)[0]: None}, parts)
 
     def share(self, meta: Meta, children: list) -> _Part:
-        is_share = isinstance(children[0], _Read)
-        kind = "share" if is_share else "per cent"
-        return self._part(kind, meta, {}, children if is_share else children[1:])
+        if isinstance(children[0], Token):
+            return self._part("per cent", meta, {}, children[1:])
+        return self._part("share", meta, {}, children)
 
     def _part(
         self, kind: str, meta: Meta, of: dict[int, Condition], children: list[_Read]
@@ -458,27 +450,26 @@ class _Meaning(Transformer):
         groups = [child for child in children if child.are_groups]
         of = self._joined(of, *(child for child in children if not child.are_groups))
         given = self._joined({}, *groups)
-        if groups and kind not in ("share", "per cent"):
-            for group in groups:
+        for group in groups:
+            if kind not in ("share", "per cent"):
                 self._apart(of, group)
-        elif groups:
-            for i in [i for i in given if i in of]:
-                of[i], given[i] = self._within(i, of[i], given[i], groups[-1])
-        return _Part(kind, of, given, (meta.start_pos, meta.end_pos))
+            for i in [i for i in group.where if i in of]:
+                of[i], given[i] = self._within(i, of[i], given[i], group)
+        return _Part(kind, of, given, meta)
 
     def _extended(self, part: _Part, more: _Read | None) -> _Part:
         """Return an amount with more conditions after "and": of its groups, if it has some."""
         if more is None:
             return part
         if part.kind == "mean" and not part.given:
-            self._fail('expected "by" and groups', more)
+            self._fail('expected "by" and groups', more.at)
         self._apart({**part.of, **part.given}, more)
         place = "given" if part.given else "of"
         return replace(part, **{place: {**getattr(part, place), **more.where}})
 
     def _amount(self, part: _Part) -> Amount:
         if part.is_count:
-            return Count(self._joined(part.of, _Read(part.given, *part.place)))
+            return Count(self._joined(part.of, _Read(part.given, part.at)))
         if part.kind == "mean":
             return Mean(next(iter(part.of)), part.given)
         return Share(part.of, part.given, part.kind == "per cent")
@@ -489,7 +480,7 @@ class _Meaning(Transformer):
         """Return parts of an attribute, and the group that each is a part of."""
         attribute = self._attributes[i]
         if not isinstance(groups, Level | tuple):
-            self._fail(f"expected groups by other attributes than {attribute.name!r}", said)
+            self._fail(f"expected groups by other attributes than {attribute.name!r}", said.at)
         wholes = groups.cells if isinstance(groups, Level) else (groups,)
         every = Level(attribute.name, attribute.labels, tuple((k,) for k in range(attribute.size)))
         asked = parts if isinstance(parts, Level) else every
@@ -497,7 +488,7 @@ class _Meaning(Transformer):
         found = [[w for w in wholes if set(w).issuperset(cells)] for cells in listed]
         kept = [k for k, holders in enumerate(found) if len(holders) == 1]
         if not kept or (isinstance(groups, Level) and len(kept) < len(found)):
-            self._fail(f"expected groups that hold the parts of {attribute.name!r}", said)
+            self._fail(f"expected groups that hold the parts of {attribute.name!r}", said.at)
         if isinstance(parts, tuple):
             return parts, found[0][0]
         labels, cells = [asked.labels[k] for k in kept], [asked.cells[k] for k in kept]
@@ -511,56 +502,56 @@ class _Meaning(Transformer):
     def given(self, meta: Meta, children: list) -> _Read:
         self._by_tick |= isinstance(children[0], Token)
         where = children[-1].where if isinstance(children[-1], _Read) else {}
-        return _Read(where, meta.start_pos, meta.end_pos, are_groups=True)
+        return _Read(where, meta, are_groups=True)
 
     def conditions(self, meta: Meta, children: list[_Read]) -> _Read:
         where: dict[int, Condition] = {}
         for one in children:
             if where.keys() & one.where:
-                self._fail("expected every attribute once; hint: sets of labels, a|b", one)
+                self._fail("expected every attribute once; hint: sets of labels, a|b", one.at)
             where |= one.where
-        return _Read(where, meta.start_pos, meta.end_pos)
+        return _Read(where, meta)
 
     merged = conditions
 
     def named(self, meta: Meta, children: list) -> _Read:
         i, level = children[0].value
-        return _Read({i: level}, meta.start_pos, meta.end_pos)
+        return _Read({i: level}, meta)
 
     def labels(self, meta: Meta, children: list) -> _Read:
         (i, _), *values = (child.value for child in children)
         cells = tuple(sorted({k for cells in values for k in cells}))
-        return _Read({i: cells}, meta.start_pos, meta.end_pos)
+        return _Read({i: cells}, meta)
 
     def beyond(self, meta: Meta, children: list) -> _Read:
         name, sign, edge = children
         i, edges = self._edges(name, edge)
         if edges is None:
-            compare = {"LESS_THAN": operator.lt, "AT_LEAST": operator.ge, "MORE_THAN": operator.gt}
-            cells = self._numbered(i, edge, lambda x: compare[sign.type](x, float(edge)))
-            return _Read({i: cells}, meta.start_pos, meta.end_pos)
+            return _Read(
+                {i: self._numbered(i, edge, lambda x: _COMPARED[sign.type](x, float(edge)))}, meta
+            )
         k = edge_position(edge.value, edges)
         if k is None or not 0 < k < len(edges) - 1:
             self._fail(_expected_edge(self._attributes[i]), edge)
         bins = range(k) if sign.type == "LESS_THAN" else range(k, len(edges) - 1)
-        return _Read({i: tuple(bins)}, meta.start_pos, meta.end_pos)
+        return _Read({i: tuple(bins)}, meta)
 
     def between(self, meta: Meta, children: list) -> _Read:
         name, low, high = children
         i, edges = self._edges(name, low)
         if edges is None:
             cells = self._numbered(i, high, lambda x: float(low) <= x <= float(high))
-            return _Read({i: cells}, meta.start_pos, meta.end_pos)
+            return _Read({i: cells}, meta)
         first = self._edge(i, low, edges, 0)
         last = self._edge(i, high, edges, first + 1)
-        return _Read({i: tuple(range(first, last))}, meta.start_pos, meta.end_pos)
+        return _Read({i: tuple(range(first, last))}, meta)
 
     def _edges(self, name: Token, edge: Token) -> tuple[int, Sequence[Edge] | None]:
         """Return an attribute with its edges; None for one whose categories are numbers."""
         i, level = name.value
         attribute = self._attributes[i]
-        numbers = attribute.edges is None and _are_numbers(attribute)
-        is_number = numbers and re.fullmatch(NUMBER, edge) is not None
+        kinds = {type(one) for one in attribute.categories or [""]}
+        is_number = kinds <= {int, float} and re.fullmatch(NUMBER, edge) is not None
         if level is not None or (attribute.edges is None and not is_number):
             self._fail(_expected_edge(attribute), edge)
         return i, attribute.edges
@@ -589,24 +580,20 @@ class _Meaning(Transformer):
             self._fail(f"expected an attribute, {_some(self._reader.schema.names)}", name)
         return i
 
-    def _number(self, name: Token) -> int:
+    def _number(self, name: Token) -> tuple[int, Summed]:
         i = self._attribute(name)
-        if not isinstance(self._attributes[i].base, Clipped):
-            hint = f"; hint: median of {self._attributes[i].name}"
-            self._fail(f"expected a number that the schema clips{hint}", name)
-        return i
-
-    def _summed(self, i: int) -> Summed:
         base = self._attributes[i].base
         if not isinstance(base, Clipped):
-            raise TypeError
-        return Summed(tuple(sum_weights(base).tolist()), base.low >= 0)
+            hint = f"; hint: median of {self._attributes[i].name}"
+            self._fail(f"expected a number that the schema clips{hint}", name)
+        return i, _summed(base)
 
-    def _others(self, i: int, read: list[_Read]) -> dict[int, Condition]:
-        """Return the groups of a distribution, which are of other attributes."""
-        for one in read:
-            self._apart({i: None}, one)
-        return self._joined({}, *read)
+    def _distribution(self, name: Token, *read: _Read) -> tuple[int, dict[int, Condition]]:
+        """Return an attribute and the groups of its distribution, which are of others."""
+        i = self._attribute(name)
+        given = self._joined({i: None}, *read)
+        del given[i]
+        return i, given
 
     def _joined(self, first: Conditions, *more: _Read) -> dict[int, Condition]:
         joined = dict(first)
@@ -619,16 +606,14 @@ class _Meaning(Transformer):
         for i in given.where:
             if i in of:
                 name = self._attributes[i].name
-                self._fail(f"expected groups by other attributes than {name!r}", given)
+                self._fail(f"expected groups by other attributes than {name!r}", given.at)
 
-    def _fail(self, expected: str, at: "Meta | Token | _Read | _Part") -> NoReturn:
-        if isinstance(at, _Part):
-            start, end = at.place
-        elif isinstance(at, _Read):
-            start, end = at.start, at.end
-        else:
-            start, end = at.start_pos or 0, at.end_pos or 0
-        self._reader.fail(expected, start, end)
+    def _fail(self, expected: str, at: Meta | Token) -> NoReturn:
+        self._reader.fail(expected, at.start_pos or 0, at.end_pos or 0)
+
+
+def _summed(base: Clipped) -> Summed:
+    return Summed(tuple(sum_weights(base).tolist()), base.low >= 0)
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:
@@ -647,11 +632,6 @@ def _expected_edge(attribute: Attribute) -> str:
     else:
         hint = _some(edge_text(edge) for edge in attribute.edges[1:-1])
     return f"expected an inner edge of {attribute.name!r}, {hint}"
-
-
-def _are_numbers(attribute: Attribute) -> bool:
-    """Return whether all categories are numbers."""
-    return all(type(one) in (int, float) for one in attribute.categories or [""])
 
 
 def _some(known: Iterable[Category]) -> str:

@@ -1,23 +1,5 @@
 """The meaning of questions in words, as :meth:`TableRelease.ask` takes them.
 
-===============================================  =============================================
-question                                         answer
-===============================================  =============================================
-``count``, ``how many``, ``total``               the number of rows
-``count of sex=F, age=[18, 65)``, ``sex=F``      the number of rows with all of these labels
-``share of employed=yes given sex, age``         the share of every group that has the labels
-``per cent of employed=yes``                     the same times 100
-``sum of income given sex``, ``mean of …``       sums or means of a numeric column
-``ratio of (sex=F) to (sex=M) given age``        one count, sum, share or mean over another
-``difference of (sex=F) and (sex=M)``            one count, sum, share or mean less another
-``cdf of age given sex``                         cumulative shares, in the attribute's order
-``quantile 0.5, 0.9 of age given sex``           quantiles of an attribute; ``median of age``
-``top 3 of region``, ``largest mean of income    the largest, or smallest, of several numbers
-by region``
-``change of count of sex=F from tick 3 to tick   of a stream: the rows of one tick less those of
-7``, ``count by tick``                           another; one answer for each tick
-===============================================  =============================================
-
 * ``sex=F`` takes one label; ``age=[0, 18)|[18, 65)`` and ``age in ([0, 18), [18, 65))`` add up
   several. An attribute with edges also takes ``age=[0, 65)``, ``age<65``, ``age>=18`` and ``age
   between 18 and 65``, if the ends are edges; dates take ``born<2020-04-01``. A name alone, ``sex``,
@@ -37,7 +19,7 @@ by region``
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
 from ..schema.dates import ISO
 from ..schema.groups import level_base, level_labels
@@ -88,9 +70,7 @@ Condition = Cells | Level | Wholes | Summed | None
 Conditions = Mapping[int, Condition]
 
 
-@final
-@dataclass(frozen=True)
-class Count:
+class Count(NamedTuple):
     """The number of rows that meet the conditions, or the sum of a number over these rows."""
 
     where: Conditions
@@ -101,9 +81,7 @@ class Count:
         return next((cells for cells in self.where.values() if isinstance(cells, Summed)), None)
 
 
-@final
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """The share of a group that meets the conditions."""
 
     of: Conditions
@@ -111,9 +89,7 @@ class Share:
     per_cent: bool = False
 
 
-@final
-@dataclass(frozen=True)
-class Mean:
+class Mean(NamedTuple):
     """The mean of a clipped number within groups."""
 
     attribute: int
@@ -123,36 +99,28 @@ class Mean:
 Amount: TypeAlias = Count | Share | Mean
 
 
-@final
-@dataclass(frozen=True)
-class Ratio:
+class Ratio(NamedTuple):
     """One amount divided by another."""
 
     first: Amount
     second: Amount
 
 
-@final
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """One amount minus another."""
 
     first: Amount
     second: Amount
 
 
-@final
-@dataclass(frozen=True)
-class Cdf:
+class Cdf(NamedTuple):
     """Cumulative shares of groups."""
 
     attribute: int
     given: Conditions
 
 
-@final
-@dataclass(frozen=True)
-class Quantile:
+class Quantile(NamedTuple):
     """Quantiles within groups."""
 
     attribute: int
@@ -160,19 +128,15 @@ class Quantile:
     given: Conditions
 
 
-@final
-@dataclass(frozen=True)
-class Top:
+class Top(NamedTuple):
     """The largest, or smallest, of the answers to a question."""
 
     of: Amount
-    count: int
+    many: int
     is_largest: bool
 
 
-@final
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """An amount at one tick of a stream minus the same amount at another tick."""
 
     of: Amount
@@ -182,9 +146,7 @@ class Change:
 AtOnce: TypeAlias = Count | Share | Mean | Ratio | Difference | Cdf | Quantile | Top
 
 
-@final
-@dataclass(frozen=True)
-class ByTick:
+class ByTick(NamedTuple):
     """One answer for each tick of a stream."""
 
     of: AtOnce
