@@ -195,8 +195,8 @@ def python(code, *, before=None, cwd):
 
 
 HEAVY = (
-    "cvxpy opendp dp_accounting duckdb jax jinja2 matplotlib mbi narwhals pandas polars pyarrow "
-    "typer pydantic importlib.metadata numpy.ma scipy.linalg scipy.optimize scipy.sparse "
+    "cvxpy opendp dp_accounting duckdb jax jinja2 lark matplotlib mbi narwhals pandas polars "
+    "pyarrow typer pydantic importlib.metadata numpy.ma scipy.linalg scipy.optimize scipy.sparse "
     "scipy.spatial scipy.special scipy.stats"
 ).split()
 

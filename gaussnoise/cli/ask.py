@@ -6,7 +6,7 @@ import typer
 
 from .console import say, show
 from .options import Json, Published, SomeTicks
-from .published import published
+from .published import published, streamed
 
 
 def ask(
@@ -18,26 +18,30 @@ def ask(
 ) -> None:
     """Answer a question from a published folder alone, with intervals.
 
-    A question is one of these:
+    A question is one of these, or similar:
 
-      count of sex=F, age=[18, 65)
-      share of employed=yes given sex, age
-      ratio of (sex=F, employed=yes) to (sex=M, employed=yes)
+      how many, sex=F, age at least 18        (count of sex=F, age=[18, 65))
+      share of employed=yes given sex, age    (per cent of employed=yes by sex)
+      mean of income by sex                   (average, sum, or total income)
+      largest region                          (top 3 of mean of income by region)
+      difference of (mean of income, sex=F) and (mean of income, sex=M)
       difference of share of employed=yes given sex=F and sex=M
-      difference of (sex=F) and (sex=M) given age
+      ratio of (sex=F, employed=yes) and (sex=M, employed=yes) given age
       cdf of age given sex
-      quantile 0.5, 0.9 of age given sex
-      sum of income given sex
-      mean of income given sex
+      quantile 0.5, 0.9 of age given sex      (median of age)
+      count of sex by tick                    (of a stream)
+      change of count of sex=F from tick 3 to tick 7
 
     sex=F takes one label; age=[0, 18)|[18, 65) or age in (…, …) adds up
     several; a name alone, sex, asks for each of its labels. Where an
-    attribute has edges: age<65, age>=18, age=[0, 65), born<2000-01-01.
-    After given, or by, come the groups: names, or names with labels (names
-    alone for sums and means). Names and labels with commas, bars, brackets
-    or other words in them stand in "…".
+    attribute has edges: age<65, age>=18, age=[0, 65), age between 18 and 65,
+    age more than 18 (18 included), born<2000-01-01. After given, or by, come
+    the groups. Names and labels with commas, bars, brackets or other words in
+    them stand in "…".
     """
-    answer = published(folder, ticks).ask(question, level)
+    tables = None if ticks is not None else streamed(folder)
+    source = published(folder, ticks) if tables is None else tables
+    answer = source.ask(question, level)
     if as_json:
         show(answer.to_dict())
     else:

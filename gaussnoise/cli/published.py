@@ -4,19 +4,26 @@ import re
 from pathlib import Path
 
 from ..errors import ParameterError
-from ..streams import Stream
+from ..streams import Stream, StreamTables
 from ..tables import TableRelease
+
+
+def streamed(folder: Path) -> StreamTables | None:
+    """Return the published tables of a stream; None if the folder is no stream's."""
+    if not (folder / "stream.json").is_file():
+        return None
+    tables = Stream.open(folder).tables
+    if not len(tables):
+        raise ParameterError(f"{folder}: expected a stream with ticks, got none so far")
+    return tables
 
 
 def published(folder: Path, ticks: str | None) -> TableRelease:
     """Return a published release; for a stream, of the rows of these ticks, or of all so far."""
-    if not (folder / "stream.json").is_file():
+    if (tables := streamed(folder)) is None:
         if ticks is not None:
             raise ParameterError(f"--ticks: expected the folder of a stream, got {folder}")
         return TableRelease.load(folder)
-    tables = Stream.open(folder).tables
-    if not len(tables):
-        raise ParameterError(f"{folder}: expected a stream with ticks, got none so far")
     if ticks is None:
         return tables.total()
     first, last = ticks_of(ticks)

@@ -22,6 +22,7 @@ from ..tables.release.release import TableRelease
 from ..tables.release.table import AbstractEstimates
 from ..tables.schema.schema import OnOutside
 from ..text import number_of
+from . import ask as _ask
 from .plan import StreamPlan
 from .series import SeriesTable, series_of
 
@@ -59,6 +60,8 @@ class StreamTables(PickledByArguments):
     periods: Sequence[Mapping[Subset, Array]] = field(repr=False)
     backend: "EagerAllowed" = field(repr=False, default="pyarrow")
     on_outside: OnOutside = "refuse"
+
+    ask = _ask.ask  # a function of these tables, with its documentation
 
     def __len__(self) -> int:
         return len(self.periods)

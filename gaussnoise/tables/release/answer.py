@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+_WIDTH = 80  # most characters of the lines above and below the numbers
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -32,11 +35,15 @@ class Answer:
         estimate: shape (labels…); NaN where there is none, such as the share of an empty group.
             Quantiles of dates are dates, NaT where there is none.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
-        low: lower ends of intervals, each taken alone; same shape.
+        low: lower ends of intervals, each taken alone, or those of ``compared`` numbers together.
         high: upper ends; infinite, or NaT for dates, where no finite end is known.
         level: the level of the intervals.
         note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
+        limits: the least and the largest value that the true numbers can have. Noise can carry an
+            estimate outside, which ``print`` says beside it; no interval reaches outside.
+        compared: how many numbers the intervals hold for at once: 1, or, of the largest of
+            several, all of them.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -61,6 +68,18 @@ class Answer:
     note: str
     private: bool
     backend: "EagerAllowed" = field(repr=False)
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    compared: int = 1
+
+    @property
+    def remarks(self) -> list[str]:
+        """The fault of every estimate that no true number can have, in words, or ""."""
+        least, most = self.limits
+        if self.limits == (-math.inf, math.inf):
+            return [""] * self.estimate.size
+        below = [f"estimate below {least:g}" if x < least else "" for x in self.estimate.flat]
+        above = [f"estimate above {most:g}" if x > most else "" for x in self.estimate.flat]
+        return [a or b for a, b in zip(below, above, strict=True)]
 
     def _numbers(self) -> dict[str, NDArray[Any]]:
         numbers: dict[str, NDArray[Any]] = {"estimate": self.estimate}
@@ -90,11 +109,13 @@ class Answer:
         """
         columns = self.columns()
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        for row, remark in zip(rows, self.remarks, strict=True):
+            row |= {"remark": remark} if remark else {}
         return {
             "question": self.question,
             "meaning": self.meaning,
             "level": self.level,
-            "simultaneous": False,
+            "simultaneous": self.compared > 1,
             "note": self.note,
             "private": self.private,
             "rows": [{name: _plain(value) for name, value in row.items()} for row in rows],
@@ -108,13 +129,22 @@ class Answer:
         names = {"standard_deviation": "± sd"}
         numbers = self._numbers()
         columns = [first(x, 4 if name in names else 6) for name, x in numbers.items()]
+        shown = [names.get(name, name) for name in numbers]
+        if any(self.remarks):
+            columns, shown = [*columns, self.remarks[: len(columns[0])]], [*shown, ""]
+        alone = f"all {self.compared} at once" if self.compared > 1 else "each alone"
+        closing, *notes = f"{level_text(self.level)} intervals, {alone}; {self.note}".split("; ")
+        for k, note in enumerate(notes):
+            if k and len(closing) + len(note) + 2 > _WIDTH:
+                break  # one line: the first notes are the ones that matter
+            closing += f"; {note}"
         return table_text(
-            self.meaning,
+            textwrap.fill(self.meaning, _WIDTH, break_on_hyphens=False),
             self.attributes,
             self.labels,
-            [names.get(name, name) for name in numbers],
+            shown,
             columns,
-            f"low and high: {level_text(self.level)} intervals, each for itself; {self.note}",
+            closing,
             private=self.private,
         )
 

@@ -1,6 +1,7 @@
 """Answers to questions in words, computed from released tables alone."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.tables.bases import AbstractBase, Base, Groups, Identity
+from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
@@ -22,66 +24,72 @@ from .forms import KeptTables
 from .noisy import AbstractRelease, read_only
 from .quantiles import quantiles_of, support
 from .question import (
+    Amount,
+    AtOnce,
+    ByTick,
     Cdf,
     Cells,
+    Change,
     Conditions,
     Count,
     Difference,
     Level,
-    Moment,
+    Mean,
     Quantile,
-    Question,
     Ratio,
     Share,
     Summed,
+    Top,
     Wholes,
     conditions_text,
-    parsed,
 )
 from .ratios import Ratios, difference_of_ratios, fieller
-from .sums import means, sums
+from .sums import check_no_number, means, sums
 from .tidy import LEVEL
 
 Array = NDArray[np.float64]
 
-_MOST_NUMBERS = 10**4  # most numbers in one answer
+MOST_NUMBERS = 10**4  # most numbers in one answer
 _MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
 _AT_ONCE = 64  # rows whose covariances are computed together
-_RATIO = "a ratio of unbiased counts is not itself unbiased; intervals are exact (Fieller 1954)"
-_RATIO_OF_SUMS = f"{_RATIO.replace('counts', 'sums')}; of the values as they were clipped"
+_COUNTS = "unbiased, so may be negative or fractional"
+_CLIPPED = "of the values as they were clipped"
+_RATIOS = "ratios are biased, intervals exact (Fieller 1954)"
+_FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 
 
 def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer:
     """Return the answer to a question in words, with intervals, from released tables alone.
 
-    Questions are of seven forms. ``given``, or ``by``, names groups; a name alone, like
-    ``sex``, asks for each of its labels; ``a|b`` adds labels up; names and labels that need it
-    stand in ``"…"``:
+    ``given``, or ``by``, names groups; a name alone, like ``sex``, asks for each of its labels;
+    ``a|b`` adds labels up; names and labels that need it stand in ``"…"``:
 
-    * ``count``, ``count of sex=F, age=[18, 65)``, ``count given sex``
-    * ``share of employed=yes given sex, age``
+    * ``count``, ``how many, sex=F``, ``count of sex=F, age=[18, 65)``, ``count by sex``
+    * ``share of employed=yes given sex, age``, ``per cent of employed=yes``
+    * ``sum of income given sex``, ``average income by sex``: of a number that the schema clips
     * ``ratio of (sex=F, employed=yes) to (sex=M, employed=yes) given age``
-    * ``difference of share of employed=yes given sex=F and sex=M``, or of two counts
-    * ``ratio of (sum of income, sex=F) to (sum of income, sex=M)``, or difference
-    * ``cdf of age given sex``
-    * ``quantile 0.5, 0.9 of age given sex``, ``median of age``
-    * ``sum of income given sex``, ``mean of income``: where numeric columns were released
+    * ``difference of (mean of income, sex=F) and (mean of income, sex=M)``
+    * ``difference of share of employed=yes given sex=F and sex=M``
+    * ``top 3 of region``, ``largest share of employed=yes by region``
+    * ``cdf of age given sex``, ``quantile 0.5, 0.9 of age given sex``, ``median of age``
+    * conditions on bins: ``age<65``, ``age at least 18``, ``age between 18 and 65``
 
     Args:
         release: the release that is asked.
         question: see above; labels as in the schema.
-        level: the level of the intervals, each taken alone.
+        level: the level of the intervals, each taken alone; those of ``top 3 of …`` are about all
+            numbers that were compared, together (Šidák 1967).
 
     Returns:
         An :class:`Answer`. Its intervals cover at least as often as their level says: intervals
-        of counts exactly; of shares and ratios exactly where the denominator is clear of zero
-        (Fieller 1954); of quantiles up to the width of bins. Intervals of differences of shares
-        cover to first order.
+        of counts exactly; of shares, means and ratios of counts and sums exactly where the
+        denominator is clear of zero (Fieller 1954); of quantiles up to the width of bins. Intervals
+        of differences and ratios of shares or means cover to first order. They are cut to the
+        values that the true number can have, so a share outside [0, 1] is outside its interval.
 
     Raises:
-        ParameterError: the text is no question, has unknown names or labels, or asks for a
-            table that was not released; the message marks the place.
-        NotAvailableError: sums or means of a release that has none.
+        ParameterError: the text is no question, has unknown names or labels, asks for a table that
+            was not released, or for ticks; the message marks the place.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -93,10 +101,42 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     >>> answer.meaning, answer.labels, answer.estimate.round(2).tolist()
     ('share of age=[18, 65) given sex', (('F', 'M'),), [0.5, 1.0])
     """
+    from .grammar import parsed  # imported here: the parser is loaded for questions alone
+
     quantile(level)  # refuses a level outside (0, 1)
-    form = parsed(question, release.plan.schema)
-    asked = _Asked(replace(release, tables=KeptTables(release.tables)), question, level)
-    return asked.answer(form)
+    asked = parsed(question, release.plan.schema)
+    if isinstance(asked, Change | ByTick):
+        raise ParameterError(
+            f"ask: {question}: expected a question about one release, got ticks; hint: ask the "
+            "folder of a stream, without --ticks"
+        )
+    return answered(release, asked, question, level)
+
+
+def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
+    """Return the answer to a question that was read."""
+    return _Asked(replace(release, tables=KeptTables(release.tables)), text, level).answer(asked)
+
+
+def change(
+    releases: Sequence[AbstractRelease],
+    shares: Array,
+    asked: Change,
+    text: str,
+    level: float,
+) -> Answer:
+    """Return an amount of one release minus that of another, whose noise is correlated.
+
+    Args:
+        releases: those of the later and the earlier tick, and one whose noise has the covariance
+            that ``shares`` multiplies.
+        shares: the factors of that covariance within and between both ticks, shape (2, 2).
+        asked: the question.
+        text: the question in words.
+        level: the level of the intervals.
+    """
+    kept = [replace(release, tables=KeptTables(release.tables)) for release in releases]
+    return _Asked(kept[0], text, level, (*kept,), shares).change(asked)
 
 
 class _Axis(NamedTuple):
@@ -107,53 +147,214 @@ class _Axis(NamedTuple):
     cells: Sequence[Cells]
 
 
+class _Found(NamedTuple):
+    """The numbers of an answer: flat, or shaped like its axes."""
+
+    estimate: NDArray[Any]
+    deviation: Array | None
+    low: NDArray[Any]
+    high: NDArray[Any]
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+
 @dataclass(frozen=True)
 class _Asked:
-    """One question to a release."""
+    """One question to a release, or to two of them and one whose covariance has shares in both."""
 
     release: AbstractRelease
     text: str
     level: float
+    both: tuple[AbstractRelease, ...] = ()
+    shares: Array | None = None
 
     @cached_property
     def _z(self) -> float:
         return quantile(self.level)
 
-    def answer(self, question: Question) -> Answer:
-        if isinstance(question, Count):
-            return self._count(question)
-        if isinstance(question, Share):
-            return self._share(question)
-        if isinstance(question, Ratio):
-            return self._ratio(question)
-        if isinstance(question, Difference):
-            return self._difference(question)
-        if isinstance(question, Cdf):
-            return self._cdf(question)
-        if isinstance(question, Quantile):
-            return self._quantile(question)
-        return self._moment(question)
+    def answer(self, asked: AtOnce) -> Answer:
+        if isinstance(asked, Ratio):
+            return self._ratio(asked)
+        if isinstance(asked, Difference):
+            meaning = f"{self._said(asked.first)} less {self._said(asked.second)}"
+            return self._difference(meaning, asked.first, asked.second)
+        if isinstance(asked, Cdf):
+            return self._cdf(asked)
+        if isinstance(asked, Quantile):
+            return self._quantile(asked)
+        if isinstance(asked, Top):
+            return self._top(asked)
+        axes = self._axes_of(asked)
+        return self._answer(self._said(asked), axes, *self._single(asked, axes))
 
-    def _count(self, asked: Count) -> Answer:
-        axes = self._axes(asked.where)
-        estimate, covariance = self._counts([asked.where], axes)
-        return self._linear(self._said(asked), axes, estimate[:, 0], covariance[:, 0, 0])
+    def change(self, asked: Change) -> Answer:
+        earlier, later = asked.ticks
+        meaning = f"{self._said(asked.of)}, tick {later} less tick {earlier}"
+        return self._difference(meaning, asked.of, asked.of)
 
-    def _linear(
-        self,
-        meaning: str,
-        axes: Mapping[int, _Axis],
-        estimate: Array,
-        variance: Array,
-        note: str = "unbiased, so that counts may be negative or fractional",
-    ) -> Answer:
-        deviation = np.sqrt(np.maximum(variance, 0))
-        ends = estimate - self._z * deviation, estimate + self._z * deviation
-        return self._answer(meaning, axes, (estimate, deviation, *ends), note)
+    def _single(
+        self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
+    ) -> tuple[_Found, list[str]]:
+        """Return the numbers of an amount and notes; intervals hold for ``count`` at once."""
+        if (table := self._table(asked)) is not None:
+            low, high = table.confidence_interval(self.level, simultaneous=count > 1)
+            return _Found(table.estimate, table.standard_deviation, low, high), [_CLIPPED]
+        x, covariance = self._counts(self._forms(asked), axes)
+        ratios, _ = self._part(asked, x, covariance, quantile(self.level, count))
+        if isinstance(asked, Count):
+            return _Found(*ratios), [_CLIPPED if asked.summed else _COUNTS]
+        notes = [_CLIPPED] if isinstance(asked, Mean) else [_RATIOS]
+        limits = self._limits(asked)
+        if not np.isfinite(ratios.high).all():
+            least, most = (f"{end:g}" for end in limits)
+            notes.insert(0, f"{least} to {most} where the group may be empty: nothing known")
+        return self._within(ratios, limits), notes
 
-    def _share(self, asked: Share) -> Answer:
-        axes = self._axes(asked.given, asked.of)
-        return self._shares(self._said(asked), {**asked.given, **asked.of}, asked.given, axes)
+    def _table(self, asked: Amount) -> Any:
+        """Return the released sums or means that are asked for; None if the numbers are others."""
+        names = self.release.plan.schema.names
+        if isinstance(asked, Mean) and not any(c is not None for c in asked.given.values()):
+            given = tuple(names[i] for i in asked.given)
+            return means(self.release, names[asked.attribute], given)
+        if isinstance(asked, Count) and asked.summed is not None:
+            summed = [i for i, cells in asked.where.items() if cells is asked.summed]
+            given = tuple(names[i] for i in asked.where if i not in summed)
+            if all(asked.where[i] is None for i in asked.where if i not in summed):
+                return sums(self.release, names[summed[0]], given)
+        return None
+
+    def _forms(self, asked: Amount) -> list[Conditions]:
+        """Return the linear form of an amount, or both forms whose ratio it is."""
+        if isinstance(asked, Count):
+            return [asked.where]
+        if isinstance(asked, Share):
+            return [{**asked.given, **asked.of}, asked.given]
+        schema = self.release.plan.schema
+        check_no_number(self.release, "ask: given", tuple(schema.names[i] for i in asked.given))
+        base = self._clipped(asked)
+        t = np.array([0.0, 0.5, 1.0] if base.squares else [0.0, 1.0])
+        above, counted = np.zeros((2, base.size))
+        above[: len(t)], counted[: len(t)] = (
+            2 * t - 1,
+            1,
+        )  # the mean is from -1 to 1 of its interval
+        rows = (Summed(tuple(row.tolist()), False) for row in (above, counted))
+        return [{asked.attribute: row, **asked.given} for row in rows]
+
+    def _clipped(self, asked: Mean) -> Clipped:
+        base = self.release.plan.schema.attributes[asked.attribute].base
+        if not isinstance(base, Clipped):
+            raise TypeError
+        return base
+
+    def _limits(self, asked: Amount) -> tuple[float, float]:
+        """Return the least and the largest value that an amount can have."""
+        if isinstance(asked, Share):
+            return 0.0, 100.0 if asked.per_cent else 1.0
+        if isinstance(asked, Mean):
+            base = self._clipped(asked)
+            return base.low, base.high
+        least = -math.inf if asked.summed and not asked.summed.is_nonnegative else 0.0
+        return least, math.inf
+
+    def _part(self, asked: Amount, x: Array, covariance: Array, z: float) -> tuple[Ratios, Array]:
+        """Return an amount with its interval, and its slopes by its forms: (numbers, forms)."""
+        if isinstance(asked, Count):
+            deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))
+            found = x[:, 0], deviation, x[:, 0] - z * deviation, x[:, 0] + z * deviation
+            return Ratios(*found), np.ones_like(x)
+        ratios = fieller(x[:, 0], x[:, 1], covariance, z)
+        slopes = np.stack([1 / x[:, 1], -ratios.estimate / x[:, 1]], -1)
+        low, high = self._limits(asked)
+        shift, scale = (
+            (0.0, high) if isinstance(asked, Share) else (low / 2 + high / 2, high / 2 - low / 2)
+        )
+        estimate, ends = shift + scale * ratios.estimate, (shift + scale * e for e in ratios[2:])
+        if isinstance(asked, Mean):
+            estimate = np.clip(estimate, low, high)  # as released means are
+        return Ratios(estimate, scale * ratios.standard_deviation, *ends), scale * slopes
+
+    def _pair(
+        self, first: Amount, second: Amount, axes: Mapping[int, _Axis]
+    ) -> tuple[Ratios, Ratios, Array]:
+        """Return two amounts, and the covariance of their estimates."""
+        forms = self._forms(first), self._forms(second)
+        x, covariance = self._counts([*forms[0], *forms[1]], axes, len(forms[0]))
+        own = slice(len(forms[0])), slice(len(forms[0]), None)
+        (one, ones), (two, twos) = (
+            self._part(amount, x[:, at], covariance[:, at, at], self._z)
+            for amount, at in zip((first, second), own, strict=True)
+        )
+        return one, two, np.einsum("ki,kij,kj->k", ones, covariance[:, own[0], own[1]], twos)
+
+    def _ratio(self, asked: Ratio) -> Answer:
+        first, second = asked.first, asked.second
+        axes = self._axes_of(first, second)
+        one, two, between = self._pair(first, second, axes)
+        s, t = one.standard_deviation, two.standard_deviation
+        covariance = np.stack([s**2, between, between, t**2], -1).reshape(-1, 2, 2)
+        ratios = fieller(one.estimate, two.estimate, covariance, self._z)
+        notes = [_RATIOS if isinstance(first, Count) else _FIRST_ORDER]
+        if isinstance(first, Mean) or self._summed(first, second):
+            notes.append(_CLIPPED)
+        unknown = ~np.isfinite(ratios.high)
+        if unknown.any():
+            where = "" if unknown.all() else " where high is infinite"
+            notes.insert(0, f"no finite interval{where}: the denominator may be zero")
+        least = min(self._limits(one)[0] for one in (first, second))
+        meaning = f"ratio of ({self._said(first, True)}) to ({self._said(second, True)})"
+        found = self._within(ratios, (0.0 if least >= 0 else -math.inf, math.inf))
+        return self._answer(meaning, axes, found, notes)
+
+    def _difference(self, meaning: str, first: Amount, second: Amount) -> Answer:
+        axes = self._axes_of(first, second)
+        one, two, between = self._pair(first, second, axes)
+        if isinstance(first, Count):
+            estimate = one.estimate - two.estimate
+            s, t = one.standard_deviation, two.standard_deviation
+            deviation = np.sqrt(np.maximum(s**2 + t**2 - 2 * between, 0))
+            half = self._z * deviation
+            found = _Found(estimate, deviation, estimate - half, estimate + half)
+            note = f"unbiased, {_CLIPPED}" if self._summed(first, second) else _COUNTS
+            return self._answer(meaning, axes, found, [note])
+        (a, b), (c, d) = self._limits(first), self._limits(second)
+        found = self._within(difference_of_ratios(one, two, between), (a - d, b - c))
+        notes = [_FIRST_ORDER, *([_CLIPPED] if isinstance(first, Mean) else [])]
+        return self._answer(meaning, axes, found, notes)
+
+    def _summed(self, *asked: Amount) -> bool:
+        return any(isinstance(one, Count) and one.summed is not None for one in asked)
+
+    def _within(self, ratios: Ratios, limits: tuple[float, float]) -> _Found:
+        """Return intervals cut to the values that the true numbers can have."""
+        ends = zip((ratios.low, ratios.high), limits, strict=True)
+        low, high = (np.where(np.isnan(end), most, np.clip(end, *limits)) for end, most in ends)
+        return _Found(ratios.estimate, ratios.standard_deviation, low, high, limits)
+
+    def _top(self, asked: Top) -> Answer:
+        """Return the largest or smallest numbers, with intervals of all that were compared."""
+        axes = self._axes_of(asked.of)
+        names, labels = (
+            tuple(getattr(axis, of) for axis in axes.values()) for of in ("name", "labels")
+        )
+        every = list(itertools.product(*labels))
+        found, notes = self._single(asked.of, axes, len(every))
+        estimate, deviation, low, high = (np.ravel(np.asarray(part)) for part in found[:4])
+        sign = -1 if asked.is_largest else 1
+        order = np.argsort(sign * estimate, kind="stable")[: asked.many]
+        ends = (high, low) if asked.is_largest else (-low, -high)
+        ranks = [
+            (1 + int((ends[1] > ends[0][k]).sum()), len(every) - int((ends[0] < ends[1][k]).sum()))
+            for k in order
+        ]
+        joined = tuple(one[0] if len(one) == 1 else ", ".join(map(str, one)) for one in every)
+        axis = _Axis(" × ".join(names), tuple(joined[k] for k in order), ())
+        ours = (part[order] for part in (estimate, deviation, low, high))
+        chosen = _Found(*ours, limits=found.limits)
+        word = "largest" if asked.is_largest else "smallest"
+        many = f"{len(order)} " if len(order) > 1 else ""
+        meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
+        answer = self._answer(meaning, {0: axis}, chosen, [_ranks_text(ranks), *notes])
+        return replace(answer, compared=len(every))
 
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""
@@ -172,84 +373,10 @@ class _Asked:
         axes = self._axes(asked.given)
         axes[asked.attribute] = _Axis(attribute.name, query_labels(prefix, attribute), cells)
         meaning = f"cdf of {self._named({asked.attribute: None})}{self._groups(asked.given)}"
-        top = {**asked.given, asked.attribute: None}
-        note = _RATIO
+        found, notes = self._single(Share({asked.attribute: None}, asked.given), axes)
         if attribute.other is not None:
-            note += f"; of all rows, those in {attribute.other!r} too, which are in no bin"
-        return self._shares(meaning, top, asked.given, axes, note)
-
-    def _shares(
-        self,
-        meaning: str,
-        top: Conditions,
-        bottom: Conditions,
-        axes: Mapping[int, _Axis],
-        note: str = _RATIO,
-    ) -> Answer:
-        ratios = self._ratios(top, bottom, axes)
-        unknown = ~np.isfinite(ratios.high)
-        low = np.fmin(np.clip(ratios.low, 0, 1), ratios.estimate)
-        high = np.fmax(np.clip(ratios.high, 0, 1), ratios.estimate)
-        if unknown.any():
-            note += "; from 0 to 1 where the group may be empty: nothing is known"
-        numbers = ratios.estimate, ratios.standard_deviation, low, high
-        return self._answer(meaning, axes, numbers, note)
-
-    def _ratio(self, asked: Ratio) -> Answer:
-        axes = self._axes(asked.top, asked.bottom)
-        ratios = self._ratios(asked.top, asked.bottom, axes)
-        unknown = ~np.isfinite(ratios.high)
-        sums = [*_sums(asked.top), *_sums(asked.bottom)]
-        least = 0.0 if all(one.is_nonnegative for one in sums) else -np.inf
-        low = np.fmin(np.maximum(ratios.low, least), ratios.estimate)
-        high = np.fmax(np.maximum(ratios.high, least), ratios.estimate)
-        note = _RATIO_OF_SUMS if sums else _RATIO
-        if unknown.any():
-            where = "" if unknown.all() else " where high is infinite"
-            note += f"; no finite interval{where}: the denominator may be zero"
-        top, bottom = self._named(asked.top), self._named(asked.bottom)
-        meaning = f"ratio of ({top}) to ({bottom})"
-        numbers = ratios.estimate, ratios.standard_deviation, low, high
-        return self._answer(meaning, axes, numbers, note)
-
-    def _ratios(self, top: Conditions, bottom: Conditions, axes: Mapping[int, _Axis]) -> Ratios:
-        estimate, covariance = self._counts([top, bottom], axes)
-        return fieller(estimate[:, 0], estimate[:, 1], covariance, self._z)
-
-    def _difference(self, asked: Difference) -> Answer:
-        first, second = asked.first, asked.second
-        meaning = f"{self._said(first)} less {self._said(second)}"
-        if isinstance(first, Count) and isinstance(second, Count):
-            axes = self._axes(first.where, second.where)
-            estimate, covariance = self._counts([first.where, second.where], axes)
-            signs = np.array([1.0, -1.0])
-            variance = np.einsum("i,kij,j->k", signs, covariance, signs)
-            estimate = estimate @ signs
-            if _sums(first.where) or _sums(second.where):
-                note = "unbiased, of the values as they were clipped"
-                return self._linear(meaning, axes, estimate, variance, note)
-            return self._linear(meaning, axes, estimate, variance)
-        shares = [share for share in (first, second) if isinstance(share, Share)]
-        axes = self._axes(*(where for s in shares for where in (s.given, s.of)))
-        forms = [form for s in shares for form in ({**s.given, **s.of}, s.given)]
-        x, covariance = self._counts(forms, axes)
-        one = fieller(x[:, 0], x[:, 1], covariance[:, :2, :2], self._z)
-        two = fieller(x[:, 2], x[:, 3], covariance[:, 2:, 2:], self._z)
-        slopes = [
-            np.stack([1 / y, -r.estimate / y], -1) for r, y in ((one, x[:, 1]), (two, x[:, 3]))
-        ]
-        between = np.einsum("ki,kij,kj->k", slopes[0], covariance[:, :2, 2:], slopes[1])
-        difference = difference_of_ratios(one, two, between)
-        low = np.fmin(np.clip(difference.low, -1, 1), difference.estimate)
-        high = np.fmax(np.clip(difference.high, -1, 1), difference.estimate)
-        low, high = np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high)
-        note = (
-            "ratios of unbiased counts are not themselves unbiased; intervals put the exact ones "
-            "of both shares together, to first order (Zou & Donner 2008)"
-        )
-        return self._answer(
-            meaning, axes, (difference.estimate, difference.standard_deviation, low, high), note
-        )
+            notes.insert(0, f"of all rows, those in {attribute.other!r} too, which are in no bin")
+        return self._answer(meaning, axes, found, notes)
 
     def _quantile(self, asked: Quantile) -> Answer:
         attributes = self.release.plan.schema.attributes
@@ -270,55 +397,24 @@ class _Asked:
         low, high = quantiles.confidence_interval(self.level)
         which = ", ".join(f"{p:g}" for p in asked.probabilities)
         name = self._named({asked.attribute: None})
-        note = (
-            f"biased: {quantiles.method}; intervals cover the quantile of the counted rows at "
-            "least that often, and cannot see inside bins"
-        )
+        notes = ["biased, but intervals cover at least that often", quantiles.method]
         if attribute.other is not None:
-            note += f"; of the rows in bins, without those in {attribute.other!r}"
+            notes.insert(0, f"of the rows in bins, without those in {attribute.other!r}")
         meaning = f"quantile {which} of {name}{self._groups(asked.given)}"
-        return self._answer(meaning, axes, (quantiles.estimate, None, low, high), note)
-
-    def _moment(self, asked: Moment) -> Answer:
-        schema = self.release.plan.schema
-        clips = {attribute.name: attribute.clip for attribute in schema.attributes}
-        if clips.get(asked.column) is None:
-            raise ParameterError(
-                f"ask: {asked.what} of {asked.column}: expected a number that the schema clips"
-                + (f"; hint: median of {asked.column}" if asked.column in clips else "")
-            )
-        if any(cells is not None for cells in asked.given.values()):
-            raise ParameterError(
-                f"ask: {asked.what} of {asked.column}: expected groups by names alone, like given "
-                f"sex; hint: leave the labels out of {self._named(asked.given)!r}"
-            )
-        axes = self._axes(asked.given)
-        given = tuple(schema.names[i] for i in asked.given)
-        table = (
-            sums(self.release, asked.column, given)
-            if asked.what == "sum"
-            else means(self.release, asked.column, given)
-        )
-        low, high = table.confidence_interval(self.level)
-        numbers = table.estimate, table.standard_deviation, low, high
-        meaning = f"{asked.what} of {asked.column}{self._groups(asked.given)}"
-        return self._answer(meaning, axes, numbers, "of the values as they were clipped")
+        return self._answer(meaning, axes, _Found(quantiles.estimate, None, low, high), notes)
 
     def _answer(
-        self,
-        meaning: str,
-        axes: Mapping[int, _Axis],
-        numbers: tuple[NDArray[Any], Array | None, NDArray[Any], NDArray[Any]],
-        note: str,
+        self, meaning: str, axes: Mapping[int, _Axis], found: _Found, notes: Sequence[str]
     ) -> Answer:
         shape = tuple(len(axis.labels) for axis in axes.values())
         estimate, deviation, low, high = (
-            None if x is None else read_only(np.asarray(x).reshape(shape)) for x in numbers
+            None if x is None else read_only(np.asarray(x).reshape(shape)) for x in found[:4]
         )
         if estimate is None or low is None or high is None:
             raise TypeError
         if self.release.plan.person is not None:
-            note += f"; counted: {counted_text(self.release.plan)}"
+            most = counted_text(self.release.plan).partition(",")[0]
+            notes = [f"counted: {most}", *notes]
         return Answer(
             self.text,
             meaning,
@@ -329,10 +425,18 @@ class _Asked:
             low,
             high,
             self.level,
-            note,
+            "; ".join(notes),
             self.release.private,
             self.release.backend,
+            found.limits,
         )
+
+    def _axes_of(self, *asked: Amount) -> dict[int, _Axis]:
+        parts: list[Conditions] = []
+        for one in asked:
+            parts += [one.where] if isinstance(one, Count) else [one.given]
+            parts += [one.of] if isinstance(one, Share) else []
+        return self._axes(*parts)
 
     def _axes(self, *parts: Conditions) -> dict[int, _Axis]:
         """Return one axis for every attribute, or level, that is named without labels."""
@@ -357,19 +461,19 @@ class _Asked:
         return axes
 
     def _counts(
-        self, forms: Sequence[Conditions], axes: Mapping[int, _Axis]
+        self, forms: Sequence[Conditions], axes: Mapping[int, _Axis], earlier: int = 0
     ) -> tuple[Array, Array]:
         """Return counts of the rows that meet conditions, and their covariances.
 
         Counts have shape (numbers, forms); the covariances of the forms of each number have shape
-        (numbers, forms, forms).
+        (numbers, forms, forms). Of two releases, the forms from ``earlier`` on are the second's.
         """
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         sizes = self.release.plan.schema.sizes
         cells = max(int(np.prod([float(sizes[i]) for i in form])) for form in forms)
-        if len(places) > _MOST_NUMBERS or len(places) * cells > _MOST_WORK:
+        if len(places) > MOST_NUMBERS or len(places) * cells > _MOST_WORK:
             raise ParameterError(
-                f"ask: {self.text}: expected at most {_MOST_NUMBERS} numbers, got {len(places)} "
+                f"ask: {self.text}: expected at most {MOST_NUMBERS} numbers, got {len(places)} "
                 f"from tables of {cells} cells; hint: whole tables are in the folder, and in "
                 "release[names], proportions() and cdf()"
             )
@@ -380,13 +484,17 @@ class _Asked:
             rows = [
                 dict(zip(axes, place, strict=True)) for place in places[start : start + _AT_ONCE]
             ]
-            counts = contrasts(
-                self.release, [self._weights(form, axes, row) for row in rows for form in forms]
-            )
+            weights = [self._weights(form, axes, row) for row in rows for form in forms]
+            found = [contrasts(one, weights) for one in self.both or (self.release,)]
             for k in range(len(rows)):
                 own = slice(k * count, (k + 1) * count)
-                estimate[start + k] = counts.estimate[own]
-                covariance[start + k] = counts.covariance[own, own]
+                estimate[start + k] = found[0].estimate[own]
+                covariance[start + k] = found[-1].covariance[own, own]
+                if self.both:
+                    estimate[start + k, earlier:] = found[1].estimate[own][earlier:]
+        if self.shares is not None:
+            tick = np.repeat([0, 1], [earlier, count - earlier])
+            covariance *= self.shares[np.ix_(tick, tick)]
         return estimate, covariance
 
     def _weights(
@@ -413,12 +521,31 @@ class _Asked:
     def _groups(self, given: Conditions) -> str:
         return f" given {self._named(given)}" if given else ""
 
-    def _said(self, asked: Count | Share) -> str:
+    def _said(self, asked: Amount, brief: bool = False) -> str:
         if isinstance(asked, Share):
-            return f"share of {self._named(asked.of)}{self._groups(asked.given)}"
-        return f"count of {self._named(asked.where)}" if asked.where else "count"
+            what = "per cent" if asked.per_cent else "share"
+            return f"{what} of {self._named(asked.of)}{self._groups(asked.given)}"
+        if isinstance(asked, Mean):
+            number = self._named({asked.attribute: None})
+            return f"mean of {number}{self._groups(asked.given)}"
+        if brief or not asked.where:
+            return self._named(asked.where)
+        summed = {i: cells for i, cells in asked.where.items() if cells is asked.summed}
+        if not asked.summed or not summed:
+            return f"count of {self._named(asked.where)}"
+        rest = {i: cells for i, cells in asked.where.items() if i not in summed}
+        return self._named(summed) + self._groups(rest)
 
 
-def _sums(form: Conditions) -> list[Summed]:
-    """Return the sum in a form as a list of one, or an empty list."""
-    return [cells for cells in form.values() if isinstance(cells, Summed)]
+def _ranks_text(ranks: Sequence[tuple[int, int]]) -> str:
+    """Return in words which of these ranks, each from the best to the worst, are uncertain."""
+    blocks: list[list[int]] = []
+    for best, worst in sorted(ranks):
+        if blocks and best <= blocks[-1][1]:
+            blocks[-1][1] = max(worst, blocks[-1][1])
+        else:
+            blocks.append([best, worst])
+    mixed = [f"{best} to {worst}" for best, worst in blocks if best < worst]
+    if not mixed:
+        return "these ranks are clear of the noise"
+    return f"the noise cannot tell ranks {', '.join(mixed)} apart"

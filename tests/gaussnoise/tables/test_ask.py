@@ -11,7 +11,16 @@ from scipy import stats
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import ParameterError
-from gaussnoise.tables.release.question import Count, Difference, Quantile, Share, parsed
+from gaussnoise.tables.release.grammar import parsed
+from gaussnoise.tables.release.question import (
+    ByTick,
+    Change,
+    Count,
+    Difference,
+    Quantile,
+    Share,
+    Top,
+)
 from gaussnoise.tables.release.ratios import difference_of_ratios, fieller
 
 SCHEMA = gn.Schema(
@@ -73,6 +82,98 @@ def release():
 )
 def test_questions_mean_what_they_say(question, meaning):
     assert parsed(question, SCHEMA) == meaning
+
+
+@one_test_of(
+    ("question", "meaning"),
+    [
+        ("total", Count({})),
+        ("How many?", Count({})),
+        ("how many rows, sex=F", Count({0: (0,)})),
+        ("number of sex=F where age<18", Count({0: (0,), 1: (0,)})),
+        ("what is the total of sex is F", Count({0: (0,)})),
+        ("sex=F and age at least 40", Count({0: (0,), 1: (2, 3)})),
+        ("age more than 40", Count({1: (2, 3)})),
+        ("age>40", Count({1: (2, 3)})),
+        ("count of age less than 40 per sex", Count({1: (0, 1), 0: None})),
+        ("count of age between 18 and 65 by sex", Count({1: (1, 2), 0: None})),
+        ("per cent of employed=true by sex", Share({3: (0,)}, {0: None}, True)),
+        ("median age by sex and employed", Quantile(1, (0.5,), {0: None, 3: None})),
+        ("top 3 of region, sex=F", Top(Count({4: None, 0: (0,)}), 3, True)),
+        ("smallest region", Top(Count({4: None}), 1, False)),
+        (
+            "which region has the largest share of sex=F",
+            Top(Share({0: (0,)}, {4: None}), 1, True),
+        ),
+        (
+            "difference of (share of employed=true, sex=F) and (share of sex=F) by region",
+            Difference(Share({3: (0,), 0: (0,)}, {4: None}), Share({0: (0,)}, {4: None})),
+        ),
+        (
+            "difference of count of sex=F and count of sex=M by age",
+            Difference(Count({0: (0,), 1: None}), Count({0: (1,), 1: None})),
+        ),
+        ("change of count of sex=F from tick 3 to tick 7", Change(Count({0: (0,)}), (3, 7))),
+        ("share of sex=F by tick", ByTick(Share({0: (0,)}, {}))),
+    ],
+)
+def test_words_that_people_use_are_understood(question, meaning):
+    assert parsed(question, SCHEMA) == meaning
+
+
+def test_names_of_attributes_stand_before_newer_words():
+    words = ["total", "number", "largest", "tick", "per cent"]
+    schema = gn.Schema([gn.Attribute(word, [0, 1, 2]) for word in words])
+    for i, word in enumerate(words):
+        assert parsed(f"difference of {word}=0 and {word}=1", schema) == Difference(
+            Count({i: (0,)}), Count({i: (1,)})
+        )
+    assert parsed("count by tick", schema) == Count({3: None})
+    assert parsed("number more than 1", schema) == Count({1: (2,)})  # numbers are exact
+    assert parsed("number between 0 and 1", schema) == Count({1: (0, 1)})
+
+
+def test_questions_of_strangers_are_read_quickly():
+    many = "|".join(["F", "M"] * 20_000)
+    assert parsed(f"count of sex={many}", SCHEMA) == Count({0: (0, 1)})
+    for question in (
+        "(" * 100_000,
+        "difference of " + "(" * 100_000 + "count",
+        "count " * 50_000,
+        f"top {'9' * 100_000} of sex",
+        f"count of age<{'9' * 100_000}",
+        f"age between 1e{'9' * 400} and 18",
+        '"' * 100_001,
+        "change of count from tick 99999999999 to tick 1",
+    ):
+        with pytest.raises(ParameterError):
+            parsed(question, SCHEMA)
+
+
+@one_test_of(
+    ("question", "place", "words"),
+    [
+        ("averge of age", "«averge»", "did you mean 'average'"),
+        ("top of region", "«of»", "a whole number"),
+        ("top 0 of region", "«0»", "at least 1"),
+        ("largest sex=F", "«sex=F»", "groups to compare; hint: by sex"),
+        ("age between 18 and 50", "«50»", "an edge of 'age', one of 40, 65, 120"),
+        ("age between 40 and 18", "«18»", "an edge of 'age', one of 65, 120"),
+        ("sex more than 1", "«1»", "which has none; hint: sex=F|M"),
+        ("mean of age", "«age»", "hint: median of age"),
+        ("how meny", "«how»", "how many"),
+        ("count of sex=F of", "«of»", '"given"'),
+        ("difference of sex=F and sex=M and age", "«and»", "the end of the question"),
+        ("top 2 of sex by tick", "«top", "no groups by tick"),
+        ("change of count from tick 3 to tick 3", "«change", "two ticks"),
+        ("difference of (share of sex=F) and (per cent of sex=F)", "«difference", "two counts"),
+    ],
+)
+def test_refusals_say_what_would_be_understood(question, place, words):
+    with pytest.raises(ParameterError) as refused:
+        parsed(question, SCHEMA)
+    assert place in str(refused.value)
+    assert words in str(refused.value)
 
 
 @one_test_of(
@@ -302,8 +403,12 @@ def test_sums_and_means_are_those_of_the_release():
         assert np.array_equal(answer.estimate, table.estimate)
         assert np.array_equal(answer.low, low)
         assert np.array_equal(answer.high, high)
-    with pytest.raises(ParameterError, match="groups by names alone"):
-        release.ask("mean of income given sex=F")
+    women = release.means("income", "sex").part(0, 0)
+    for question in ("mean of income given sex=F", "average income, sex=F"):
+        answer = release.ask(question)
+        low, high = women.confidence_interval()
+        assert answer.estimate == pytest.approx(women.estimate, rel=1e-9)
+        assert (answer.low, answer.high) == pytest.approx((low, high), rel=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -347,6 +452,108 @@ def test_ratios_and_differences_of_sums(incomes):
     ):
         with pytest.raises(ParameterError):
             incomes.ask(question)
+
+
+def test_differences_and_ratios_of_means_are_those_of_the_tables(incomes):
+    means = incomes.means("income", "sex")
+    for word, table in (
+        ("difference", means.difference("sex", "F", "M")),
+        ("ratio", means.ratio("sex", "F", "M")),
+    ):
+        low, high = table.confidence_interval()
+        for question in (
+            "(mean of income, sex=F) and (mean of income, sex=M)",
+            "average income given sex=F and sex=M",
+        ):
+            found = incomes.ask(f"{word} of {question}")
+            assert found.estimate == pytest.approx(table.estimate, rel=1e-9)
+            assert found.standard_deviation == pytest.approx(table.standard_deviation, rel=1e-6)
+            assert (found.low, found.high) == pytest.approx((low, high), rel=1e-6)
+    total = incomes.ask("total income by sex")
+    np.testing.assert_array_equal(total.estimate, incomes.sums("income", "sex").estimate)
+    with pytest.raises(ParameterError, match="which is clipped, without bins; hint: mean of"):
+        incomes.ask("count of income between 0 and 50")
+    with pytest.raises(ParameterError, match="clipped number"):
+        incomes.ask("mean of income given change, sex=F")
+
+
+def test_the_largest_have_intervals_of_all_that_were_compared(release):
+    table = release["region",]
+    low, high = table.confidence_interval(simultaneous=True)
+    found = release.ask("top 2 of region")
+    order = np.argsort(-table.estimate)[:2]
+    assert found.labels == (tuple(table.labels[0][k] for k in order),)
+    np.testing.assert_allclose(found.estimate, table.estimate[order])
+    np.testing.assert_allclose((found.low, found.high), (low[order], high[order]))
+    assert found.to_dict()["simultaneous"]
+    assert "all 4 at once" in str(found)
+    smallest = release.ask("smallest region by sex")
+    assert smallest.estimate == release["sex", "region"].estimate.min()
+    assert smallest.attributes == ("region × sex",)
+    best = release.ask("largest share of employed=true by sex")
+    assert best.estimate == release.ask("share of employed=true by sex").estimate.max()
+
+
+def test_ranks_that_noise_mixes_are_named():
+    schema = gn.Schema([gn.Attribute("kind", ["a", "b", "c", "d"])])
+    rows = pa.table({"kind": ["a"] * 500 + ["b"] * 100 + ["c"] * 100 + ["d"] * 20})
+    made = gn.plan(schema, 1, gn.zCDP(1e8)).release(rows)
+    assert "noise cannot tell ranks 2 to 3 apart" not in made.ask("top 1 of kind").note
+    assert made.ask("top 1 of kind").note.startswith("these ranks are clear of the noise")
+    made = gn.plan(schema, 1, gn.zCDP(0.1)).release(rows)
+    assert "the noise cannot tell ranks 2 to 3 apart" in made.ask("top 2 of kind").note
+
+
+def test_impossible_shares_are_said_to_be_and_end_no_interval():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", range(200))])
+    plan, rows = gn.plan(schema, 2, gn.zCDP(0.01)), pa.table({"sex": ["F"] * 900, "age": [0] * 900})
+    found = plan.simulate(rows, np.random.default_rng(0)).ask("per cent of age given sex=F")
+    assert (found.low >= 0).all()
+    assert (found.high <= 100).all()
+    below = found.estimate < 0
+    assert below.any()
+    assert [remark == "estimate below 0" for remark in found.remarks] == below.tolist()
+    first = below[:20].tolist().index(True)
+    assert str(found).splitlines()[2 + first].endswith("estimate below 0")
+    assert [row.get("remark", "") for row in found.to_dict()["rows"]] == found.remarks
+    assert all(len(line) <= 80 for line in str(found).splitlines())
+
+
+def test_streams_answer_by_tick_and_from_tick_to_tick():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["a", "b"])])
+    plan = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(6))
+    ticks = [
+        pa.table({"sex": ["F", "M", "F"] * n, "job": ["a", "b", "b"] * n}) for n in (90, 50, 70)
+    ]
+    tables = plan.simulate(ticks, np.random.default_rng(0))
+    for one, two in ((1, 3), (3, 2)):
+        found = tables.ask(f"change of count of sex=F from tick {one} to tick {two}")
+        exact = tables.contrast({two: {("sex",): [1, 0]}, one: {("sex",): [-1, 0]}})
+        assert found.estimate == pytest.approx(exact.estimate)
+        assert found.standard_deviation == pytest.approx(exact.standard_deviation)
+        assert found.meaning == f"count of sex=F, tick {two} less tick {one}"
+    # a share's change, to first order, from the gradient of both ticks' counts
+    found = tables.ask("change of share of job=a given sex=F from tick 1 to tick 2")
+    weights = {}
+    for tick, sign in ((2, 1), (1, -1)):
+        counts = tables.period(tick)["sex", "job"].estimate[0]
+        share = counts[0] / counts.sum()
+        slopes = sign * np.array([1 - share, -share]) / counts.sum()
+        weights[tick] = {("sex", "job"): [slopes, [0, 0]]}
+    exact = tables.contrast(weights).standard_deviation
+    assert found.standard_deviation == pytest.approx(exact, rel=1e-6)
+    assert found.low < found.estimate < found.high
+    by = tables.ask("share of job=a by sex by tick")
+    assert (by.attributes, by.labels) == (("tick", "sex"), ((1, 2, 3), ("F", "M")))
+    for k in range(3):
+        own = tables.period(k + 1).ask("share of job=a by sex")
+        np.testing.assert_array_equal((by.estimate[k], by.low[k]), (own.estimate, own.low))
+    assert tables.ask("count").estimate == tables.total()[()].estimate
+    with pytest.raises(ParameterError, match="two of the 3 ticks so far"):
+        tables.ask("change of count from tick 3 to tick 4")
+    for question in ("count by tick", "change of count from tick 1 to tick 2"):
+        with pytest.raises(ParameterError, match="the folder of a stream"):
+            tables.total().ask(question)
 
 
 def test_answers_that_are_too_long_are_refused():
