@@ -104,7 +104,7 @@ def published(
             target=out,
             write=lambda folder: _write(folder, table, blank, document, format, say),
             read=lambda folder: TableRelease.load(folder, plan),
-            draws=plan.query.count,
+            draws=plan.query.count + sum(own.draws for own in plan.ranges),
         )
     return replace(loaded, backend=blank.backend)
 

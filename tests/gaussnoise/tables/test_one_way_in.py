@@ -23,13 +23,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from gaussnoise.estimators.numbers import read_numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas._libs import parsers
 
 import gaussnoise as gn
 from gaussnoise.errors import DataError, NotAvailableError, SchemaWarning
-from gaussnoise.estimators.numbers import read_numbers
 from gaussnoise.tables.counting.check import check_rows
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.frequencies import count_values
