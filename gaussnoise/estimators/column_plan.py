@@ -56,7 +56,7 @@ class ColumnPlan:
 
     @property
     def quantile(self) -> float:
-        """How many deviations noise and sampling exceed, with the chance that is left to them."""
+        """The number of deviations that noise and sampling exceed with the chance left to them."""
         return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
 
     def counts(self, table: object, column: str, rho: float) -> Counts:
@@ -174,7 +174,7 @@ class ColumnPlan:
             ParameterError: there is no such noise.
         """
         own, by = self.in_unit, [group.name for group in self.groups]
-        _ = self.plan([*own.ranges], zCDP(rho)).query
+        _ = self.plan([*own.ranges], zCDP(rho)).rho_charged
         sums = [own.answer_deviations((*by, column))[..., 1].max() for column in self.columns]
         return float(max(sums)) / math.sqrt(2 * rho)
 

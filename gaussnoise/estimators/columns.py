@@ -21,9 +21,8 @@ from ..records import check_on_outside
 from ..tables.planning.ranges import FoundRange
 from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
-from ..tables.schema.numbers import PerPerson
+from ..tables.schema.numbers import PER_PERSON, PerPerson
 from ..tables.schema.schema import Attribute, OnOutside, Schema
-from .column_plan import UNSPENT, ColumnPlan
 from .knowledge import LARGEST, moment_order, number, positive, shown
 from .population import ColumnMeans, population_means
 from .ranges import QUESTIONS, SHARES, Ends, Neighbors, check_questions
@@ -139,13 +138,23 @@ def column_means(
     >>> all(abs(mean.mean / truth - 1) < 0.2 for mean in found.means)
     True
     """
+    # imported here, since they load an engine of tables
+    from ..tables.release.publish import protects
+    from .column_plan import UNSPENT, ColumnPlan
+
     name = "column_means"
     columns = _columns(columns)
-    groups = _groups(by, neighbors == "replace" and person is None and on_outside == "drop")
     ends = {column: (None, None) for column in columns} | _public(columns, between)
     if not (isinstance(neighbors, str) and neighbors in ("add-remove", "replace")):
         raise ParameterError(
             f'{name}: expected neighbors="add-remove" or "replace", got {shown(neighbors)}'
+        )
+    check_on_outside(name, on_outside, bodies=False)
+    groups = _groups(by, neighbors == "replace" and person is None and on_outside == "drop")
+    if not (per_person is None or (isinstance(per_person, str) and per_person in PER_PERSON)):
+        raise ParameterError(
+            f"{name}: expected per_person= to be None or one of {', '.join(map(repr, PER_PERSON))}"
+            f", got {shown(per_person)}"
         )
     if person is None:
         per_person = None
@@ -154,7 +163,7 @@ def column_means(
             f"{name}: expected both public ends with per_person={per_person!r}: a range is found "
             "for rows; hint: between={column: (0, most)}"
         )
-    if rows_per_person != 1 and person is None:
+    if person is None and not (type(rows_per_person) is int and rows_per_person == 1):
         raise ParameterError(f"{name}: rows_per_person= needs person=, whose rows it limits")
     if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(f"{name}: expected ledger=, id= and out= together")
@@ -162,7 +171,6 @@ def column_means(
     order = None if order is None else moment_order(name, order)
     if not 0 < (level := number(name, "level", level)) < 1:
         raise ParameterError(f"{name}: expected 0 < level < 1, got {level!r}; hint: 0.95")
-    check_on_outside(name, on_outside, bodies=False)
     budget = Budget.of(name, privacy, SHARES, len(columns) * QUESTIONS, pure=False)
     part = rounded_down(Fraction(budget.whole) / len(columns))
     check_questions(neighbors, part)
@@ -202,7 +210,7 @@ def column_means(
         id,
         cost=privacy.to_zcdp(1, MIN_STEPS).rho,
         request=request,
-        protects=f"{asked.in_unit.privacy_unit} under {neighbors}",
+        protects=protects(asked.in_unit),
         target=out,
         draws=draws,
         write=release,

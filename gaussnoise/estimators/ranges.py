@@ -40,7 +40,8 @@ _WITHIN = 0.6  # part of the largest distance that it allows such a share
 _LEAST_SPREAD = 0.5
 _BOUNDS = "public bounds, between="
 _LARGEST_END = 1e50  # sums of squares of larger numbers are not supported
-_CLOSEST = 2.0**-30  # length of a range, as a part of its ends, for numbers to be told apart
+_SHORTEST = 1e-100  # length of a range whose steps are ordinary floats
+_CLOSEST = 2.0**-30  # least length of a range, as a part of its ends
 _LARGEST = 1e308  # thresholds are the edges of an attribute
 _MOST = 1e12  # a hint that asks for more numbers, or for so large a budget, helps no one
 
@@ -159,6 +160,7 @@ def check_questions(neighbors: Neighbors, rho: float) -> None:
     parts += [("search", _round_part(number)) for number in (0, _ROUNDS - 1)]
     for step, part in parts:
         lattice_query(counts.both, counts.part(step, part))
+    lattice_query(counts.both, rho)
 
 
 def _round_part(number: int) -> float:
@@ -228,7 +230,7 @@ def find_range(
     if first == least or last == most:  # the range, and its noise, are about half as large
         first, last = clipped_at(0.5)
     largest = max(abs(first), abs(last))
-    if not (largest <= _LARGEST_END and last - first > _CLOSEST * largest):
+    if not (largest <= _LARGEST_END and last - first > max(_CLOSEST * largest, _SHORTEST)):
         raise NoRangeError(f"the numbers are too large or too close together; hint: {_BOUNDS}")
     if (least is not None and least > high) or (most is not None and most < low):
         raise NoRangeError("most numbers are outside the public bounds; hint: other bounds")
