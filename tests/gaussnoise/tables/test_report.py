@@ -557,3 +557,61 @@ def test_pages_say_which_tables_are_exact_and_what_is_clipped():
     page = Page(release_page(clipped, "")).words
     assert "a number, clipped to [0, 100]" in page
     assert "weight at" not in page
+
+
+def paid(workload, rows=3000, **options):
+    """Return a release of incomes clipped to [0, 100000], by sex and region."""
+    schema = gn.Schema(
+        [
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("region", ["North", "South", "<East>"]),
+            gn.Attribute("income", clip=[0, 100000], **options),
+        ]
+    )
+    rng = np.random.default_rng(5)
+    sex = rng.choice(["F", "M"], rows)
+    table = {
+        "sex": sex,
+        "region": rng.choice(["North", "South", "<East>"], rows),
+        "income": np.where(sex == "F", 30000.0, 45000.0) + rng.normal(0, 3000, rows),
+    }
+    return gn.plan(schema, workload, gn.zCDP(1)).release(pa.table(table))
+
+
+def test_means_and_sums_of_clipped_numbers_have_tables_and_pictures_of_their_own():
+    release = paid([("sex", "income"), ("sex", "region", "income"), "income"])
+    text = release_page(release)
+    page = Page(text)
+    assert re.search(r"(?i)mean of income|mean income|income, mean", page.words)
+    values = {value for value, _ in page.numbers}
+    for groups in ("sex", ("sex", "region"), ()):
+        for table in (release.means("income", groups), release.sums("income", groups)):
+            shown_here = [table.estimate, *table.confidence_interval()]
+            assert set(np.concatenate([np.ravel(x) for x in shown_here]).tolist()) <= values
+    counts = release.answers({"sex": None, "income": {"kind": "moments", "degrees": [0]}})
+    assert set(counts.estimate.ravel().tolist()) <= values
+    for title in ("Mean of income by sex", "Sum of income by sex", "Counts of rows with income"):
+        assert f"<title>{title}" in text
+    for title in ("Mean of income by sex × region", "Mean of income: estimates"):
+        assert title in page.words
+
+
+def test_pictures_of_means_do_not_begin_at_zero():
+    (picture,) = re.findall(
+        "<title>Mean of income by sex.*?</svg>", release_page(paid([("sex", "income")])), re.DOTALL
+    )
+    assert ">30,000<" in picture
+    assert ">0<" not in picture
+
+
+def test_a_mean_of_no_rows_has_no_estimate_and_its_whole_interval():
+    page = Page(release_page(paid(["income"], rows=0))).words
+    mean = page[page.index("Mean of income: estimates") :]
+    assert "nan" not in mean
+    assert "0 to 100,000" in mean
+
+
+def test_squares_of_numbers_are_on_the_page_too():
+    release = paid([("sex", "income")], base={"kind": "moments", "degrees": [0, 1, 2]})
+    words = Page(release_page(release)).words
+    assert "Counts and sums of squares of rows with income by sex" in words

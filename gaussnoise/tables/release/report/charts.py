@@ -46,10 +46,12 @@ class Row(NamedTuple):
     @property
     def is_heading(self) -> bool:
         """Whether it has no number."""
-        return math.isnan(self.estimate)
+        return math.isnan(self.low)
 
 
-def interval_chart(rows: Sequence[Row], name: str, title: str, description: str) -> Picture:
+def interval_chart(
+    rows: Sequence[Row], name: str, title: str, description: str, *, from_zero: bool = True
+) -> Picture:
     """Draw a line for each interval, a dot for each estimate; headings stand alone."""
     from matplotlib.transforms import blended_transform_factory
 
@@ -72,6 +74,10 @@ def interval_chart(rows: Sequence[Row], name: str, title: str, description: str)
                 weight="bold",
                 in_layout=False,
             )
+        if not from_zero:
+            least, most = np.nanmin(low), np.nanmax(high)
+            beside = 0.04 * float(most - least) or 1.0
+            axes.set_xlim(least - beside, most + beside)
         _scale_above(axes)
 
     return _picture(draw, _SCALE + _ROW * len(rows), name, title, description)

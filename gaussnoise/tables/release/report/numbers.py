@@ -4,17 +4,20 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from domains.tables.clipped import Clipped
 
 from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name
 from ...schema.schema import Category
 from ..noisy import AbstractRelease
 from ..store import MOST_READ, StoredTables
-from ..table import MarginalTable, QueryTable
+from ..sums import means, summed_in, sums
+from ..table import AbstractEstimates
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, interval_chart, profile_chart
 from .render import Cell, shown
@@ -28,8 +31,6 @@ _MOST_CELLS = 2 * 10**6  # most cells of all these tables together
 _MOST_ANSWERS = 10**5  # most answers of one entry
 _MOST_NAME = 60
 _MOST_HEAD = 40
-
-Table = MarginalTable | QueryTable
 
 
 class Crossed(NamedTuple):
@@ -60,53 +61,35 @@ class Extremes(NamedTuple):
     left: int
 
 
+@final
 @dataclass(frozen=True)
-class Entry:
-    """An entry of the workload, and its place on the page.
+class Numbers:
+    """Numbers of one kind, and their place on the page.
 
     Attributes:
-        release: the release that it is from.
-        position: its position in the workload.
-        name: its name in words.
-        anchor: the anchor of its section.
+        table: the numbers.
+        title: what they are, in words.
+        anchor: the name of their picture.
+        heading: whether the title stands above them; the section's own is enough for some.
+        kind: "cells" of counts, of which none contains another; "mean"; or "answers".
+        file: the file that has them all, or None.
     """
 
-    release: AbstractRelease
-    position: int
-    name: str
+    table: AbstractEstimates
+    title: str
     anchor: str
-
-    @property
-    def size(self) -> int:
-        """The number of its answers."""
-        return int(self.release.plan.queries[self.position])
-
-    @property
-    def is_cells(self) -> bool:
-        """Whether its numbers are counts of groups, none of which contains another."""
-        return all(base.is_identity for _, base in self.release.plan.domain.terms[self.position])
-
-    @cached_property
-    def table(self) -> Table:
-        """The table of its numbers."""
-        plan = self.release.plan
-        term = plan.domain.terms[self.position]
-        if self.is_cells:
-            return self.release[tuple(plan.schema.names[i] for i, _ in term)]
-        return self.release.answers({plan.schema.names[i]: base for i, base in term})
-
-    @property
-    def title(self) -> str:
-        """The heading of its section."""
-        return (
-            marginal_name(tuple(map(shown, self.table.attributes))) if self.is_cells else self.name
-        )
+    heading: bool = False
+    kind: Literal["cells", "mean", "answers"] = "answers"
+    file: str | None = None
 
     @property
     def accuracy(self) -> str:
-        """The noise in its numbers, in words."""
+        """The noise in the numbers, in words."""
         deviation = self.table.standard_deviation
-        least, most = float(deviation.min()), float(deviation.max())
+        known = deviation[np.isfinite(deviation)]
+        if not known.size:
+            return "No estimate: the noise hides whether there are any rows."
+        least, most = float(known.min()), float(known.max())
         if most == 0:
             return "Exact: without noise."
         if least == most:
@@ -119,7 +102,7 @@ class Entry:
         table = self.table
         low, high = (np.ravel(end) for end in table.confidence_interval())
         estimate, size = table.estimate.ravel(), table.estimate.size
-        title = f"{_title(table)}: estimates with {level_text(LEVEL)} intervals"
+        title = f"{self.title}: estimates with {level_text(LEVEL)} intervals"
         groups = size // table.estimate.shape[-1] if table.estimate.ndim > 1 else 0
         if size + groups <= _MOST_LINES:
             rows, last = [], ()
@@ -130,8 +113,8 @@ class Entry:
                     last = group
                 rows.append(Row(name, cell.estimate, cell.low, cell.high))
             words = "One line for each number, in the order of the table below, which has them all."
-            return interval_chart(rows, self.anchor, title, words)
-        ordered = table.estimate.ndim == 1 and not self.is_cells
+            return interval_chart(rows, self.anchor, title, words, from_zero=self.kind != "mean")
+        ordered = table.estimate.ndim == 1 and self.kind != "cells"
         order = np.arange(size) if ordered else _order(table.estimate)
         below = "in the order of the attribute" if ordered else "largest first"
         return profile_chart(
@@ -158,14 +141,11 @@ class Entry:
 
     @property
     def caption(self) -> str:
-        """The caption above its numbers."""
-        caption = f"{_title(self.table)}: estimates and {level_text(LEVEL)} intervals"
+        """The caption above the numbers."""
+        caption = f"{self.title}: estimates and {level_text(LEVEL)} intervals"
         if not self.hidden:
             return caption
-        tables, plan = self.release.tables, self.release.plan
-        places = tables.places if isinstance(tables, StoredTables) else {}
-        S = tuple(sorted({i for i, _ in plan.domain.terms[self.position]}))
-        where = f" All are in {places[S].file}." if S in places else ""
+        where = f" All are in {self.file}." if self.file else ""
         return (
             f"{caption}: the {_ENDS} largest and the {_ENDS} smallest of "
             f"{self.table.estimate.size:,}.{where}"
@@ -194,6 +174,80 @@ class Entry:
         )
 
 
+@final
+@dataclass(frozen=True)
+class Entry:
+    """An entry of the workload, and its place on the page.
+
+    Attributes:
+        release: the release that it is from.
+        position: its position in the workload.
+        name: its name in words.
+        anchor: the anchor of its section.
+    """
+
+    release: AbstractRelease
+    position: int
+    name: str
+    anchor: str
+
+    @property
+    def size(self) -> int:
+        """The number of its answers."""
+        return int(self.release.plan.queries[self.position])
+
+    @property
+    def is_cells(self) -> bool:
+        """Whether its numbers are counts of groups, none of which contains another."""
+        return all(base.is_identity for _, base in self.release.plan.domain.terms[self.position])
+
+    @property
+    def title(self) -> str:
+        """The heading of its section."""
+        names = self.release.plan.schema.names
+        attributes = [names[i] for i, _ in self.release.plan.domain.terms[self.position]]
+        is_named = (
+            self.is_cells or summed_in(self.release.plan.domain.terms[self.position]) is not None
+        )
+        return marginal_name(tuple(map(shown, attributes))) if is_named else self.name
+
+    @cached_property
+    def parts(self) -> list[Numbers]:
+        """Its numbers; of a clipped number the means, the sums and the counts."""
+        plan, release = self.release.plan, self.release
+        names, term = plan.schema.names, plan.domain.terms[self.position]
+        summed = summed_in(term)
+        if self.is_cells:
+            table = release[tuple(names[i] for i, _ in term)]
+            return [Numbers(table, _title(table), self.anchor, kind="cells", file=self.file)]
+        asked = {names[i]: base for i, base in term}
+        if summed is None:
+            answers = release.answers(asked)
+            return [Numbers(answers, _title(answers), self.anchor, file=self.file)]
+        own, groups = names[summed], tuple(names[i] for i, _ in term if i != summed)
+        base = plan.schema.attributes[summed].base
+        degrees = [d for d in base.degrees if d != 1] if isinstance(base, Clipped) else []
+        by = f" by {marginal_name(tuple(map(shown, groups)))}" if groups else ""
+        rest = release.answers(asked | {own: {"kind": "moments", "degrees": degrees}})
+        if rest.estimate.shape[axis := [i for i, _ in term].index(summed)] == 1:
+            rest = rest.part(axis, 0)  # one statistic, which the title names
+        what = "Counts" if degrees == [0] else "Counts and sums of squares"
+        named, at = shown(own), self.anchor
+        return [
+            Numbers(means(release, own, groups), f"Mean of {named}{by}", at, True, "mean"),
+            Numbers(sums(release, own, groups), f"Sum of {named}{by}", f"{at}-sum", True),
+            Numbers(rest, f"{what} of rows with {named}{by}", f"{at}-count", True, file=self.file),
+        ]
+
+    @property
+    def file(self) -> str | None:
+        """The file of its cells, in a folder of a release."""
+        tables, plan = self.release.tables, self.release.plan
+        places = tables.places if isinstance(tables, StoredTables) else {}
+        S = tuple(sorted({i for i, _ in plan.domain.terms[self.position]}))
+        return places[S].file if S in places else None
+
+
 def entries_of(release: AbstractRelease) -> list[Entry]:
     """Return all entries that are small enough to be computed, in order."""
     plan = release.plan
@@ -206,7 +260,7 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
 
 
 def cells_of(
-    table: Table, places: Iterable[int], interval: ConfidenceInterval | None = None
+    table: AbstractEstimates, places: Iterable[int], interval: ConfidenceInterval | None = None
 ) -> list[Cell]:
     """Return the cells at these positions in C order, with an interval for each by itself."""
     ends = interval or table.confidence_interval()
@@ -229,11 +283,11 @@ def extremes_of(entries: Sequence[Entry]) -> Extremes:
         if len(rows) >= _MOST_COMPARED or cells > _MOST_CELLS:
             left += 1
             continue
-        rows.append(_extreme(entry.table))
+        rows.append(_extreme(entry.parts[0].table))
     return Extremes(rows, left)
 
 
-def _extreme(table: Table) -> Extreme:
+def _extreme(table: AbstractEstimates) -> Extreme:
     interval = table.confidence_interval(simultaneous=True)
     low, high = map(np.ravel, interval)
     order = _order(table.estimate)
@@ -250,7 +304,7 @@ def _extreme(table: Table) -> Extreme:
     )
 
 
-def _title(table: Table) -> str:
+def _title(table: AbstractEstimates) -> str:
     return marginal_name(tuple(shown(name, _MOST_NAME) for name in table.attributes))
 
 

@@ -28,7 +28,7 @@ from .errors import (
     half_widths,
     typical_error,
 )
-from .numbers import cells_of, entries_of, extremes_of
+from .numbers import Entry, cells_of, entries_of, extremes_of
 from .render import rendered
 
 if TYPE_CHECKING:
@@ -182,16 +182,8 @@ def _named(names: Sequence[str]) -> str:
 
 def _files(release: AbstractRelease) -> dict[str, str]:
     """Return the file of every entry's cells, in a folder of a release."""
-    tables, plan = release.tables, release.plan
-    if not isinstance(tables, StoredTables):
-        return {}
-    places = tables.places
-    terms = zip(plan.entries, plan.domain.terms, strict=True)
-    return {
-        name: places[S].file
-        for name, term in terms
-        if (S := tuple(sorted({i for i, _ in term}))) in places
-    }
+    entries = (Entry(release, k, name, "") for k, name in enumerate(release.plan.entries))
+    return {entry.name: entry.file for entry in entries if entry.file is not None}
 
 
 def _stored(release: AbstractRelease) -> dict[str, object] | None:

@@ -73,7 +73,7 @@ def number(value: float, digits: int) -> str:
     ('−1,234.6', '0')
     """
     if not math.isfinite(value):
-        return str(value)
+        return "—" if math.isnan(value) else str(value)
     text = f"{value:z,.{digits}f}" if abs(value) < _EXACT else f"{value:.6g}"
     return text.replace("-", "−")
 
