@@ -21,7 +21,7 @@ from ...noise.agreement import ReplaceWithin
 from ...noise.problem import Relation
 from ...numerics.norms import check_order
 from ...privacy.guarantee import AbstractPrivacy
-from ...text import printable
+from ..schema.about import LINE, About, is_line
 from ..schema.bases import base_value
 from ..schema.entries import attribute_positions, term_name
 from ..schema.numbers import Weight, check_one_number, check_weight
@@ -31,7 +31,6 @@ from .targets import Target
 T = TypeVar("T")
 
 _MOST_ROWS_PER_PERSON = 10**9
-_LONGEST_LINE = 1000  # characters of a title, far fewer than a record may have
 
 
 @final
@@ -52,8 +51,8 @@ class Request(PickledByArguments):
         person: the column that says which person a row belongs to.
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
-        title: the subject of the tables, for readers of the release.
-        source: the origin of the rows, for the same readers.
+        title: the subject of the tables, for readers of the release, instead of the schema's.
+        source: the origin of the rows, for the same readers, instead of the schema's.
     """
 
     schema: Schema
@@ -94,11 +93,8 @@ class Request(PickledByArguments):
                 f"{type(self.person).__name__}"
             )
         for name, said in (("title", self.title), ("source", self.source)):
-            if said is not None and not _is_line(said):
-                raise ParameterError(
-                    f"plan: expected {name} to be one line of at most {_LONGEST_LINE} characters, "
-                    f"got {said!r:.80}"
-                )
+            if said is not None and not is_line(said):
+                raise ParameterError(f"plan: expected {name} to be {LINE}, got {said!r:.80}")
         check_one_number(self.schema, self.domain)
         object.__setattr__(self, "p", float(self.p))
         if self.public:
@@ -135,6 +131,14 @@ class Request(PickledByArguments):
     def used(self) -> tuple[int, ...]:
         """The attributes that some table has."""
         return tuple(sorted({i for S in self.domain.subsets for i in S}))
+
+    @property
+    def about(self) -> About:
+        """The lines for readers of the tables, stated here or in the schema."""
+        own = {"title": self.title, "source": self.source}
+        return dataclasses.replace(
+            self.schema.about, **{name: said for name, said in own.items() if said is not None}
+        )
 
     @property
     def relation(self) -> Relation:
@@ -229,15 +233,6 @@ def arguments_in(record: Mapping[str, Any]) -> dict[str, Any]:
     if "targets" in asked:
         del asked["p"]  # targets replace it
     return asked
-
-
-def _is_line(said: object) -> bool:
-    """Return whether this is a line of text that files, terminals and pages can show."""
-    return (
-        isinstance(said, str)
-        and 0 < len(said.strip()) <= len(said) <= _LONGEST_LINE
-        and said.splitlines() == [printable(said)]
-    )
 
 
 def _unchanged(value: T) -> T:

@@ -96,7 +96,7 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
     return _page(
         "release.html",
         plan,
-        title or plan.asked.title or ("Released tables" if private else "Simulated tables"),
+        title or plan.asked.about.title or ("Released tables" if private else "Simulated tables"),
         errors,
         facts,
         rho=release.rho_charged if private else plan.rho,
@@ -124,7 +124,7 @@ def plan_page(plan: "Plan", title: str | None = None) -> str:
     return _page(
         "plan.html",
         plan,
-        title or plan.asked.title or "Plan of a release",
+        title or plan.asked.about.title or "Plan of a release",
         errors,
         facts_of(plan),
         rho=plan.rho_charged,
@@ -151,6 +151,7 @@ def _page(
         template,
         plan=plan,
         title=title,
+        about=plan.asked.about.stated,
         facts=facts,
         rho=rho,
         has_sums=any("" not in entry for entry in widths),
