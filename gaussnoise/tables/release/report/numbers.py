@@ -1,8 +1,8 @@
 """Released numbers on a page: tables, pictures of them, largest and smallest cells."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, final
 
@@ -14,10 +14,12 @@ from domains.tables.clipped import Clipped
 from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name
 from ...schema.schema import Category
+from ..marks import marks_of
 from ..noisy import AbstractRelease
+from ..shares import proportions
 from ..store import MOST_READ, StoredTables
 from ..sums import means, summed_in, sums
-from ..table import AbstractEstimates
+from ..table import AbstractEstimates, ProportionTable
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, interval_chart, profile_chart
 from .render import Cell, shown
@@ -34,12 +36,13 @@ _MOST_HEAD = 40
 
 
 class Crossed(NamedTuple):
-    """A table of two attributes, the one of fewer categories across."""
+    """A table of two attributes, the one of fewer categories across, and the row of totals."""
 
     down: str
     across: str
     columns: list[str]
     rows: list[tuple[Category, list[Cell]]]
+    totals: list[Cell] | None
 
 
 class Extreme(NamedTuple):
@@ -71,16 +74,20 @@ class Numbers:
         title: what they are, in words.
         anchor: the name of their picture.
         heading: whether the title stands above them; the section's own is enough for some.
-        kind: "cells" of counts, of which none contains another; "mean"; or "answers".
+        kind: "cells" of counts, of which none contains another; "mean"; "share"; or "answers".
         file: the file that has them all, or None.
+        margin: a function from attributes to the table of counts over them, for totals.
+        shares: the shares of all rows, of cells of one attribute.
     """
 
     table: AbstractEstimates
     title: str
     anchor: str
     heading: bool = False
-    kind: Literal["cells", "mean", "answers"] = "answers"
+    kind: Literal["cells", "mean", "share", "answers"] = "answers"
     file: str | None = None
+    margin: Callable[[tuple[str, ...]], AbstractEstimates] | None = None
+    shares: AbstractEstimates | None = None
 
     @property
     def accuracy(self) -> str:
@@ -154,24 +161,48 @@ class Numbers:
     @property
     def cells(self) -> list[Cell]:
         """All its numbers, or those at both ends of a long table."""
+        return cells_of(self.table, self._places)
+
+    @property
+    def parts_of_all(self) -> list[Cell]:
+        """The shares of the same cells in per cent, or no cells."""
+        return [] if self.shares is None else cells_of(self.shares, self._places)
+
+    @property
+    def total(self) -> Cell | None:
+        """The number of all rows, below cells of one attribute."""
+        if self.margin is None or self.table.estimate.ndim != 1:
+            return None
+        return cells_of(self.margin(()), [0])[0]
+
+    @property
+    def _places(self) -> Sequence[int]:
         if not self.hidden:
-            return cells_of(self.table, range(self.table.estimate.size))
-        order = _order(self.table.estimate)
-        return cells_of(self.table, [*order[:_ENDS], *order[-_ENDS:]])
+            return range(self.table.estimate.size)
+        order = _order(self.table.estimate).tolist()
+        return [*order[:_ENDS], *order[-_ENDS:]]
 
     @property
     def crossed(self) -> Crossed:
-        """The numbers as a table of two attributes, the last one across if both are as long."""
+        """The table of two attributes, with totals where they are known."""
         table = self.table
-        axis = int(np.argmin(table.estimate.shape[::-1])) ^ 1
-        places = np.moveaxis(np.arange(table.estimate.size).reshape(table.estimate.shape), axis, 1)
-        rows = [cells_of(table, row) for row in places]
-        return Crossed(
-            table.attributes[1 - axis],
-            table.attributes[axis],
-            [shown(name, _MOST_HEAD) for name in table.labels[axis]],
-            list(zip(table.labels[1 - axis], rows, strict=True)),
-        )
+        axis = 0 if table.estimate.shape[0] < table.estimate.shape[1] else 1  # across
+        down, across = table.attributes[1 - axis], table.attributes[axis]
+        cells = np.array(range(table.estimate.size)).reshape(table.estimate.shape)
+        order = cells.T if axis == 0 else cells
+        all_cells = cells_of(table, range(table.estimate.size))
+        rows = [
+            (name, [all_cells[k] for k in own.tolist()])
+            for name, own in zip(table.labels[1 - axis], order, strict=True)
+        ]
+        columns = [shown(name, _MOST_HEAD) for name in table.labels[axis]]
+        last = None
+        if self.margin is not None:
+            ends = [self.margin((down,)), self.margin((across,)), self.margin(())]
+            beside, below, corner = (cells_of(t, range(t.estimate.size)) for t in ends)
+            rows = [(name, [*own, more]) for (name, own), more in zip(rows, beside, strict=True)]
+            last = [*below, *corner]
+        return Crossed(down, across, columns, rows, last)
 
 
 @final
@@ -213,13 +244,12 @@ class Entry:
 
     @cached_property
     def parts(self) -> list[Numbers]:
-        """Its numbers; of a clipped number the means, the sums and the counts."""
+        """The tables of its numbers: of a clipped number means, sums and counts."""
         plan, release = self.release.plan, self.release
         names, term = plan.schema.names, plan.domain.terms[self.position]
         summed = summed_in(term)
         if self.is_cells:
-            table = release[tuple(names[i] for i, _ in term)]
-            return [Numbers(table, _title(table), self.anchor, kind="cells", file=self.file)]
+            return self._counts(release[tuple(names[i] for i, _ in term)])
         asked = {names[i]: base for i, base in term}
         if summed is None:
             answers = release.answers(asked)
@@ -237,6 +267,25 @@ class Entry:
             Numbers(means(release, own, groups), f"Mean of {named}{by}", at, True, "mean"),
             Numbers(sums(release, own, groups), f"Sum of {named}{by}", f"{at}-sum", True),
             Numbers(rest, f"{what} of rows with {named}{by}", f"{at}-count", True, file=self.file),
+        ]
+
+    def _counts(self, table: AbstractEstimates) -> list[Numbers]:
+        """Return counts with totals, and their shares of all rows and of every group."""
+        release, own = self.release, table.attributes
+        counts = Numbers(table, _title(table), self.anchor, kind="cells", file=self.file)
+        if len(own) == 1 and table.estimate.size > 1:
+            shares = proportions(release, own[0])
+            return [replace(counts, margin=release.__getitem__, shares=shares)]
+        if not counts.is_crossed or table.estimate.size == 1:
+            return [counts]
+        given = own[int(table.estimate.shape[0] < table.estimate.shape[1])]
+        shares = {
+            f"Per cent of each {shown(given, _MOST_NAME)}": proportions(release, own, given=given),
+            "Per cent of all rows": proportions(release, own),
+        }
+        return [
+            replace(counts, margin=release.__getitem__),
+            *(Numbers(t, title, self.anchor, kind="share") for title, t in shares.items()),
         ]
 
     @property
@@ -262,14 +311,20 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
 def cells_of(
     table: AbstractEstimates, places: Iterable[int], interval: ConfidenceInterval | None = None
 ) -> list[Cell]:
-    """Return the cells at these positions in C order, with an interval for each by itself."""
+    """Return the cells at these positions in C order, with an interval for each by itself.
+
+    Shares become per cent.
+    """
     ends = interval or table.confidence_interval()
-    parts = [np.ravel(x) for x in (table.estimate, *ends, table.standard_deviation)]
+    unit = 100.0 if isinstance(table, ProportionTable) else 1.0
+    parts = [unit * np.ravel(x) for x in (table.estimate, *ends, table.standard_deviation)]
+    marks = np.ravel(marks_of(table.estimate, table.standard_deviation))
     found = []
     for k in places:
         where = np.unravel_index(k, table.estimate.shape) if table.estimate.shape else ()
         names = (labels[i] for labels, i in zip(table.labels, where, strict=True))
-        found.append(Cell(tuple(names), *(float(part[k]) for part in parts)))
+        estimate, low, high, deviation = (float(part[k]) for part in parts)
+        found.append(Cell(tuple(names), estimate, low, high, deviation, str(marks[k])))
     return found
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
 from ....privacy.definitions import zCDP
-from ....privacy.testing import total_variation
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import CLOSED, Facts, facts_of, marginal_name
+from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text
 from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
+from ..marks import MARKS_TEXT
 from ..noisy import AbstractRelease
 from ..store import StoredTables
 from ..text import dropped_text
@@ -28,6 +28,7 @@ from .errors import (
     half_widths,
     typical_error,
 )
+from .findings import finding_of
 from .numbers import Entry, cells_of, entries_of, extremes_of
 from .render import rendered
 
@@ -39,6 +40,7 @@ _MOST_LISTED = 1000  # most tables listed by name
 _MOST_FIRST = 24  # most tables listed where the page begins; more are at its end
 _MOST_COMPARED = 20  # most entries in the picture of a plan
 _MOST_NAMED = 4  # most attributes in the first sentence
+_WEAK = 0.999  # a belief that protects weakly, from one of 50 %
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 
 
@@ -80,9 +82,10 @@ def _is_inside(place: Path, folder: Path) -> bool:
 def release_page(release: AbstractRelease, title: str | None = None) -> str:
     """Return a page for a director, an auditor and a journalist; the same for the same release.
 
-    It holds the request; the largest and smallest groups; tables and pictures with intervals; the
-    role of noise; privacy, in plain words and in full; the distance of the noise from the optimum;
-    the making of the release; and five words. Only released estimates in it come from data.
+    It holds the finding of every table; tables and pictures with intervals; the largest and
+    smallest groups; the request; the role of noise; privacy in plain words; and for specialists the
+    guarantee in full, the distance of the noise from the optimum, the making of the release, and
+    five words. Only released estimates in it come from data.
     """
     plan, private = release.plan, release.private
     entries = entries_of(release)
@@ -104,7 +107,7 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
         private=private,
         names=[name for name in plan.schema.names if name in used],
         total=total,
-        rules=" ".join([*rules, *dropped_text(release)]),
+        rules=" ".join([*rules, *dropped_text(release, plainly=True)]),
         first=_MOST_FIRST,
         listed=_MOST_LISTED,
         anchors={entry.name: entry.anchor for entry in full},
@@ -112,6 +115,10 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
         errors=list(map(error_text, errors)),
         entries=entries,
         shown=full,
+        findings={
+            entry.anchor: said for entry in full if (said := finding_of(entry.parts[0])) is not None
+        },
+        marks=MARKS_TEXT,
         extremes=extremes_of(entries[:_MOST_FIRST]),
         all_extremes=extremes_of(entries) if is_long else None,
         stored=_stored(release),
@@ -158,11 +165,12 @@ def _page(
         typical_error=typical_error(widths),
         level=level_text(LEVEL),
         is_closed=facts.gap < CLOSED,
-        epsilon=f"ε = {facts.epsilon(rho):.3g} at δ = {SHOWN_DELTA:g}",
         epsilons=[
             (d, facts.epsilon(rho, d), zCDP(rho).epsilon(d) if rho > 0 else 0.0) for d in _DELTAS
         ],
-        guessed=50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0,
+        surest=percent_text(facts.surest(rho)),
+        is_weak=facts.surest(rho) > _WEAK,
+        chance=f"{1 / SHOWN_DELTA:,.0f}",
         definition=f"{facts.privacy['definition']}: {', '.join(stated)}",
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,

@@ -17,13 +17,14 @@ _EXACT = 1e15  # larger numbers are not written with all digits
 
 
 class Cell(NamedTuple):
-    """A number on a page: its names, its interval and its noise."""
+    """A number on a page: its names, its interval, its noise, its mark of reliability."""
 
     names: tuple[Category, ...]
     estimate: float
     low: float
     high: float
     deviation: float
+    mark: str = ""
 
     @property
     def digits(self) -> int:
