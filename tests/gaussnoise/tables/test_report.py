@@ -741,3 +741,93 @@ def test_tables_have_totals_shares_and_marks():
     listed = [str(mark) for mark in marks[[*order[:10], *order[-10:]]] if mark]
     found = re.findall(r"<sup>(.*?)</sup>", release_page(made))
     assert found.count("**") >= listed.count("**") > 0
+
+
+def drawn_in(numbers):
+    """Return the texts of every picture of some numbers."""
+    return [html.unescape(" ".join(re.findall(">([^<>]*)</text>", picture.svg)))
+            for picture in numbers.pictures]  # fmt: skip
+
+
+def crowd(*sizes):
+    """Return the numbers of a table of all attributes of these sizes."""
+    names = "abcd"[: len(sizes)]
+    attributes = [
+        gn.Attribute(name, [f"{name}{k}" for k in range(size)])
+        for name, size in zip(names, sizes, strict=True)
+    ]
+    plan = gn.plan(gn.Schema(attributes), [tuple(names)], gn.zCDP(1))
+    rng = np.random.default_rng(2)
+    rows = {
+        one.name: [one.labels[k] for k in rng.integers(0, one.size // 2 + 1, 4000)]
+        for one in attributes
+    }
+    (numbers, *_) = entries_of(plan.release(pa.table(rows)))[0].parts
+    return numbers
+
+
+def test_two_attributes_are_colours_with_names_and_numbers():
+    (texts,) = drawn_in(numbers := crowd(9, 6))
+    assert all(f"a{k}" in texts for k in range(9))
+    assert all(f"b{k}" in texts for k in range(6))
+    low, _ = numbers.table.confidence_interval()
+    seen = [number(x, 0) for x in numbers.table.estimate[low > 0].tolist()]
+    assert len(seen) > 10
+    assert all(text in texts.split() for text in seen)
+    assert "grey where the true number may be 0" in numbers.pictures[0].caption
+
+
+def test_three_attributes_are_small_multiples_of_one_scale():
+    numbers = crowd(7, 3, 6)
+    assert len(numbers.pictures) == 3
+    captions = [picture.caption for picture in numbers.pictures]
+    assert [caption.partition(".")[0] for caption in captions] == ["b: b0", "b: b1", "b: b2"]
+    assert len({caption.partition(".")[2] for caption in captions}) == 1
+    for texts in drawn_in(numbers):
+        assert all(f"a{k}" in texts for k in range(7))
+        assert all(f"c{k}" in texts for k in range(6))
+
+
+@pytest.mark.parametrize("sizes", [(60, 40), (100,), (2, 3, 4, 5)])
+def test_tables_of_more_cells_draw_both_ends_by_name(sizes):
+    numbers = crowd(*sizes)
+    (texts,) = drawn_in(numbers)
+    order = np.argsort(-numbers.table.estimate.ravel(), kind="stable")
+    for k in (*order[:10], *order[-10:]):
+        names = np.unravel_index(k, numbers.table.estimate.shape)
+        assert " · ".join(f"{'abcd'[axis]}{i}" for axis, i in enumerate(names)) in texts
+    assert f"… {numbers.table.estimate.size - 20:,} more …" in texts
+
+
+def test_answers_in_their_order_are_named_along_it():
+    schema = gn.Schema([gn.Attribute("age", edges=list(range(0, 101, 2)))])
+    made = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(1)).release(pa.table({"age": [3, 50, 70]}))
+    (texts,) = drawn_in(entries_of(made)[0].parts[0])
+    assert "below 2" in texts
+    assert texts.count("below") == 6
+
+
+def test_pictures_hold_no_images_and_pages_work_in_the_dark_on_paper_and_on_phones(pages):
+    text = pages["answers"]
+    assert "<image" not in "".join(pages.values())
+    for rule in ("prefers-color-scheme:dark", "@media print", "max-width:40rem"):
+        assert rule in text
+    page = Page(text)
+    assert page.all("a")[0] == {"class": "skip", "href": "#main"}
+    labels = [given["data-label"] for given in page.all("td") if "data-label" in given]
+    assert {"Estimate", "95 % interval"} <= set(labels)
+
+
+def test_labels_beside_numbers_on_phones_are_escaped(pages):
+    labels = {given.get("data-label", "") for given in Page(pages["odd labels"]).all("td")}
+    assert any(EVIL[0] in label for label in labels) or "Estimate" in labels
+
+
+def test_shares_outside_of_0_and_1_are_explained():
+    schema = gn.Schema([gn.Attribute("a", ["x", "y"]), gn.Attribute("b", ["u", "v"])])
+    rows = pa.table({"a": ["x", "y"] * 300, "b": ["u"] * 600})
+    made = gn.plan(schema, [("a", "b")], gn.zCDP(0.01)).release(rows)
+    shares = made.proportions(("a", "b"))
+    said = "noise has carried some estimates outside 0 to 100 %" in Page(release_page(made)).words
+    given = made.proportions(("a", "b"), given="a")
+    assert said == any(((x.estimate < 0) | (x.estimate > 1)).any() for x in (shares, given))

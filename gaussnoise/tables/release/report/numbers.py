@@ -21,12 +21,14 @@ from ..store import MOST_READ, StoredTables
 from ..sums import means, summed_in, sums
 from ..table import AbstractEstimates, ProportionTable
 from ..tidy import LEVEL, level_text
-from .charts import Picture, Row, interval_chart, profile_chart
-from .render import Cell, shown
+from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
+from .render import Cell, number, shown
 
 _MOST_ROWS = 60  # most rows of a table that is written in full
 _ENDS = 10  # rows at each end of a longer table
 _MOST_LINES = 30  # most lines of a picture with names
+_MOST_COLOURED = 1500  # most cells that are drawn as colours
+_MOST_PANELS = 12  # most pictures of one table
 _MOST_COLUMNS = 8  # most columns of a table of two attributes
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of all these tables together
@@ -104,35 +106,77 @@ class Numbers:
         return f"Standard deviations from {least:.4g} to {most:.4g}."
 
     @cached_property
-    def picture(self) -> Picture:
-        """Intervals with names, or all cells side by side where there are many."""
+    def pictures(self) -> list[Picture]:
+        """Intervals with names, colours of two or three attributes, or those at both ends."""
         table = self.table
-        low, high = (np.ravel(end) for end in table.confidence_interval())
-        estimate, size = table.estimate.ravel(), table.estimate.size
-        title = f"{self.title}: estimates with {level_text(LEVEL)} intervals"
-        groups = size // table.estimate.shape[-1] if table.estimate.ndim > 1 else 0
+        shape, size = table.estimate.shape, table.estimate.size
+        groups = size // shape[-1] if len(shape) > 1 else 0
         if size + groups <= _MOST_LINES:
-            rows, last = [], ()
-            for cell in cells_of(table, range(size)):
-                *group, name = map(str, cell.names)
-                if group and group != last:
-                    rows.append(Row(" · ".join(group)))
-                    last = group
-                rows.append(Row(name, cell.estimate, cell.low, cell.high))
             words = "One line for each number, in the order of the table below, which has them all."
-            return interval_chart(rows, self.anchor, title, words, from_zero=self.kind != "mean")
-        ordered = table.estimate.ndim == 1 and self.kind != "cells"
-        order = np.arange(size) if ordered else _order(table.estimate)
-        below = "in the order of the attribute" if ordered else "largest first"
-        return profile_chart(
-            estimate[order],
-            low[order],
-            high[order],
-            f"all {size:,}, {below}",
-            self.anchor,
-            title,
-            f"All {size:,} numbers side by side, {below}, in a band of their intervals.",
-        )
+            return [self._intervals(cells_of(table, range(size)), words)]
+        if len(shape) in (2, 3) and size <= _MOST_COLOURED and min(shape) <= _MOST_PANELS:
+            return self._colours()
+        low, high = (np.ravel(end) for end in table.confidence_interval())
+        if len(shape) == 1 and self.kind == "answers":
+            words = f"All {size:,} numbers side by side, in their order, in a band of intervals."
+            names = list(map(str, table.labels[0]))
+            estimate = np.ravel(table.estimate)
+            return [profile_chart(estimate, low, high, names, self.anchor, self._said, words)]
+        order = _order(table.estimate).tolist()
+        ends = cells_of(table, [*order[:_ENDS], *order[-_ENDS:]])
+        words = f"The {_ENDS} largest and the {_ENDS} smallest of {size:,} numbers."
+        return [self._intervals(ends, words, hidden=size - 2 * _ENDS)._replace(caption=words)]
+
+    @property
+    def _said(self) -> str:
+        return f"{self.title}: estimates with {level_text(LEVEL)} intervals"
+
+    def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
+        """Draw a line for each cell; those that lie between both ends are only counted."""
+        rows, last = [], ()
+        for k, cell in enumerate(cells):
+            *group, name = map(str, cell.names)
+            if hidden:
+                group, name = [], " · ".join([*group, name])
+                if k == _ENDS:
+                    rows.append(Row(f"… {hidden:,} more …"))
+            if group and group != last:
+                rows.append(Row(" · ".join(group)))
+                last = group
+            rows.append(Row(name, cell.estimate, cell.low, cell.high))
+        from_zero = self.kind != "mean"
+        return interval_chart(rows, self.anchor, self._said, words, from_zero=from_zero)
+
+    def _colours(self) -> list[Picture]:
+        """Draw two attributes as colours, once for each value of the third with the fewest."""
+        table = self.table
+        shape = table.estimate.shape
+        panel = int(np.argmin(shape)) if len(shape) == 3 else None
+        low, high = table.confidence_interval()
+        hidden = (low <= 0) & (high >= 0) | np.isnan(table.estimate)
+        cells = np.where(hidden, np.nan, table.estimate)
+        names = [list(map(str, own)) for own in table.labels]
+        most = float(np.nanmax(cells, initial=0.0)) or 1.0
+        titles = [""]
+        if panel is None:
+            cells = cells[None]
+        else:
+            cells, own = np.moveaxis(cells, panel, 0), names.pop(panel)
+            titles = [f"{shown(table.attributes[panel])}: {shown(one)}" for one in own]
+        if cells.shape[1] < cells.shape[2]:  # fewer across
+            cells, names = cells.swapaxes(1, 2), names[::-1]
+        words = f"Colours from 0 to {number(most, 0)}; grey where the true number may be 0."
+        return [
+            heat_chart(
+                own,
+                (names[0], names[1]),
+                most,
+                f"{self.anchor}-{k}",
+                f"{self._said}{'; ' * bool(title)}{title}",
+                words,
+            )._replace(caption=f"{title}. {words}" if title else words)
+            for k, (own, title) in enumerate(zip(cells, titles, strict=True))
+        ]
 
     @property
     def is_crossed(self) -> bool:
@@ -150,6 +194,9 @@ class Numbers:
     def caption(self) -> str:
         """The caption above the numbers."""
         caption = f"{self.title}: estimates and {level_text(LEVEL)} intervals"
+        estimate = self.table.estimate
+        if self.kind == "share" and ((estimate < 0) | (estimate > 1)).any():
+            caption += "; noise has carried some estimates outside 0 to 100 %"
         if not self.hidden:
             return caption
         where = f" All are in {self.file}." if self.file else ""
