@@ -65,6 +65,7 @@ from .noise.solve import gamma, optimal_noise
 from .privacy.definitions import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
 from .privacy.ledger import Ledger
 from .tables import (
+    About,
     Attribute,
     Dialect,
     Plan,
@@ -80,6 +81,7 @@ from .tables import (
 )
 
 __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
+    "About",
     "ApproxDP",
     "Arcs",
     "Attribute",

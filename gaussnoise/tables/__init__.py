@@ -18,11 +18,13 @@ from .release.quantiles import QuantileTable
 from .release.release import TableRelease
 from .release.sums import MeanTable, SumTable
 from .release.table import MarginalTable, ProportionTable, QueryTable
+from .schema.about import About
 from .schema.dialect import Dialect
 from .schema.numbers import Weight
 from .schema.schema import Attribute, Schema
 
 __all__ = [
+    "About",
     "Answer",
     "Attribute",
     "BiasedTable",

@@ -30,7 +30,7 @@ from ..reading.sniff import decimal_columns, sniffed
 from ..reading.values import Form
 from ..schema.dates import ZONELESS
 from ..schema.dialect import USUAL, Dialect
-from ..schema.schema import RESERVED_NAMES, Attribute, Schema, file_toml
+from ..schema.schema import RESERVED_NAMES, Attribute, Schema, stated_toml
 from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, Seen
@@ -64,7 +64,7 @@ class Draft(NamedTuple):
 
     def to_toml(self) -> str:
         """Return the schema file, with a comment for every column."""
-        file = [file_toml(self.file)] if self.file.stated else []
+        file = stated_toml(file=self.file.stated)
         blocks = ["draft = true\n", *file, *map(self._block, self.attributes)]
         for name, reason in self.left_out.items():
             lines = [f"left out: {reason}"]

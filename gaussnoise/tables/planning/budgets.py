@@ -16,12 +16,12 @@ from ...numerics.intervals import quantile
 from ...numerics.rounding import SAFE_SIDE
 from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS, lattice_distance
-from ...privacy.testing import most_posterior, most_power
+from ...privacy.testing import most_power
 from ...text import SHOWN_DELTA, number_of
 from ..schema.entries import Entry
 from ..schema.schema import Schema
 from .door import plan
-from .facts import relation_text
+from .facts import percent_text, relation_text, surest
 from .plan import Plan
 from .text import draft_text
 
@@ -131,15 +131,7 @@ class Budgets:
         It is exceeded with probability :attr:`delta` at most; see
         :func:`gaussnoise.privacy.most_posterior`.
         """
-        far, any_zcdp = self._distance, most_posterior(zCDP(rho), self.delta)
-        if far >= self.delta:
-            return any_zcdp
-        z = scipy.special.ndtri(self.delta - far) - math.sqrt(2 * rho)
-        without = math.exp(float(scipy.special.log_ndtr(z))) - far
-        if without <= 0:
-            return any_zcdp
-        growth = math.log(self.delta / without) * SAFE_SIDE
-        return min(any_zcdp, float(scipy.special.expit(growth)))
+        return surest(rho, self.delta, self.plan.integers, TABLE_STEPS)
 
     def rho_within(self, rows: float) -> float:
         """Return the least ρ with which every answer is within this many rows at 95 %.
@@ -206,10 +198,10 @@ class Budgets:
         """Return the budgets, what each means for one row, and the half-widths of every kind."""
         means = [
             [f"epsilon, at delta = {self.delta:g}", *(f"{self.epsilon(r):.4g}" for r in self.rhos)],
-            ["surest of one row, from 50 %", *(_percent(self.posterior(r)) for r in self.rhos)],
+            ["surest of one row, from 50 %", *(percent_text(self.posterior(r)) for r in self.rhos)],
             [
                 f"found, at {100 * FALSE_ALARMS:g} % false alarms",
-                *(_percent(self.power(r)) for r in self.rhos),
+                *(percent_text(self.power(r)) for r in self.rhos),
             ],
         ]
         if self.plan.rows_per_person > 1:
@@ -232,7 +224,7 @@ class Budgets:
             there = there.replace("a row", "a person") + (
                 f" (with at most {self.plan.rows_per_person} rows)"
             )
-        power, sure = _percent(self.power(rho)), _percent(self.posterior(rho))
+        power, sure = percent_text(self.power(rho)), percent_text(self.posterior(rho))
         lines = [
             f"rho = {rho:g} in words: someone who knows all other rows and thinks it 50 % likely "
             f"that {there} is at most {sure} sure after seeing the release, except with "
@@ -406,14 +398,6 @@ def budgets(
 def _gaussian_power(rho: float, level: float) -> float:
     z = scipy.special.ndtri(level) + math.sqrt(2 * rho)
     return math.exp(float(scipy.special.log_ndtr(z))) * SAFE_SIDE
-
-
-def _percent(probability: float) -> str:
-    """Return a probability as a percentage, rounded up, but never to certainty."""
-    percent, digits = 100 * probability, 1
-    while digits < 12 and percent < 100 and math.ceil(percent * 10**digits) >= 10 ** (digits + 2):
-        digits += 1
-    return f"{min(math.ceil(percent * 10**digits) / 10**digits, 100):.{digits}f} %"
 
 
 def _shortened(name: str) -> str:

@@ -5,8 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ...privacy.definitions import gaussian_epsilon
-from ...privacy.lattice_bound import TABLE_STEPS
+import scipy
+
+from ...numerics.rounding import SAFE_SIDE
+from ...privacy.definitions import gaussian_epsilon, zCDP
+from ...privacy.lattice_bound import TABLE_STEPS, lattice_distance
+from ...privacy.testing import most_posterior
 from ...text import SHOWN_DELTA
 from ..schema.numbers import PER_PERSON, squared_numbers
 
@@ -54,6 +58,10 @@ class Facts:
         """Return the ε of this noise at δ, as it is drawn for ρ."""
         return gaussian_epsilon(rho, delta, draws=self.integers, steps=self.steps)
 
+    def surest(self, rho: float) -> float:
+        """Return the largest belief in one row (or person) after seeing this noise for ρ."""
+        return surest(rho, SHOWN_DELTA, self.integers, self.steps)
+
 
 @final
 @dataclass(frozen=True)
@@ -90,6 +98,35 @@ def facts_of(plan: "Plan") -> Facts:
         verdict=verdict(plan),
         steps=plan.steps,
     )
+
+
+def surest(rho: float, delta: float, integers: int, steps: float) -> float:
+    """Return the largest belief that one row (or person) is in the data, from one of 50 %.
+
+    The bound holds for the noise of this number of integers as it is drawn for ρ, with a scale of
+    at least this number of lattice steps. It is exceeded with probability ``delta`` at most; see
+    :func:`gaussnoise.privacy.most_posterior`.
+    """
+    if not rho > 0:
+        return 0.5
+    far = lattice_distance(int(integers), steps)
+    any_zcdp = most_posterior(zCDP(rho), delta)
+    if far >= delta:
+        return any_zcdp
+    z = scipy.special.ndtri(delta - far) - math.sqrt(2 * rho)
+    without = math.exp(float(scipy.special.log_ndtr(z))) - far
+    if without <= 0:
+        return any_zcdp
+    growth = math.log(delta / without) * SAFE_SIDE
+    return min(any_zcdp, float(scipy.special.expit(growth)))
+
+
+def percent_text(probability: float) -> str:
+    """Return a probability as a percentage, rounded up, but never to certainty."""
+    percent, digits = 100 * probability, 1
+    while digits < 12 and percent < 100 and math.ceil(percent * 10**digits) >= 10 ** (digits + 2):
+        digits += 1
+    return f"{min(math.ceil(percent * 10**digits) / 10**digits, 100):.{digits}f} %"
 
 
 def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:

@@ -21,7 +21,7 @@ from ...noise.agreement import ReplaceWithin
 from ...noise.problem import Relation
 from ...numerics.norms import check_order
 from ...privacy.guarantee import AbstractPrivacy
-from ...text import printable
+from ..schema.about import LINE, About, is_line
 from ..schema.bases import base_value
 from ..schema.entries import attribute_positions, term_name
 from ..schema.numbers import PER_PERSON, PerPerson, Weight, check_one_number, check_weight
@@ -32,7 +32,6 @@ from .targets import Target
 T = TypeVar("T")
 
 _MOST_ROWS_PER_PERSON = 10**9
-_LONGEST_LINE = 1000  # characters of a title, far fewer than a record may have
 
 
 @final
@@ -56,8 +55,8 @@ class Request(PickledByArguments):
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
         ranges: the ranges of clipped numbers that were found with a part of the budget.
-        title: the subject of the tables, for readers of the release.
-        source: the origin of the rows, for the same readers.
+        title: the subject of the tables, for readers of the release, instead of the schema's.
+        source: the origin of the rows, for the same readers, instead of the schema's.
     """
 
     schema: Schema
@@ -104,11 +103,8 @@ class Request(PickledByArguments):
         if self.ranges:
             object.__setattr__(self, "ranges", check_ranges(self.ranges, self.schema))
         for name, said in (("title", self.title), ("source", self.source)):
-            if said is not None and not _is_line(said):
-                raise ParameterError(
-                    f"plan: expected {name} to be one line of at most {_LONGEST_LINE} characters, "
-                    f"got {said!r:.80}"
-                )
+            if said is not None and not is_line(said):
+                raise ParameterError(f"plan: expected {name} to be {LINE}, got {said!r:.80}")
         check_one_number(self.schema, self.domain)
         object.__setattr__(self, "p", float(self.p))
         if self.public:
@@ -172,6 +168,14 @@ class Request(PickledByArguments):
     def used(self) -> tuple[int, ...]:
         """The attributes that some table has."""
         return tuple(sorted({i for S in self.domain.subsets for i in S}))
+
+    @property
+    def about(self) -> About:
+        """The lines for readers of the tables, stated here or in the schema."""
+        own = {"title": self.title, "source": self.source}
+        return dataclasses.replace(
+            self.schema.about, **{name: said for name, said in own.items() if said is not None}
+        )
 
     @property
     def relation(self) -> Relation:
@@ -266,15 +270,6 @@ def arguments_in(record: Mapping[str, Any]) -> dict[str, Any]:
     if "targets" in asked:
         del asked["p"]  # targets replace it
     return asked
-
-
-def _is_line(said: object) -> bool:
-    """Return whether this is a line of text that files, terminals and pages can show."""
-    return (
-        isinstance(said, str)
-        and 0 < len(said.strip()) <= len(said) <= _LONGEST_LINE
-        and said.splitlines() == [printable(said)]
-    )
 
 
 def _unchanged(value: T) -> T:

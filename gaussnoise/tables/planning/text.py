@@ -32,8 +32,7 @@ _MOST_SUMMED = 10**6  # an entry with more answers gets no line of deviations: i
 def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> list[str]:
     """Return lines on the subject of tables, their protection, their cost and the rows counted."""
     lines = {
-        "title": plan.asked.title,
-        "source": plan.asked.source,
+        **plan.asked.about.stated,
         "neighbours": relation,
         "budget": facts.budget,
         "noise": noise,

@@ -295,7 +295,7 @@ def release_name(release: AbstractRelease) -> str | None:
     if isinstance(release.tables, StoredTables):
         return release.tables.folder.resolve().name
     plan: Any = release.plan
-    return None if isinstance(plan, MergedPlan) else plan.asked.title
+    return None if isinstance(plan, MergedPlan) else plan.asked.about.title
 
 
 def signed(value: float, digits: int) -> str:

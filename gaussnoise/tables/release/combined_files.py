@@ -188,7 +188,7 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
 def title_of(release: AbstractRelease) -> str | None:
     """Return the title of a release that was planned."""
     plan: Plan = release.plan
-    return plan.asked.title
+    return plan.asked.about.title
 
 
 def agreement_text(agreement: Agreement | None) -> str:

@@ -21,17 +21,18 @@ _NOT_XML = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # besides characters f
 _OPEN = "(the publisher's to fill in)"
 # The Single Integrated Metadata Structure 2.0 of the European Statistical System
 _GUARANTEE = "7.1 Confidentiality - policy"
+_CONTACT, _PERIOD, _SOURCE = "1 Contact", "5 Reference period", "18.1 Source data"
 _ACCURACY = "13.1 Accuracy - overall"
 _HEADINGS = (
-    *("1 Contact", "2 Metadata update", "3.1 Data description", "3.2 Classification system"),
+    *(_CONTACT, "2 Metadata update", "3.1 Data description", "3.2 Classification system"),
     *("3.4 Statistical concepts and definitions", "3.5 Statistical unit"),
     *("3.6 Statistical population", "3.7 Reference area", "3.8 Coverage - time"),
-    *("4 Unit of measure", "5 Reference period", "6 Institutional mandate"),
+    *("4 Unit of measure", _PERIOD, "6 Institutional mandate"),
     *(_GUARANTEE, "7.2 Confidentiality - data treatment"),
     *("8 Release policy", "9 Frequency of dissemination", "10 Accessibility and clarity"),
     *("11 Quality management", "12 Relevance", _ACCURACY, "13.2 Sampling error"),
     *("13.3 Non-sampling error", "14 Timeliness and punctuality", "15.1 Comparability"),
-    *("15.4 Coherence - internal", "16 Cost and burden", "17 Data revision", "18.1 Source data"),
+    *("15.4 Coherence - internal", "16 Cost and burden", "17 Data revision", _SOURCE),
     *("18.5 Data compilation", "19 Comment"),
 )
 
@@ -72,8 +73,11 @@ def statement(
     """
     tables = number_of(len(plan.marginals), "table")
     names = ", ".join(a.name for a in _used(plan))
-    title = plan.asked.title or (f"Private tables of {names}" if names else "A private count")
+    said = plan.asked.about
+    title = said.title or (f"Private tables of {names}" if names else "A private count")
     filled = {
+        _CONTACT: _given(said.publisher, said.contact),
+        _PERIOD: _given(said.period),
         "3.1 Data description": [
             *([] if private else ["NOT PRIVATE: a simulation, not to be published."]),
             f"{tables} with {plan.tables.dim} cells, and an interval for each.",
@@ -103,7 +107,7 @@ def statement(
             "Intervals and marks are about the noise alone, not about errors of sampling."
         ],
         "15.4 Coherence - internal": ["Tables of one release agree on the margins they share."],
-        "18.1 Source data": [] if plan.asked.source is None else [plan.asked.source],
+        _SOURCE: _given(said.source),
         "18.5 Data compilation": [
             "Counts are exact integers. Noise is added to integer contrasts of them, and each is "
             "measured once; tables are linear functions of what was measured."
@@ -113,7 +117,12 @@ def statement(
         ],
     }
     order = ["3.1 Data description", _GUARANTEE, _ACCURACY, *filled]
-    return About(title, {heading: said for heading in order if (said := filled[heading])})
+    return About(title, {heading: lines for heading in order if (lines := filled[heading])})
+
+
+def _given(*said: str | None) -> list[str]:
+    """Return the texts that are not None."""
+    return [text for text in said if text is not None]
 
 
 def _used(plan: "Plan") -> list[Attribute]:
@@ -158,12 +167,15 @@ def _ddi(plan: "Plan", about: About) -> str:
     root = ElementTree.Element("codeBook", {"xmlns": _DDI, "version": "2.5"})
     study = {
         "citation/titlStmt/titl": about.title,
+        "citation/prodStmt/producer": plan.asked.about.publisher or "",
         "citation/prodStmt/software": "gaussnoise",
+        "citation/distStmt/contact": plan.asked.about.contact or "",
         "stdyInfo/abstract": said("3.1 Data description", "15.4 Coherence - internal"),
+        "stdyInfo/sumDscr/timePrd": said(_PERIOD),
         "stdyInfo/sumDscr/anlyUnit": said("3.5 Statistical unit"),
         "stdyInfo/sumDscr/universe": said("3.6 Statistical population"),
         "stdyInfo/sumDscr/dataKind": "aggregate data: counts with noise",
-        "method/dataColl/sources/dataSrc": said("18.1 Source data"),
+        "method/dataColl/sources/dataSrc": said(_SOURCE),
         "method/notes": said("7.2 Confidentiality - data treatment", "18.5 Data compilation"),
         "method/anlyInfo/EstSmpErr": said("13.1 Accuracy - overall", "13.2 Sampling error"),
         "dataAccs/useStmt/confDec": said("7.1 Confidentiality - policy"),

@@ -294,16 +294,22 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
     )
 
 
+def summed_in(term: Sequence[tuple[int, AbstractBase]]) -> int | None:
+    """Return the number of an entry whose means by group follow from its answers, or None."""
+    numbers = [i for i, base in term if isinstance(base, Clipped) and {0, 1} <= set(base.degrees)]
+    grouped = all(base.is_identity for i, base in term if i not in numbers)
+    return numbers[0] if numbers and grouped else None
+
+
 def with_means(
     release: AbstractRelease, term: Sequence[tuple[int, AbstractBase]]
 ) -> AbstractEstimates:
     """Return the answers to an entry of the workload, with the means that follow from them."""
     schema = release.plan.schema
     answers = release.answers({schema.names[i]: base for i, base in term})
-    numbers = [i for i, base in term if isinstance(base, Clipped) and {0, 1} <= set(base.degrees)]
-    if not numbers or not all(base.is_identity for i, base in term if i not in numbers):
+    i = summed_in(term)
+    if i is None:
         return answers
-    (i,) = numbers
     axis = [k for k, _ in term].index(i)
     own = means(release, schema.names[i], tuple(schema.names[k] for k, _ in term if k != i))
 

@@ -13,6 +13,9 @@ INTERVALS = (
 )
 
 
+_UNFIT = "a null, or a value outside the schema,"
+
+
 def release_text(release: AbstractRelease) -> str:
     """Return the summary of a release for people."""
     plan = release.plan
@@ -62,16 +65,18 @@ def numbers_text(release: AbstractRelease) -> list[str]:
     return lines
 
 
-def dropped_text(release: AbstractRelease) -> list[str]:
-    """Return lines on the rows that the tables leave out."""
+def dropped_text(release: AbstractRelease, *, plainly: bool = False) -> list[str]:
+    """Return lines on the rows that the tables leave out, for all readers if ``plainly``."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
     strict += [] if release.plan.person is None else [release.plan.person]
     rules = impossible_rules(release.plan)
     if release.on_outside == "refuse" or not (strict or rules):
         return []
-    outside = f"a null, or a value outside the schema, in {', '.join(strict)}" if strict else ""
-    never = "a combination that the schema calls impossible" if rules else ""
+    unfit = "no value, or one that is not listed," if plainly else _UNFIT
+    outside = f"{unfit} in {', '.join(strict)}" if strict else ""
+    whose = "was stated to be" if plainly else "the schema calls"
+    never = f"a combination that {whose} impossible" if rules else ""
     what = " or ".join(filter(None, (outside, never)))
     return [f"Rows with {what} are in no table; how many is private."]
 

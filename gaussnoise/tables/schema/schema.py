@@ -20,6 +20,7 @@ from domains.tables.clipped import Clipped
 
 from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
 from ...files.disk import opened
+from .about import NOTHING_SAID, About
 from .bases import EXPECTED_BASE, BaseLike, as_base, base_value
 from .dates import (
     EXPECTED_EDGES,
@@ -231,6 +232,8 @@ class Schema:
         is_draft: whether the schema was drafted from data and no person has confirmed it: see
             :meth:`draft`. Such a schema can be planned with, but no release can be made. In TOML,
             ``draft = true``.
+        about: the title, source, period, publisher and contact of tables, which pages and files
+            show. Like all of the schema, it is public knowledge.
 
     Raises:
         SchemaError: no attributes, two of the same name, or a rule about unknown attributes or
@@ -247,6 +250,7 @@ class Schema:
     impossible: tuple[Rule, ...] = ()
     file: Dialect = USUAL
     is_draft: bool = False
+    about: About = NOTHING_SAID
 
     def __init__(
         self,
@@ -255,6 +259,7 @@ class Schema:
         *,
         file: Dialect = USUAL,
         is_draft: bool = False,
+        about: About = NOTHING_SAID,
     ) -> None:
         several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
         listed = tuple(attributes) if several else ()
@@ -296,6 +301,12 @@ class Schema:
                 f"schema: expected is_draft to be true or false, got {type(is_draft).__name__}"
             )
         object.__setattr__(self, "is_draft", is_draft)
+        if not isinstance(about, About):
+            raise SchemaError(
+                f"schema: expected about to be an About, got {type(about).__name__}; hint: "
+                'about=About(title="Pay by sex")'
+            )
+        object.__setattr__(self, "about", about)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -321,7 +332,9 @@ class Schema:
                 here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
                 that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A table
                 ``[file]`` says how CSV files are written, by the arguments of :class:`Dialect`:
-                ``delimiter = ";"``. A first line ``draft = true`` forbids releases with it.
+                ``delimiter = ";"``. A table ``[about]`` has lines for readers of the tables, the
+                arguments of :class:`About`: ``title = "Pay by sex"``. A first line
+                ``draft = true`` forbids releases with it.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -360,10 +373,15 @@ class Schema:
             line = toml_line(text, ("file",))
             raise SchemaError(f"{name}:{line}: file: {error}") from None
         try:
+            about = About(**content.get("about", {}))
+        except SchemaError as error:
+            raise SchemaError(f"{name}:{toml_line(text, ('about',))}: {error}") from None
+        try:
             return cls(
                 attributes,
                 content.get("impossible", ()),
                 file=file,
+                about=about,
                 is_draft=content.get("draft", False),
             )
         except SchemaError as error:  # for example, levels that are named like attributes
@@ -436,7 +454,7 @@ class Schema:
     def to_toml(self) -> str:
         """Return the TOML that :meth:`loads` reads back."""
         blocks = ["draft = true\n"] if self.is_draft else []
-        blocks += [file_toml(self.file)] if self.file.stated else []
+        blocks += stated_toml(about=self.about.stated, file=self.file.stated)
         for attribute in self.attributes:
             lines = [f"[attributes.{_key(attribute.name)}]"]
             if attribute.categories is not None:
@@ -459,9 +477,13 @@ class Schema:
         return "\n".join(blocks)
 
 
-def file_toml(dialect: Dialect) -> str:
-    """Return the TOML table of a dialect."""
-    return "\n".join(["[file]", *(f"{k} = {_toml(v)}" for k, v in dialect.stated.items())]) + "\n"
+def stated_toml(**tables: Mapping[str, str]) -> list[str]:
+    """Return TOML tables of texts, without those that say nothing."""
+    return [
+        "\n".join([f"[{name}]", *(f"{k} = {_toml(v)}" for k, v in stated.items())]) + "\n"
+        for name, stated in tables.items()
+        if stated
+    ]
 
 
 def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -580,8 +602,16 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         encoding: str | None = None
         quote: str | None = None
 
+    class Said(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        title: str | None = None
+        source: str | None = None
+        period: str | None = None
+        publisher: str | None = None
+        contact: str | None = None
+
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         draft: bool = False
+        about: Said | None = None
         file: Written | None = None
         attributes: dict[str, Entry]
         workload: list[Wanted] = []
@@ -605,8 +635,11 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
-_TABLES = "[file], [attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
+_TABLES = (
+    "[about], [file], [attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
+)
 _KEYS = {
+    "about": "title, source, period, publisher or contact",
     "attributes": "categories, edges, clip, other, base or groups",
     "file": "delimiter, decimal, encoding or quote",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
@@ -614,6 +647,8 @@ _KEYS = {
 _EXPECTED = {
     "draft": "expected true or false",
     "file": "expected a [file] table with " + _KEYS["file"],
+    "about": "expected an [about] table with " + _KEYS["about"],
+    **dict.fromkeys(["title", "source", "period", "publisher", "contact"], "expected text"),
     **dict.fromkeys(["delimiter", "decimal", "encoding", "quote"], "expected text"),
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",

@@ -18,11 +18,14 @@ from gaussnoise.cli.app import run
 from gaussnoise.cli.documents import plan_document
 from gaussnoise.errors import OutputError, ParameterError
 from gaussnoise.privacy.lattice_bound import TABLE_STEPS
-from gaussnoise.tables.planning.facts import facts_of
+from gaussnoise.tables.planning.facts import facts_of, percent_text
 from gaussnoise.tables.release.cells import CellList
+from gaussnoise.tables.release.marks import marks_of
 from gaussnoise.tables.release.report import errors
 from gaussnoise.tables.release.report.changes import changes_page
 from gaussnoise.tables.release.report.combined import combined_page
+from gaussnoise.tables.release.report.findings import finding_of
+from gaussnoise.tables.release.report.numbers import entries_of
 from gaussnoise.tables.release.report.pages import plan_page, release_page
 from gaussnoise.tables.release.report.render import Cell, digits_of, number, rendered, shown
 
@@ -276,6 +279,16 @@ def numbers_of(release):
         table = release[names]
         known += [table.estimate, *table.confidence_interval()]
         known += table.confidence_interval(simultaneous=True)
+    for names, given in (
+        ("sex", ()),
+        ("county", ()),
+        (("sex", "age"), ()),
+        (("sex", "age"), "age"),
+    ):
+        shares = release.proportions(names, given=given)  # written in per cent
+        known += [100 * shares.estimate, *(100 * end for end in shares.confidence_interval())]
+    margin = release["age"]
+    known += [margin.estimate, *margin.confidence_interval()]
     return np.concatenate([np.ravel(x) for x in known])
 
 
@@ -319,7 +332,7 @@ def test_largest_groups_have_intervals_that_hold_together(release):
 
 def test_many_tables_are_listed_and_the_first_shown(pages):
     page = Page(pages["many tables"])
-    assert page.headings.count(3) == 12 + 3  # and the parts on privacy
+    assert page.headings.count(3) == 12 + 5  # and the parts for specialists
     assert "24 more are listed on this page" in page.words
     assert page.words.count("q7 × q8") >= 2
 
@@ -576,3 +589,266 @@ def test_pages_say_which_tables_are_exact_and_what_is_clipped():
     page = Page(release_page(clipped, "")).words
     assert "a number, clipped to [0, 100]" in page
     assert "weight at" not in page
+
+
+def paid(workload, rows=3000, **options):
+    """Return a release of incomes clipped to [0, 100000], by sex and region."""
+    schema = gn.Schema(
+        [
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("region", ["North", "South", "<East>"]),
+            gn.Attribute("income", clip=[0, 100000], **options),
+        ]
+    )
+    rng = np.random.default_rng(5)
+    sex = rng.choice(["F", "M"], rows)
+    table = {
+        "sex": sex,
+        "region": rng.choice(["North", "South", "<East>"], rows),
+        "income": np.where(sex == "F", 30000.0, 45000.0) + rng.normal(0, 3000, rows),
+    }
+    return gn.plan(schema, workload, gn.zCDP(1)).release(pa.table(table))
+
+
+def test_means_and_sums_of_clipped_numbers_have_tables_and_pictures_of_their_own():
+    release = paid([("sex", "income"), ("sex", "region", "income"), "income"])
+    text = release_page(release)
+    page = Page(text)
+    assert re.search(r"(?i)mean of income|mean income|income, mean", page.words)
+    values = {value for value, _ in page.numbers}
+    for groups in ("sex", ("sex", "region"), ()):
+        for table in (release.means("income", groups), release.sums("income", groups)):
+            shown_here = [table.estimate, *table.confidence_interval()]
+            assert set(np.concatenate([np.ravel(x) for x in shown_here]).tolist()) <= values
+    counts = release.answers({"sex": None, "income": {"kind": "moments", "degrees": [0]}})
+    assert set(counts.estimate.ravel().tolist()) <= values
+    for title in ("Mean of income by sex", "Sum of income by sex", "Counts of rows with income"):
+        assert f"<title>{title}" in text
+    for title in ("Mean of income by sex × region", "Mean of income: estimates"):
+        assert title in page.words
+
+
+def test_pictures_of_means_do_not_begin_at_zero():
+    (picture,) = re.findall(
+        "<title>Mean of income by sex.*?</svg>", release_page(paid([("sex", "income")])), re.DOTALL
+    )
+    assert ">30,000<" in picture
+    assert ">0<" not in picture
+
+
+def test_a_mean_of_no_rows_has_no_estimate_and_its_whole_interval():
+    page = Page(release_page(paid(["income"], rows=0))).words
+    mean = page[page.index("Mean of income: estimates") :]
+    assert "nan" not in mean
+    assert "0 to 100,000" in mean
+
+
+def test_squares_of_numbers_are_on_the_page_too():
+    release = paid([("sex", "income")], base={"kind": "moments", "degrees": [0, 1, 2]})
+    words = Page(release_page(release)).words
+    assert "Counts and sums of squares of rows with income by sex" in words
+
+
+def main_text(text):
+    """Return the text of a page before the part for specialists."""
+    return Page(
+        text[: text.index('<section aria-labelledby="specialists">')] + "</main></body></html>"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if not name.startswith("odd") and "changes" not in name]
+)
+def test_words_of_specialists_stand_at_the_end(pages, name):
+    words = main_text(pages[name]).words
+    assert not re.search(r"[ρεδσγ]|\bnull\b|\bschema\b|sha256|optimal\b|1e-0", words)
+    assert "For specialists" in words
+    assert Page(pages[name]).words.index("sha256") > len(words) - 200
+
+
+def test_rows_that_are_left_out_are_described_in_plain_words():
+    words = main_text(release_page(survey().release(people(), on_outside="drop"))).words
+    assert "Rows with no value, or one that is not listed, in sex, age are in no table" in words
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_the_risk_has_one_number_in_plan_and_page_and_grows_with_the_budget(neighbors):
+    seen = []
+    for rho in (0.01, 0.1, 0.5, 2):
+        plan = survey(neighbors=neighbors, privacy=gn.zCDP(rho))
+        table = gn.budgets(plan.schema, [("sex", "age"), ("county",), ("sex",), ()],
+                           neighbors=neighbors, rhos=[plan.rho_charged])  # fmt: skip
+        (said,) = set(re.findall(r"is at most ([\d.]+ %) sure", Page(plan_page(plan)).words))
+        release = plan.simulate(people(), np.random.default_rng(0))
+        assert said == percent_text(facts_of(release.plan).surest(plan.rho_charged))
+        assert f"at most {said} sure" in " ".join(str(table).split())
+        seen.append(float(said.split()[0]))
+    assert seen == sorted(seen)
+    assert seen[0] < 70 < 99 < seen[2]
+
+
+def test_a_page_begins_with_lines_for_its_readers():
+    lines = {"title": "Pay <b>", "source": "Register", "period": "2024", "contact": "a@b & c"}
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"])], about=gn.About(**lines))
+    words = Page(
+        release_page(gn.plan(schema, 1, gn.zCDP(1)).release(pa.table({"sex": ["F"]})))
+    ).words
+    at = [words.index(text) for text in (*lines.values(), "table of counts", "What the tables say")]
+    assert at == sorted(at)
+    assert "Source: Register Period: 2024 Contact: a@b & c" in words
+
+
+def finding(counts, workload=("sex",), rho=1.0):
+    """Return the finding of the first table, of counts that have almost no noise or much."""
+    schema = gn.Schema([gn.Attribute("sex", list(counts))])
+    rows = pa.table({"sex": [name for name, count in counts.items() for _ in range(count)]})
+    release = gn.plan(schema, list(workload), gn.zCDP(rho)).release(rows)
+    return finding_of(entries_of(release)[0].parts[0])
+
+
+def test_findings_say_what_intervals_support():
+    assert re.fullmatch(
+        r"F has \d+ fewer rows than M \(between \d+ and \d+\)\.", finding({"F": 400, "M": 900})
+    )
+    assert re.fullmatch(r"F has \d+ more rows than M .*", finding({"F": 900, "M": 400}))
+    same = "No difference between F and M that the noise allows to see."
+    assert finding({"F": 500, "M": 500}, rho=1e-4) == same
+    assert finding({"a": 50, "b": 50, "c": 50}, rho=1e-5) == (
+        "No difference between the groups that the noise allows to see."
+    )
+    assert re.fullmatch(
+        r"b has the most rows, 9\d\d \(.*\); no other can have as many\.",
+        finding({"a": 100, "b": 950, "c": 300}),
+    )
+    assert re.search(
+        r"; 1 other may have as many\.", finding({"a": 5000, "b": 5000, "c": 10}, rho=0.01)
+    )
+    assert re.fullmatch(r"Rows: \d+ \(\d+ to \d+\)\.", finding({"a": 100}, workload=[()]))
+
+
+def test_findings_of_means_give_the_gap_and_its_interval():
+    release = paid([("sex", "income"), ("sex", "region", "income"), ("income",)])
+    pair, several, single = (finding_of(entry.parts[0]) for entry in entries_of(release))
+    gap = release.means("income", given="sex").difference("sex", "F", "M")
+    low, high = (number(-float(end), 0) for end in gap.confidence_interval())
+    assert pair.startswith("Mean of income by sex: F is 1")
+    assert pair.endswith(f"lower than M (between {high} and {low}).")
+    assert "is highest" in several or "No difference" in several
+    assert re.fullmatch(r"Mean of income: [\d,]+ \([\d,]+ to [\d,]+\)\.", single)
+
+
+def test_findings_are_right_as_often_as_they_say():
+    rng = np.random.default_rng(11)
+    plan = gn.plan(gn.Schema([gn.Attribute("a", ["x", "y", "z"])]), 1, gn.zCDP(0.01))
+    rows, wrong = pa.table({"a": ["x"] * 100 + ["y"] * 103 + ["z"] * 60}), 0
+    for _ in range(300):
+        said = finding_of(entries_of(plan.simulate(rows, rng))[0].parts[0])
+        wrong += "has the most rows" in said and "no other" in said and not said.startswith("y")
+    assert wrong <= 0.05 * 300
+
+
+def test_tables_have_totals_shares_and_marks():
+    made = survey(workload=[("sex", "age"), ("county",)]).release(people())
+    page = Page(release_page(made))
+    total, rows = made[()], made["age"]
+    values = {value for value, _ in page.numbers}
+    assert {float(total.estimate), *rows.estimate.tolist()} <= values
+    assert page.words.count("Total") >= 3
+    assert "Per cent of each age" in page.words
+    assert "Per cent of all rows" in page.words
+    assert page.words.count("A mark beside an estimate says") == 1
+    marks = marks_of(made["county"].estimate, made["county"].standard_deviation)
+    order = np.argsort(-made["county"].estimate)
+    listed = [str(mark) for mark in marks[[*order[:10], *order[-10:]]] if mark]
+    found = re.findall(r"<sup>(.*?)</sup>", release_page(made))
+    assert found.count("**") >= listed.count("**") > 0
+
+
+def drawn_in(numbers):
+    """Return the texts of every picture of some numbers."""
+    return [html.unescape(" ".join(re.findall(">([^<>]*)</text>", picture.svg)))
+            for picture in numbers.pictures]  # fmt: skip
+
+
+def crowd(*sizes):
+    """Return the numbers of a table of all attributes of these sizes."""
+    names = "abcd"[: len(sizes)]
+    attributes = [
+        gn.Attribute(name, [f"{name}{k}" for k in range(size)])
+        for name, size in zip(names, sizes, strict=True)
+    ]
+    plan = gn.plan(gn.Schema(attributes), [tuple(names)], gn.zCDP(1))
+    rng = np.random.default_rng(2)
+    rows = {
+        one.name: [one.labels[k] for k in rng.integers(0, one.size // 2 + 1, 4000)]
+        for one in attributes
+    }
+    (numbers, *_) = entries_of(plan.release(pa.table(rows)))[0].parts
+    return numbers
+
+
+def test_two_attributes_are_colours_with_names_and_numbers():
+    (texts,) = drawn_in(numbers := crowd(9, 6))
+    assert all(f"a{k}" in texts for k in range(9))
+    assert all(f"b{k}" in texts for k in range(6))
+    low, _ = numbers.table.confidence_interval()
+    seen = [number(x, 0) for x in numbers.table.estimate[low > 0].tolist()]
+    assert len(seen) > 10
+    assert all(text in texts.split() for text in seen)
+    assert "grey where the true number may be 0" in numbers.pictures[0].caption
+
+
+def test_three_attributes_are_small_multiples_of_one_scale():
+    numbers = crowd(7, 3, 6)
+    assert len(numbers.pictures) == 3
+    captions = [picture.caption for picture in numbers.pictures]
+    assert [caption.partition(".")[0] for caption in captions] == ["b: b0", "b: b1", "b: b2"]
+    assert len({caption.partition(".")[2] for caption in captions}) == 1
+    for texts in drawn_in(numbers):
+        assert all(f"a{k}" in texts for k in range(7))
+        assert all(f"c{k}" in texts for k in range(6))
+
+
+@pytest.mark.parametrize("sizes", [(60, 40), (100,), (2, 3, 4, 5)])
+def test_tables_of_more_cells_draw_both_ends_by_name(sizes):
+    numbers = crowd(*sizes)
+    (texts,) = drawn_in(numbers)
+    order = np.argsort(-numbers.table.estimate.ravel(), kind="stable")
+    for k in (*order[:10], *order[-10:]):
+        names = np.unravel_index(k, numbers.table.estimate.shape)
+        assert " · ".join(f"{'abcd'[axis]}{i}" for axis, i in enumerate(names)) in texts
+    assert f"… {numbers.table.estimate.size - 20:,} more …" in texts
+
+
+def test_answers_in_their_order_are_named_along_it():
+    schema = gn.Schema([gn.Attribute("age", edges=list(range(0, 101, 2)))])
+    made = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(1)).release(pa.table({"age": [3, 50, 70]}))
+    (texts,) = drawn_in(entries_of(made)[0].parts[0])
+    assert "below 2" in texts
+    assert texts.count("below") == 6
+
+
+def test_pictures_hold_no_images_and_pages_work_in_the_dark_on_paper_and_on_phones(pages):
+    text = pages["answers"]
+    assert "<image" not in "".join(pages.values())
+    for rule in ("prefers-color-scheme:dark", "@media print", "max-width:40rem"):
+        assert rule in text
+    page = Page(text)
+    assert page.all("a")[0] == {"class": "skip", "href": "#main"}
+    labels = [given["data-label"] for given in page.all("td") if "data-label" in given]
+    assert {"Estimate", "95 % interval"} <= set(labels)
+
+
+def test_labels_beside_numbers_on_phones_are_escaped(pages):
+    labels = {given.get("data-label", "") for given in Page(pages["odd labels"]).all("td")}
+    assert any(EVIL[0] in label for label in labels) or "Estimate" in labels
+
+
+def test_shares_outside_of_0_and_1_are_explained():
+    schema = gn.Schema([gn.Attribute("a", ["x", "y"]), gn.Attribute("b", ["u", "v"])])
+    rows = pa.table({"a": ["x", "y"] * 300, "b": ["u"] * 600})
+    made = gn.plan(schema, [("a", "b")], gn.zCDP(0.01)).release(rows)
+    shares = made.proportions(("a", "b"))
+    said = "noise has carried some estimates outside 0 to 100 %" in Page(release_page(made)).words
+    given = made.proportions(("a", "b"), given="a")
+    assert said == any(((x.estimate < 0) | (x.estimate > 1)).any() for x in (shares, given))

@@ -22,7 +22,7 @@ from ..changes import (
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
 from .charts import Picture
-from .numbers import MOST_ANSWERS, Entry, cells_of
+from .numbers import MOST_ANSWERS, Numbers, cells_of
 from .pages import save_page, stored_facts
 from .render import Cell, number, rendered
 
@@ -50,9 +50,8 @@ class _Section:
     @property
     def picture(self) -> Picture | None:
         """The picture of several changes."""
-        name, table = self.one.name, self.one.table
-        entry = Entry(name, self.anchor, self.size, False, lambda: table, what="changes")
-        return entry.picture if self.size > 1 else None
+        numbers = Numbers(self.one.table, self.one.name, self.anchor, kind="changes")
+        return numbers.pictures[0] if self.size > 1 else None
 
     @property
     def hidden(self) -> int:
@@ -95,6 +94,8 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
     return rendered(
         "changes.html",
         facts=None,
+        plan=None,
+        about={},
         title=title or "What changed",
         private=changes.private,
         sections=[
@@ -119,13 +120,12 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
 
 def _release_facts(when: str, release: AbstractRelease) -> dict[str, object]:
     """Return the facts on one release that the page has."""
-    (total,) = cells_of(release[()], [0])
-    plan = release.plan
+    plan, (total,) = release.plan, cells_of(release[()], [0])
     unit = "one person" if plan.person is not None or plan.rows_per_person > 1 else "one row"
     return {
         "when": when,
         "name": release_name(release),
-        "total": total,
+        "total": total._replace(mark=""),  # marks are not explained here
         "rho": f"{release.rho_charged:.6g}" if release.private else "none: a simulation",
         "unit": f"{unit}, under {plan.neighbors}",
         "stored": stored_facts(release),

@@ -21,6 +21,8 @@ _ROW = 0.22  # inches
 _SCALE = 0.3  # inches of an axis with numbers, above or below the rows
 _PROFILE = 2.2  # inches of a picture of many cells
 _MOST_NAME = 24  # characters in the name of a row: as many as a bin of dates has
+_MOST_BELOW = 6  # most names below a picture of many cells
+_MOST_ACROSS, _MOST_WRITTEN = 20, 12  # most columns of colours that are named, and have numbers
 _MOST_STEPS = 600  # points of a picture of many cells
 
 
@@ -46,10 +48,12 @@ class Row(NamedTuple):
     @property
     def is_heading(self) -> bool:
         """Whether it has no number."""
-        return math.isnan(self.estimate)
+        return math.isnan(self.low)
 
 
-def interval_chart(rows: Sequence[Row], name: str, title: str, description: str) -> Picture:
+def interval_chart(
+    rows: Sequence[Row], name: str, title: str, description: str, *, from_zero: bool = True
+) -> Picture:
     """Draw a line for each interval, a dot for each estimate; headings stand alone."""
     from matplotlib.transforms import blended_transform_factory
 
@@ -72,6 +76,10 @@ def interval_chart(rows: Sequence[Row], name: str, title: str, description: str)
                 weight="bold",
                 in_layout=False,
             )
+        if not from_zero:
+            least, most = np.nanmin(low), np.nanmax(high)
+            beside = 0.04 * float(most - least) or 1.0
+            axes.set_xlim(least - beside, most + beside)
         _scale_above(axes)
 
     return _picture(draw, _SCALE + _ROW * len(rows), name, title, description)
@@ -92,10 +100,53 @@ def comparison_chart(
     return _picture(draw, _SCALE + _ROW * len(names), name, title, description)
 
 
-def profile_chart(
-    estimate: Array, low: Array, high: Array, below: str, name: str, title: str, description: str
+def heat_chart(
+    shown_cells: Array,
+    names: tuple[Sequence[str], Sequence[str]],
+    most: float,
+    name: str,
+    title: str,
+    description: str,
 ) -> Picture:
-    """Draw many cells side by side as steps, in a band of their intervals."""
+    """Draw cells of two attributes as colours from 0 to ``most``, and as numbers where they fit.
+
+    Cells that are NaN are grey.
+    """
+    rows, columns = shown_cells.shape
+    down, across = ([shown(one, _MOST_NAME) for one in own] for own in names)
+    written = columns <= _MOST_WRITTEN
+
+    def draw(axes: "Axes") -> None:
+        grey = np.zeros(shown_cells.shape)
+        axes.pcolormesh(grey, cmap="Greys", vmin=-0.2, vmax=1, edgecolors="white", lw=0.5)
+        masked = np.ma.masked_invalid(shown_cells)
+        axes.pcolormesh(masked, cmap="Blues", vmin=0, vmax=most, edgecolors="white", lw=0.5)
+        for (row, column), value in np.ndenumerate(shown_cells):
+            if written and math.isfinite(value):
+                text = number(value, 0)
+                axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", size="x-small")
+        axes.set_ylim(rows, 0)
+        axes.xaxis.tick_top()
+        step = -(-columns // _MOST_ACROSS)
+        turned = {"rotation": 45, "ha": "left"} if max(map(len, across)) * columns > 40 else {}
+        axes.set_xticks(np.arange(0, columns, step) + 0.5, across[::step], **turned)
+        axes.set_yticks(np.arange(rows) + 0.5, down)
+
+    most_letters = max(map(len, across))
+    above = 0.08 * most_letters if most_letters * columns > 40 else 0.0
+    return _picture(draw, _SCALE + above + _ROW * rows, name, title, description)
+
+
+def profile_chart(
+    estimate: Array,
+    low: Array,
+    high: Array,
+    names: Sequence[str],
+    name: str,
+    title: str,
+    description: str,
+) -> Picture:
+    """Draw many cells side by side as steps, in a band of their intervals; some are named."""
     groups = np.array_split(np.arange(estimate.size), min(estimate.size, _MOST_STEPS))
     middle = [estimate[g].mean() for g in groups]
     least, most = [low[g].min() for g in groups], [high[g].max() for g in groups]
@@ -105,8 +156,13 @@ def profile_chart(
         axes.stairs(most, baseline=least, fill=True, color="#bcd7ea", lw=0)
         axes.stairs(middle, baseline=None, color=OURS, lw=1.2)
         axes.set_xlim(0, len(groups))
-        axes.set_xticks([])
-        axes.set_xlabel(below)
+        named = groups[:: -(-len(groups) // _MOST_BELOW)]
+        axes.set_xticks(
+            np.arange(0, len(groups), -(-len(groups) // _MOST_BELOW)) + 0.5,
+            [shown(names[g[0]], _MOST_NAME) for g in named],
+            rotation=20,
+            ha="right",
+        )
         axes.grid(axis="y", color="0.93")
         axes.locator_params(axis="y", nbins=4, steps=[1, 2, 5, 10])
         axes.yaxis.set_major_formatter(_tick)

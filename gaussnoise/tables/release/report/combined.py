@@ -4,16 +4,15 @@ import os
 from typing import Any
 
 from ....privacy.definitions import zCDP
+from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import marginal_name, relation_text
+from ...planning.facts import counted_text, marginal_name, percent_text, relation_text
 from ...schema.numbers import interval_text
 from ..merged import MergedPlan
 from ..noisy import AbstractRelease
-from ..text import dropped_text
 from ..tidy import LEVEL, level_text
-from .errors import error_text, errors_of_release, typical_error
-from .numbers import cells_of, entries_of, extremes_of
-from .pages import MOST_FIRST, MOST_IN_FULL, MOST_LISTED, files_of, named, save_page, stored_facts
+from .errors import errors_of_release, typical_error
+from .pages import named, save_page, stored_facts, tables_facts
 from .render import rendered
 
 
@@ -29,50 +28,30 @@ def combined_page(release: AbstractRelease, title: str | None = None) -> str:
     """Return a page of combined tables: the request, the releases, and the tables."""
     merged: Any = release.plan
     plan: MergedPlan = merged
-    entries, errors = entries_of(release), errors_of_release(release)
-    full, is_long = entries[:MOST_IN_FULL], len(plan.entries) > MOST_FIRST
-    (total,) = cells_of(release[()], [0])
-    rho = release.rho_charged
+    errors, rho = errors_of_release(release), release.rho_charged
+    surest = most_posterior(zCDP(rho), SHOWN_DELTA) if rho else 0.5
     return rendered(
         "combined.html",
         facts=None,
+        about={},
         plan=plan,
         title=title or ("Combined tables" if release.private else "Simulated tables, combined"),
-        sections=[
-            ("asked", "What was asked"),
-            ("sources", "What was combined"),
-            ("extremes", "Largest and smallest groups"),
-            ("tables", "The tables"),
-            ("noise", "What is noise and what is not"),
-            ("words", "Five words"),
-            *([("all", "All tables")] if is_long else []),
-        ],
-        release=release,
         private=release.private,
         person="one person" if plan.person or plan.rows_per_person > 1 else "one row",
-        names=[name for name in plan.schema.names if any(name in own for own in release)],
-        total=total,
-        rules=" ".join(dropped_text(release)),
-        first=MOST_FIRST,
-        listed=MOST_LISTED,
-        anchors={entry.name: entry.anchor for entry in full},
-        files=files_of(release),
-        errors=list(map(error_text, errors)),
+        surest=percent_text(surest),
+        chance=f"{1 / SHOWN_DELTA:,.0f}",
         typical_error=typical_error(errors),
         has_sums=any("" not in entry for entry in errors),
-        entries=entries,
-        shown=full,
-        extremes=extremes_of(entries[:MOST_FIRST]),
-        all_extremes=extremes_of(entries) if is_long else None,
         sources=[_source_facts(one, k) for k, one in enumerate(plan.releases, 1)],
         relation=relation_text(merged),
         rho=rho,
-        epsilon=f"ε = {zCDP(rho).epsilon(SHOWN_DELTA):.3g} at δ = {SHOWN_DELTA:g}" if rho else "",
+        epsilon=f"ε = {zCDP(rho).epsilon(SHOWN_DELTA) if rho else 0:.3g} at δ = {SHOWN_DELTA:g}",
         level=level_text(LEVEL),
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
         marginal_name=marginal_name,
         named=named,
+        **tables_facts(release, errors, counted_text(merged)),
     )
 
 
@@ -82,7 +61,7 @@ def _source_facts(release: AbstractRelease, k: int) -> dict[str, object]:
     tables: Any = release.tables
     return {
         "name": tables.folder.resolve().name if stored else f"release {k}",
-        "title": release.plan.asked.title,
+        "title": release.plan.asked.about.title,
         "tables": len(release),
         "rho": release.rho_charged,
         "digest": stored["digest"] if stored else None,

@@ -2,26 +2,34 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.tables.bases import AbstractBase
+from domains.tables.clipped import Clipped
+
 from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name
 from ...schema.schema import Category
+from ..marks import marks_of
 from ..noisy import AbstractRelease
+from ..shares import proportions
 from ..store import MOST_READ, StoredTables
-from ..table import AbstractEstimates
+from ..sums import means, summed_in, sums
+from ..table import AbstractEstimates, ProportionTable
 from ..tidy import LEVEL, level_text
-from .charts import Picture, Row, interval_chart, profile_chart
-from .render import Cell, shown
+from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
+from .render import Cell, number, shown
 
 _MOST_ROWS = 60  # most rows of a table that is written in full
 _ENDS = 10  # rows at each end of a longer table
 _MOST_LINES = 30  # most lines of a picture with names
+_MOST_COLOURED = 1500  # most cells that are drawn as colours
+_MOST_PANELS = 12  # most pictures of one table
 _MOST_COLUMNS = 8  # most columns of a table of two attributes
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of all these tables together
@@ -31,12 +39,13 @@ _MOST_HEAD = 40
 
 
 class Crossed(NamedTuple):
-    """A table of two attributes, the one of fewer categories across."""
+    """A table of two attributes, the one of fewer categories across, and the row of totals."""
 
     down: str
     across: str
     columns: list[str]
     rows: list[tuple[Category, list[Cell]]]
+    totals: list[Cell] | None
 
 
 class Extreme(NamedTuple):
@@ -58,45 +67,40 @@ class Extremes(NamedTuple):
     left: int
 
 
+@final
 @dataclass(frozen=True)
-class Entry:
+class Numbers:
     """Numbers of one kind, and their place on the page.
 
     Attributes:
-        name: their name in words.
-        anchor: the anchor of their section.
-        size: how many they are.
-        is_cells: whether they are counts of groups, none of which contains another.
-        read: returns their table.
-        file: the file that has all of them; None without one.
-        what: their kind, in words.
+        table: the numbers.
+        title: what they are, in words.
+        anchor: the name of their picture.
+        heading: whether the title stands above them; the section's own is enough for some.
+        kind: "cells" of counts, of which none contains another; "mean"; "share"; "changes"; or
+            "answers".
+        file: the file that has them all, or None.
+        margin: a function from attributes to the table of counts over them, for totals.
+        shares: the shares of all rows, of cells of one attribute.
     """
 
-    name: str
+    table: AbstractEstimates
+    title: str
     anchor: str
-    size: int
-    is_cells: bool
-    read: Callable[[], AbstractEstimates]
+    heading: bool = False
+    kind: Literal["cells", "mean", "share", "changes", "answers"] = "answers"
     file: str | None = None
-    what: str = "estimates"
-
-    @cached_property
-    def table(self) -> AbstractEstimates:
-        """The table of its numbers."""
-        return self.read()
-
-    @property
-    def title(self) -> str:
-        """The heading of its section."""
-        return (
-            marginal_name(tuple(map(shown, self.table.attributes))) if self.is_cells else self.name
-        )
+    margin: Callable[[tuple[str, ...]], AbstractEstimates] | None = None
+    shares: AbstractEstimates | None = None
 
     @property
     def accuracy(self) -> str:
-        """The noise in its numbers, in words."""
+        """The noise in the numbers, in words."""
         deviation = self.table.standard_deviation
-        least, most = float(deviation.min()), float(deviation.max())
+        known = deviation[np.isfinite(deviation)]
+        if not known.size:
+            return "No estimate: the noise hides whether there are any rows."
+        least, most = float(known.min()), float(known.max())
         if most == 0:
             return "Exact: without noise."
         if least == most:
@@ -104,35 +108,79 @@ class Entry:
         return f"Standard deviations from {least:.4g} to {most:.4g}."
 
     @cached_property
-    def picture(self) -> Picture:
-        """Intervals with names, or all cells side by side where there are many."""
+    def pictures(self) -> list[Picture]:
+        """Intervals with names, colours of two or three attributes, or those at both ends."""
         table = self.table
-        low, high = (np.ravel(end) for end in table.confidence_interval())
-        estimate, size = table.estimate.ravel(), table.estimate.size
-        title = f"{_title(table)}: {self.what} with {level_text(LEVEL)} intervals"
-        groups = size // table.estimate.shape[-1] if table.estimate.ndim > 1 else 0
+        shape, size = table.estimate.shape, table.estimate.size
+        groups = size // shape[-1] if len(shape) > 1 else 0
         if size + groups <= _MOST_LINES:
-            rows, last = [], ()
-            for cell in cells_of(table, range(size)):
-                *group, name = map(str, cell.names)
-                if group and group != last:
-                    rows.append(Row(" · ".join(group)))
-                    last = group
-                rows.append(Row(name, cell.estimate, cell.low, cell.high))
             words = "One line for each number, in the order of the table below, which has them all."
-            return interval_chart(rows, self.anchor, title, words)
-        ordered = table.estimate.ndim == 1 and not self.is_cells
-        order = np.arange(size) if ordered else _order(table.estimate)
-        below = "in the order of the attribute" if ordered else "largest first"
-        return profile_chart(
-            estimate[order],
-            low[order],
-            high[order],
-            f"all {size:,}, {below}",
-            self.anchor,
-            title,
-            f"All {size:,} numbers side by side, {below}, in a band of their intervals.",
-        )
+            return [self._intervals(cells_of(table, range(size)), words)]
+        if self.kind != "changes":  # which have two signs
+            if len(shape) in (2, 3) and size <= _MOST_COLOURED and min(shape) <= _MOST_PANELS:
+                return self._colours()
+        low, high = (np.ravel(end) for end in table.confidence_interval())
+        if len(shape) == 1 and self.kind in ("answers", "changes"):
+            words = f"All {size:,} numbers side by side, in their order, in a band of intervals."
+            names = list(map(str, table.labels[0]))
+            estimate = np.ravel(table.estimate)
+            return [profile_chart(estimate, low, high, names, self.anchor, self._said, words)]
+        order = _order(table.estimate).tolist()
+        ends = cells_of(table, [*order[:_ENDS], *order[-_ENDS:]])
+        words = f"The {_ENDS} largest and the {_ENDS} smallest of {size:,} numbers."
+        return [self._intervals(ends, words, hidden=size - 2 * _ENDS)._replace(caption=words)]
+
+    @property
+    def _said(self) -> str:
+        what = "changes" if self.kind == "changes" else "estimates"
+        return f"{self.title}: {what} with {level_text(LEVEL)} intervals"
+
+    def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
+        """Draw a line for each cell; those that lie between both ends are only counted."""
+        rows, last = [], ()
+        for k, cell in enumerate(cells):
+            *group, name = map(str, cell.names)
+            if hidden:
+                group, name = [], " · ".join([*group, name])
+                if k == _ENDS:
+                    rows.append(Row(f"… {hidden:,} more …"))
+            if group and group != last:
+                rows.append(Row(" · ".join(group)))
+                last = group
+            rows.append(Row(name, cell.estimate, cell.low, cell.high))
+        from_zero = self.kind != "mean"
+        return interval_chart(rows, self.anchor, self._said, words, from_zero=from_zero)
+
+    def _colours(self) -> list[Picture]:
+        """Draw two attributes as colours, once for each value of the third with the fewest."""
+        table = self.table
+        shape = table.estimate.shape
+        panel = int(np.argmin(shape)) if len(shape) == 3 else None
+        low, high = table.confidence_interval()
+        hidden = (low <= 0) & (high >= 0) | np.isnan(table.estimate)
+        cells = np.where(hidden, np.nan, table.estimate)
+        names = [list(map(str, own)) for own in table.labels]
+        most = float(np.nanmax(cells, initial=0.0)) or 1.0
+        titles = [""]
+        if panel is None:
+            cells = cells[None]
+        else:
+            cells, own = np.moveaxis(cells, panel, 0), names.pop(panel)
+            titles = [f"{shown(table.attributes[panel])}: {shown(one)}" for one in own]
+        if cells.shape[1] < cells.shape[2]:  # fewer across
+            cells, names = cells.swapaxes(1, 2), names[::-1]
+        words = f"Colours from 0 to {number(most, 0)}; grey where the true number may be 0."
+        return [
+            heat_chart(
+                own,
+                (names[0], names[1]),
+                most,
+                f"{self.anchor}-{k}",
+                f"{self._said}{'; ' * bool(title)}{title}",
+                words,
+            )._replace(caption=f"{title}. {words}" if title else words)
+            for k, (own, title) in enumerate(zip(cells, titles, strict=True))
+        ]
 
     @property
     def is_crossed(self) -> bool:
@@ -148,11 +196,14 @@ class Entry:
 
     @property
     def caption(self) -> str:
-        """The caption above its numbers."""
-        caption = f"{_title(self.table)}: {self.what} and {level_text(LEVEL)} intervals"
+        """The caption above the numbers."""
+        caption = f"{self.title}: estimates and {level_text(LEVEL)} intervals"
+        estimate = self.table.estimate
+        if self.kind == "share" and ((estimate < 0) | (estimate > 1)).any():
+            caption += "; noise has carried some estimates outside 0 to 100 %"
         if not self.hidden:
             return caption
-        where = "" if self.file is None else f" All are in {self.file}."
+        where = f" All are in {self.file}." if self.file else ""
         return (
             f"{caption}: the {_ENDS} largest and the {_ENDS} smallest of "
             f"{self.table.estimate.size:,}.{where}"
@@ -161,58 +212,175 @@ class Entry:
     @property
     def cells(self) -> list[Cell]:
         """All its numbers, or those at both ends of a long table."""
+        return cells_of(self.table, self._places)
+
+    @property
+    def parts_of_all(self) -> list[Cell]:
+        """The shares of the same cells in per cent, or no cells."""
+        return [] if self.shares is None else cells_of(self.shares, self._places)
+
+    @property
+    def total(self) -> Cell | None:
+        """The number of all rows, below cells of one attribute."""
+        if self.margin is None or self.table.estimate.ndim != 1:
+            return None
+        return cells_of(self.margin(()), [0])[0]
+
+    @property
+    def _places(self) -> Sequence[int]:
         if not self.hidden:
-            return cells_of(self.table, range(self.table.estimate.size))
-        order = _order(self.table.estimate)
-        return cells_of(self.table, [*order[:_ENDS], *order[-_ENDS:]])
+            return range(self.table.estimate.size)
+        order = _order(self.table.estimate).tolist()
+        return [*order[:_ENDS], *order[-_ENDS:]]
 
     @property
     def crossed(self) -> Crossed:
-        """The numbers as a table of two attributes, the last one across if both are as long."""
+        """The table of two attributes, with totals where they are known."""
         table = self.table
-        axis = int(np.argmin(table.estimate.shape[::-1])) ^ 1
-        places = np.moveaxis(np.arange(table.estimate.size).reshape(table.estimate.shape), axis, 1)
-        rows = [cells_of(table, row) for row in places]
-        return Crossed(
-            table.attributes[1 - axis],
-            table.attributes[axis],
-            [shown(name, _MOST_HEAD) for name in table.labels[axis]],
-            list(zip(table.labels[1 - axis], rows, strict=True)),
-        )
+        axis = 0 if table.estimate.shape[0] < table.estimate.shape[1] else 1  # across
+        down, across = table.attributes[1 - axis], table.attributes[axis]
+        cells = np.array(range(table.estimate.size)).reshape(table.estimate.shape)
+        order = cells.T if axis == 0 else cells
+        all_cells = cells_of(table, range(table.estimate.size))
+        rows = [
+            (name, [all_cells[k] for k in own.tolist()])
+            for name, own in zip(table.labels[1 - axis], order, strict=True)
+        ]
+        columns = [shown(name, _MOST_HEAD) for name in table.labels[axis]]
+        last = None
+        if self.margin is not None:
+            ends = [self.margin((down,)), self.margin((across,)), self.margin(())]
+            beside, below, corner = (cells_of(t, range(t.estimate.size)) for t in ends)
+            rows = [(name, [*own, more]) for (name, own), more in zip(rows, beside, strict=True)]
+            last = [*below, *corner]
+        return Crossed(down, across, columns, rows, last)
+
+
+@final
+@dataclass(frozen=True)
+class Entry:
+    """The numbers of one entry of a workload, and their place on the page.
+
+    Attributes:
+        name: its name in words.
+        title: the heading of its section.
+        anchor: the anchor of its section.
+        size: the number of its answers.
+        is_cells: whether they are counts of groups, none of which contains another.
+        read: returns the tables of its numbers: of a clipped number means, sums and counts.
+    """
+
+    name: str
+    title: str
+    anchor: str
+    size: int
+    is_cells: bool
+    read: Callable[[], list[Numbers]]
+
+    @cached_property
+    def parts(self) -> list[Numbers]:
+        """The tables of its numbers."""
+        return self.read()
 
 
 def entries_of(release: AbstractRelease) -> list[Entry]:
     """Return all entries that are small enough to be computed, in order."""
-    plan, tables = release.plan, release.tables
-    places = tables.places if isinstance(tables, StoredTables) else {}
-    found = []
+    plan, files, found = release.plan, files_of(release), []
+    names, sizes = plan.schema.names, plan.schema.sizes
     for k, (name, term) in enumerate(zip(plan.entries, plan.domain.terms, strict=True)):
-        S, size = tuple(sorted({i for i, _ in term})), int(plan.queries[k])
-        if size > MOST_ANSWERS or math.prod(plan.schema.sizes[i] for i, _ in term) > MOST_READ:
+        size = int(plan.queries[k])
+        if size > MOST_ANSWERS or math.prod(sizes[i] for i, _ in term) > MOST_READ:
             continue
-        asked = {plan.schema.names[i]: base for i, base in term}
-        is_cells = all(base.is_identity for base in asked.values())
-        read = (
-            partial(release.__getitem__, tuple(asked))
-            if is_cells
-            else partial(release.answers, asked)
-        )
-        file = places[S].file if S in places else None
-        found.append(Entry(name, f"table-{k + 1}", size, is_cells, read, file))
+        is_cells = all(base.is_identity for _, base in term)
+        is_named = is_cells or summed_in(term) is not None
+        title = marginal_name(tuple(shown(names[i]) for i, _ in term)) if is_named else name
+        anchor = f"table-{k + 1}"
+        read = partial(_parts, release, term, anchor, files.get(name))
+        found.append(Entry(name, title, anchor, size, is_cells, read))
     return found
+
+
+def files_of(release: AbstractRelease) -> dict[str, str]:
+    """Return the file of every entry's cells, in a folder of a release."""
+    tables, plan = release.tables, release.plan
+    if not isinstance(tables, StoredTables):
+        return {}
+    places = tables.places
+    terms = zip(plan.entries, plan.domain.terms, strict=True)
+    return {
+        name: places[S].file
+        for name, term in terms
+        if (S := tuple(sorted({i for i, _ in term}))) in places
+    }
+
+
+def _parts(
+    release: AbstractRelease,
+    term: Sequence[tuple[int, AbstractBase]],
+    anchor: str,
+    file: str | None,
+) -> list[Numbers]:
+    """Return the tables of an entry: counts and shares, means and sums, or its answers."""
+    schema, summed = release.plan.schema, summed_in(term)
+    asked = {schema.names[i]: base for i, base in term}
+    if all(base.is_identity for base in asked.values()):
+        table = release[tuple(asked)]
+        return _counts(release, Numbers(table, _title(table), anchor, kind="cells", file=file))
+    if summed is None:
+        answers = release.answers(asked)
+        return [Numbers(answers, _title(answers), anchor, file=file)]
+    own, groups = schema.names[summed], tuple(schema.names[i] for i, _ in term if i != summed)
+    base = schema.attributes[summed].base
+    degrees = [d for d in base.degrees if d != 1] if isinstance(base, Clipped) else []
+    by = f" by {marginal_name(tuple(map(shown, groups)))}" if groups else ""
+    rest = release.answers(asked | {own: {"kind": "moments", "degrees": degrees}})
+    if rest.estimate.shape[axis := [i for i, _ in term].index(summed)] == 1:
+        rest = rest.part(axis, 0)  # one statistic, which the title names
+    what, named = "Counts" if degrees == [0] else "Counts and sums of squares", f"{shown(own)}{by}"
+    over, whose = (" over persons", "records") if release.plan.per_person else ("", "rows")
+    return [
+        Numbers(means(release, own, groups), f"Mean of {named}{over}", anchor, True, "mean"),
+        Numbers(sums(release, own, groups), f"Sum of {named}{over}", f"{anchor}-sum", True),
+        Numbers(rest, f"{what} of {whose} with {named}", f"{anchor}-count", True, file=file),
+    ]
+
+
+def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
+    """Return counts with totals, and their shares of all rows and of every group."""
+    own, shape = counts.table.attributes, counts.table.estimate.shape
+    if len(own) == 1 and math.prod(shape) > 1:
+        shares = proportions(release, own[0])
+        return [replace(counts, margin=release.__getitem__, shares=shares)]
+    if not counts.is_crossed or math.prod(shape) == 1:
+        return [counts]
+    given = own[int(shape[0] < shape[1])]
+    shares = {
+        f"Per cent of each {shown(given, _MOST_NAME)}": proportions(release, own, given=given),
+        "Per cent of all rows": proportions(release, own),
+    }
+    return [
+        replace(counts, margin=release.__getitem__),
+        *(Numbers(t, title, counts.anchor, kind="share") for title, t in shares.items()),
+    ]
 
 
 def cells_of(
     table: AbstractEstimates, places: Iterable[int], interval: ConfidenceInterval | None = None
 ) -> list[Cell]:
-    """Return the cells at these positions in C order, with an interval for each by itself."""
+    """Return the cells at these positions in C order, with an interval for each by itself.
+
+    Shares become per cent.
+    """
     ends = interval or table.confidence_interval()
-    parts = [np.ravel(x) for x in (table.estimate, *ends, table.standard_deviation)]
+    unit = 100.0 if isinstance(table, ProportionTable) else 1.0
+    parts = [unit * np.ravel(x) for x in (table.estimate, *ends, table.standard_deviation)]
+    marks = np.ravel(marks_of(table.estimate, table.standard_deviation))
     found = []
     for k in places:
         where = np.unravel_index(k, table.estimate.shape) if table.estimate.shape else ()
         names = (labels[i] for labels, i in zip(table.labels, where, strict=True))
-        found.append(Cell(tuple(names), *(float(part[k]) for part in parts)))
+        estimate, low, high, deviation = (float(part[k]) for part in parts)
+        found.append(Cell(tuple(names), estimate, low, high, deviation, str(marks[k])))
     return found
 
 
@@ -226,7 +394,7 @@ def extremes_of(entries: Sequence[Entry]) -> Extremes:
         if len(rows) >= _MOST_COMPARED or cells > _MOST_CELLS:
             left += 1
             continue
-        rows.append(_extreme(entry.table))
+        rows.append(_extreme(entry.parts[0].table))
     return Extremes(rows, left)
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
 from ....privacy.definitions import zCDP
-from ....privacy.testing import total_variation
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import CLOSED, Facts, facts_of, marginal_name
+from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text
 from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
+from ..marks import MARKS_TEXT
 from ..noisy import AbstractRelease
 from ..store import StoredTables
 from ..text import dropped_text
@@ -28,17 +28,19 @@ from .errors import (
     half_widths,
     typical_error,
 )
-from .numbers import cells_of, entries_of, extremes_of
+from .findings import finding_of
+from .numbers import cells_of, entries_of, extremes_of, files_of
 from .render import rendered
 
 if TYPE_CHECKING:
     from ...planning.plan import Plan
 
-MOST_IN_FULL = 12  # most tables in full
-MOST_LISTED = 1000  # most tables listed by name
-MOST_FIRST = 24  # most tables listed where the page begins; more are at its end
+_MOST_IN_FULL = 12  # most tables in full
+_MOST_LISTED = 1000  # most tables listed by name
+_MOST_FIRST = 24  # most tables listed where the page begins; more are at its end
 _MOST_COMPARED = 20  # most entries in the picture of a plan
 _MOST_NAMED = 4  # most attributes in the first sentence
+_WEAK = 0.999  # a belief that protects weakly, from one of 50 %
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 
 
@@ -89,42 +91,54 @@ def _is_inside(place: Path, folder: Path) -> bool:
 def release_page(release: AbstractRelease, title: str | None = None) -> str:
     """Return a page for a director, an auditor and a journalist; the same for the same release.
 
-    It holds the request; the largest and smallest groups; tables and pictures with intervals; the
-    role of noise; privacy, in plain words and in full; the distance of the noise from the optimum;
-    the making of the release; and five words. Only released estimates in it come from data.
+    It holds the finding of every table; tables and pictures with intervals; the largest and
+    smallest groups; the request; the role of noise; privacy in plain words; and for specialists the
+    guarantee in full, the distance of the noise from the optimum, the making of the release, and
+    five words. Only released estimates in it come from data.
     """
     plan, private = release.plan, release.private
-    entries = entries_of(release)
-    full = entries[:MOST_IN_FULL]
-    used = {name for names in release for name in names}
     errors = errors_of_release(release)
-    (total,) = cells_of(release[()], [0])
-    is_long = len(plan.entries) > MOST_FIRST
     facts = facts_of(plan) if release.over is None else release.over.facts
-    rules = [] if plan.person is None else [f"The tables count {facts.counted}."]
     return _page(
         "release.html",
         plan,
-        title or plan.asked.title or ("Released tables" if private else "Simulated tables"),
+        title or plan.asked.about.title or ("Released tables" if private else "Simulated tables"),
         errors,
         facts,
         rho=release.rho_charged if private else plan.rho,
-        release=release,
         private=private,
-        names=[name for name in plan.schema.names if name in used],
-        total=total,
-        rules=" ".join([*rules, *dropped_text(release)]),
-        first=MOST_FIRST,
-        listed=MOST_LISTED,
-        anchors={entry.name: entry.anchor for entry in full},
-        files=files_of(release),
-        errors=list(map(error_text, errors)),
-        entries=entries,
-        shown=full,
-        extremes=extremes_of(entries[:MOST_FIRST]),
-        all_extremes=extremes_of(entries) if is_long else None,
-        stored=stored_facts(release),
+        **tables_facts(release, errors, facts.counted),
     )
+
+
+def tables_facts(
+    release: AbstractRelease, errors: Sequence[Errors], counted: str
+) -> dict[str, object]:
+    """Return the facts on the tables of a release, or of a combination, that its page has."""
+    plan, entries = release.plan, entries_of(release)
+    full = entries[:_MOST_IN_FULL]
+    (total,) = cells_of(release[()], [0])
+    rules = [] if plan.person is None else [f"The tables count {counted}."]
+    return {
+        "release": release,
+        "names": [name for name in plan.schema.names if any(name in own for own in release)],
+        "total": total,
+        "rules": " ".join([*rules, *dropped_text(release, plainly=True)]),
+        "first": _MOST_FIRST,
+        "listed": _MOST_LISTED,
+        "anchors": {entry.name: entry.anchor for entry in full},
+        "files": files_of(release),
+        "errors": list(map(error_text, errors)),
+        "entries": entries,
+        "shown": full,
+        "findings": {
+            entry.anchor: said for entry in full if (said := finding_of(entry.parts[0])) is not None
+        },
+        "marks": MARKS_TEXT,
+        "extremes": extremes_of(entries[:_MOST_FIRST]),
+        "all_extremes": extremes_of(entries) if len(plan.entries) > _MOST_FIRST else None,
+        "stored": stored_facts(release),
+    }
 
 
 def plan_page(plan: "Plan", title: str | None = None) -> str:
@@ -133,7 +147,7 @@ def plan_page(plan: "Plan", title: str | None = None) -> str:
     return _page(
         "plan.html",
         plan,
-        title or plan.asked.title or "Plan of a release",
+        title or plan.asked.about.title or "Plan of a release",
         errors,
         facts_of(plan),
         rho=plan.rho_charged,
@@ -160,17 +174,19 @@ def _page(
         template,
         plan=plan,
         title=title,
+        about=plan.asked.about.stated,
         facts=facts,
         rho=rho,
         has_sums=any("" not in entry for entry in widths),
         typical_error=typical_error(widths),
         level=level_text(LEVEL),
         is_closed=facts.gap < CLOSED,
-        epsilon=f"ε = {facts.epsilon(rho):.3g} at δ = {SHOWN_DELTA:g}",
         epsilons=[
             (d, facts.epsilon(rho, d), zCDP(rho).epsilon(d) if rho > 0 else 0.0) for d in _DELTAS
         ],
-        guessed=50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0,
+        surest=percent_text(facts.surest(rho)),
+        is_weak=facts.surest(rho) > _WEAK,
+        chance=f"{1 / SHOWN_DELTA:,.0f}",
         definition=f"{facts.privacy['definition']}: {', '.join(stated)}",
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
@@ -187,20 +203,6 @@ def named(names: Sequence[str]) -> str:
     if more > 0:
         return f"{', '.join(some)} and {more:,} more attributes"
     return " and ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
-
-
-def files_of(release: AbstractRelease) -> dict[str, str]:
-    """Return the file of every entry's cells, in a folder of a release."""
-    tables, plan = release.tables, release.plan
-    if not isinstance(tables, StoredTables):
-        return {}
-    places = tables.places
-    terms = zip(plan.entries, plan.domain.terms, strict=True)
-    return {
-        name: places[S].file
-        for name, term in terms
-        if (S := tuple(sorted({i for i, _ in term}))) in places
-    }
 
 
 def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
@@ -235,7 +237,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
         "with the best split of the same budget.",
     )
     rows = []
-    for k, name in enumerate(plan.entries[:MOST_LISTED]):
+    for k, name in enumerate(plan.entries[:_MOST_LISTED]):
         other = error_text({"": float(theirs[k])})
         if "" not in errors[k] and ours[k] > 0:  # has one unit, without a name
             other = f"{theirs[k] / ours[k]:.3g} times as much"

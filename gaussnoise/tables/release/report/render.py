@@ -17,13 +17,14 @@ _EXACT = 1e15  # larger numbers are not written with all digits
 
 
 class Cell(NamedTuple):
-    """A number on a page: its names, its interval and its noise."""
+    """A number on a page: its names, its interval, its noise, its mark of reliability."""
 
     names: tuple[Category, ...]
     estimate: float
     low: float
     high: float
     deviation: float
+    mark: str = ""
 
     @property
     def digits(self) -> int:
@@ -73,7 +74,7 @@ def number(value: float, digits: int) -> str:
     ('−1,234.6', '0')
     """
     if not math.isfinite(value):
-        return str(value)
+        return "—" if math.isnan(value) else str(value)
     text = f"{value:z,.{digits}f}" if abs(value) < _EXACT else f"{value:.6g}"
     return text.replace("-", "−")
 

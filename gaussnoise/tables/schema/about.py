@@ -1,0 +1,64 @@
+"""Lines about tables for their readers: title, source, period, publisher, contact."""
+
+from dataclasses import dataclass, fields
+from typing import final
+
+from ...errors import SchemaError
+from ...text import printable
+
+_LONGEST_LINE = 1000  # characters, far fewer than a record may have
+
+
+@final
+@dataclass(frozen=True)
+class About:
+    """Lines for readers of released tables: public knowledge, never read from data.
+
+    A schema holds it in ``about`` (in TOML, a table ``[about]`` with the same keys). Pages begin
+    with it, and every format writes the parts for which it has a field. A ``title`` or ``source``
+    of :func:`plan` precedes that of the schema. Nothing here changes noise or privacy.
+
+    Args:
+        title: the subject of the tables.
+        source: the origin of the rows.
+        period: the time that the rows are about.
+        publisher: who publishes the tables.
+        contact: where questions can be asked.
+
+    Raises:
+        SchemaError: a part that is not one line of text of at most 1000 characters.
+
+    >>> about = gn.About(title="Pay by sex", period="2024", publisher="Statistics Nowhere")
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])], about=about)
+    >>> print(schema.to_toml().splitlines()[:4])
+    ['[about]', 'title = "Pay by sex"', 'period = "2024"', 'publisher = "Statistics Nowhere"']
+    """
+
+    title: str | None = None
+    source: str | None = None
+    period: str | None = None
+    publisher: str | None = None
+    contact: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, said in self.stated.items():
+            if not is_line(said):
+                raise SchemaError(f"about: expected {name} to be {LINE}, got {said!r:.80}")
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """The parts that are given, by name."""
+        return {f.name: x for f in fields(self) if (x := getattr(self, f.name)) is not None}
+
+
+NOTHING_SAID = About()
+LINE = f"one line of at most {_LONGEST_LINE} characters"
+
+
+def is_line(said: object) -> bool:
+    """Return whether this is a line of text that files, terminals and pages can show."""
+    return (
+        isinstance(said, str)
+        and 0 < len(said.strip()) <= len(said) <= _LONGEST_LINE
+        and said.splitlines() == [printable(said)]
+    )
