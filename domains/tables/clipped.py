@@ -32,6 +32,7 @@ class Clipped(AbstractBase):
             number have a category of their own, whose count is then a query too.
         squares: whether there are three categories, as squares require.
         unit: sums are measured in this unit, squares in its square.
+        about: sums are of the numbers less this one: the middle of the interval serves means best.
 
     Raises:
         InvalidDomainError: not ``low < high``, both finite; other degrees; another size.
@@ -52,6 +53,7 @@ class Clipped(AbstractBase):
     size: int = 2
     squares: bool = False
     unit: float = 1.0
+    about: float = 0.0
     other: bool = field(init=False, repr=False)
 
     is_ordered = False
@@ -65,8 +67,9 @@ class Clipped(AbstractBase):
         size: int | None = None,
         squares: bool = False,
         unit: float = 1.0,
+        about: float = 0.0,
     ) -> None:
-        ends = [_number(x) for x in (low, high, unit)]
+        ends = [_number(x) for x in (low, high, unit, about)]
         if not (ends[0] < ends[1] and 0 < ends[1] - ends[0] < math.inf) or not ends[2] > 0:
             raise InvalidDomainError(
                 "Clipped: expected finite low < high whose difference is finite, and a unit > 0"
@@ -89,7 +92,7 @@ class Clipped(AbstractBase):
                 f"Clipped: expected {cells} categories, or {cells + 1} with one for records "
                 f"without a number, got {size!r:.60}"
             )
-        for name, value in zip(("low", "high", "unit"), ends, strict=True):
+        for name, value in zip(("low", "high", "unit", "about"), ends, strict=True):
             object.__setattr__(self, name, value + 0.0)
         object.__setattr__(self, "degrees", asked)
         object.__setattr__(self, "size", size)
@@ -105,7 +108,7 @@ class Clipped(AbstractBase):
         return len(self.degrees) + self.other
 
     def toarray(self) -> Array:
-        low, high = self.low / self.unit, self.high / self.unit
+        low, high = ((end - self.about) / self.unit for end in (self.low, self.high))
         rows = {
             0: (1.0, 1.0, 1.0) if self.squares else (1.0, 1.0),
             1: (low, low / 2 + high / 2, high) if self.squares else (low, high),
@@ -119,7 +122,8 @@ class Clipped(AbstractBase):
         return W + 0.0
 
     def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
-        names = {0: "count", 1: "sum", 2: "sum of squares"}
+        less = f" about {self.about:.15g}" if self.about else ""
+        names = {0: "count", 1: f"sum{less}", 2: f"sum of squares{less}"}
         own = tuple(names[degree] for degree in self.degrees)
         return (*own, f"count of {cells[-1]}") if self.other else own
 

@@ -142,8 +142,8 @@ def changes_document(changes: Changes, found: Sequence[ShownChanges], out: Path 
 
 
 def means_document(means: ColumnMeans, out: Path | None) -> Document:
-    """Return ``gaussnoise mean --json``, which is as in the file."""
-    return {**json.loads(means.to_json()), "file": out}
+    """Return ``gaussnoise mean --json``: every mean with the parts of its interval."""
+    return {"format": "gaussnoise.column_means/3", **means.as_dict(), "folder": out}
 
 
 def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | None) -> Document:

@@ -7,7 +7,7 @@ import typer
 
 from ..errors import ParameterError
 from ..estimators import column_means
-from ..tables import Dialect, Schema
+from ..tables import Attribute, Dialect, Schema
 from ..text import near
 from .asked import dialect_of, parts_of, privacy_of, table_of
 from .console import ERR, check_new, say, show
@@ -18,6 +18,7 @@ from .options import (
     Delta,
     Encoding,
     Epsilon,
+    Format,
     Json,
     Neighbors,
     OnOutside,
@@ -39,16 +40,31 @@ def release_means(
         typer.Option(
             "--by",
             help="Grouping column and its categories, public: --by sex=f,m (repeatable); or --by "
-            "sex, with -s.",
+            "sex, an attribute of -s, with its categories or edges.",
         ),
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", "-s", help="TOML schema with categories for --by.")
+        Path | None, typer.Option("--schema", "-s", help="TOML schema with attributes for --by.")
     ] = None,
     person: Annotated[
         str | None,
         typer.Option("--person", help="Column that says whose row it is: persons are protected."),
     ] = None,
+    per_person: Annotated[
+        str,
+        typer.Option(
+            "--per-person",
+            help="What a person counts with, in each group: the mean, sum, max or count of their "
+            "own numbers; or none, for means over rows.",
+        ),
+    ] = "mean",
+    rows_per_person: Annotated[
+        int,
+        typer.Option(
+            "--rows-per-person",
+            help="The most groups in which a person counts; with --per-person none, the most rows.",
+        ),
+    ] = 1,
     rho: Rho = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -85,8 +101,10 @@ def release_means(
     encoding: Encoding = None,
     quote: Quote = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="New JSON file for the results.")
+        Path | None,
+        typer.Option("--out", "-o", help="New folder for the release, which report and ask read."),
     ] = None,
+    format: Format = "csv",
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Charge this budget first.")
     ] = None,
@@ -97,25 +115,27 @@ def release_means(
 
     They are means over rows; with --person over persons, each with the mean of their own numbers.
     """
-    if (ledger is None) != (id is None):
+    if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(
-            "mean: expected --ledger and --id together: a ledger knows releases by their id"
+            "mean: expected --ledger, --id and -o together: a ledger knows releases by their id, "
+            "and finds them where they were written"
         )
-    check_new("mean", out)
+    if ledger is None:
+        check_new("mean", out)
     relation: Any = neighbors
-    listed = [_grouping(entry, schema) for entry in by or []]
-    if len(groups := dict(listed)) < len(listed):
+    groups = [_grouping(entry, schema) for entry in by or []]
+    if len({group.name for group in groups}) < len(groups):
         raise ParameterError("mean: expected every column of --by once, with all its categories")
     names = parts_of(columns)
+    how = None if per_person == "none" else per_person
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
+    options |= {"per_person": how, "rows_per_person": rows_per_person, "out": out, "format": format}
     options |= {"spread": spread, "order": order, "level": level, "ledger": ledger, "id": id}
     options |= {"on_outside": on_outside, "between": _bounds(between, least, names)}
     base = Dialect() if schema is None else Schema.load(schema).file
     read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
     with patience(ERR, "averaging"):
         means = column_means(read, names, privacy_of(rho, epsilon, delta), **options)
-    if out is not None:
-        means.save(out)
     if as_json:
         return show(means_document(means, out))
     say(str(means))
@@ -123,23 +143,23 @@ def release_means(
         say(f"wrote {out}")
 
 
-def _grouping(entry: str, schema: Path | None) -> tuple[str, list[Any]]:
-    """Return a grouping column and its categories, from the option or from a schema."""
+def _grouping(entry: str, schema: Path | None) -> Attribute:
+    """Return the attribute of a grouping column, from the option or from a schema."""
     name, equals, listed = entry.partition("=")
     if equals:
-        return name.strip(), parts_of(listed)
+        return Attribute(name.strip(), parts_of(listed))
     if schema is None:
         raise ParameterError(
             f"mean: expected --by {name}=a,b with all categories, or --schema FILE that lists them"
         )
     attributes = {attribute.name: attribute for attribute in Schema.load(schema).attributes}
     attribute = attributes.get(name)
-    if attribute is None or attribute.categories is None:
+    if attribute is None or attribute.clip is not None:
         raise ParameterError(
-            f"mean: expected --by a column with categories in {schema}, got "
+            f"mean: expected --by a column with categories or edges in {schema}, got "
             f"{name!r}{near(name, attributes)}"
         )
-    return name, [category for category in attribute.categories if category != attribute.other]
+    return attribute
 
 
 def _bounds(

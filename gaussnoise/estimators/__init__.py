@@ -3,7 +3,7 @@
 from .cautionary import release_one_at_random
 from .clipped import clipped_mean
 from .coinpress import coinpress_mean
-from .columns import ColumnMean, ColumnMeans, column_means
+from .columns import column_means
 from .covariance import coinpress_covariance
 from .cover import pure_person_level_mean
 from .density import histogram_density
@@ -12,6 +12,7 @@ from .gaussian import gaussian_mean
 from .location import coarse_location
 from .moments import heavy_tailed_mean, truncated_mean
 from .person import person_level_mean
+from .population import ColumnMean, ColumnMeans, population_means
 from .rates import Rate, rates
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "heavy_tailed_mean",
     "histogram_density",
     "person_level_mean",
+    "population_means",
     "pure_person_level_mean",
     "rates",
     "release_one_at_random",

@@ -6,7 +6,7 @@ about U. A last question checks that few enough numbers lie below L and above U.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -27,6 +27,7 @@ SHARES = {"count": 0.05, "search": 0.3, "check": 0.1, "tails": 0.05}
 _DECILE = 0.1
 _ROUNDS = 64
 _EARLY, _EARLY_PART = 16, 0.8  # most searches end within these rounds, which get this part
+_AHEAD = 8  # rounds whose thresholds are counted in one pass over the rows
 _FINE = 16  # a search ends once brackets are this many times narrower than their distance
 _CHECKS = 2  # the range as it was found, and if it fails, one twice as wide
 _TAIL_QUESTIONS = 2
@@ -38,6 +39,10 @@ _WITHIN = 0.6  # part of the largest distance that it allows such a share
 # wrong by e/2 at most. So half their distance, or more, also bounds moments about their middle.
 _LEAST_SPREAD = 0.5
 _BOUNDS = "public bounds, between="
+_LARGEST_END = 1e50  # sums of squares of larger numbers are not supported
+_SHORTEST = 1e-100  # length of a range whose steps are ordinary floats
+_CLOSEST = 2.0**-30  # least length of a range, as a part of its ends
+_LARGEST = 1e308  # thresholds are the edges of an attribute
 _MOST = 1e12  # a hint that asks for more numbers, or for so large a budget, helps no one
 
 
@@ -64,8 +69,24 @@ class Range:
     assumed: str
 
 
+# a function from thresholds to the number of all numbers, of those below each, and above each
+Exact = Callable[[Sequence[float]], tuple[int, Sequence[int], Sequence[int]]]
+
+
+def exact_in(x: Array) -> Exact:
+    """Return the function that counts the numbers of an array."""
+    own = np.sort(x)
+
+    def counted(thresholds: Sequence[float]) -> tuple[int, Sequence[int], Sequence[int]]:
+        below = np.searchsorted(own, thresholds, side="left")
+        above = len(own) - np.searchsorted(own, thresholds, side="right")
+        return len(own), below.tolist(), above.tolist()
+
+    return counted
+
+
 class Counts:
-    """Noisy counts of numbers, one number for each row, within a budget.
+    """Noisy counts of numbers, of which each row or person has one, within a budget.
 
     Attributes:
         spent: the ρ of all questions so far.
@@ -73,11 +94,11 @@ class Counts:
         both: the squared change of two counts that have no row in common.
     """
 
-    def __init__(self, x: Array, neighbors: Neighbors, rho: float, wrong: float) -> None:
+    def __init__(self, exact: Exact, neighbors: Neighbors, rho: float, wrong: float) -> None:
         self.rho, self.wrong, self.spent, self.number = rho, wrong, Fraction(0), math.nan
         self.quantile = float(-scipy.special.ndtri(wrong))
         self.both = 2 if neighbors == "replace" else 1
-        self._x = np.sort(x)
+        self._count, self._known = exact, dict[float, tuple[int, int]]()
 
     def part(self, step: str, part: float = 1.0) -> float:
         """Return the ρ of a step, or of a part of it."""
@@ -85,8 +106,22 @@ class Counts:
 
     def all(self) -> float:
         """Return the count of all numbers, at least 1."""
-        self.number = max(self._noisy([len(self._x)], 1, self.part("count"))[0], 1.0)
+        number = self._count([])[0]
+        self.number = max(self._noisy([number], 1, self.part("count"))[0], 1.0)
         return self.number
+
+    def prepare(self, thresholds: Sequence[float]) -> None:
+        """Count the numbers below and above thresholds, in one pass; spends nothing.
+
+        Raises:
+            NoRangeError: a threshold is beyond what can be counted.
+        """
+        if any(_LARGEST < abs(t) < math.inf for t in thresholds):
+            raise NoRangeError(f"the numbers are too large; hint: {_BOUNDS}")
+        new = sorted(set(thresholds) - set(self._known) - {-math.inf, math.inf})
+        number, below, above = self._count(new)
+        self._known |= zip(new, zip(below, above, strict=True), strict=True)
+        self._known |= {-math.inf: (0, number), math.inf: (number, 0)}
 
     def outside(self, low: float, high: float, rho: float) -> tuple[float, float]:
         """Return the counts of numbers below ``low``, and above ``high >= low``.
@@ -107,8 +142,9 @@ class Counts:
         return math.ldexp(query.scale, -bits)
 
     def _exact(self, low: float, high: float) -> tuple[int, int]:
-        below = int(np.searchsorted(self._x, low, side="left"))
-        return below, len(self._x) - int(np.searchsorted(self._x, high, side="right"))
+        if not {low, high} <= set(self._known):
+            self.prepare([low, high])
+        return self._known[low][0], self._known[high][1]
 
     def _noisy(self, counts: list[int], squared: int, rho: float) -> list[float]:
         query, bits = lattice_query(squared, rho)
@@ -119,11 +155,12 @@ class Counts:
 
 def check_questions(neighbors: Neighbors, rho: float) -> None:
     """Raise ParameterError unless there is noise for all questions of a budget."""
-    counts = Counts(np.zeros(0), neighbors, rho, 0.5)
+    counts = Counts(exact_in(np.zeros(0)), neighbors, rho, 0.5)
     parts = [("count", 1.0), ("check", 1.0), ("tails", 1 / _TAIL_QUESTIONS)]
     parts += [("search", _round_part(number)) for number in (0, _ROUNDS - 1)]
     for step, part in parts:
         lattice_query(counts.both, counts.part(step, part))
+    lattice_query(counts.both, rho)
 
 
 def _round_part(number: int) -> float:
@@ -175,9 +212,16 @@ def find_range(
 
     def clipped_at(part: float) -> tuple[float, float]:
         reach = max(best_radius(k, size, part * unit), high / 2 - low / 2)
+        step = 10.0 ** math.floor(math.log10(reach) - 2) if 1e-300 < reach < math.inf else 0.0
+        first, last = center - reach, center + reach
+        if step:  # round numbers, which are easier to read, and no further inside
+            first, last = (
+                min(math.floor(first / step) * step, first),
+                max(math.ceil(last / step) * step, last),
+            )
         return (
-            max(center - reach, -math.inf if least is None else least),
-            min(center + reach, math.inf if most is None else most),
+            max(first, -math.inf if least is None else least),
+            min(last, math.inf if most is None else most),
         )
 
     if least is None and low >= 0 and clipped_at(1.0)[0] < 0 and _none_negative(counts):
@@ -185,7 +229,8 @@ def find_range(
     first, last = clipped_at(1.0)
     if first == least or last == most:  # the range, and its noise, are about half as large
         first, last = clipped_at(0.5)
-    if not (first / 2 < last / 2 and math.isfinite(last - first)):
+    largest = max(abs(first), abs(last))
+    if not (largest <= _LARGEST_END and last - first > max(_CLOSEST * largest, _SHORTEST)):
         raise NoRangeError(f"the numbers are too large or too close together; hint: {_BOUNDS}")
     if (least is not None and least > high) or (most is not None and most < low):
         raise NoRangeError("most numbers are outside the public bounds; hint: other bounds")
@@ -262,6 +307,11 @@ def _search(counts: Counts, sought: float) -> tuple[float, float]:
     """Return ends with about ``sought`` numbers beyond each: the outer ends of both brackets."""
     lower, upper, apart = [-1.0, 1.0], [-1.0, 1.0], False
     for number in range(_ROUNDS):
+        if number % _AHEAD == 0:
+            halves = {
+                p for bracket in (lower, upper) for p in _halves(bracket[0], bracket[1], _AHEAD)
+            }
+            counts.prepare([_at(place) for place in halves])
         a, b, c, d = map(_at, (*lower, *upper))
         if apart and max(b - a, d - c) <= (c - b) / _FINE:
             break
@@ -278,6 +328,13 @@ def _search(counts: Counts, sought: float) -> tuple[float, float]:
             f"at least about 8 in 10 numbers are one number, or nearly one; hint: {_BOUNDS}"
         )
     return _at(lower[0]), _at(upper[1])
+
+
+def _halves(low: float, high: float, depth: int) -> Iterator[float]:
+    """Yield all places at which the next rounds may halve a bracket."""
+    if depth:
+        middle = sum([low, high]) / 2
+        yield from (middle, *_halves(low, middle, depth - 1), *_halves(middle, high, depth - 1))
 
 
 def _at(place: float) -> float:

@@ -78,9 +78,9 @@ def test_release(call, tmp_path):
 
 
 def test_mean(call):
-    found = call("mean", "t.csv", "-c", "age", "--rho", "1", "--out", "m.json")
+    found = call("mean", "t.csv", "-c", "age", "--rho", "1", "--out", "m")
     assert [mean["column"] for mean in found["means"]] == ["age"]
-    assert found["file"] == "m.json"
+    assert found["folder"] == "m"
 
 
 def test_optimize(call):

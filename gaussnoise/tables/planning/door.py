@@ -22,6 +22,7 @@ from ..schema.numbers import PerPerson, Weight, unit_of
 from ..schema.schema import Schema
 from .exchange import with_number
 from .plan import SECONDS_PER_INTEGER, Plan
+from .ranges import FoundRange
 from .request import Request
 from .targets import Target, as_targets, largest_ratio, target_weights
 
@@ -52,6 +53,7 @@ def plan(
     | None = ...,
     rows_per_person: int = ...,
     weight: Weight | None = ...,
+    ranges: Sequence[FoundRange] = ...,
     person: str | None = ...,
     per_person: PerPerson | Mapping[str, PerPerson] | None = ...,
     public: str | Sequence[str] = ...,
@@ -96,6 +98,7 @@ def plan(
     | None = None,
     rows_per_person: int = 1,
     weight: Weight | None = None,
+    ranges: Sequence[FoundRange] = (),
     person: str | None = None,
     per_person: PerPerson | Mapping[str, PerPerson] | None = None,
     public: str | Sequence[str] = (),
@@ -157,6 +160,8 @@ def plan(
             all, like totals that the law fixes. Tables of these attributes have no noise, and the
             others have less. Each marginal of the workload that has some of these attributes
             publishes the exact table of those that it has.
+        ranges: the ranges that :func:`~gaussnoise.estimators.column_means` found for clipped
+            numbers; a part of the budget is already spent on them. Other plans have none.
         title: one line that says what the tables are about, like "Income by region, 2024". It is
             public: the text of the plan shows it, and so do the record, the text and the page of
             its release.
@@ -236,6 +241,7 @@ def plan(
         per_person=per_person or (),  # pyright: ignore[reportArgumentType] (checked there)
         public=tuple(names),
         weight=weight,
+        ranges=tuple(ranges),
         title=title,
         source=source,
     )

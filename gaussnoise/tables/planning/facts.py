@@ -34,6 +34,7 @@ class Facts:
         exact: the tables that are published without noise.
         gap: an upper bound on the relative excess over the least possible error.
         verdict: the comparison with the least possible error, and its proof.
+        steps: the least scale of the noise, in steps of its lattice.
     """
 
     whole: str
@@ -47,10 +48,11 @@ class Facts:
     exact: Sequence[str]
     gap: float
     verdict: Sequence[str]
+    steps: float = TABLE_STEPS
 
     def epsilon(self, rho: float, delta: float = SHOWN_DELTA) -> float:
         """Return the ε of this noise at δ, as it is drawn for ρ."""
-        return gaussian_epsilon(rho, delta, draws=self.integers, steps=TABLE_STEPS)
+        return gaussian_epsilon(rho, delta, draws=self.integers, steps=self.steps)
 
 
 @final
@@ -79,13 +81,14 @@ def facts_of(plan: "Plan") -> Facts:
         relation=relation_text(plan),
         unit=plan.privacy_unit,
         counted=counted_text(plan),
-        privacy=plan.privacy.as_dict(plan.integers, TABLE_STEPS),
-        budget=plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS),
-        integers=plan.integers,
+        privacy=plan.privacy.as_dict(plan.draws, plan.steps),
+        budget=plan.privacy.budget(plan.rho, plan.draws, plan.steps),
+        integers=plan.draws,
         noise=noise,
         exact=public_text(plan),
         gap=plan.gap,
         verdict=verdict(plan),
+        steps=plan.steps,
     )
 
 

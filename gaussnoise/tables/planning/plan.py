@@ -23,7 +23,7 @@ from ...numerics.intervals import quantile
 from ...numerics.norms import group_norm
 from ...numerics.rounding import rounded_down, rounded_up
 from ...privacy.definitions import dp_event
-from ...privacy.lattice_bound import TABLE_STEPS
+from ...privacy.lattice_bound import MIN_STEPS, TABLE_STEPS
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
 from ...solvers.progress import Counted
@@ -37,6 +37,7 @@ from .exchange import least_error, with_number
 from .facts import unit_text
 from .independent import independent_deviations, saving
 from .measure import Array, ResidualQuery, measured_integers
+from .ranges import spent_on
 from .request import AbstractPlan, Request
 from .targets import largest_ratio
 from .text import plan_text
@@ -120,12 +121,25 @@ class Plan(AbstractPlan):
     @cached_property
     def rho(self) -> float:
         """The ρ of zero-concentrated differential privacy for the whole release."""
-        return self.privacy.to_zcdp(self.integers, TABLE_STEPS).rho
+        return self.privacy.to_zcdp(self.draws, self.steps).rho
+
+    @property
+    def draws(self) -> int:
+        """The number of noisy integers of the release, and of the counts that found ranges."""
+        return self.integers + sum(own.draws for own in self.ranges)
+
+    @property
+    def steps(self) -> float:
+        """The least scale of all noise, in steps of its lattice."""
+        return MIN_STEPS if self.ranges else TABLE_STEPS
 
     @cached_property
     def row_rho(self) -> float:
         """The ρ spent on one row; k rows of one person cost k² times as much."""
-        return rounded_down(Fraction(self.rho) / self.rows_per_person**2)
+        left = Fraction(self.rho) - Fraction(spent_on(self.ranges))
+        if left <= 0:
+            raise ParameterError("plan: expected a budget that ranges= has not spent")
+        return rounded_down(left / self.rows_per_person**2)
 
     @property
     def answer_rho(self) -> float:
@@ -232,7 +246,8 @@ class Plan(AbstractPlan):
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
             raise too_coarse("release", query.scale)
-        charged = rounded_up(Fraction(query.rho) * copies) if query is not None else 0.0
+        noise = Fraction(query.rho) * copies if query is not None else Fraction(0)
+        charged = rounded_up(noise + Fraction(spent_on(self.ranges)))
         if charged > self.rho:
             raise GaussNoiseError(
                 f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}"

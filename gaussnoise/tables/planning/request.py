@@ -26,6 +26,7 @@ from ..schema.bases import base_value
 from ..schema.entries import attribute_positions, term_name
 from ..schema.numbers import PER_PERSON, PerPerson, Weight, check_one_number, check_weight
 from ..schema.schema import Schema
+from .ranges import FoundRange, check_ranges
 from .targets import Target
 
 T = TypeVar("T")
@@ -54,6 +55,7 @@ class Request(PickledByArguments):
             that makes one record of their rows; empty if rows are counted.
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
+        ranges: the ranges of clipped numbers that were found with a part of the budget.
         title: the subject of the tables, for readers of the release.
         source: the origin of the rows, for the same readers.
     """
@@ -69,6 +71,7 @@ class Request(PickledByArguments):
     per_person: tuple[tuple[str, PerPerson], ...] = ()
     public: tuple[str, ...] = ()
     weight: Weight | None = None
+    ranges: tuple[FoundRange, ...] = ()
     title: str | None = None
     source: str | None = None
 
@@ -98,6 +101,8 @@ class Request(PickledByArguments):
             )
         if self.per_person not in (None, ()):
             object.__setattr__(self, "per_person", self._checked_per_person(self.per_person))
+        if self.ranges:
+            object.__setattr__(self, "ranges", check_ranges(self.ranges, self.schema))
         for name, said in (("title", self.title), ("source", self.source)):
             if said is not None and not _is_line(said):
                 raise ParameterError(
@@ -342,6 +347,12 @@ _OPTIONS = (
         lambda weight: [weight.column, f"{weight.most:.9g}"],
         late=True,
     ),
+    Option[tuple[FoundRange, ...]](
+        "ranges",
+        lambda ranges: [own.record() for own in ranges],
+        lambda ranges: [FoundRange.read(own) for own in ranges],
+        late=True,
+    ),
     Option("title", late=True),
     Option("source", late=True),
 )
@@ -407,6 +418,11 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def weight(self) -> Weight | None:
         """The column of sample weights, or None if every row counts as one."""
         return self.asked.weight
+
+    @property
+    def ranges(self) -> tuple[FoundRange, ...]:
+        """The ranges of clipped numbers that were found with a part of the budget."""
+        return self.asked.ranges
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:

@@ -16,6 +16,7 @@ from ..schema.impossible import Rule, rule_text
 from ..schema.numbers import interval_text
 from ..schema.schema import Schema
 from .facts import Facts, facts_of, marginal_name
+from .ranges import ranges_text
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -57,6 +58,7 @@ def plan_text(plan: "Plan") -> str:
             "",
             *_middles_text(plan),
             *numbers_text(plan),
+            *ranges_text(plan.ranges, plan.rho),
             *facts.exact,
             *_impossible_text(plan),
             *facts.verdict,

@@ -27,6 +27,7 @@ from ..counting.count import count_marginals
 from ..counting.impossible import excluded
 from ..counting.per_person import Reduced
 from ..counting.persons import PersonLimit
+from ..planning.facts import unit_text
 from ..planning.plan import MOST_HERE, Plan
 from ..reading.codes import check_categories
 from ..reading.files import written_in
@@ -104,7 +105,7 @@ def published(
             target=out,
             write=lambda folder: _write(folder, table, blank, document, format, say),
             read=lambda folder: TableRelease.load(folder, plan),
-            draws=plan.query.count,
+            draws=plan.query.count + sum(own.draws for own in plan.ranges),
         )
     return replace(loaded, backend=blank.backend)
 
@@ -167,7 +168,8 @@ def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:
 def protects(plan: Plan) -> str:
     """Return the protected unit, in words that a ledger compares."""
     same = f" of the same {', '.join(plan.public)}" if plan.public else ""
-    return f"{plan.privacy_unit} under {plan.neighbors}{same}"
+    unit = unit_text(plan.rows_per_person, plan.person)  # the same for rows and records of persons
+    return f"{unit} under {plan.neighbors}{same}"
 
 
 def check_outside(function: str, plan: Plan, on_outside: object) -> None:

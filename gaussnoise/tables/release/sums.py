@@ -382,6 +382,23 @@ def _forms(release: AbstractRelease, i: int, group: Subset, row: Array) -> dict[
     return {**own, schema.names[i]: Rows(Base(row[None]), None)}
 
 
+def number_rows(
+    release: AbstractRelease, name: str, given: tuple[str, ...], rows: Array
+) -> tuple[Array, Array]:
+    """Return estimates and variances of combinations of a number's cells: (rows, groups…).
+
+    Args:
+        release: the release that is asked.
+        name: a clipped number.
+        given: attributes that define the groups.
+        rows: the weight of each virtual cell, shape (rows, cells without the catch-all).
+    """
+    i, group, S = _asked(release, "means", name, given)
+    weights = np.zeros((len(rows), _clipped(release, i).size))
+    weights[:, : rows.shape[1]] = rows
+    return _rows(release, i, group, S, weights)
+
+
 def _rows(
     release: AbstractRelease, i: int, group: Subset, S: Subset, rows: Array
 ) -> tuple[Array, Array]:

@@ -197,9 +197,10 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> "str | list[Toml] 
     A base without a name becomes a query matrix.
     """
     if isinstance(base, Clipped):
-        if base.degrees == (0, 1):
+        if base.degrees == (0, 1) and not base.about:
             return "sum"
-        return {"kind": "moments", "degrees": list(base.degrees)}
+        about = {"about": base.about} if base.about else {}
+        return {"kind": "moments", "degrees": list(base.degrees)} | about
     level = level_of(base, attribute)
     if level is not None:
         return level

@@ -6,7 +6,7 @@ of ``1/STEPS`` of a record, so that a record adds exactly a convex combination o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .schema import Attribute, Schema
 
 STEPS = 2**20
+_MOMENT_KEYS = {"kind", "degrees", "about"}
 PerPerson: TypeAlias = Literal["mean", "sum", "max", "count"]
 PER_PERSON: Mapping[PerPerson, str] = {
     "mean": "the mean of their own numbers",
@@ -33,7 +34,7 @@ PER_PERSON: Mapping[PerPerson, str] = {
 }
 EXPECTED_CLIPPED = (
     'expected "sum" (count and sum, the default of a clipped number), or {kind = "moments", '
-    "degrees = [0, 1, 2]}"
+    "degrees = [0, 1, 2]}, where about = 50 takes sums of numbers less 50"
 )
 
 
@@ -116,10 +117,11 @@ def clipped_base(value: object, attribute: "Attribute") -> Clipped:
     low, high = attribute.clip or (0.0, 1.0)
     kind = value.get("kind") if isinstance(value, Mapping) else value
     degrees: Any = (0, 1)
+    about: Any = 0.0
     if isinstance(value, Clipped):
-        degrees = value.degrees
-    elif kind == "moments" and isinstance(value, Mapping) and set(value) <= {"kind", "degrees"}:
-        degrees = value.get("degrees", (0, 1))
+        degrees, about = value.degrees, value.about
+    elif kind == "moments" and isinstance(value, Mapping) and set(value) <= _MOMENT_KEYS:
+        degrees, about = value.get("degrees", (0, 1)), value.get("about", 0.0)
     elif value is not None and not (kind == "sum" and value in ("sum", {"kind": "sum"})):
         raise SchemaError(
             f"attribute {attribute.name!r}: base: {EXPECTED_CLIPPED}; got {value!r:.80}"
@@ -128,8 +130,9 @@ def clipped_base(value: object, attribute: "Attribute") -> Clipped:
     squares = own.squares if isinstance(own, Clipped) else 2 in _listed(degrees)
     size = (3 if squares else 2) + (attribute.other is not None)
     try:
+        unit = unit_for(low - about, high - about)
         base = Clipped(
-            low, high, degrees=degrees, size=size, squares=squares, unit=unit_for(low, high)
+            low, high, degrees=degrees, size=size, squares=squares, unit=unit, about=about
         )
     except (ValueError, TypeError):
         hint = (
@@ -157,7 +160,7 @@ def in_own_unit(base: AbstractBase) -> AbstractBase:
     """Return the base with sums in the unit of the numbers; other bases are unchanged."""
     if not isinstance(base, Clipped):
         return base
-    return Clipped(base.low, base.high, degrees=base.degrees, size=base.size, squares=base.squares)
+    return replace(base, unit=1.0)
 
 
 def sum_weights(base: Clipped) -> NDArray[np.float64]:
@@ -171,6 +174,7 @@ def clipped_name(base: Clipped) -> str:
     """Return the short name of the sums of a clipped number."""
     names = {0: "count", 1: "sum", 2: "sum of squares"}
     listed = " and ".join(names[degree] for degree in base.degrees)
+    listed += f" about {base.about:.15g}" if base.about else ""
     return f"{listed} of values clipped to {interval_text(base.low, base.high)}"
 
 

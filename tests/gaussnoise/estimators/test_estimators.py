@@ -56,6 +56,7 @@ def test_the_list_of_estimators_is_whole():
     """Others have files of their own; those without private estimates have none."""
     elsewhere = {
         "column_means",
+        "population_means",
         "coinpress_mean",
         "coinpress_covariance",
         "person_level_mean",

@@ -23,7 +23,6 @@ DOORS = {
     ),
     "found.json": ("gn.results.Categories.load('found.json')", "OutputError"),
     "estimate.json": ("gn.estimators.Estimate.load('estimate.json')", "OutputError"),
-    "columns.json": ("gn.estimators.ColumnMeans.load('columns.json')", "OutputError"),
     "schema.toml": ("gn.Schema.load('schema.toml')", "SchemaError"),
     "rows.csv": ("gn.discover_categories('rows.csv', 'sex', gn.ApproxDP(1, 1e-6))", "DataError"),
     "rows.parquet": ("gn.plan(SCHEMA, 1, gn.zCDP(1)).release('rows.parquet')", "DataError"),

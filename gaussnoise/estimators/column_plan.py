@@ -1,0 +1,184 @@
+"""The plan of means of columns: its attributes, the counts that find ranges, and its noise."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, final
+
+import scipy
+
+from ..numerics.rounding import rounded_up
+from ..privacy.definitions import zCDP
+from ..privacy.guarantee import AbstractPrivacy
+from ..tables.counting.count import count_marginals
+from ..tables.counting.per_person import Reduced
+from ..tables.counting.persons import PersonLimit
+from ..tables.planning.door import plan
+from ..tables.planning.plan import Plan
+from ..tables.planning.ranges import FoundRange
+from ..tables.schema.numbers import PerPerson
+from ..tables.schema.schema import Attribute, OnOutside, Schema
+from .ranges import QUESTIONS, Counts, Ends, Exact, NoRangeError, find_range
+
+_FAILURES = 0.05  # part of 1 − level that is left for errors of the range
+_EVENTS = 7  # the noise of the count and of two checks of two ends, and the sample at both ends
+UNSPENT = 0.4  # part of the budget that no search spends
+_WITHOUT = "no number"  # the catch-all of a column, so that its rows count in other columns
+
+
+@final
+@dataclass(frozen=True)
+class ColumnPlan:
+    """The request for means of columns; every argument is public.
+
+    Attributes:
+        columns: the names of the columns.
+        groups: the attributes of the groups.
+        options: the arguments of :func:`plan` on persons and neighbours.
+        per_person: the function of a person's own numbers; None for rows.
+        on_outside: the treatment of rows that do not fit.
+        level: the level of the intervals for which ranges are checked.
+    """
+
+    columns: Sequence[str]
+    groups: Sequence[Attribute]
+    options: dict[str, Any]
+    per_person: PerPerson | None
+    on_outside: OnOutside
+    level: float
+
+    @property
+    def wrong(self) -> float:
+        """The chance that any check of a range may err."""
+        return (1 - self.level) * _FAILURES
+
+    @property
+    def quantile(self) -> float:
+        """The number of deviations that noise and sampling exceed with the chance left to them."""
+        return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
+
+    def counts(self, table: object, column: str, rho: float) -> Counts:
+        """Return noisy counts of the numbers of a column, of which a person has one."""
+        return Counts(
+            self.exact(table, column), self.options["neighbors"], rho, self.wrong / _EVENTS
+        )
+
+    def exact(self, table: object, column: str) -> Exact:
+        """Return the function that counts the numbers of a column below and above thresholds.
+
+        It reads the table as releases do. Of each person one row counts, drawn at random: a random
+        row is clipped as often as the rows whose mean the person has.
+        """
+        person = self.options["person"]
+        limit = None if person is None else PersonLimit(person, 1)
+
+        def counted(thresholds: Sequence[float]) -> tuple[int, Sequence[int], Sequence[int]]:
+            after = {t: math.nextafter(t, math.inf) for t in thresholds}
+            edges = sorted({-math.inf, *after, *after.values(), math.inf})
+            own = Attribute(column, edges=edges)
+            largest: Reduced = {0: ("max", own)} if self.per_person == "max" else {}
+            once = limit and PersonLimit(limit.column, limit.rows, limit.key, largest)
+            read = [own, *self.groups]
+            [(_, bins)] = count_marginals(table, read, [(0,)], self.on_outside, once)
+            below = dict(zip(edges, [0, *accumulate(bins.tolist())], strict=True))
+            number = below[math.inf]
+            return (
+                number,
+                [below[t] for t in thresholds],
+                [number - below[after[t]] for t in thresholds],
+            )
+
+        return counted
+
+    def range_of(
+        self,
+        column: str,
+        counts: Counts,
+        ends: Ends,
+        spread: float,
+        order: float | None,
+        unit: float,
+    ) -> FoundRange:
+        """Return the range of a column, or the reason why there is none.
+
+        ``unit`` is the :meth:`deviation` for the part of the budget that no search spends.
+        """
+
+        def noise(count: float, spent: float) -> float:
+            """Return the deviation of a mean in −1 … 1, and of what Wilson's correction adds."""
+            more = math.sqrt(UNSPENT / max(1 - spent / counts.rho, UNSPENT))
+            return math.hypot(unit * more, self.quantile) * self.number_of_groups / count
+
+        try:
+            found, reason = find_range(counts, ends, spread, order, noise), ""
+        except NoRangeError as error:
+            found, reason = None, str(error)
+        if not counts.spent and found is not None:
+            return FoundRange(column, found.low, found.high, found.size, wrong=self.wrong)
+        return FoundRange(
+            column,
+            None if found is None else found.low,
+            None if found is None else found.high,
+            size=0.0 if found is None else found.size,
+            bias=0.0 if found is None else found.bias,
+            assumed="" if found is None else found.assumed,
+            reason=reason,
+            number=counts.number,
+            rho=rounded_up(counts.spent),
+            draws=QUESTIONS,
+            wrong=self.wrong,
+        )
+
+    def plan(self, ranges: Sequence[FoundRange], privacy: AbstractPrivacy) -> Plan:
+        """Return the plan of counts, sums and squares in these ranges."""
+        other = _WITHOUT if self.on_outside == "drop" else None
+        numbers = [
+            Attribute(own.column, edges=[-math.inf, math.inf], other=other)
+            if own.low is None or own.high is None
+            else Attribute(
+                own.column,
+                clip=[own.low, own.high],
+                base={
+                    "kind": "moments",
+                    "degrees": [0, 1, 2],
+                    "about": own.low / 2 + own.high / 2,
+                },
+                other=other,
+            )
+            for own in ranges
+        ]
+        schema = Schema([*self.groups, *numbers])
+        by = [group.name for group in self.groups]
+        how = {own.name: self.per_person for own in numbers if own.clip is not None}
+        return plan(
+            schema,
+            [(*by, own.name) for own in numbers],
+            privacy,
+            per_person=how if self.per_person else None,  # pyright: ignore[reportArgumentType]
+            ranges=ranges,
+            **self.options,
+        )
+
+    @cached_property
+    def in_unit(self) -> Plan:
+        """The plan for ranges from −1 to 1 at ρ = ½, whose noise is that for any ranges."""
+        ranges = [FoundRange(column, -1.0, 1.0) for column in self.columns]
+        return self.plan(ranges, zCDP(0.5))
+
+    def deviation(self, rho: float) -> float:
+        """Return the standard deviation of a sum in −1 … 1, of noise that spends ρ.
+
+        Raises:
+            ParameterError: there is no such noise.
+        """
+        own, by = self.in_unit, [group.name for group in self.groups]
+        _ = self.plan([*own.ranges], zCDP(rho)).rho_charged
+        sums = [own.answer_deviations((*by, column))[..., 1].max() for column in self.columns]
+        return float(max(sums)) / math.sqrt(2 * rho)
+
+    @property
+    def number_of_groups(self) -> int:
+        """The number of groups."""
+        return math.prod(group.size - (group.other is not None) for group in self.groups)
