@@ -98,7 +98,12 @@ def product_noise(
         )
     grams = {k: tuple(base.gram() for base in bases) for k, bases in asked.items()}
     _check_seen(asked, grams)
-    solved = [k for k, matrices in grams.items() if not all(map(is_exchangeable, matrices))]
+    # tables of public attributes alone are exact, and without any other nothing is measured
+    solved = [
+        k
+        for k, matrices in grams.items()
+        if len(workload.residuals) and not all(map(is_exchangeable, matrices))
+    ]
     cells = [np.full(strategy.size, 1 / strategy.size) for strategy in workload.strategies]
     bits = _bits(workload, solved)
     penalties: dict[int, float] = {}
@@ -111,6 +116,8 @@ def product_noise(
             strategies, rounds, moved = list(workload.strategies), rounds + 1, 0.0
             for k in solved:
                 weights, ratio = slopes[k]
+                if not weights.any():  # only exact tables have the attribute
+                    continue
                 weights = weights / max(weights)
                 traces = np.array([workload.traces[k, b] for b in range(len(weights))])
                 # μ solves √(gain/(total + μ)) = ratio, and is kept between 0 and ``most``
@@ -130,6 +137,7 @@ def product_noise(
     summed = {
         k: np.tensordot(slopes[k][0] / max(slopes[k][0]), np.stack(grams[k]), axes=1)
         for k in solved
+        if slopes[k][0].any()
     }
     noise = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
     return ProductNoise(workload, tuple(cells), noise, rounds, summed, bits)

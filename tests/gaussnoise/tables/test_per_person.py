@@ -24,10 +24,10 @@ SEX = gn.Attribute("sex", ["F", "M"])
 STAY = gn.Attribute("stay", clip=[0, 32])
 
 
-def rows_of(number=300, seed=0):
+def rows_of(number=300, seed=0, persons=60):
     """Rows of which some belong to no person, have no number or are outside the interval."""
     rng = np.random.default_rng(seed)
-    who = [None if k == 0 else f"p{k}" for k in rng.integers(0, 60, size=number)]
+    who = [None if k == 0 else f"p{k}" for k in rng.integers(0, persons, size=number)]
     stay = [None if k == 0 else float(k) / 4 - 4 for k in rng.integers(0, 160, size=number)]
     return {
         "who": pa.array(who, pa.string()),
@@ -211,3 +211,28 @@ def test_releases_of_other_records_are_not_combined():
         gn.combine([one, two])
     combined = gn.combine([one, again]).means("stay", "sex")
     assert combined.over == "persons, each with the mean of their own numbers"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("engine", ["spark", "dask", "duckdb"])
+@DASK
+def test_ranges_are_found_and_means_released_where_tables_are_held(
+    engine, engines, spark, tmp_path
+):
+    """At a large budget, so that the release tells whether each person has one record."""
+    columns = rows_of(4000, persons=800)
+    if engine == "spark":
+        rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
+        table = spark.createDataFrame([*rows], "who string, sex string, stay double")
+    else:
+        table = engines[engine](pa.table(columns), tmp_path)
+    options = {"by": {"sex": ["F", "M"]}, "person": "who", "rows_per_person": 2}
+    found = gn.estimators.column_means(table, "stay", gn.zCDP(1e4), **options)
+    numbers = {}
+    for who, sex, stay in zip(*(column.to_pylist() for column in columns.values()), strict=True):
+        if who is not None and stay is not None:
+            numbers.setdefault((who, sex), []).append(stay)
+    for mean in found.means:
+        own = [np.mean(x) for (_, sex), x in numbers.items() if sex == mean.group["sex"]]
+        assert round(mean.count) == len(own)
+        assert abs(mean.mean - np.mean(own)) <= mean.bias + 4 * mean.noise

@@ -391,3 +391,24 @@ def test_clipped_numbers_and_streams_say_why_they_are_refused():
         gn.plan(schema, [("a", "x")], gn.zCDP(1.0), **asked)
     with pytest.raises(ParameterError, match="public attributes are for one release"):
         gn.plan(schema, [("a",)], gn.zCDP(1.0), over=gn.streams.Ticks(3), **asked)
+
+
+BASES = [{"b": "prefix"}, {"b": "ranges"}, {"a": "identity"}, {"a": "identity", "b": "prefix"}]
+
+
+@pytest.mark.parametrize("public", ["b", ["a", "b"]])
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_tables_of_public_attributes_alone_are_exact_under_any_base(number, public):
+    """Nothing is measured for them, also where no table is left that needs noise."""
+    schema = gn.Schema([gn.Attribute("a", ["x", "y"]), gn.Attribute("b", edges=[0, 1, 2, 3])])
+    for workload in itertools.combinations(BASES, number):
+        used = {name for entry in workload for name in entry}
+        if not used >= set(public):
+            continue
+        plan = gn.plan(schema, list(workload), gn.zCDP(0.5), neighbors="replace", public=public)
+        rows = pl.DataFrame({"a": ["x", "y", "x", "x"], "b": [0, 1, 1, 2]})
+        release = plan.release(rows)
+        if {"b": "prefix"} in workload:
+            assert release["b"].estimate.tolist() == [1, 2, 1]
+        if public == "b" and "a" in used:
+            assert plan.query.query is not None
