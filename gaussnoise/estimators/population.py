@@ -35,12 +35,8 @@ class ColumnMean:
         column: name of the column.
         group: category of each grouping column, by name.
         mean: the estimate; NaN where there is none.
-<<<<<<< HEAD
-        count: noisy number of rows, or of persons, with a number in this column.
-=======
         count: noisy number of rows, or of persons, with a number in this column; of all groups
             together, if no range was found.
->>>>>>> main
         low: lower end of the interval.
         high: upper end.
         noise: half-width due to noise.
@@ -203,16 +199,8 @@ def _means(release: AbstractRelease, own: FoundRange, level: float) -> Iterator[
     z = float(-scipy.special.ndtri(left / 2))
     share = own.rho / plan.rho
     if own.low is None:
-<<<<<<< HEAD
-        table = release[(*by, own.column)]
-        order = [table.attributes.index(name) for name in (*by, own.column)]
-        counts = table.estimate.transpose(order)[..., 0]
-        for place, group in _named(groups):
-            yield _unknown(own.column, group, float(counts[place]), own.reason)
-=======
         for _, group in _named(groups):
             yield _unknown(own.column, group, own.number, own.reason)
->>>>>>> main
         return
     sums, variances = number_rows(release, own.column, by, _ROWS)
     rows = plan.rows_per_person if plan.person is not None and not plan.per_person else 1

@@ -57,13 +57,10 @@ class Facts:
     def epsilon(self, rho: float, delta: float = SHOWN_DELTA) -> float:
         """Return the ε of this noise at δ, as it is drawn for ρ."""
         return gaussian_epsilon(rho, delta, draws=self.integers, steps=self.steps)
-<<<<<<< HEAD
 
     def surest(self, rho: float) -> float:
         """Return the largest belief in one row (or person) after seeing this noise for ρ."""
         return surest(rho, SHOWN_DELTA, self.integers, self.steps)
-=======
->>>>>>> main
 
 
 @final

@@ -55,13 +55,8 @@ class Request(PickledByArguments):
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
         ranges: the ranges of clipped numbers that were found with a part of the budget.
-<<<<<<< HEAD
         title: the subject of the tables, for readers of the release, instead of the schema's.
         source: the origin of the rows, for the same readers, instead of the schema's.
-=======
-        title: the subject of the tables, for readers of the release.
-        source: the origin of the rows, for the same readers.
->>>>>>> main
     """
 
     schema: Schema
