@@ -20,8 +20,6 @@ from . import synthetic as _synthetic
 from .files import read_release, save_release
 from .merged import MergedPlan
 from .noisy import AbstractRelease
-from .report.combined import save_combined_report
-from .report.pages import save_report
 from .store import FileFormat
 
 if TYPE_CHECKING:
@@ -148,9 +146,12 @@ class TableRelease(AbstractRelease):
         >>> "<h1>A survey</h1>" in page
         True
         """
-        if isinstance(self.plan, MergedPlan):
-            return save_combined_report(self, path, title)
-        save_report(self, path, title)
+        # imported here: only a page needs what pages are made of
+        from .report.combined import save_combined_report
+        from .report.pages import save_report
+
+        save = save_combined_report if isinstance(self.plan, MergedPlan) else save_report
+        save(self, path, title)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
