@@ -163,8 +163,8 @@ class ColumnPlan:
 
     @cached_property
     def in_unit(self) -> Plan:
-        """The plan for ranges from −1 to 1 at ρ = ½, whose noise is that for any ranges."""
-        ranges = [FoundRange(column, -1.0, 1.0) for column in self.columns]
+        """The plan for ranges of length 2 at ρ = ½, whose noise is that for any ranges."""
+        ranges = [FoundRange(column, 0.0, 2.0) for column in self.columns]
         return self.plan(ranges, zCDP(0.5))
 
     def deviation(self, rho: float) -> float:

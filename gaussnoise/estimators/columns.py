@@ -107,7 +107,8 @@ def column_means(
         level: confidence level of the intervals, for each mean alone, in (0, 1).
         on_outside: the treatment of a row without a finite number in a column, a listed category,
             or a person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
-            private, as in :meth:`Plan.release`.
+            private, as in :meth:`Plan.release`. Infinite numbers are clipped, as in all plans; the
+            search for a range leaves them out.
         out: a new folder for the release, as in :meth:`Plan.release`.
         format: the format of its tables.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn; together with
@@ -139,6 +140,7 @@ def column_means(
     True
     """
     # imported here, since they load an engine of tables
+    from ..tables.release.files import check_format
     from ..tables.release.publish import protects
     from .column_plan import UNSPENT, ColumnPlan
 
@@ -157,6 +159,10 @@ def column_means(
             f", got {shown(per_person)}"
         )
     if person is None:
+        if per_person not in ("mean", None):
+            raise ParameterError(
+                f"{name}: per_person={per_person!r} needs person=, whose numbers it takes"
+            )
         per_person = None
     if per_person in ("sum", "count") and any(None in pair for pair in ends.values()):
         raise ParameterError(
@@ -177,6 +183,7 @@ def column_means(
     options = {"neighbors": neighbors, "person": person, "rows_per_person": rows_per_person}
     asked = ColumnPlan(columns, groups, options, per_person, on_outside, level)
     unit = asked.deviation(rounded_down(Fraction(budget.whole) * Fraction(UNSPENT)))
+    check_format(format, asked.in_unit.schema, () if out is None else asked.in_unit.tables.subsets)
     if out is not None and ledger is None:
         check_parent(Path(out), name)
 

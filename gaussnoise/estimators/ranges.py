@@ -229,11 +229,11 @@ def find_range(
     first, last = clipped_at(1.0)
     if first == least or last == most:  # the range, and its noise, are about half as large
         first, last = clipped_at(0.5)
+    if (least is not None and least > high) or (most is not None and most < low):
+        raise NoRangeError("most numbers are outside the public bounds; hint: other bounds")
     largest = max(abs(first), abs(last))
     if not (largest <= _LARGEST_END and last - first > max(_CLOSEST * largest, _SHORTEST)):
         raise NoRangeError(f"the numbers are too large or too close together; hint: {_BOUNDS}")
-    if (least is not None and least > high) or (most is not None and most < low):
-        raise NoRangeError("most numbers are outside the public bounds; hint: other bounds")
     reaches = [center - first] * (first != least) + [last - center] * (last != most)
     bias = max((tail_bias(reach, k, size) for reach in reaches), default=0.0)
     words = [

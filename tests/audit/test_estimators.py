@@ -82,7 +82,9 @@ AUDITS = {
         800,
     ),
     "numbers outside a range": (
-        lambda numbers: ranges.Counts(numbers, "replace", RHO, 0.01).outside(0.0, 1.0, RHO),
+        lambda numbers: ranges.Counts(
+            ranges.exact_in(np.array(numbers)), "replace", RHO, 0.01
+        ).outside(0.0, 1.0, RHO),
         np.array([-1.0, 0.5]),
         np.array([2.0, 0.5]),
         counts_score,

@@ -275,7 +275,7 @@ def test_intervals_of_few_zeros_and_ones_contain_wilsons(ones, heard):
 
 def test_public_bounds_beside_the_numbers_give_no_mean():
     frame = pl.DataFrame({"x": np.random.default_rng(0).normal(size=5000)})
-    for bounds in ((10, None), (None, -10)):
+    for bounds in ((10, None), (None, -10), (100, None)):
         (found,) = column_means(frame, ["x"], gn.zCDP(1), between={"x": bounds}).means
         assert math.isnan(found.mean)
         assert "outside the public bounds" in found.reason
@@ -326,6 +326,18 @@ def test_means_of_persons_by_group_are_those_of_their_records():
         assert abs(mean.mean - truth[mean.group["g"]]) < 2.5 * mean.noise + mean.bias
     of_rows = column_means(frame, "x", gn.zCDP(2), **given, per_person=None)
     assert of_rows.mean_of == "rows, at most 2 of each person"
+
+
+def test_sums_and_numbers_of_rows_of_persons_need_public_bounds():
+    frame = pl.DataFrame({"id": [k // 2 for k in range(2000)], "x": [1.0, 3.0] * 1000})
+    for how, truth in (("sum", 4.0), ("count", 2.0), ("max", 3.0), ("mean", 2.0)):
+        bounds = {"x": (0, 8)}
+        (found,) = column_means(
+            frame, "x", gn.zCDP(10), person="id", per_person=how, between=bounds
+        ).means
+        assert abs(found.mean - truth) < 4 * found.noise + found.bias
+    with pytest.raises(ParameterError, match="needs person="):
+        column_means(frame, "x", gn.zCDP(10), per_person="sum", between=bounds)
 
 
 def test_groups_may_be_bins_and_the_release_can_be_asked_for_more(tmp_path):
@@ -385,6 +397,7 @@ def test_a_ledger_is_charged_once(tmp_path):
         ({"columns": []}, ParameterError, "at least one"),
         ({"columns": ["age", "age"]}, ParameterError, "each once"),
         ({"neighbors": "swap"}, ParameterError, "add-remove"),
+        ({"format": "bogus", "out": "new"}, ParameterError, "format"),
         ({"rows_per_person": 2}, ParameterError, "needs person="),
         ({"person": "id", "per_person": "sum"}, ParameterError, "public ends"),
         ({"person": "id", "per_person": "median"}, ParameterError, "'mean', 'sum'"),
