@@ -165,7 +165,9 @@ class ColumnPlan:
             ParameterError: there is no such noise.
         """
         own, by = self.in_unit, [group.name for group in self.groups]
-        _ = Plan(replace(own.asked, privacy=zCDP(rho)), own.noise).rho_charged
+        without = self.plan([FoundRange(column, None, None) for column in self.columns], zCDP(rho))
+        for planned in (replace(own, asked=replace(own.asked, privacy=zCDP(rho))), without):
+            _ = planned.rho_charged  # so that neither is refused once ranges are found
         sums = [own.answer_deviations((*by, column))[..., 1].max() for column in self.columns]
         return float(max(sums)) / math.sqrt(2 * rho)
 
