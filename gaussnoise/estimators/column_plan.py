@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, final
@@ -79,7 +79,7 @@ class ColumnPlan:
             edges = sorted({-math.inf, *after, *after.values(), math.inf})
             own = Attribute(column, edges=edges)
             largest: Reduced = {0: ("max", own)} if self.per_person == "max" else {}
-            once = limit and PersonLimit(limit.column, limit.rows, limit.key, largest)
+            once = None if limit is None else replace(limit, reduced=largest)
             read = [own, *self.groups]
             [(_, bins)] = count_marginals(table, read, [(0,)], self.on_outside, once)
             below = dict(zip(edges, [0, *accumulate(bins.tolist())], strict=True))
@@ -111,25 +111,16 @@ class ColumnPlan:
             more = math.sqrt(UNSPENT / max(1 - spent / counts.rho, UNSPENT))
             return math.hypot(unit * more, self.quantile) * self.number_of_groups / count
 
+        found, reason = None, ""
         try:
-            found, reason = find_range(counts, ends, spread, order, noise), ""
+            found = find_range(counts, ends, spread, order, noise)
         except NoRangeError as error:
-            found, reason = None, str(error)
-        if not counts.spent and found is not None:
-            return FoundRange(column, found.low, found.high, found.size, wrong=self.wrong)
-        return FoundRange(
-            column,
-            None if found is None else found.low,
-            None if found is None else found.high,
-            size=0.0 if found is None else found.size,
-            bias=0.0 if found is None else found.bias,
-            assumed="" if found is None else found.assumed,
-            reason=reason,
-            number=counts.number,
-            rho=rounded_up(counts.spent),
-            draws=QUESTIONS,
-            wrong=self.wrong,
-        )
+            reason = str(error)
+        asked = FoundRange(column, None, None, reason=reason, wrong=self.wrong)
+        if counts.spent:
+            rho = rounded_up(counts.spent)
+            asked = replace(asked, number=counts.number, rho=rho, draws=QUESTIONS)
+        return asked if found is None else replace(asked, **vars(found))
 
     def plan(self, ranges: Sequence[FoundRange], privacy: AbstractPrivacy) -> Plan:
         """Return the plan of counts, sums and squares in these ranges."""
@@ -174,7 +165,9 @@ class ColumnPlan:
             ParameterError: there is no such noise.
         """
         own, by = self.in_unit, [group.name for group in self.groups]
-        _ = self.plan([*own.ranges], zCDP(rho)).rho_charged
+        without = self.plan([FoundRange(column, None, None) for column in self.columns], zCDP(rho))
+        for planned in (replace(own, asked=replace(own.asked, privacy=zCDP(rho))), without):
+            _ = planned.rho_charged  # so that neither is refused once ranges are found
         sums = [own.answer_deviations((*by, column))[..., 1].max() for column in self.columns]
         return float(max(sums)) / math.sqrt(2 * rho)
 

@@ -121,8 +121,7 @@ class ColumnMeans:
             )
             for row in rows
         ]
-        few = [_few_text(mean) for mean in self.means if mean.reason]
-        ranges = ranges_text(plan.ranges, plan.rho)
+        few = [m for m in self.means if m.reason and math.isfinite(m.clipped[0])]
         return "\n".join(
             [
                 f"Population means over {self.mean_of}, with {self.level:.0%} intervals, "
@@ -130,8 +129,8 @@ class ColumnMeans:
                 *lines,
                 "low to high: noise and sampling, added like squares, and then the bound on the "
                 "bias of clipping.",
-                *dict.fromkeys(note for note in few if note),
-                *ranges,
+                *map(_few_text, few),
+                *ranges_text(plan.ranges, plan.rho),
             ]
         )
 
@@ -148,8 +147,6 @@ class ColumnMeans:
 
 def _few_text(mean: ColumnMean) -> str:
     """Return a sentence about a group without a mean in a column that has a range."""
-    if math.isinf(mean.clipped[0]):
-        return ""
     group = "".join(f", {name}={category}" for name, category in mean.group.items())
     return f"nan for {mean.column}{group}: {mean.reason}."
 
@@ -235,7 +232,7 @@ def _mean(
     count, total, squares, _ = sums.tolist()
     own_variance, total_variance, squares_variance, both = np.maximum(variances, 0.0).tolist()
     covariance = (both - own_variance - total_variance) / 2
-    enough = _CLEAR * math.sqrt(own_variance)
+    enough, low, high = _CLEAR * math.sqrt(own_variance), own.low or 0.0, own.high or 0.0
     if count < max(enough, _FEWEST):
         return _unknown(
             own.column,
@@ -243,9 +240,8 @@ def _mean(
             count,
             f"about {max(count, 0):.0f} numbers, fewer than {max(enough, 1.0):.0f}, are too few "
             "beside the noise; hint: a larger budget, or larger groups",
-            (own.low or 0.0, own.high or 0.0),
+            (low, high),
         )
-    low, high = own.low or 0.0, own.high or 0.0
     center, radius = low / 2 + high / 2, high / 2 - low / 2
     ratio = min(max(total / count, -1.0), 1.0)
     mean = center + radius * ratio

@@ -216,8 +216,8 @@ def find_range(
         first, last = center - reach, center + reach
         if step:  # round numbers, which are easier to read, and no further inside
             first, last = (
-                min(math.floor(first / step) * step, first),
-                max(math.ceil(last / step) * step, last),
+                min(float(f"{math.floor(first / step) * step:.12g}"), first),
+                max(float(f"{math.ceil(last / step) * step:.12g}"), last),
             )
         return (
             max(first, -math.inf if least is None else least),

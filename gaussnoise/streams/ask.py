@@ -49,11 +49,7 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     if isinstance(asked, Change):
         if max(asked.ticks) > done:
             raise ParameterError(f"ask: {question}: expected two of the {done} ticks so far")
-        both = [tick - 1 for tick in reversed(asked.ticks)]
-        releases = [tables.period(tick + 1) for tick in (*both, 0)]
-        return change(
-            releases, tables.plan.time_covariance[np.ix_(both, both)], asked, question, level
-        )
+        return change(tables, asked, question, level)
     if not isinstance(asked, ByTick):
         return answered(tables.total(), asked, question, level)
     ticks = tuple(range(1, done + 1))

@@ -20,7 +20,6 @@ from ..schema.bases import as_base, query_labels
 from ..schema.schema import Category
 from .answer import Answer
 from .contrasts import Weights, contrasts
-from .forms import KeptTables
 from .noisy import AbstractRelease, read_only
 from .quantiles import quantiles_of, support
 from .question import (
@@ -115,28 +114,14 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
 def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
     """Return the answer to a question that was read."""
-    return _Asked(replace(release, tables=KeptTables(release.tables)), text, level).answer(asked)
+    return _Asked(release.kept(), text, level).answer(asked)
 
 
-def change(
-    releases: Sequence[AbstractRelease],
-    shares: Array,
-    asked: Change,
-    text: str,
-    level: float,
-) -> Answer:
-    """Return an amount of one release minus that of another, whose noise is correlated.
-
-    Args:
-        releases: those of the later and the earlier tick, and one whose noise has the covariance
-            that ``shares`` multiplies.
-        shares: the factors of that covariance within and between both ticks, shape (2, 2).
-        asked: the question.
-        text: the question in words.
-        level: the level of the intervals.
-    """
-    kept = [replace(release, tables=KeptTables(release.tables)) for release in releases]
-    return _Asked(kept[0], text, level, (*kept,), shares).change(asked)
+def change(stream: Any, asked: Change, text: str, level: float) -> Answer:
+    """Return an amount in the later of two ticks of a stream's tables, less that in the earlier."""
+    kept = stream.kept()
+    earlier, later = asked.ticks
+    return _Asked(kept.read(later, later), text, level, kept, (later, earlier)).change(asked)
 
 
 class _Axis(NamedTuple):
@@ -159,13 +144,13 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True)
 class _Asked:
-    """One question to a release, or to two of them and one whose covariance has shares in both."""
+    """One question to a release, or to two ticks of a stream's tables, the later one first."""
 
     release: AbstractRelease
     text: str
     level: float
-    both: tuple[AbstractRelease, ...] = ()
-    shares: Array | None = None
+    stream: Any = None
+    ticks: tuple[int, ...] = ()
 
     @cached_property
     def _z(self) -> float:
@@ -466,7 +451,7 @@ class _Asked:
         """Return counts of the rows that meet conditions, and their covariances.
 
         Counts have shape (numbers, forms); the covariances of the forms of each number have shape
-        (numbers, forms, forms). Of two releases, the forms from ``earlier`` on are the second's.
+        (numbers, forms, forms). Of two ticks, the forms from ``earlier`` on are of the second.
         """
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         sizes = self.release.plan.schema.sizes
@@ -485,16 +470,16 @@ class _Asked:
                 dict(zip(axes, place, strict=True)) for place in places[start : start + _AT_ONCE]
             ]
             weights = [self._weights(form, axes, row) for row in rows for form in forms]
-            found = [contrasts(one, weights) for one in self.both or (self.release,)]
+            if self.stream is None:
+                found = contrasts(self.release, weights)
+            else:
+                ticks = [self.ticks[k >= earlier] for k in range(count)] * len(rows)
+                both = zip(ticks, weights, strict=True)
+                found = self.stream.contrasts([{tick: own} for tick, own in both])
             for k in range(len(rows)):
                 own = slice(k * count, (k + 1) * count)
-                estimate[start + k] = found[0].estimate[own]
-                covariance[start + k] = found[-1].covariance[own, own]
-                if self.both:
-                    estimate[start + k, earlier:] = found[1].estimate[own][earlier:]
-        if self.shares is not None:
-            tick = np.repeat([0, 1], [earlier, count - earlier])
-            covariance *= self.shares[np.ix_(tick, tick)]
+                estimate[start + k] = found.estimate[own]
+                covariance[start + k] = found.covariance[own, own]
         return estimate, covariance
 
     def _weights(

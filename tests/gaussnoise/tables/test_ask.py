@@ -167,18 +167,6 @@ def test_questions_of_strangers_are_read_quickly():
         ("top 2 of sex by tick", "«top", "no groups by tick"),
         ("change of count from tick 3 to tick 3", "«change", "two ticks"),
         ("difference of (share of sex=F) and (per cent of sex=F)", "«difference", "two counts"),
-    ],
-)
-def test_refusals_say_what_would_be_understood(question, place, words):
-    with pytest.raises(ParameterError) as refused:
-        parsed(question, SCHEMA)
-    assert place in str(refused.value)
-    assert words in str(refused.value)
-
-
-@one_test_of(
-    ("question", "place", "words"),
-    [
         ("kount of sex", "«kount»", "did you mean 'count'"),
         ("", "«»", "starts with one of"),
         ("count of sexx=F", "«sexx»", "did you mean 'sex'"),
@@ -204,7 +192,7 @@ def test_refusals_say_what_would_be_understood(question, place, words):
         ("median of age given age", "«given age»", "other attributes"),
     ],
 )
-def test_what_is_wrong_is_marked_in_the_question(question, place, words):
+def test_refusals_mark_the_place_and_say_what_would_be_understood(question, place, words):
     with pytest.raises(ParameterError) as refused:
         parsed(question, SCHEMA)
     assert place in str(refused.value)
