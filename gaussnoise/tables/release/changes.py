@@ -1,7 +1,6 @@
 """The tables of changes that are shown and written, and a sentence on each of them."""
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
+from ...layout import WIDTH, fitted
 from ..planning.facts import counted_text, marginal_name
 from ..schema.entries import Entry, entry_term, term_name
 from ..schema.numbers import interval_text
@@ -41,7 +41,6 @@ CLOSING = (
 )
 NO_CHANGE = "No change that the noise allows to see."
 
-_WIDTH = 80  # columns of a terminal
 _SHOWN = 20  # rows of a table that are printed
 _MOST_TABLES = 12  # most tables that are printed
 _LEAST = 6  # least columns of a label
@@ -118,7 +117,7 @@ class ShownChanges:
             numbers.append([*texts, percent(relative)])
             labels.append(change.names)
         widths = [max(map(len, column)) for column in zip(_NUMBERS, *numbers, strict=True)]
-        left = _WIDTH - sum(widths) - 2 * len(widths)
+        left = WIDTH - sum(widths) - 2 * len(widths)
         most = max(left // max(len(names), 1) - 2, _LEAST)
         rows = [
             [*(shown(label, most) for label in own), *texts]
@@ -126,11 +125,11 @@ class ShownChanges:
         ]
         more = f"… and {size - _SHOWN} more" if size > _SHOWN else ""
         text = rows_text(
-            folded(self.name),
+            fitted(self.name),
             [shown(name, most) for name in names],
             _NUMBERS,
             rows,
-            [more, folded(self.finding)],
+            [more, fitted(self.finding)],
             private=self.table.private,
         )
         return text
@@ -219,9 +218,9 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
 
 def changes_text(changes: "Changes", found: Sequence[ShownChanges]) -> str:
     """Return the first tables of changes, and a sentence on each other, as text of 80 columns."""
-    others = [folded(f"{one.name}: {one.finding}") for one in found[_MOST_TABLES:]]
+    others = [fitted(f"{one.name}: {one.finding}") for one in found[_MOST_TABLES:]]
     closing = [
-        folded(said) for said in (CLOSING, TOGETHER, *notes_text(changes), *cost_text(changes))
+        fitted(said) for said in (CLOSING, TOGETHER, *notes_text(changes), *cost_text(changes))
     ]
     parts = [*map(str, found[:_MOST_TABLES]), "\n".join(others), "\n".join(closing)]
     return "\n\n".join(filter(None, parts))
@@ -309,11 +308,6 @@ def percent(relative: Cell) -> str:
     if not (math.isfinite(relative.low) and math.isfinite(relative.high)):
         return "—"
     return signed(100 * relative.estimate, digits_of(100 * relative.deviation))
-
-
-def folded(text: str) -> str:
-    """Return text in lines of at most 80 columns."""
-    return textwrap.fill(text, _WIDTH, break_long_words=False)
 
 
 def _plain(value: float) -> float | None:

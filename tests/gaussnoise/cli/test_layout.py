@@ -8,7 +8,7 @@ import pytest
 from pyarrow import csv
 
 from gaussnoise.cli.app import run
-from gaussnoise.cli.layout import fitted
+from gaussnoise.layout import fitted
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
 
