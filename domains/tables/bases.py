@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
 from ..floats import MOST_NUMBERS, Array
-from ..records import dense, read_only
+from ..records import dense, own_array
 from ..stored import Storable, schema_name
 
 _MOST_NAMED = 3  # largest number of categories in the label of a group
@@ -693,7 +693,7 @@ class Base(AbstractBase):
         written = dense(matrix)
         W = _numbers("Base: expected a matrix of shape (queries, categories)", written, ndim=2)
         _check_magnitude("Base", W)
-        object.__setattr__(self, "matrix", read_only(W + 0.0))  # adding 0.0 turns -0.0 into 0.0
+        object.__setattr__(self, "matrix", own_array(W + 0.0))  # adding 0.0 turns -0.0 into 0.0
         object.__setattr__(self, "size", W.shape[1])
 
     @property

@@ -7,27 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from two_dates import AGE, PAY, SCHEMA, SEX, people
 
 import gaussnoise as gn
 from gaussnoise.errors import ParameterError
 
-SEX, AGE = gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])
-PAY = gn.Attribute("pay", clip=[0, 5000])
-SCHEMA = gn.Schema([SEX, AGE, PAY])
 WORKLOAD = [("sex", "age"), ("sex", "pay")]
-
-
-def people(seed, count):
-    rng = np.random.default_rng(seed)
-    return pa.table(
-        {
-            "sex": rng.choice(["F", "M"], count),
-            "age": rng.uniform(0, 120, count),
-            "pay": rng.uniform(0, 4000 + 500 * seed, count),
-        }
-    )
-
-
 JANUARY, JUNE = people(1, 900), people(2, 1200)
 
 
@@ -156,6 +141,15 @@ CLIPPED = gn.Schema([SEX, AGE, gn.Attribute("pay", clip=[0, 6000])])
                 JUNE.append_column("w", JUNE["age"]), weight=gn.Weight("w", most=5)
             ),
             "one weight of rows",
+        ),
+        (
+            lambda one: simulated(
+                JUNE.append_column("who", pa.array(range(1200))),
+                person="who",
+                per_person={"pay": "mean"},
+                workload=[("sex", "pay")],
+            ),
+            "one record of persons",
         ),
         (lambda one: 3, "two releases, got int"),
         (
