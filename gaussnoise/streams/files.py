@@ -219,6 +219,7 @@ def _statement(plan: StreamPlan, times: str, *, private: bool) -> About:
     return statement(
         plan.one_tick,
         facts_of_stream(plan),
+        plan.one_tick.asked.about,
         private=private,
         counted=[],
         unit=[],

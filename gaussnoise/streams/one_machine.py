@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..privacy.sampler import noise_stream, sampling_threads
 from ..solvers.tables.residuals import Subset
 from ..tables.release.files import write_texts
-from ..tables.release.method import texts_of
+from ..tables.release.method import attributes_of, texts_of
 from ..tables.release.store import FileFormat, StoredTables, table_writer
 from ..tables.schema.schema import OnOutside
 from .files import deviation_in, summary_text, tick_record, tick_statement, write_record
@@ -129,7 +129,9 @@ class OneMachine(AbstractMaker[Commit]):
                     writer.write(S, tables[S])
             written[what] = writer.tables
         (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
-        write_texts(folder, texts_of(plan.one_tick, about))
+        write_texts(
+            folder, texts_of(attributes_of(plan.one_tick), about, plan.one_tick.asked.about)
+        )
         measurements = commits[-1].measurements_sha256
         key, rule = self.state.key, self.on_outside
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)

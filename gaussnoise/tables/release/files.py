@@ -5,7 +5,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -29,7 +29,7 @@ from ...text import printable
 from ..schema.schema import OnOutside, Schema
 from .formats import FORMATS, format_of
 from .formats.format import About
-from .method import statement_of, texts_of
+from .method import attributes_of, statement_of, texts_of
 from .noisy import AbstractRelease
 from .record import (
     FORMAT,
@@ -200,7 +200,7 @@ def document_of(
         measurement_records(release),
         release_text(release),
         about,
-        texts_of(release.plan, about),
+        texts_of(attributes_of(release.plan), about, release.plan.asked.about),
         answers,
     )
 
@@ -229,12 +229,17 @@ def write_answers(release: AbstractRelease, k: int, name: str, path: Path, about
 
 def draw_picture(release: AbstractRelease, path: Path) -> None:
     """Draw the picture of a release, if it can be drawn."""
-    try:
-        from .release_plot import plot_release
+    from .release_plot import plot_release
 
+    save_figure(lambda: plot_release(release), path)
+
+
+def save_figure(drawn: Callable[[], Any], path: Path) -> None:
+    """Write a picture, if it can be drawn."""
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            plot_release(release).savefig(path, dpi=150, format="png")
+            drawn().savefig(path, dpi=150, format="png")
     except Exception:  # noqa: BLE001 (a label that cannot be drawn must not undo a release)
         path.unlink(missing_ok=True)
 

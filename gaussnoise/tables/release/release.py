@@ -95,7 +95,7 @@ class TableRelease(AbstractRelease):
         The directory holds the tables, ``release.json``, ``summary.txt``, ``method.txt``,
         ``ddi.xml`` and ``release.png``: one tidy file per marginal, or one Parquet dataset for more
         than 1000 marginals, or one workbook. A combination of releases has their folders beside its
-        tables instead of the last three.
+        tables.
 
         Args:
             directory: a new directory, which appears only when it is complete.
