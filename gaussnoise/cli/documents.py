@@ -227,6 +227,7 @@ def series_document(
     series: SeriesTable,
     trend: TrendTable | None,
     step: ComparisonTable | None,
+    level: float,
     files: Mapping[str, Path | None],
 ) -> Document:
     """Return ``gaussnoise stream series --json``: the numbers, and the tests that were asked for.
@@ -235,19 +236,19 @@ def series_document(
     """
     stepped = None
     if step is not None:
-        rows, pvalues = step.to_arrow().to_pylist(), step.pvalue.reshape(-1).tolist()
+        rows, pvalues = step.to_arrow(level).to_pylist(), step.pvalue.reshape(-1).tolist()
         rows = [row | {"pvalue": p} for row, p in zip(rows, pvalues, strict=True)]
         stepped = {"difference": step.names, "rows": rows}
     return {
         "format": "gaussnoise.stream.series/1",
         "counted": series.counted,
         "attributes": series.attributes,
-        "level": LEVEL,
+        "level": level,
         "simultaneous": False,
-        "rows": series.to_arrow().to_pylist(),
+        "rows": series.to_arrow(level).to_pylist(),
         "trend": None
         if trend is None
-        else {"degrees": trend.degrees, "rows": trend.to_arrow().to_pylist()},
+        else {"degrees": trend.degrees, "rows": trend.to_arrow(level).to_pylist()},
         "step": stepped,
         **files,
     }

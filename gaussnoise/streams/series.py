@@ -382,11 +382,11 @@ class SeriesTable(AbstractEstimates):
         which = f"tick {last}" if first == last else f"ticks {first} to {last}"
         return f"SeriesTable({self.counted}, {which}, of {self.parts[-1]!r})"
 
-    def __str__(self) -> str:
+    def text(self, level: float = LEVEL) -> str:
         rows = max(_SHOWN // max(self.parts[0].estimate.size, 1), 1)
         shown = _stacked(self.parts[-rows:], self.windows[-rows:], self._source)
         left = len(self.windows) - len(shown.windows)
-        low, high = shown.confidence_interval()
+        low, high = shown.confidence_interval(level)
         sd = [f"± {x}" for x in first(shown.standard_deviation, 4)]
         return table_text(
             repr(self) + (f", the last {len(shown.windows)} ticks" if left else ""),
@@ -394,7 +394,7 @@ class SeriesTable(AbstractEstimates):
             shown.labels,
             ["estimate", "± sd", "low", "high"],
             [first(shown.estimate, 8), sd, first(low, 8), first(high, 8)],
-            self.closing,
+            self.closing_at(level),
             private=self.private,
         )
 
@@ -431,7 +431,7 @@ def _part(
         raise ParameterError(
             "series: expected names of attributes, or a function from a release to one of its "
             f"tables with standard deviations, got a {type(found).__name__}; hint: "
-            'lambda tables: tables.means("pay", given="sex")'
+            'lambda tables: tables.proportions("age", given="sex")'
         )
     return _over_stream(found, tables, tuple(range(window[0], window[1] + 1)))
 

@@ -13,7 +13,7 @@ from ..tables.release.forms import Function, Place, side_by_side
 from ..tables.release.noisy import read_only
 from ..tables.release.show import first, table_text
 from ..tables.release.table import AbstractEstimates
-from ..tables.release.tidy import LEVEL
+from ..tables.release.tidy import LEVEL, level_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,8 @@ class TrendTable(AbstractEstimates):
     def closing(self) -> str:
         how = "" if self.is_linear else "; to first order"
         return (
-            "slope per tick ± one standard deviation; low and high: 95 % intervals\n"
+            "slope per tick ± one standard deviation; low and high: "
+            f"{level_text(LEVEL)} intervals\n"
             f"χ², p: test of no change, {self.degrees} degrees of freedom; each cell for itself"
             f"{how}\nof the rows that were counted: the noise alone is tested, no population"
         )
@@ -118,8 +119,8 @@ class TrendTable(AbstractEstimates):
     def __repr__(self) -> str:
         return f"TrendTable(of {self.series!r})"
 
-    def __str__(self) -> str:
-        low, high = self.confidence_interval()
+    def text(self, level: float = LEVEL) -> str:
+        low, high = self.confidence_interval(level)
         pvalues = np.ravel(self.pvalue)[: len(first(self.estimate, 1))]
         columns = {
             "slope": first(self.estimate, 5),
@@ -130,9 +131,9 @@ class TrendTable(AbstractEstimates):
             "p": [f"{p:.2g}" if not p < _SMALL else f"< {_SMALL:.4f}" for p in pvalues],
         }
         names, numbers = list(columns), list(columns.values())
-        private = self.private
+        private, closing = self.private, self.closing_at(level)
         return table_text(
-            repr(self), self.attributes, self.labels, names, numbers, self.closing, private=private
+            repr(self), self.attributes, self.labels, names, numbers, closing, private=private
         )
 
 
