@@ -68,7 +68,7 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     * ``sum of income given sex``, ``average income by sex``: of a number that the schema clips
     * ``ratio of (sex=F, employed=yes) to (sex=M, employed=yes) given age``
     * ``difference of (mean of income, sex=F) and (mean of income, sex=M)``
-    * ``difference of share of employed=yes given sex=F and sex=M``
+    * ``difference of share of employed=yes between sex=F and sex=M``
     * ``top 3 of region``, ``largest share of employed=yes by region``
     * ``cdf of age given sex``, ``quantile 0.5, 0.9 of age given sex``, ``median of age``
     * conditions on bins: ``age<65``, ``age at least 18``, ``age between 18 and 65``
