@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ParameterError
+from ..errors import DataError, GaussNoiseError, OutputError, ParameterError
 from ..files.disk import check_parent
 from ..numerics.rounding import rounded_down
 from ..privacy.budget import Budget
@@ -195,6 +195,18 @@ def column_means(
         plan = asked.plan(tuple(map(found_in, columns)), privacy)
         return plan.release(table, out=folder, format=format, on_outside=on_outside)
 
+    def paid(folder: Any) -> TableRelease:
+        try:
+            return release(folder)
+        except (DataError, OutputError):
+            raise
+        except GaussNoiseError as error:
+            # it may depend on the draws of the search, so that the charge must stay
+            raise OutputError(
+                f"{name}: no release follows from what the search found "
+                f"({type(error).__name__}); hint: public bounds, between="
+            ) from None
+
     charged = ledger_and_id(name, ledger, id)
     if charged is None or out is None:
         return population_means(release(out), level)
@@ -220,7 +232,7 @@ def column_means(
         protects=protects(asked.in_unit),
         target=out,
         draws=draws,
-        write=release,
+        write=paid,
         read=TableRelease.load,
     )
     return population_means(found, level)

@@ -14,7 +14,7 @@ from scipy import stats
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
-from gaussnoise.errors import DataError, LedgerError, OutputError, ParameterError
+from gaussnoise.errors import BudgetError, DataError, LedgerError, OutputError, ParameterError
 from gaussnoise.estimators import ranges
 from gaussnoise.estimators.column_plan import ColumnPlan
 from gaussnoise.estimators.ranges import Counts, exact_in
@@ -372,6 +372,32 @@ def test_ranges_that_are_not_of_the_schema_are_refused():
     poor = gn.zCDP(plan.ranges[0].rho / 2)
     with pytest.raises(ParameterError, match="has not spent"):
         gn.plan(plan.schema, 1, poor, ranges=plan.ranges).release(table())
+
+
+def test_what_a_ledger_cannot_pay_is_refused_before_anything_is_read(tmp_path, capsys):
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(0.1))
+    given = {"ledger": ledger, "id": "a", "out": tmp_path / "out"}
+    with pytest.raises(BudgetError, match=r"at most rho = 0.1, the rest of 0.1, got 0.4"):
+        column_means(None, ["x"], gn.zCDP(0.4), **given)  # None is no table
+    assert (ledger.spent, ledger.refusals) == (0, 0)
+    command = ["mean", str(tmp_path / "no such.csv"), "-c", "x", "--rho", "0.4", "--id", "a"]
+    assert run([*command, "--ledger", str(tmp_path / "l"), "-o", str(tmp_path / "out")]) == 1
+    assert "error: BudgetError: ledger: expected a cost of at most" in capsys.readouterr().err
+    assert (ledger.spent, ledger.refusals) == (0, 0)
+
+
+def test_a_refusal_by_the_ranges_that_were_found_stays_charged(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise ParameterError("a range of 123456")
+
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(1))
+    monkeypatch.setattr(gn.Plan, "release", refused)
+    given = {"ledger": ledger, "id": "a", "out": tmp_path / "out"}
+    with pytest.raises(OutputError, match="no release follows") as raised:
+        column_means(table(3000), ["income"], gn.zCDP(0.4), **given)
+    assert "123456" not in str(raised.value)
+    assert ledger.spent == pytest.approx(0.4)
+    assert ledger.refusals == 0
 
 
 def test_a_ledger_is_charged_once(tmp_path):
