@@ -2,6 +2,7 @@
 
 from .bounds.bound import Bound
 from .bounds.comparison import Comparison
+from .bounds.strategy import StrategyCertificate
 from .mechanisms.local import LocalEstimate
 from .mechanisms.projection import BiasedRelease
 from .noise.certificates.certificate import Certificate, Verification
@@ -62,6 +63,7 @@ __all__ = [
     "QuantileTable",
     "QueryTable",
     "Status",
+    "StrategyCertificate",
     "SumTable",
     "Verification",
     "Witness",
