@@ -2,6 +2,7 @@
 
 from .bounds.bound import Bound
 from .bounds.comparison import Comparison
+from .bounds.measured import TableCertificate
 from .bounds.strategy import StrategyCertificate
 from .mechanisms.local import LocalEstimate
 from .mechanisms.projection import BiasedRelease
@@ -65,6 +66,7 @@ __all__ = [
     "Status",
     "StrategyCertificate",
     "SumTable",
+    "TableCertificate",
     "Verification",
     "Witness",
 ]

@@ -23,6 +23,7 @@ from ..noise.solve import check_problem, solved
 from ..numerics.feasibility import Whitened
 from ..numerics.norms import norm
 from ..numerics.rounding import ROUNDING_MARGIN
+from .measured import TableCertificate, certify_tables, is_measured
 from .strategy import StrategyCertificate
 
 Array = NDArray[np.float64]
@@ -40,21 +41,28 @@ def certify(
     participation: AbstractPatterns | None = None,
     domain: AbstractDomain | None = None,
     standard_deviation: "ArrayLike" = 1.0,
+    sizes: Any = None,
     p: float = 2,
     tol: float = 1e-6,
-) -> StrategyCertificate:
+) -> StrategyCertificate | TableCertificate:
     """Compare anyone's strategy C for a workload A with the best possible noise.
 
     The strategy's outputs are C x + noise, independent in every output, for a histogram x (a sum
     of records, where a domain is given); the answers are the best linear unbiased estimate of A x
-    from *all* outputs. All outputs are accounted together.
+    from *all* outputs. All outputs are accounted together. Tables that another tool measured are a
+    strategy as well: no matrix is written out for them.
 
     Args:
         strategy: C, shape (outputs, cells), at any scale, of any rank: its sensitivity is computed.
             Or the first column of a lower-triangular Toeplitz matrix, shape (k,), k <= cells; or an
             object with ``materialize(n)``, ``materialize()`` or ``toarray()``, such as the matrices
-            of jax_privacy.
+            of jax_privacy. Or measured tables of counts: ``{("age", "sex"): standard_deviation}``,
+            with a list for tables that were measured several times; a list of mbi's
+            ``LinearMeasurement``; a contingency table of OpenDP. Their noise is taken to be
+            Gaussian.
         workload: A, shape (queries, cells), in the row space of C; or an object with ``toarray()``.
+            For measured tables: the sets of attributes whose tables are the answers, by default
+            all that were measured.
         neighbors: "add-remove", "replace" or a policy graph on the cells, as in
             :func:`optimal_noise`. Where the number of records is public, it is used as known.
         participation: for data that arrive over time, who takes part when; A is then lower
@@ -64,15 +72,18 @@ def certify(
             omitted, a record is in one cell.
         standard_deviation: that of the noise of all outputs, or of each, shape (outputs,): it
             decides their relative accuracy and ``rho``.
+        sizes: for measured tables, the number of categories of every attribute: a mapping, a
+            :class:`Schema`, or a domain of mbi.
         p: error norm in [2, ∞].
         tol: relative gap of the best noise.
 
     Returns:
-        A :class:`StrategyCertificate`.
+        A :class:`StrategyCertificate`; for measured tables, a :class:`TableCertificate`.
 
     Raises:
-        ParameterError: a query is outside the strategy's row space; shapes do not fit; the strategy
-            is too nearly singular; p < 2, or an unknown relation.
+        ParameterError: a query is outside the strategy's row space, or a table is not determined;
+            shapes or names do not fit; the strategy is too nearly singular; p < 2, or an unknown
+            relation.
         InvalidDomainError: the workload is no matrix of finite numbers; for ``participation``, it
             is not lower triangular, or the patterns are over other ticks.
 
@@ -89,6 +100,30 @@ def certify(
     >>> print(f"{found.error / 30**0.5:.3f} {found.lower / 30**0.5:.3f} {found.factor:.3f}")
     4.304 3.941 1.092
     """
+    if is_measured(strategy):
+        plain = np.ndim(standard_deviation) == 0 and standard_deviation == 1.0
+        if participation is not None or domain is not None or not plain:
+            raise ParameterError(
+                "certify: expected no participation=, domain= or standard_deviation= for measured "
+                "tables; hint: {('age', 'sex'): standard_deviation}"
+            )
+        return certify_tables(strategy, workload, sizes, neighbors, p, tol)
+    return _certify_matrix(
+        strategy, workload, neighbors, participation, domain, standard_deviation, p, tol
+    )
+
+
+def _certify_matrix(
+    strategy: Any,
+    workload: Any,
+    neighbors: Any,
+    participation: AbstractPatterns | None,
+    domain: AbstractDomain | None,
+    standard_deviation: "ArrayLike",
+    p: float,
+    tol: float,
+) -> StrategyCertificate:
+    """Return the certificate of a matrix."""
     if participation is not None:
         check_participation("certify", participation)
         if neighbors != "add-remove" or domain is not None:
