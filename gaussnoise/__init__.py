@@ -52,6 +52,7 @@ from domains import (
 
 from . import errors, estimators, plots, results, streams
 from .bounds import lower_bound
+from .bounds.certify import certify
 from .bounds.comparison import compare
 from .errors import GaussNoiseError
 from .mechanisms.gaussian import GaussianMechanism
@@ -125,6 +126,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Windows",
     "Zonotope",
     "budgets",
+    "certify",
     "combine",
     "compare",
     "difference",

@@ -2,6 +2,8 @@
 
 from .bounds.bound import Bound
 from .bounds.comparison import Comparison
+from .bounds.measured import TableCertificate
+from .bounds.strategy import StrategyCertificate
 from .mechanisms.local import LocalEstimate
 from .mechanisms.projection import BiasedRelease
 from .noise.certificates.certificate import Certificate, Verification
@@ -62,7 +64,9 @@ __all__ = [
     "QuantileTable",
     "QueryTable",
     "Status",
+    "StrategyCertificate",
     "SumTable",
+    "TableCertificate",
     "Verification",
     "Witness",
 ]

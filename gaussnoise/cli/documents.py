@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bounds.strategy import AbstractStrategyCertificate
 from ..estimators.columns import ColumnMeans
 from ..noise.optimal_noise import OptimalNoise
 from ..numerics.intervals import quantile
@@ -158,6 +159,23 @@ def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | No
         "method": noise.method,
         "standard_deviations": noise.covariance.standard_deviation(),
         "file": out,
+    }
+
+
+def certificate_document(found: AbstractStrategyCertificate, neighbors: str) -> Document:
+    """Return ``gaussnoise certify --json``: joint loss, error and bracket, and all answers."""
+    return {
+        "format": "gaussnoise.certified/1",
+        "neighbors": neighbors,
+        "p": str(found.p),
+        "error": found.error,
+        "lower": found.lower,
+        "upper": found.upper,
+        "factor": found.factor,
+        "sensitivity": found.sensitivity,
+        "rho": found.rho,
+        "answers": found.columns(),
+        "explanation": found.explain(),
     }
 
 
