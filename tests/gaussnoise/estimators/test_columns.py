@@ -305,6 +305,15 @@ def test_a_group_that_is_too_small_has_no_mean():
     assert "too few beside the noise" in second.reason
 
 
+def test_an_empty_table_or_group_is_not_said_to_have_a_number(heard):
+    given = {"by": {"sex": ["f", "nobody"]}, "between": {"age": (0, 120)}}
+    for frame in (table(300), table(300).head(0)):
+        *_, empty = column_means(frame, ["age"], gn.zCDP(1), **given).means
+        assert empty.reason.startswith("fewer than 2 numbers are too few beside the noise")
+    (empty,) = column_means(frame, ["age"], gn.zCDP(1)).means
+    assert empty.reason.startswith("fewer than 2 numbers are too few to find a range")
+
+
 def test_a_hint_of_more_numbers_or_budget_is_enough():
     def limits(number, rho):
         limit, clear = ranges._limits(
