@@ -105,10 +105,9 @@ def column_means(
         spread: the factor in the assumption above; 0.5 if it is less.
         order: k, the order of the moment, from 2 to 100; chosen as above if omitted.
         level: confidence level of the intervals, for each mean alone, in (0, 1).
-        on_outside: the treatment of a row without a finite number in a column, a listed category,
-            or a person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
-            private, as in :meth:`Plan.release`. Infinite numbers are clipped, as in all plans; the
-            search for a range leaves them out.
+        on_outside: the treatment of a row without a number in a column, a listed category, or a
+            person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
+            private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
         out: a new folder for the release, as in :meth:`Plan.release`.
         format: the format of its tables.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn; together with

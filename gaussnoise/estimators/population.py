@@ -17,6 +17,7 @@ from ..tables.release.noisy import AbstractRelease
 from ..tables.release.sums import number_rows
 from ..text import guarantee_text
 from .knowledge import number
+from .ranges import FEW
 
 Array = NDArray[np.float64]
 
@@ -234,12 +235,13 @@ def _mean(
     covariance = (both - own_variance - total_variance) / 2
     enough, low, high = _CLEAR * math.sqrt(own_variance), own.low or 0.0, own.high or 0.0
     if count < max(enough, _FEWEST):
+        said = f"about {count:.0f} numbers, fewer than {enough:.0f}," if count >= FEW else ""
         return _unknown(
             own.column,
             group,
             count,
-            f"about {max(count, 0):.0f} numbers, fewer than {max(enough, 1.0):.0f}, are too few "
-            "beside the noise; hint: a larger budget, or larger groups",
+            f"{said or f'fewer than {FEW} numbers'} are too few beside the noise; hint: a larger "
+            "budget, or larger groups",
             (low, high),
         )
     center, radius = low / 2 + high / 2, high / 2 - low / 2

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.domain import AbstractDomain
-from domains.tables.bases import AbstractBase
+from domains.tables.bases import AbstractBase, check_apart
 from domains.tables.clipped import Clipped
 from domains.tables.products import Products
 
@@ -144,6 +144,11 @@ def clipped_base(value: object, attribute: "Attribute") -> Clipped:
         raise SchemaError(
             f"attribute {attribute.name!r}: base: {EXPECTED_CLIPPED}; got {value!r:.80}{hint}"
         ) from None
+    if base.about:  # the ends alone are refused by plans that ask for them
+        try:
+            check_apart(base, base.gram())
+        except ValueError as error:
+            raise SchemaError(f"attribute {attribute.name!r}: base: {error}") from None
     if isinstance(value, Clipped) and value not in (base, in_own_unit(base)):
         raise SchemaError(
             f"attribute {attribute.name!r}: base: expected the ends and the unit of the attribute; "

@@ -170,6 +170,21 @@ def test_no_negative_number_is_assumed_only_where_none_shows():
         assert (found.clipped[0] == 0) == said
 
 
+def test_infinite_numbers_count_in_the_search_as_they_do_in_the_plan(heard):
+    """One in twenty is infinite: the mean is that of the numbers as they are clipped."""
+    x = np.random.default_rng(0).exponential(size=20_000)
+    x[::20] = math.inf
+    for on_outside in ("drop", "refuse"):
+        frame = pl.DataFrame({"x": x})
+        (found,) = column_means(frame, ["x"], gn.zCDP(1), on_outside=on_outside).means
+        low, high = found.clipped
+        assert found.mean == pytest.approx(np.clip(x, low, high).mean(), rel=1e-5)
+        assert found.count == pytest.approx(len(x))
+    x[::8] = math.inf  # more than a tenth: no range holds nine tenths of the numbers
+    (found,) = column_means(frame.with_columns(x=x), ["x"], gn.zCDP(1), on_outside="refuse").means
+    assert "the numbers are too large" in found.reason
+
+
 def test_public_bounds_need_no_search(heard):
     frame = table(20_000)
     (found,) = column_means(frame, ["age"], gn.zCDP(0.1), between={"age": (0, 120)}).means
@@ -288,6 +303,15 @@ def test_a_group_that_is_too_small_has_no_mean():
     assert first.low < 53.5 < first.high
     assert math.isnan(second.mean)
     assert "too few beside the noise" in second.reason
+
+
+def test_an_empty_table_or_group_is_not_said_to_have_a_number(heard):
+    given = {"by": {"sex": ["f", "nobody"]}, "between": {"age": (0, 120)}}
+    for frame in (table(300), table(300).head(0)):
+        *_, empty = column_means(frame, ["age"], gn.zCDP(1), **given).means
+        assert empty.reason.startswith("fewer than 2 numbers are too few beside the noise")
+    (empty,) = column_means(frame, ["age"], gn.zCDP(1)).means
+    assert empty.reason.startswith("fewer than 2 numbers are too few to find a range")
 
 
 def test_a_hint_of_more_numbers_or_budget_is_enough():
@@ -443,8 +467,8 @@ def test_requests_that_make_no_sense_are_refused(change, kind, words):
 @pytest.mark.parametrize(
     ("row", "more", "said"),
     [
-        ((None, "f", "7391"), {}, "column 'x': expected only finite numbers"),
-        ((math.inf, "f", "7391"), {"person": "who"}, "column 'x': expected only finite numbers"),
+        ((None, "f", "7391"), {}, "column 'x': expected only numbers"),
+        ((math.nan, "f", "7391"), {"person": "who"}, "column 'x': expected only numbers"),
         ((1.0, "7391", "a"), {"by": {"g": ["f"]}}, "column 'g': expected only its declared"),
         ((1.0, "f", None), {"person": "who"}, "column 'who': expected a person in every row"),
     ],
