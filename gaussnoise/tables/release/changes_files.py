@@ -20,7 +20,7 @@ from .changes import (
 from .comparison import ComparisonTable
 from .files import check_format, staged
 from .formats import FORMATS
-from .formats.format import About
+from .formats.format import Notes
 from .report.changes import changes_page
 from .store import FileFormat, file_names
 
@@ -45,9 +45,9 @@ def save_changes(
         "Accuracy": [CLOSING, TOGETHER, *notes_text(changes)],
         "Findings": [f"{one.name}: {one.finding}" for one in found],
     }
-    about = About(title or "What changed", said)
+    notes = Notes(title or "What changed", said)
     with staged(directory) as folder:
-        files = [_write(folder, kind, found, format, about) for kind in ("changes", "relative")]
+        files = [_write(folder, kind, found, format, notes) for kind in ("changes", "relative")]
         (folder / "report.html").write_text(changes_page(changes, title, of), encoding="utf-8")
         record: dict[str, Any] = changes_record(changes, found, rows=False)
         for table, own, relative in zip(record["tables"], *files, strict=True):
@@ -58,7 +58,7 @@ def save_changes(
 
 
 def _write(
-    folder: Path, kind: str, found: Sequence[ShownChanges], format: FileFormat, about: About
+    folder: Path, kind: str, found: Sequence[ShownChanges], format: FileFormat, notes: Notes
 ) -> list[str]:
     """Write one tidy file for each table, and return their names."""
     names = file_names([one.title for one in found], format, kind)
@@ -66,6 +66,6 @@ def _write(
     for name, one in zip(names, found, strict=True):
         table: ComparisonTable = one.table if kind == "changes" else one.relative
         rows = table.to_arrow()
-        with FORMATS[format].writer(folder / name, rows.schema, about) as file:
+        with FORMATS[format].writer(folder / name, rows.schema, notes) as file:
             file.write_table(rows)
     return names

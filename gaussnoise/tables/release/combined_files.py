@@ -32,7 +32,7 @@ from .files import (
     table_places,
     write_answers,
 )
-from .formats.format import About
+from .formats.format import Notes
 from .marks import MARKS_TEXT
 from .merged import Agreement, MergedPlan
 from .noisy import AbstractRelease
@@ -61,16 +61,16 @@ def save_combined(
     check_parent(Path(directory), "save")
     with staged(directory) as folder:
         places = _write_sources(plan, folder, format)
-        about = _about(release, places)
+        notes = _notes(release, places)
         with table_writer(
-            folder, plan.schema, plan.tables.subsets, release.deviation, format, about
+            folder, plan.schema, plan.tables.subsets, release.deviation, format, notes
         ) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
         answers = answer_files(release, format, MOST_READ)
         for k, name in answers.items():
             (folder / name).parent.mkdir(exist_ok=True)
-            write_answers(release, k, name, folder / name, about)
+            write_answers(release, k, name, folder / name, notes)
         summary = printable(combined_text(release, places))
         (folder / "summary.txt").write_text(summary + "\n", encoding="utf-8")
         record = _record(release, folder, places, writer.tables, answers)
@@ -202,10 +202,10 @@ def agreement_text(agreement: Agreement | None) -> str:
     )
 
 
-def _about(release: TableRelease, places: Sequence[str]) -> About:
+def _notes(release: TableRelease, places: Sequence[str]) -> Notes:
     """Return sentences about the tables, for formats that have a place for them."""
     plan: Any = release.plan
-    return About(
+    return Notes(
         f"Tables combined from {len(places)} releases",
         {
             "Privacy": [

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from ...text import number_of, printable
 from ..planning.facts import Facts, facts_of
 from ..schema.schema import Attribute
-from .formats.format import About
+from .formats.format import Notes
 from .marks import MARKS_TEXT
 from .noisy import AbstractRelease
 from .text import INTERVALS, disclaimers, dropped_text, numbers_text
@@ -37,7 +37,7 @@ _HEADINGS = (
 )
 
 
-def statement_of(release: AbstractRelease) -> About:
+def statement_of(release: AbstractRelease) -> Notes:
     """Return sentences about a release, by the headings of SIMS that it fills."""
     return statement(
         release.plan,
@@ -59,7 +59,7 @@ def statement(
     unit: Sequence[str],
     policy: Sequence[str],
     times: Sequence[str],
-) -> About:
+) -> Notes:
     """Return sentences about tables, by the headings of SIMS that it fills.
 
     Args:
@@ -117,7 +117,7 @@ def statement(
         ],
     }
     order = ["3.1 Data description", _GUARANTEE, _ACCURACY, *filled]
-    return About(title, {heading: lines for heading in order if (lines := filled[heading])})
+    return Notes(title, {heading: lines for heading in order if (lines := filled[heading])})
 
 
 def _given(*said: str | None) -> list[str]:
@@ -131,19 +131,19 @@ def _used(plan: "Plan") -> list[Attribute]:
     return [plan.schema.attributes[i] for i in sorted(positions)]
 
 
-def texts_of(plan: "Plan", about: About) -> Mapping[str, str]:
+def texts_of(plan: "Plan", notes: Notes) -> Mapping[str, str]:
     """Return the files that describe tables for their community, by name."""
-    return {"method.txt": _method_text(about), "ddi.xml": _ddi(plan, about)}
+    return {"method.txt": _method_text(notes), "ddi.xml": _ddi(plan, notes)}
 
 
-def _method_text(about: About) -> str:
+def _method_text(notes: Notes) -> str:
     """Return the method statement as text; headings that no record can fill are left open."""
     lines = [
-        about.title,
+        notes.title,
         "Method statement, by the headings of the Single Integrated Metadata Structure (SIMS)",
     ]
     for heading in _HEADINGS:
-        lines += ["", heading, *(f"    {said}" for said in about.sections.get(heading, [_OPEN]))]
+        lines += ["", heading, *(f"    {said}" for said in notes.sections.get(heading, [_OPEN]))]
     return printable("\n".join(lines)) + "\n"
 
 
@@ -155,18 +155,18 @@ def _classes(attribute: Attribute) -> str:
     return f"{attribute.name}: {shown}"
 
 
-def _ddi(plan: "Plan", about: About) -> str:
+def _ddi(plan: "Plan", notes: Notes) -> str:
     """Return the parts of a DDI codebook that a plan fills.
 
     Source: DDI Codebook 2.5, https://ddialliance.org/Specification/DDI-Codebook/2.5/
     """
 
     def said(*headings: str) -> str:
-        return "\n".join(text for heading in headings for text in about.sections.get(heading, ()))
+        return "\n".join(text for heading in headings for text in notes.sections.get(heading, ()))
 
     root = ElementTree.Element("codeBook", {"xmlns": _DDI, "version": "2.5"})
     study = {
-        "citation/titlStmt/titl": about.title,
+        "citation/titlStmt/titl": notes.title,
         "citation/prodStmt/producer": plan.asked.about.publisher or "",
         "citation/prodStmt/software": "gaussnoise",
         "citation/distStmt/contact": plan.asked.about.contact or "",
