@@ -114,7 +114,7 @@ class OneMachine(AbstractMaker[Commit]):
         before = stored(self.state, plan, "cumulative", tick - 1) if tick > 1 else None
         total = own if before is None else {S: np.asarray(before[S] + own[S]) for S in own}
         written: dict[str, StoredTables] = {}
-        about = tick_statement(plan, tick)
+        notes = tick_statement(plan, tick)
         for what, tables, first in (("cumulative", total, 1), ("period", own, tick)):
             (folder / what).mkdir()
             with table_writer(
@@ -123,14 +123,14 @@ class OneMachine(AbstractMaker[Commit]):
                 plan.tables.subsets,
                 deviation_in(plan.covariance(plan.window(first, tick))),
                 self.format,
-                about,
+                notes,
             ) as writer:
                 for S in plan.tables.subsets:
                     writer.write(S, tables[S])
             written[what] = writer.tables
         (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
         write_texts(
-            folder, texts_of(attributes_of(plan.one_tick), about, plan.one_tick.asked.about)
+            folder, texts_of(attributes_of(plan.one_tick), notes, plan.one_tick.asked.about)
         )
         measurements = commits[-1].measurements_sha256
         key, rule = self.state.key, self.on_outside

@@ -303,7 +303,7 @@ class SeriesTable(AbstractEstimates):
             known = " or ".join(own.ending for own in FORMATS.values())
             raise ParameterError(f"save: expected a name in {known}, got {file.name!r}") from None
         ends = self.windows[0][0], self.windows[-1][1]
-        about = series_statement(self._tables("save").plan, *ends, private=self.private)
+        notes = series_statement(self._tables("save").plan, *ends, private=self.private)
         rows = self._tidy()
         if rows.num_rows > format.most_rows:
             raise ParameterError(
@@ -314,7 +314,7 @@ class SeriesTable(AbstractEstimates):
             raise exists_already("save", file)
         try:
             with aside(file) as scratch, scratch.open("xb") as written:
-                with format.writer(written, rows.schema, about) as writer:
+                with format.writer(written, rows.schema, notes) as writer:
                     writer.write_table(rows)
         except OutputError:
             raise

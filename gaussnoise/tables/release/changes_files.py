@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...files.disk import check_parent, digests_in
 from ...text import printable
-from ..schema.about import About as Publication
+from ..schema.about import About
 from ..schema.entries import Entry
 from ..schema.schema import Attribute
 from .changes import (
@@ -26,7 +26,7 @@ from .changes import (
 from .comparison import ComparisonTable
 from .files import check_format, save_figure, staged, write_texts
 from .formats import FORMATS
-from .formats.format import About, AbstractBook
+from .formats.format import AbstractBook, Notes
 from .method import (
     ACCURACY,
     CLASSES,
@@ -34,8 +34,8 @@ from .method import (
     DESCRIPTION,
     GUARANTEE,
     UNIT,
+    about_of,
     class_text,
-    publication_of,
     stated,
     texts_of,
 )
@@ -63,13 +63,13 @@ def save_changes(
     check_parent(Path(directory), "save")
     used = {name for one in found for name in one.table.attributes}
     attributes = [a for a in plan.schema.attributes if a.name in used]
-    said = publication_of(changes.after.plan)
-    about = _statement(changes, found, title, attributes, said)
+    said = about_of(changes.after.plan)
+    notes = _statement(changes, found, title, attributes, said)
     with staged(directory) as folder:
-        files = _write(folder, found, format, about)
+        files = _write(folder, found, format, notes)
         (folder / "report.html").write_text(changes_page(changes, title, of), encoding="utf-8")
         summary = printable(changes_text(changes, found))
-        write_texts(folder, {"summary.txt": summary + "\n", **texts_of(attributes, about, said)})
+        write_texts(folder, {"summary.txt": summary + "\n", **texts_of(attributes, notes, said)})
         save_figure(found[-1].table.plot, folder / "changes.png")
         record: dict[str, Any] = changes_record(changes, found, rows=False)
         for table, own in zip(record["tables"], files, strict=True):
@@ -84,8 +84,8 @@ def _statement(
     found: Sequence[ShownChanges],
     title: str | None,
     attributes: Sequence[Attribute],
-    said: Publication,
-) -> About:
+    said: About,
+) -> Notes:
     """Return sentences about changes, by the headings of a method statement."""
     names = [release_name(one) or "a release" for one in (changes.before, changes.after)]
     filled = {
@@ -104,7 +104,7 @@ def _statement(
 
 
 def _write(
-    folder: Path, found: Sequence[ShownChanges], format: FileFormat, about: About
+    folder: Path, found: Sequence[ShownChanges], format: FileFormat, notes: Notes
 ) -> list[dict[str, str]]:
     """Write tidy tables of changes and relative changes, and return the names of their files."""
     tables: dict[str, list[ComparisonTable]] = {
@@ -115,7 +115,7 @@ def _write(
     if isinstance(own, AbstractBook):
         path = folder / f"changes{own.ending}"
         titles = [f"{one.name}, {kind}" for kind in tables for one in found]
-        with own.book(path, titles, about) as book:
+        with own.book(path, titles, notes) as book:
             for k, table in enumerate(itertools.chain(*tables.values())):
                 rows = table.to_arrow()
                 with book.sheet(k, rows.schema, _BYTES_OF_A_ROW * rows.num_rows) as sheet:
@@ -126,6 +126,6 @@ def _write(
         (folder / kind).mkdir()
         for name, table in zip(files[kind], listed, strict=True):
             rows = table.to_arrow()
-            with own.writer(folder / name, rows.schema, about) as file:
+            with own.writer(folder / name, rows.schema, notes) as file:
                 file.write_table(rows)
     return [dict(zip(files, names, strict=True)) for names in zip(*files.values(), strict=True)]

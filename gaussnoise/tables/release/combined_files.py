@@ -22,7 +22,7 @@ from ...files.disk import (
 from ...numerics.intervals import quantile
 from ...text import number_of, printable, versions
 from ..planning.facts import Facts, counted_text, marginal_name, relation_text, unit_text
-from ..schema.about import About as Publication
+from ..schema.about import About
 from .combine import combine
 from .files import (
     answer_files,
@@ -36,9 +36,9 @@ from .files import (
     write_answers,
     write_texts,
 )
-from .formats.format import About
+from .formats.format import Notes
 from .merged import Agreement, MergedPlan
-from .method import attributes_of, publication_of, statement, texts_of
+from .method import about_of, attributes_of, statement, texts_of
 from .noisy import AbstractRelease
 from .record import marginal_records
 from .release import TableRelease
@@ -65,19 +65,19 @@ def save_combined(
     check_parent(Path(directory), "save")
     with staged(directory) as folder:
         places = _write_sources(plan, folder, format)
-        said = publication_of(plan)
-        about = _statement(release, places, said)
+        said = about_of(plan)
+        notes = _statement(release, places, said)
         with table_writer(
-            folder, plan.schema, plan.tables.subsets, release.deviation, format, about
+            folder, plan.schema, plan.tables.subsets, release.deviation, format, notes
         ) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
         answers = answer_files(release, format, MOST_READ)
         for k, name in answers.items():
             (folder / name).parent.mkdir(exist_ok=True)
-            write_answers(release, k, name, folder / name, about)
+            write_answers(release, k, name, folder / name, notes)
         draw_picture(release, folder / "release.png")
-        write_texts(folder, texts_of(attributes_of(plan), about, said))
+        write_texts(folder, texts_of(attributes_of(plan), notes, said))
         summary = printable(combined_text(release, places))
         (folder / "summary.txt").write_text(summary + "\n", encoding="utf-8")
         record = _record(release, folder, places, writer.tables, answers)
@@ -209,7 +209,7 @@ def agreement_text(agreement: Agreement | None) -> str:
     )
 
 
-def _statement(release: TableRelease, places: Sequence[str], said: Publication) -> About:
+def _statement(release: TableRelease, places: Sequence[str], said: About) -> Notes:
     """Return sentences about the tables, by the headings of a method statement."""
     plan: Any = release.plan
     facts = Facts(

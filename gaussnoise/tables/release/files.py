@@ -28,7 +28,7 @@ from ...solvers.tables.residuals import Subset
 from ...text import printable
 from ..schema.schema import OnOutside, Schema
 from .formats import FORMATS, format_of
-from .formats.format import About
+from .formats.format import Notes
 from .method import attributes_of, statement_of, texts_of
 from .noisy import AbstractRelease
 from .record import (
@@ -136,9 +136,9 @@ def save_release(
     with staged(directory) as folder:
         plan = release.plan
         document = document_of(release, format)
-        about = document.about
+        notes = document.notes
         with table_writer(
-            folder, plan.schema, plan.tables.subsets, release.deviation, format, about
+            folder, plan.schema, plan.tables.subsets, release.deviation, format, notes
         ) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
@@ -154,7 +154,7 @@ class Document:
         marginals: the entry of every table in the record, without its place.
         measurements: the entry of every noisy measurement in the record.
         summary: ``summary.txt``.
-        about: sentences for the method statement, by heading.
+        notes: sentences for the method statement, by heading.
         texts: further files of text, by name.
         answers: files of the entries of the workload that ask for more than cells.
     """
@@ -163,7 +163,7 @@ class Document:
     marginals: list[dict[str, object]]
     measurements: list[dict[str, object]]
     summary: str
-    about: About
+    notes: Notes
     texts: Mapping[str, str]
     answers: Mapping[int, str]
 
@@ -193,14 +193,14 @@ def document_of(
     """Return the document of a release in files of a format, as for :func:`rehearsed`."""
     format = "parquet" if len(release) > MOST_FILES else format
     answers = answer_files(release, format, most_cells)
-    about = statement_of(release)
+    notes = statement_of(release)
     return Document(
         release_record(release, answers),
         marginal_records(release),
         measurement_records(release),
         release_text(release),
-        about,
-        texts_of(attributes_of(release.plan), about, release.plan.asked.about),
+        notes,
+        texts_of(attributes_of(release.plan), notes, release.plan.asked.about),
         answers,
     )
 
@@ -212,18 +212,18 @@ def write_document(document: Document, release: AbstractRelease, folder: Path) -
     """
     for k, name in document.answers.items():
         (folder / name).parent.mkdir(exist_ok=True)
-        write_answers(release, k, name, folder / name, document.about)
+        write_answers(release, k, name, folder / name, document.notes)
     draw_picture(release, folder / "release.png")
     write_record(document, release, folder, {})
 
 
-def write_answers(release: AbstractRelease, k: int, name: str, path: Path, about: About) -> None:
+def write_answers(release: AbstractRelease, k: int, name: str, path: Path, notes: Notes) -> None:
     """Write the tidy file of a workload entry that asks for more than cells.
 
     It is computed from the tables, hence at no further privacy cost. Its name ends in its format.
     """
     rows = with_means(release, release.plan.domain.terms[k]).to_arrow()
-    with format_of(name).writer(path, rows.schema, about) as file:
+    with format_of(name).writer(path, rows.schema, notes) as file:
         file.write_table(rows)
 
 

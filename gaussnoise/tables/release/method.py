@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 from ...text import number_of, printable
 from ..planning.facts import Facts, facts_of
-from ..schema.about import About as Publication
+from ..schema.about import About
 from ..schema.schema import Attribute
-from .formats.format import About
+from .formats.format import Notes
 from .marks import MARKS_TEXT
 from .merged import MergedPlan
 from .noisy import AbstractRelease
@@ -44,7 +44,7 @@ _HEADINGS = (
 )
 
 
-def statement_of(release: AbstractRelease) -> About:
+def statement_of(release: AbstractRelease) -> Notes:
     """Return sentences about a release, by the headings of SIMS that it fills."""
     return statement(
         release.plan,
@@ -61,7 +61,7 @@ def statement_of(release: AbstractRelease) -> About:
 def statement(
     plan: "Plan | MergedPlan",
     facts: Facts,
-    said: Publication,
+    said: About,
     *,
     private: bool,
     counted: Sequence[str],
@@ -69,7 +69,7 @@ def statement(
     policy: Sequence[str],
     times: Sequence[str],
     origin: Sequence[str] = (),
-) -> About:
+) -> Notes:
     """Return sentences about tables, by the headings of SIMS that it fills.
 
     Args:
@@ -129,7 +129,7 @@ def statement(
     return stated(title, said, filled)
 
 
-def stated(title: str, said: Publication, filled: Mapping[str, Sequence[str]]) -> About:
+def stated(title: str, said: About, filled: Mapping[str, Sequence[str]]) -> Notes:
     """Return sentences by headings, what readers need first at the beginning."""
     every = {
         _CONTACT: [text for text in (said.publisher, said.contact) if text],
@@ -138,10 +138,10 @@ def stated(title: str, said: Publication, filled: Mapping[str, Sequence[str]]) -
         **filled,
     }
     order = [DESCRIPTION, GUARANTEE, ACCURACY, _CONTACT, _PERIOD, *_HEADINGS]
-    return About(title, {heading: lines for heading in order if (lines := every.get(heading))})
+    return Notes(title, {heading: lines for heading in order if (lines := every.get(heading))})
 
 
-def publication_of(plan: "Plan | MergedPlan") -> Publication:
+def about_of(plan: "Plan | MergedPlan") -> About:
     """Return the publisher's lines on tables; for a combination, those on its first release."""
     one: Any = plan.releases[0].plan if isinstance(plan, MergedPlan) else plan
     return one.asked.about
@@ -153,19 +153,19 @@ def attributes_of(plan: "Plan | MergedPlan") -> list[Attribute]:
     return [plan.schema.attributes[i] for i in sorted(positions)]
 
 
-def texts_of(attributes: Sequence[Attribute], about: About, said: Publication) -> Mapping[str, str]:
+def texts_of(attributes: Sequence[Attribute], notes: Notes, said: About) -> Mapping[str, str]:
     """Return the files that describe tables for their community, by name."""
-    return {"method.txt": _method_text(about), "ddi.xml": _ddi(attributes, about, said)}
+    return {"method.txt": _method_text(notes), "ddi.xml": _ddi(attributes, notes, said)}
 
 
-def _method_text(about: About) -> str:
+def _method_text(notes: Notes) -> str:
     """Return the method statement as text; headings that no record can fill are left open."""
     lines = [
-        about.title,
+        notes.title,
         "Method statement, by the headings of the Single Integrated Metadata Structure (SIMS)",
     ]
     for heading in _HEADINGS:
-        lines += ["", heading, *(f"    {said}" for said in about.sections.get(heading, [_OPEN]))]
+        lines += ["", heading, *(f"    {said}" for said in notes.sections.get(heading, [_OPEN]))]
     return printable("\n".join(lines)) + "\n"
 
 
@@ -177,18 +177,18 @@ def class_text(attribute: Attribute) -> str:
     return f"{attribute.name}: {shown}"
 
 
-def _ddi(attributes: Sequence[Attribute], about: About, said_of: Publication) -> str:
+def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
     """Return the parts of a DDI codebook that are known.
 
     Source: DDI Codebook 2.5, https://ddialliance.org/Specification/DDI-Codebook/2.5/
     """
 
     def said(*headings: str) -> str:
-        return "\n".join(text for heading in headings for text in about.sections.get(heading, ()))
+        return "\n".join(text for heading in headings for text in notes.sections.get(heading, ()))
 
     root = ElementTree.Element("codeBook", {"xmlns": _DDI, "version": "2.5"})
     study = {
-        "citation/titlStmt/titl": about.title,
+        "citation/titlStmt/titl": notes.title,
         "citation/prodStmt/producer": said_of.publisher or "",
         "citation/prodStmt/software": "gaussnoise",
         "citation/distStmt/contact": said_of.contact or "",
