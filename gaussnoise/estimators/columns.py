@@ -173,8 +173,9 @@ def column_means(
         per_person = None
     if per_person in ("sum", "count") and any(None in pair for pair in ends.values()):
         raise ParameterError(
-            f"{name}: expected both public ends with per_person={per_person!r}: a range is found "
-            "for rows; hint: between={column: (0, most)}"
+            f"{name}: expected both public ends with per_person={per_person!r}: a search finds "
+            "where rows are, and what a person's rows add up to depends on the range to which each "
+            "is clipped; hint: between={column: (0, most)}, with the most that one person may have"
         )
     if weight is not None and (per_person or any(None in pair for pair in ends.values())):
         raise ParameterError(
