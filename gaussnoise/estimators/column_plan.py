@@ -123,7 +123,7 @@ class ColumnPlan:
         return asked if found is None else replace(asked, **vars(found))
 
     def plan(self, ranges: Sequence[FoundRange], privacy: AbstractPrivacy) -> Plan:
-        """Return the plan of counts, sums and squares in these ranges."""
+        """Return the plan of counts, sums and squares in these ranges; squares have no weights."""
         other = _WITHOUT if self.on_outside == "drop" else None
         numbers = [
             Attribute(
@@ -135,7 +135,7 @@ class ColumnPlan:
                 clip=[own.low, own.high],
                 base={
                     "kind": "moments",
-                    "degrees": [0, 1, 2],
+                    "degrees": [0, 1] if "weight" in self.options else [0, 1, 2],
                     "about": own.low / 2 + own.high / 2,
                 },
                 other=other,
