@@ -61,7 +61,7 @@ from .mechanisms.release import Release
 from .noise.dual_norms import dual_norm
 from .noise.factorize import Factorization, factorize
 from .noise.optimal_noise import OptimalNoise
-from .noise.policy import PolicyGraph
+from .noise.own import Covariance
 from .noise.solve import gamma, optimal_noise
 from .privacy.definitions import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
 from .privacy.ledger import Ledger
@@ -89,6 +89,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Base",
     "Bins",
     "Clipped",
+    "Covariance",
     "Dialect",
     "Ellipsoid",
     "Factorization",
@@ -108,7 +109,6 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Moments",
     "OptimalNoise",
     "Plan",
-    "PolicyGraph",
     "Polytope",
     "Prefix",
     "Products",

@@ -7,10 +7,11 @@ from .bounds.strategy import StrategyCertificate
 from .mechanisms.local import LocalEstimate
 from .mechanisms.projection import BiasedRelease
 from .noise.certificates.certificate import Certificate, Verification
-from .noise.covariance import Covariance
+from .noise.covariance import AbstractCovariance
 from .noise.dual_norms import DualNorm
 from .noise.factorize import Witness
 from .noise.optimal_noise import Status
+from .noise.policy import PolicyGraph
 from .numerics.intervals import ConfidenceInterval, Contrast, Contrasts
 from .privacy.ledger_entries import LedgerEntry
 from .solvers.progress import Progress
@@ -35,6 +36,7 @@ from .tables import (
 )
 
 __all__ = [
+    "AbstractCovariance",
     "Answer",
     "BiasedRelease",
     "BiasedTable",
@@ -50,7 +52,6 @@ __all__ = [
     "ConfidenceInterval",
     "Contrast",
     "Contrasts",
-    "Covariance",
     "DualNorm",
     "FailureCase",
     "LedgerEntry",
@@ -59,6 +60,7 @@ __all__ = [
     "MarginalTable",
     "MeanTable",
     "Measurement",
+    "PolicyGraph",
     "Progress",
     "ProportionTable",
     "QuantileTable",

@@ -423,7 +423,7 @@ def test_imports_go_down_the_tree():
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("gaussnoise.numerics.span", "from ..noise.covariance import Covariance"),
+        ("gaussnoise.numerics.span", "from ..noise.covariance import AbstractCovariance"),
         ("gaussnoise.solvers.points.interior", "def f():\n    from ...noise import solve"),
         ("gaussnoise.bounds.door", "import gaussnoise.mechanisms.gaussian"),
         ("domains.sets.finite", "from ..algebra import images"),

@@ -9,7 +9,7 @@ from typing import Any, Literal, final
 from domains.participation.patterns import AbstractPatterns
 
 from ..noise.certificates.certificate import Certificate
-from ..noise.covariance import Covariance
+from ..noise.covariance import AbstractCovariance
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.problem import Relation
 from ..numerics.rounding import rounded_up
@@ -30,7 +30,7 @@ class AbstractStrategyCertificate(abc.ABC):
     p: float
     neighbors: Relation
     optimal: OptimalNoise
-    covariance: Covariance
+    covariance: AbstractCovariance
 
     @property
     def factor(self) -> float:
