@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.description import describe
+from domains.errors import InvalidDomainError
+
 from ...errors import GaussNoiseError, OutputError, ParameterError, another_format
 from ...files.disk import (
     MALFORMED,
@@ -26,6 +29,7 @@ from ...privacy.ledger_results import OLD_TABLES
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...text import printable
+from ..planning.again import NOISE
 from ..schema.schema import OnOutside, Schema
 from .formats import FORMATS, format_of
 from .formats.format import Notes
@@ -157,6 +161,7 @@ class Document:
         notes: sentences for the method statement, by heading.
         texts: further files of text, by name.
         answers: files of the entries of the workload that ask for more than cells.
+        proven: whether the optimal noise has a file, so that it is not solved for again.
     """
 
     record: Mapping[str, object]
@@ -166,6 +171,7 @@ class Document:
     notes: Notes
     texts: Mapping[str, str]
     answers: Mapping[int, str]
+    proven: bool
 
 
 def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST_READ) -> Document:
@@ -202,7 +208,19 @@ def document_of(
         notes,
         texts_of(attributes_of(release.plan), notes, release.plan.asked.about),
         answers,
+        _has_noise(release.plan),
     )
+
+
+def _has_noise(plan: "Plan") -> bool:
+    """Return whether the noise of a plan takes longer to find than to check, and can be stored."""
+    if plan.domain.is_cells or len(plan.query.multipliers) > MOST_FILES:
+        return False
+    try:
+        describe(plan.domain)
+    except InvalidDomainError:  # a base of one's own that files have no name for
+        return False
+    return True
 
 
 def write_document(document: Document, release: AbstractRelease, folder: Path) -> None:
@@ -262,6 +280,8 @@ def write_record(
     """
     (folder / "summary.txt").write_text(printable(document.summary) + "\n", encoding="utf-8")
     write_texts(folder, document.texts)
+    if document.proven:
+        release.plan.noise.save(folder / NOISE)
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
     subsets = zip(document.marginals, release.plan.tables.subsets, strict=True)
     marginals = [
@@ -334,6 +354,8 @@ def read_release(
         if not (whole and all(place.file in record["files"] for place in places.values())):
             raise ValueError
         calibrated = record["noise"]["sigma"], record["noise"].get("contrasts", {})
+        if NOISE in record["files"] and not _is_stated(plan, record):
+            raise _calibrated_elsewhere(folder)
     except OutputError:
         raise
     except (OSError, GaussNoiseError, *MALFORMED) as error:
@@ -346,12 +368,26 @@ def read_release(
         query.scale if query is not None else 0.0,
         contrasts_of(plan),
     ):
-        raise OutputError(
-            f"load: {folder} was calibrated by another version or machine; hint: its files are "
-            "intact, read them as "
-            "they are"
-        )
+        raise _calibrated_elsewhere(folder)
     return private, rho, on_outside, tuple(zoneless), StoredTables(folder, places)
+
+
+def _is_stated(plan: "Plan", record: dict[str, Any]) -> bool:
+    """Return whether the record states the integers that this plan draws, and their budget."""
+    query, keys = plan.query.query, ("integer_sensitivity_squared", "rho_of_one_row")
+    drawn = (0, 0.0) if query is None else (query.sensitivity_squared, query.rho)
+    stated = {tuple(of["attributes"]): of["multiplier"] for of in record["measurements"]}
+    measured = {
+        tuple([plan.schema.names[i] for i in T]): str(s) for T, s in plan.query.multipliers.items()
+    }
+    return tuple([record["noise"][key] for key in keys]) == drawn and stated == measured
+
+
+def _calibrated_elsewhere(folder: Path) -> OutputError:
+    return OutputError(
+        f"load: {folder} was calibrated by another version or machine; hint: its files are intact, "
+        "read them as they are"
+    )
 
 
 def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:

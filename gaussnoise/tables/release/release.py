@@ -93,9 +93,10 @@ class TableRelease(AbstractRelease):
         """Write the release to a new directory.
 
         The directory holds the tables, ``release.json``, ``summary.txt``, ``method.txt``,
-        ``ddi.xml`` and ``release.png``: one tidy file per marginal, or one Parquet dataset for more
-        than 1000 marginals, or one workbook. A combination of releases has their folders beside its
-        tables.
+        ``ddi.xml``, ``release.png`` and, if queries other than counts were planned, ``noise.npz``:
+        one tidy file per marginal, or one Parquet dataset for more than 1000 marginals, or one
+        workbook. A combination of releases has their folders beside its tables, and no
+        ``noise.npz``.
 
         Args:
             directory: a new directory, which appears only when it is complete.
@@ -164,7 +165,8 @@ class TableRelease(AbstractRelease):
             directory: the folder of the release; its files are checked against the sha256 in
                 ``release.json``. It may hold no other files, and no links.
             plan: the plan of the release, planned again with the same arguments; if left out, it is
-                planned here, from the request in ``release.json``.
+                made here, from the request in ``release.json``, and from the proven noise in
+                ``noise.npz`` if it is there: its proof is checked, and compared with the record.
 
         Raises:
             OutputError: files are missing, altered or added, the release is of another plan, or
