@@ -259,9 +259,13 @@ def show_series(
         save_picture("series", shown.plot(level), plot)
     if as_json:
         return show(series_document(shown, rising, stepped, level, {"file": out, "plot": plot}))
-    for table in (shown, rising, stepped):
-        if table is not None:
-            say(("" if table is shown else "\n") + table.text(level))
+    name = " × ".join(names) or "count"
+    ends = "ticks {} to {}".format(*(shown.labels[0][k] for k in (0, -1)))
+    say(shown.text(level, f"{name}: {shown.counted}, {ends}"))
+    if rising is not None:
+        say("\n" + rising.text(level, f"Trend of {name} over {ends}"))
+    if stepped is not None:
+        say("\n" + stepped.text(level, f"{name} per tick: {' less '.join(stepped.names)}"))
     for file in filter(None, (out, plot)):
         say(f"wrote {file}")
 

@@ -17,7 +17,7 @@ from ..tables.release.formats import FORMATS, format_of
 from ..tables.release.forms import CellForms, Function, Place, places_of, side_by_side
 from ..tables.release.noisy import Names, read_only
 from ..tables.release.release import TableRelease
-from ..tables.release.show import first, table_text
+from ..tables.release.show import first, rounded, table_text
 from ..tables.release.table import AbstractEstimates
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.schema import Category
@@ -382,18 +382,19 @@ class SeriesTable(AbstractEstimates):
         which = f"tick {last}" if first == last else f"ticks {first} to {last}"
         return f"SeriesTable({self.counted}, {which}, of {self.parts[-1]!r})"
 
-    def text(self, level: float = LEVEL) -> str:
+    def text(self, level: float = LEVEL, title: str | None = None) -> str:
         rows = max(_SHOWN // max(self.parts[0].estimate.size, 1), 1)
         shown = _stacked(self.parts[-rows:], self.windows[-rows:], self._source)
         left = len(self.windows) - len(shown.windows)
-        low, high = shown.confidence_interval(level)
-        sd = [f"± {x}" for x in first(shown.standard_deviation, 4)]
+        deviation, ends = shown.standard_deviation, shown.confidence_interval(level)
+        estimate, low, high = (rounded(x, deviation) for x in (shown.estimate, *ends))
+        sd = [f"± {x}" for x in first(deviation, 4)]
         return table_text(
-            repr(self) + (f", the last {len(shown.windows)} ticks" if left else ""),
+            (title or repr(self)) + (f", the last {len(shown.windows)} ticks" if left else ""),
             self.attributes,
             shown.labels,
             ["estimate", "± sd", "low", "high"],
-            [first(shown.estimate, 8), sd, first(low, 8), first(high, 8)],
+            [estimate, sd, low, high],
             self.closing_at(level),
             private=self.private,
         )

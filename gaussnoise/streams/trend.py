@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..tables.release.forms import Function, Place, side_by_side
 from ..tables.release.noisy import read_only
-from ..tables.release.show import first, table_text
+from ..tables.release.show import first, rounded, table_text
 from ..tables.release.table import AbstractEstimates
 from ..tables.release.tidy import LEVEL, level_text
 
@@ -119,21 +119,26 @@ class TrendTable(AbstractEstimates):
     def __repr__(self) -> str:
         return f"TrendTable(of {self.series!r})"
 
-    def text(self, level: float = LEVEL) -> str:
-        low, high = self.confidence_interval(level)
+    def text(self, level: float = LEVEL, title: str | None = None) -> str:
+        deviation, ends = self.standard_deviation, self.confidence_interval(level)
+        slope, low, high = (rounded(x, deviation) for x in (self.estimate, *ends))
         pvalues = np.ravel(self.pvalue)[: len(first(self.estimate, 1))]
         columns = {
-            "slope": first(self.estimate, 5),
-            "± sd": [f"± {x}" for x in first(self.standard_deviation, 3)],
-            "low": first(low, 5),
-            "high": first(high, 5),
+            "slope": slope,
+            "± sd": [f"± {x}" for x in first(deviation, 3)],
+            "low": low,
+            "high": high,
             "χ²": first(self.statistic, 4),
             "p": [f"{p:.2g}" if not p < _SMALL else f"< {_SMALL:.4f}" for p in pvalues],
         }
-        names, numbers = list(columns), list(columns.values())
-        private, closing = self.private, self.closing_at(level)
         return table_text(
-            repr(self), self.attributes, self.labels, names, numbers, closing, private=private
+            title or repr(self),
+            self.attributes,
+            self.labels,
+            list(columns),
+            list(columns.values()),
+            self.closing_at(level),
+            private=self.private,
         )
 
 

@@ -220,16 +220,20 @@ def changes_text(changes: "Changes", found: Sequence[ShownChanges]) -> str:
     """Return the first tables of changes, and a sentence on each other, as text of 80 columns."""
     others = [fitted(f"{one.name}: {one.finding}") for one in found[_MOST_TABLES:]]
     closing = [
-        fitted(said) for said in (CLOSING, TOGETHER, *notes_text(changes), *cost_text(changes))
+        fitted(said)
+        for said in (CLOSING, TOGETHER, *notes_text(changes, found), *cost_text(changes))
     ]
     parts = [*map(str, found[:_MOST_TABLES]), "\n".join(others), "\n".join(closing)]
     return "\n\n".join(filter(None, parts))
 
 
-def notes_text(changes: "Changes") -> list[str]:
+def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
     """Return sentences on the rows and values that the numbers are about."""
     plan = changes.after.plan
-    used = [a for a in plan.schema.attributes if any(a.name in names for names in changes.after)]
+    numbers = {f"{one.statistic} of " for one in found}
+    first = {one.title[0].removeprefix(kind) for one in found for kind in numbers if one.title}
+    names = first.union(*(one.table.attributes for one in found))
+    used = [a for a in plan.schema.attributes if a.name in names]
     notes = [
         f"Sums and means of {a.name} are of values clipped to {interval_text(*a.clip)}."
         for a in used
@@ -274,7 +278,7 @@ def changes_record(
         "after": _release_record(changes.after),
         "rho_of_both": changes.rho_charged,
         "intervals": interval_record(),
-        "notes": notes_text(changes),
+        "notes": notes_text(changes, found),
         "tables": [one.record(rows=rows) for one in found],
     }
 

@@ -95,7 +95,7 @@ def _statement(
             *(f"{one.name}: {one.finding}" for one in found),
         ],
         CLASSES: [class_text(attribute) for attribute in attributes],
-        UNIT: notes_text(changes),
+        UNIT: notes_text(changes, found),
         GUARANTEE: cost_text(changes),
         ACCURACY: [CLOSING, TOGETHER],
         COMPILED: ["The noise of both releases is independent, so that variances add up."],

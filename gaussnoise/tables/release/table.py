@@ -331,14 +331,19 @@ class AbstractEstimates(abc.ABC):
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, level: float = LEVEL) -> str:
-        """Return the first cells as text, with intervals of this level; ``print`` shows it."""
+    def text(self, level: float = LEVEL, title: str | None = None) -> str:
+        """Return the first cells as text, with intervals of this level; ``print`` shows it.
+
+        Args:
+            level: the level of the intervals.
+            title: the first line; if left out, what the table is.
+        """
         sd, (low, high) = self.standard_deviation, self.confidence_interval(level)
         estimate, low, high = (rounded(x, sd) for x in (self.estimate, low, high))
         numbers = [estimate, [f"± {x}" for x in first(sd, 4)], low, high]
         names = ["estimate", "± sd", "low", "high"]
         return table_text(
-            repr(self),
+            title or repr(self),
             self.attributes,
             self.labels,
             names,

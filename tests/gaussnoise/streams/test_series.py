@@ -416,7 +416,11 @@ def test_the_shell_shows_series_from_the_public_folder(stream, tmp_path, capsys)
     command = ["stream", "series", folder, "-m", "sex"]
     assert run([*command, "--trend", "--step", "3", "-o", str(file), "--plot", str(picture)]) == 0
     shown = capsys.readouterr().out
-    for words in ("SeriesTable(rows of each tick", "test of no change, 3 degrees", "ticks 3 to 4"):
+    for words in (
+        "sex: rows of each tick, ticks 1",
+        "test of no change, 3 degrees",
+        "ticks 3 to 4",
+    ):
         assert words in shown
     assert file.stat().st_size > 0
     assert picture.stat().st_size > 0

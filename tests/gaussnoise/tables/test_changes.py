@@ -66,6 +66,9 @@ def test_json_has_the_numbers_of_the_library(folders, changes, capsys):
     assert (found["before"]["name"], found["after"]["name"]) == ("january", "june")
     assert found["rho_of_both"] == pytest.approx(0.3)
     counts, means, sums = found["tables"]
+    assert found["notes"] == ["Sums and means of pay are of values clipped to [0, 5000]."]
+    assert run(["difference", *folders, "--of", "age,sex", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []
     assert [one["statistic"] for one in (counts, means, sums)] == ["count", "mean", "sum"]
     expected = changes["age", "sex"]
     assert counts["attributes"] == ["age", "sex"]

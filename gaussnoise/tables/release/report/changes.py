@@ -105,7 +105,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
         ],
         findings=found,
         together=TOGETHER,
-        notes=notes_text(changes),
+        notes=notes_text(changes, found),
         shown=[_Section(one, f"table-{k}") for k, one in enumerate(found[:_MOST_IN_FULL], 1)],
         left=max(0, len(found) - _MOST_IN_FULL),
         both=[
