@@ -320,7 +320,7 @@ def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> A
     table = np.zeros([query.strategies[i].size for i in S])
     for T in subsets_of(S):
         if T in residuals:
-            table = table + query.spread(residuals[T], T, S)
+            table += query.spread(residuals[T], T, S)  # in place: a sum of () is no array
     table.flags.writeable = False
     return table
 
