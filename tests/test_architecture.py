@@ -335,6 +335,7 @@ MEETINGS = {
         "gaussnoise.streams.tables",
         "gaussnoise.streams.text",
     },
+    "gaussnoise.tables.planning.budgets": {"gaussnoise.tables.release.report.render"},
     "gaussnoise.tables.planning.door": {"gaussnoise.streams.plan", "gaussnoise.streams.ticks"},
     "gaussnoise.tables.planning.plan": {
         "gaussnoise.tables.release.publish",

@@ -151,9 +151,10 @@ def numbers_text(plan: "Plan") -> list[str]:
                 f"{interval_text(base.low, base.high)}"
             )
     if units:
-        each = ", ".join(f"{unit} of {name}" for name, unit in units.items())
+        unit = "record" if plan.per_person else "row"
+        each = ", ".join(f"{most} of {name}" for name, most in units.items())
         lines.append(
-            f"In errors of entries, sums are counted in what one row can be at most: {each}."
+            f"Errors of sums above are divided by the most that one {unit} can add: {each}."
         )
     return lines
 
@@ -181,7 +182,8 @@ def _impossible_text(plan: "Plan") -> list[str]:
 
 def _span(values: NDArray[np.float64]) -> str:
     """Return the range of the values as text: one number, or the least and the largest."""
-    low, high = f"{values.min():.4g}", f"{values.max():.4g}"
+    ends = values.min(), values.max()
+    low, high = (f"{x:,.0f}" if 1e4 <= x < 1e15 else f"{x:.4g}" for x in ends)
     return low if low == high else f"{low} to {high}"
 
 

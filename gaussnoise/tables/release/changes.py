@@ -13,7 +13,7 @@ from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
 from ...layout import WIDTH, fitted
-from ..planning.facts import counted_text, marginal_name
+from ..planning.facts import counted_text, marginal_name, unit_of
 from ..schema.entries import Entry, entry_term, term_name
 from ..schema.numbers import interval_text
 from .comparison import ComparisonTable
@@ -56,11 +56,13 @@ class ShownChanges:
         table: later less earlier.
         statistic: the kind of the numbers.
         title: the name of the table in parts; of sums and means, the first says of which number.
+        unit: the noun for everything that is counted, in the plural.
     """
 
     table: ComparisonTable
     statistic: Statistic
     title: tuple[str, ...]
+    unit: str = "rows"
 
     @property
     def name(self) -> str:
@@ -68,7 +70,7 @@ class ShownChanges:
         if self.statistic in ("sum", "mean"):
             first, *groups = self.title
             return first + (f" by {marginal_name(tuple(groups))}" if groups else "")
-        return " × ".join(self.title) or "all rows"
+        return " × ".join(self.title) or f"all {self.unit}"
 
     @cached_property
     def relative(self) -> ComparisonTable:
@@ -96,7 +98,7 @@ class ShownChanges:
             said += f" ({number(near, cell.digits)} or more)"
         group = " · ".join(shown(name, 40) for name in cell.names)
         if low.size > 1:
-            said += f"; noise does not explain {certain.sum():,} of {low.size:,} changes"
+            said += f"; more than noise: {certain.sum():,} of {low.size:,} changes"
         return (f"{group}: {said}" if group else said[0].upper() + said[1:]) + "."
 
     def cells(self, places: Sequence[int]) -> list[tuple[Cell, Cell, float, float]]:
@@ -210,7 +212,7 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
             ShownChanges(changes.sums(own, groups), "sum", (f"sum of {own}", *groups)),
         ]
     if all(base.is_identity for base in entry.values()):
-        return [ShownChanges(changes[names], "count", names)]
+        return [ShownChanges(changes[names], "count", names, unit_of(changes.after.plan))]
     schema = changes.before.plan.schema
     parts = [term_name(schema, [(schema.names.index(n), base)]) for n, base in entry.items()]
     return [ShownChanges(changes.answers(entry), "answer", tuple(parts))]

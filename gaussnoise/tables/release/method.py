@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ...text import number_of, printable
-from ..planning.facts import Facts, facts_of
+from ..planning.facts import Facts, facts_of, unit_of
 from ..schema.about import About
 from ..schema.schema import Attribute
 from .formats.format import Notes
@@ -98,7 +98,7 @@ def statement(
         "3.6 Statistical population": counted,
         "3.8 Coverage - time": times,
         "4 Unit of measure": [
-            "Number of rows." if plan.weight is None else "Sum of weights.",
+            f"Number of {unit_of(plan)}." if plan.weight is None else "Sum of weights.",
             *unit,
         ],
         GUARANTEE: [

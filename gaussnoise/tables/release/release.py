@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from ...errors import ParameterError
 from ...privacy.definitions import dp_event
@@ -120,7 +120,13 @@ class TableRelease(AbstractRelease):
             return save_combined(self, directory, format)
         save_release(self, directory, format)
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        synthetic: Any = None,
+    ) -> None:
         """Write one HTML page for all readers of a release: director, auditor, journalist.
 
         It holds the request, tables and pictures with intervals, the largest and smallest groups,
@@ -132,10 +138,13 @@ class TableRelease(AbstractRelease):
         Args:
             path: a new file, like ``report.html``; not in the folder of the release.
             title: the heading of the page.
+            synthetic: the result of :meth:`synthetic`, which the page then compares with the
+                release, as :meth:`likeness` does; None for no comparison.
 
         Raises:
             OutputError: the file exists, cannot be written, or would be among released files.
-            ParameterError: the title is not a text.
+            ParameterError: the title is not a text, or the records have other columns than this
+                release draws.
 
         >>> import pathlib, tempfile
         >>> import pyarrow as pa
@@ -152,7 +161,7 @@ class TableRelease(AbstractRelease):
         from .report.pages import save_report
 
         save = save_combined_report if isinstance(self.plan, MergedPlan) else save_report
-        save(self, path, title)
+        save(self, path, title, synthetic)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":

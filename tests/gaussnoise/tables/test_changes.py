@@ -143,7 +143,7 @@ def test_sentences_name_a_change_only_where_the_interval_supports_it():
     assert low < 2700 < high
     assert " more (" in rise["sex × age"]
     assert " fewer (" in fall["sex × age"]
-    assert "noise does not explain 6 of 6 changes" in fall["sex × age"]
+    assert "more than noise: 6 of 6 changes" in fall["sex × age"]
 
 
 def test_sentences_are_right_as_often_as_they_say():
