@@ -10,6 +10,7 @@ import scipy
 from domains.algebra.hulls import hull
 from domains.domain import AbstractDomain, AbstractFiniteDomain
 from domains.floats import Array
+from domains.oracles.distance import bounding_box
 from domains.tables.marginals import Marginals
 
 from ..drawing import OURS, THEIRS, new_figure
@@ -282,7 +283,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
             float(scipy.spatial.distance.pdist(listed, "cityblock").max()),
         )
     reach = hull(domain, -domain) if neighbors == "add-remove" else domain - domain
-    widths = np.array([reach.support(axis) for axis in np.eye(domain.dim)])
+    _, widths = bounding_box(reach)
     return (
         widths,
         math.sqrt(reach.max_quadratic(np.eye(domain.dim)).upper_bound),

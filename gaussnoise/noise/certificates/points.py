@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
 from domains.floats import EPS, Array, power_of_two
 from domains.oracles.distance import is_near
 from domains.sets.finite import FiniteSet
@@ -198,8 +199,11 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Return whether x is a member, or as near the hull as a rounded member is."""
-    return domain.contains(x) or is_near(domain, x)
+    """Return whether x is proven to be a member, or as near the hull as a rounded member is."""
+    try:
+        return domain.contains(x) or is_near(domain, x)
+    except DomainTooLargeError:  # it cannot be told, but −x may be a member
+        return False
 
 
 def check_points(
