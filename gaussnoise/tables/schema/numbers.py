@@ -197,8 +197,9 @@ def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
 
 def check_one_number(schema: "Schema", domain: AbstractDomain) -> None:
     """Refuse a table with two clipped numbers: sums of products are not supported."""
-    for S in getattr(domain, "subsets", ()):
-        clipped = [schema.names[i] for i in S if schema.attributes[i].clip is not None]
+    numbers = {i for i, attribute in enumerate(schema.attributes) if attribute.clip is not None}
+    for S in getattr(domain, "subsets", ()) if len(numbers) > 1 else ():
+        clipped = [schema.names[i] for i in S if i in numbers]
         if len(clipped) > 1:
             raise ParameterError(
                 f"plan: expected at most one clipped number in a table, got {clipped[0]!r} and "
