@@ -129,7 +129,7 @@ class Marginals(AbstractTables):
         return True
 
     @cached_property
-    def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def dim(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         return sum(map(self.cells, self.subsets))
 
     def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -109,14 +109,15 @@ def _domain(
             "plan: expected at least one marginal; hint: [()] asks for the total alone"
         )
     positions = {name: i for i, name in enumerate(schema.names)}
-    terms: list[Subset | Asked] = [_positions(positions, entry) for entry in workload]
-    cells = all(own[i].is_identity for i in set(itertools.chain.from_iterable(terms)))
+    subsets = [_positions(positions, entry) for entry in workload]
+    terms: Sequence[Subset | Asked] = subsets
+    cells = all(own[i].is_identity for i in set(itertools.chain.from_iterable(subsets)))
     if any(issubclass(given, Mapping) for given in types):
-        terms = [
+        asked = [
             {i: own[i] for i in S} | _asked(schema, positions, entry)
-            for S, entry in zip(terms, workload, strict=True)
+            for S, entry in zip(subsets, workload, strict=True)
         ]
-        cells = all(base.is_identity for term in terms for base in dict(term).values())
+        terms, cells = asked, all(base.is_identity for term in asked for base in term.values())
     if cells:
         domain = Marginals(schema.sizes, terms, weights=weights)
         if len(domain.subsets) < len(terms):
