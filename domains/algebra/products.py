@@ -408,7 +408,8 @@ class Kronecker(AbstractDomain):
             x, y = self.left._near(s * u[None]), self.right._near(t * v[None])
             if x is None or y is None:
                 return None
-            apart = float(np.linalg.norm(x[0] / s - u) + np.linalg.norm(y[0] / t - v))
+            with np.errstate(over="ignore"):  # far apart, where a scale is tiny
+                apart = float(np.linalg.norm(x[0] / s - u) + np.linalg.norm(y[0] / t - v))
             return apart, _kron(x[0], y[0])
 
         most = [
