@@ -12,6 +12,7 @@ import scipy
 
 from ..domain import AbstractDomain, QuadraticMax
 from ..floats import EPS, Array, Map
+from ..oracles.distance import reach_of
 from ..oracles.image import ConvexImage
 from ..participation.participations import VectorParticipations
 from ..sets.stream import StreamWorkload
@@ -26,7 +27,7 @@ from .arguments import (
     points_of_all,
     same_kind,
 )
-from .brackets import ASCENTS, STARTS, bracket, middle_of, reach_of, seminorm
+from .brackets import ASCENTS, STARTS, bracket, middle_of, seminorm
 from .differences import DifferenceBody
 from .hulls import Hull, hull
 from .images import LinearImage, Translate, linear_image, translate

@@ -16,7 +16,7 @@ from domains import (
     kron,
 )
 from domains.algebra.products import Kronecker
-from domains.oracles.distance import bounding_box, is_near
+from domains.oracles.distance import bounding_box, is_near, reach_of
 
 
 def random_body(rng, dim):
@@ -161,3 +161,21 @@ def test_products_of_thin_ellipses_have_their_optimum(t, angle):
     )
     assert noise.gamma_lower <= (1 + t**2) * (1 + 1e-11)
     assert 1 + t**2 <= noise.gamma <= (1 + t**2) * (1 + 1e-6)
+
+
+def test_the_bound_holds_for_factors_that_are_products_themselves(monkeypatch):
+    """The search is made to stop early: the reach of a factor counts what the search may miss."""
+    rng = np.random.default_rng(5)
+    known = Kronecker._support_point
+    monkeypatch.setattr(Kronecker, "_support_point", lambda self, t: 0.01 * known(self, t))
+    for _ in range(4):
+        K, L, M = random_body(rng, 2), random_body(rng, 2), random_body(rng, 2)
+        A = rng.normal(size=(2, 4))
+        inner = np.einsum("ni,mj->nmij", extreme_points(rng, K, 40), extreme_points(rng, L, 40))
+        pairs = inner.reshape(-1, 4) @ A.T, extreme_points(rng, M, 40)
+        points = np.einsum("ni,mj->nmij", *pairs).reshape(-1, 4)
+        nearly = np.outer(rng.normal(size=2), rng.normal(size=2)) + 0.1 * rng.normal(size=(2, 2))
+        for theta in (nearly.ravel(), rng.normal(size=4)):
+            values = points @ theta
+            assert values.max() <= above(kron(A @ kron(K, L), M), theta) + 1e-9 * np.ptp(values)
+        assert (np.abs(pairs[0]).max(axis=0) <= reach_of(A @ kron(K, L)) * (1 + 1e-9)).all()
