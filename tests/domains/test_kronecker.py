@@ -33,6 +33,17 @@ def random_body(rng, dim):
     return kinds[rng.integers(len(kinds))]()
 
 
+def symmetric_body(rng, dim):
+    F, G = rng.normal(size=(dim, dim)), rng.normal(size=(dim, dim + 1))
+    kinds = [
+        lambda: Ellipsoid(F @ F.T),
+        lambda: Zonotope(F),
+        lambda: LpBall(dim, float(rng.choice([1.5, 2, 3]))),
+        lambda: G @ LpBall(dim + 1, 4),
+    ]
+    return kinds[rng.integers(len(kinds))]()
+
+
 def member_of(rng, K):
     points = np.array([K.support_point(rng.normal(size=K.dim)) for _ in range(3)])
     return points[0] if rng.random() < 0.4 else rng.dirichlet(np.ones(3)) @ points
@@ -65,6 +76,22 @@ def test_products_of_members_are_never_outside():
         inside += [told(domain, y) for domain, y in made]
     assert False not in inside
     assert inside.count(True) >= 0.9 * len(inside)
+
+
+def test_products_a_little_beyond_the_boundary_are_never_inside():
+    """Of symmetric bodies, x ⊗ y is largest along a ⊗ b if x and y are along a and b."""
+    rng = np.random.default_rng(4)
+    in_box = 0
+    for _ in range(12):
+        K, L = (symmetric_body(rng, dim) for dim in (2, int(rng.integers(2, 4))))
+        B = kron(K, L)
+        top = np.kron(*(k.support_point(rng.normal(size=k.dim)) for k in (K, L)))
+        low, high = bounding_box(B)
+        for beyond in (1.001, 1.1):
+            in_box += bool(((low <= beyond * top) & (beyond * top <= high)).all())
+            assert told(B, beyond * top) is not True
+        assert told(B, top) is not False
+    assert in_box >= 6  # or the box alone would exclude them
 
 
 def test_support_is_bracketed_and_the_bracket_is_of_use():
