@@ -305,6 +305,60 @@ def test_a_group_that_is_too_small_has_no_mean():
     assert "too few beside the noise" in second.reason
 
 
+def test_differences_add_noise_and_sampling_of_both_groups():
+    frame, by = table(4000), {"sex": ["f", "m"], "age": [20, 30]}
+    found = column_means(frame, ["income"], gn.zCDP(5), by=by, between={"income": (0, 200_000)})
+    gaps = found.difference("sex", "m", "f")
+    assert [dict(gap.group) for gap in gaps] == [{"age": 20}, {"age": 30}]
+    noise = found.release.means("income", given=("sex", "age")).difference("sex", "m", "f")
+    for k, gap in enumerate(gaps):
+        one, two = (
+            m for label in "mf" for m in found.means if m.group == {"sex": label, **gap.group}
+        )
+        assert gap.difference == one.mean - two.mean
+        assert gap.sampling == math.hypot(one.sampling, two.sampling)
+        assert gap.bias == one.bias + two.bias
+        z = stats.norm.isf((1 - 0.95 - 0.0025) / 2)  # a twentieth is left for checks
+        assert gap.noise == pytest.approx(z * noise.standard_deviation[k])
+        assert gap.high - gap.low == pytest.approx(
+            2 * math.hypot(gap.noise, gap.sampling) + 2 * gap.bias, rel=0.2
+        )
+    assert [gap.difference for gap in found.of_two[:2]] == [-gap.difference for gap in gaps]
+    assert "f less m" in str(found)
+    assert found.as_dict()["differences"][0]["column"] == "income"
+
+
+def test_half_widths_of_a_person_in_both_groups_add_up():
+    bounds = {"between": {"income": (0, 200_000)}, "by": {"sex": ["f", "m"]}, "person": "id"}
+    for how, k in (("mean", 1), ("mean", 2), (None, 2)):
+        given = {"per_person": how, "rows_per_person": k, **bounds}
+        found = column_means(table(4000), ["income"], gn.zCDP(5), **given)
+        [gap] = found.difference("sex", "m", "f")
+        halves = [mean.sampling for mean in found.means]
+        assert gap.sampling == (sum(halves) if (how, k) == ("mean", 2) else math.hypot(*halves))
+
+
+def test_differences_of_weighted_means_are_about_the_rows():
+    given = {"by": {"sex": ["f", "m"]}, "between": {"income": (0, 200_000)}}
+    found = column_means(table(4000), ["income"], gn.zCDP(5), weight=gn.Weight("age", 90), **given)
+    [gap] = found.difference("sex", "f", "m")
+    own = found.release.means("income", given="sex").difference("sex", "f", "m")
+    low, high = own.confidence_interval(0.95 + 0.0025)
+    assert (gap.low, gap.high, gap.sampling) == (float(low), float(high), 0)
+
+
+def test_differences_of_groups_without_a_mean_say_why():
+    found = column_means(table(3000), ["age"], gn.zCDP(0.5), by={"sex": ["f", "nobody"]})
+    [gap] = found.difference("sex", "f", "nobody")
+    assert math.isnan(gap.difference)
+    assert "too few beside the noise" in gap.reason
+    for wrong in (("ses", "f", "m"), ("sex", "f", "m"), ("sex", "f", "f")):
+        with pytest.raises(ParameterError, match="difference: expected"):
+            found.difference(*wrong)
+    with pytest.raises(ParameterError, match="difference: expected a grouping column"):
+        column_means(table(3000), ["age"], gn.zCDP(0.5)).difference("sex", "f", "m")
+
+
 def test_weighted_means_are_those_of_the_rows_with_an_exact_interval(tmp_path):
     frame = table(4000).with_columns(w=pl.Series(np.random.default_rng(1).uniform(0, 4, 4000)))
     given = {"by": {"sex": ["f", "m"]}, "between": {"age": (0, 120)}}
