@@ -597,8 +597,17 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     again = gn.estimators.population_means(gn.TableRelease.load("means"))
     assert len(again.means) == 4
     assert str(again) in said
-    assert run(["ask", "means", "mean of income given sex"]) == 0
+    for question in (
+        "mean of income given sex",
+        "difference of mean of income between sex=f and sex=m",
+    ):
+        assert run(["ask", "means", question]) == 0
+        said = capsys.readouterr().out.splitlines()[-1]
+        assert "of noise alone (for a population: population_means)" in said
+        assert len(said) <= 80
     assert run(["report", "means", "-o", "page.html"]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "gaussnoise.estimators.population_means(release)" in page
     (tmp_path / "s.toml").write_text(
         '[attributes.sex]\ncategories = ["f", "m"]\n', encoding="utf-8"
     )
