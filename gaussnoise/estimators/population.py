@@ -39,8 +39,9 @@ class ColumnMean:
         mean: the estimate; NaN where there is none.
         count: noisy number of rows, or of persons, with a number in this column, or what they
             weigh; of all groups together, if no range was found.
-        low: lower end of the interval.
-        high: upper end.
+        low: lower end of the interval, cut to the public knowledge about all numbers: public ends,
+            and zero where it is assumed that no number is negative.
+        high: upper end, likewise.
         noise: half-width due to noise.
         sampling: half-width due to sampling; squares of both add up.
         bias: bound on the bias of clipping, and on all rounding.
@@ -209,7 +210,7 @@ class ColumnMeans:
         units = "persons" if self.mean_of.startswith("persons") else "rows"
         head = ["column", *names, "mean", *_PARTS, units if weight is None else "weight"]
         rows = [
-            [m.column, *map(str, m.group.values()), *_shown(m, m.mean), f"{m.count:.0f}"]
+            [m.column, *map(str, m.group.values()), *_shown(m, m.mean), f"{max(m.count, 0):.0f}"]
             for m in self.means
         ]
         gaps = self.of_two
@@ -235,6 +236,11 @@ class ColumnMeans:
                 if weight is None
                 else "low to high: for the weighted mean of these rows, as they are clipped; exact "
                 "for noise. They are not about a population.",
+                *[
+                    f"persons: those with numbers in the group. A person in several groups counts "
+                    f"in at most {plan.rows_per_person} of them, drawn at random (rows per person)."
+                ]
+                * (bool(plan.per_person) and bool(names)),
                 *map(_few_text, few),
                 *ranges_text(plan.ranges, plan.rho),
             ]
@@ -257,6 +263,8 @@ _PARTS = ("low", "high", "noise", "sampling", "clipping")
 
 def _shown(found: ColumnMean | MeanDifference, estimate: float) -> list[str]:
     """Return an estimate, its interval and the parts of it as text."""
+    if found.reason:
+        return ["none", *[""] * len(_PARTS)]
     half = (found.high - found.low) / 2
     places = max(2 - math.floor(math.log10(half)), 0) if 0 < half < math.inf else 0
     ends = (f"{x:.{places}f}" for x in (estimate, found.low, found.high))
@@ -284,7 +292,7 @@ def _in_columns(rows: Sequence[Sequence[str]], left: int) -> list[str]:
 def _few_text(mean: ColumnMean) -> str:
     """Return a sentence about a group without a mean in a column that has a range."""
     group = "".join(f", {name}={category}" for name, category in mean.group.items())
-    return f"nan for {mean.column}{group}: {mean.reason}."
+    return f"{mean.column}{group}: no mean, since {mean.reason}."
 
 
 def population_means(release: AbstractRelease, level: float = 0.95) -> ColumnMeans:
@@ -341,7 +349,8 @@ def _differences(
     table: Any = None
     if own.low is not None:
         table = means(found.release, own.column, tuple(own_means[0].group)).difference(*pair)
-    z = float(-scipy.special.ndtri(left / 2))
+    z, (least, most) = float(-scipy.special.ndtri(left / 2)), own.ends
+    reach = most - least  # no two means are further apart
     # one person may have a record in both groups, and these depend on each other in any way
     is_in_both = bool(plan.per_person) and plan.rows_per_person > 1
     add: Callable[[float, float], float] = operator.add if is_in_both else math.hypot
@@ -349,10 +358,8 @@ def _differences(
         group = {name: label for name, label in one.group.items() if name != attribute}
         names = own.column, attribute, first, second, group
         if one.reason or two.reason:
-            infinite = (math.inf,) * 3
-            yield MeanDifference(
-                *names, math.nan, -math.inf, math.inf, *infinite, one.reason or two.reason
-            )
+            reason, inf = one.reason or two.reason, math.inf
+            yield MeanDifference(*names, math.nan, -inf, inf, inf, inf, inf, reason)
             continue
         place = tuple(map(tuple.index, table.labels, group.values()))
         gap = one.mean - two.mean
@@ -365,7 +372,8 @@ def _differences(
         (first_down, first_up), (second_down, second_up) = _reaches(one, z), _reaches(two, z)
         down = math.hypot(noise, add(first_down, second_up)) + bias
         up = math.hypot(noise, add(first_up, second_down)) + bias
-        yield MeanDifference(*names, gap, gap - down, gap + up, noise, sampling, bias)
+        low, high = max(gap - down, -reach), min(gap + up, reach)
+        yield MeanDifference(*names, gap, low, high, noise, sampling, bias)
 
 
 def _reaches(mean: ColumnMean, z: float) -> tuple[float, float]:
@@ -466,13 +474,14 @@ def _mean(
     # numbers and a person's mean are each rounded to a step, and all else like floats in the range
     bias = own.bias + 2 * radius / unit + 16 * max(math.ulp(center), math.ulp(radius))
     middle, half = mean + z**2 * (center - mean) / count, math.hypot(noise, sampling) + bias
+    least, most = own.ends
     return ColumnMean(
         own.column,
         group,
         mean,
         count,
-        middle - half,
-        middle + half,
+        max(middle - half, least),
+        min(middle + half, most),
         noise,
         sampling,
         bias,

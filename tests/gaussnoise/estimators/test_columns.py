@@ -20,6 +20,7 @@ from gaussnoise.estimators.column_plan import ColumnPlan
 from gaussnoise.estimators.ranges import Counts, exact_in
 from gaussnoise.privacy.sampler import IntegerQuery
 from gaussnoise.tables.counting import persons
+from gaussnoise.tables.planning.ranges import FoundRange
 
 column_means = gn.estimators.column_means
 
@@ -357,6 +358,62 @@ def test_differences_of_groups_without_a_mean_say_why():
             found.difference(*wrong)
     with pytest.raises(ParameterError, match="difference: expected a grouping column"):
         column_means(table(3000), ["age"], gn.zCDP(0.5)).difference("sex", "f", "m")
+
+
+@pytest.mark.parametrize(("ends", "rho"), [((0, 365), 1.0), ((0, None), 5.0)])
+def test_no_interval_leaves_what_is_publicly_known(ends, rho):
+    """Of few short stays, with little budget."""
+    x = np.random.default_rng(0).exponential(2, 400)
+    frame = pl.DataFrame({"x": x, "g": np.repeat(["a", "b"], 200)})
+    bounds = {"between": {"x": ends}, "by": {"g": ["a", "b"]}}
+    found = column_means(frame, ["x"], gn.zCDP(rho), **bounds)
+    own = found.release.plan.ranges[0]
+    assert own.ends == (0, 365 if ends[1] else math.inf)
+    again = FoundRange.read(json.loads(json.dumps(own.record())))
+    assert again == own
+    for mean in found.means:
+        assert own.ends[0] <= mean.low <= mean.mean <= mean.high <= own.ends[1]
+    if ends[1]:
+        assert 0 in [mean.low for mean in found.means]
+
+
+def test_ranges_of_older_folders_have_no_ends():
+    record = FoundRange("x", 0.0, 2.0, assumed="no number is below 0", rho=0.1).record()
+    assert not {"least", "most"} & set(record)
+    assert FoundRange.read(record).ends == (-math.inf, math.inf)
+
+
+def test_the_text_says_in_words_what_is_cut_and_who_is_counted(tmp_path, monkeypatch, capsys):
+    by = {"sex": ["f", "m", "nobody"]}
+    said = str(column_means(table(4000), ["income"], gn.zCDP(0.5), by=by))
+    (count,) = re.findall(r"income: numbers above (\S+) count as \1\.", said)
+    assert re.search(r"as if \S+ % of the numbers of a group were beyond by \S+; if more are", said)
+    assert "true mean may be higher" in said
+    assert "nan" not in said
+    assert "inf" not in said
+    assert "income, sex=nobody: no mean, since fewer than 2" in said
+    assert f"--between income=0,{count}" in said
+    bounds = {"between": {"income": (0, 60_000)}, "by": by, "person": "id"}
+    said = str(column_means(table(4000), ["income"], gn.zCDP(0.5), **bounds))
+    assert "below 0 count as 0 and those above 60000 count as 60000, the public bounds" in said
+    assert "counts in at most 1 of them, drawn at random" in said
+
+
+def test_the_range_that_one_release_prints_makes_the_next_comparable(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table(4000).write_csv("t.csv")
+    (tmp_path / "s.toml").write_text(
+        '[about]\ntitle = "Incomes"\nsource = "A survey"\n[attributes.sex]\n'
+        'categories = ["f", "m"]\n',
+        encoding="utf-8",
+    )
+    command = "mean t.csv -c income --by sex -s s.toml --rho 1 --title Pay -o".split()
+    assert run([*command, "first"]) == 0
+    (bounds,) = re.findall(r"--between (\S+)\.", capsys.readouterr().out)
+    assert run([*command, "second", "--between", bounds]) == 0
+    assert run(["difference", "first", "second"]) == 0
+    about = gn.TableRelease.load(tmp_path / "first").plan.asked.about
+    assert (about.title, about.source) == ("Pay", "A survey")
 
 
 def test_weighted_means_are_those_of_the_rows_with_an_exact_interval(tmp_path):
