@@ -692,3 +692,10 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     for wrong in ("--by sex", "--by age -s s.toml", "--out means", "--ledger l", twice):
         assert run(f"mean t.csv -c income --rho 1 {wrong}".split()) == 1
     assert "error:" in capsys.readouterr().err
+
+
+def test_estimators_that_are_sought_at_the_top_are_named():
+    with pytest.raises(AttributeError, match=r"hint: gn\.estimators\.column_means"):
+        gn.column_means  # noqa: B018  # pyright: ignore
+    with pytest.raises(AttributeError, match=r"no attribute 'nothing'$"):
+        gn.nothing  # noqa: B018  # pyright: ignore
