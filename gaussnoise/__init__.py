@@ -148,3 +148,12 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "streams",
     "zCDP",
 ]
+
+
+def _missing(name: str) -> object:
+    """Raise AttributeError, with the place of an estimator that is sought here."""
+    hint = f"; hint: gn.estimators.{name}" if name in estimators.__all__ else ""
+    raise AttributeError(f"module 'gaussnoise' has no attribute {name!r}{hint}")
+
+
+globals()["__getattr__"] = _missing  # by this name, type checkers would believe any attribute

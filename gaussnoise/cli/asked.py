@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-
-import typer
+from typing import Any, NamedTuple
 
 from ..errors import ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
@@ -29,7 +27,9 @@ from .options import (
     Rho,
     Rows,
     SchemaFile,
+    Source,
     Targets,
+    Title,
     WeightColumn,
     Within,
 )
@@ -56,12 +56,8 @@ class Options:
     person: Person = None
     per_person: PerPersonOption = None
     weight: WeightColumn = None
-    title: Annotated[
-        str | None, typer.Option("--title", help="What the tables are about: one public line.")
-    ] = None
-    source: Annotated[
-        str | None, typer.Option("--source", help="Where the rows come from: one public line.")
-    ] = None
+    title: Title = None
+    source: Source = None
 
     @property
     def has_budget(self) -> bool:

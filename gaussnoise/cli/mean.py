@@ -1,5 +1,6 @@
 """The command that releases means of columns."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,7 +8,7 @@ import typer
 
 from ..errors import ParameterError
 from ..estimators import column_means
-from ..tables import Attribute, Dialect, Schema
+from ..tables import About, Attribute, Dialect, Schema
 from ..text import near
 from .asked import dialect_of, parts_of, privacy_of, table_of, weight_of
 from .console import ERR, check_new, say, show
@@ -24,7 +25,9 @@ from .options import (
     OnOutside,
     Quote,
     Rho,
+    Source,
     Tables,
+    Title,
     WeightColumn,
 )
 from .patience import patience
@@ -45,7 +48,10 @@ def release_means(
         ),
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", "-s", help="TOML schema with attributes for --by.")
+        Path | None,
+        typer.Option(
+            "--schema", "-s", help="TOML schema with attributes for --by, [about] and [file]."
+        ),
     ] = None,
     person: Annotated[
         str | None,
@@ -63,7 +69,8 @@ def release_means(
         int,
         typer.Option(
             "--rows-per-person",
-            help="The most groups in which a person counts; with --per-person none, the most rows.",
+            help="The most groups in which a person counts, with one record in each, drawn at "
+            "random; with --per-person none, the most rows.",
         ),
     ] = 1,
     rho: Rho = None,
@@ -75,7 +82,8 @@ def release_means(
         typer.Option(
             "--between",
             help="Public bounds: 0,120; of one of several columns: age=0,120 (repeatable). An "
-            "unknown end is left empty: 0, has no upper one.",
+            "unknown end is left empty: 0, has no upper one. Releases with different ranges cannot "
+            "be compared: give the next one the range that this one prints.",
         ),
     ] = None,
     least: Annotated[
@@ -107,6 +115,8 @@ def release_means(
         typer.Option("--out", "-o", help="New folder for the release, which report and ask read."),
     ] = None,
     format: Format = "csv",
+    title: Title = None,
+    source: Source = None,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Charge this budget first.")
     ] = None,
@@ -136,7 +146,13 @@ def release_means(
     options |= {"spread": spread, "order": order, "level": level, "ledger": ledger, "id": id}
     options |= {"on_outside": on_outside, "between": _bounds(between, least, names)}
     options |= {"weight": None if weight is None else weight_of(weight)}
-    base = Dialect() if schema is None else Schema.load(schema).file
+    said = Schema.load(schema) if schema is not None else None
+    about = {"title": title, "source": source}
+    options["about"] = replace(
+        About() if said is None else said.about,
+        **{name: line for name, line in about.items() if line is not None},
+    )
+    base = Dialect() if said is None else said.file
     read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
     with patience(ERR, "averaging"):
         means = column_means(read, names, privacy_of(rho, epsilon, delta), **options)

@@ -57,6 +57,12 @@ Marginals = Annotated[
         "[\\[workload]] tables.",  # without the backslash, rich would take the bracket for markup
     ),
 ]
+Title = Annotated[
+    str | None, typer.Option("--title", help="What the tables are about: one public line.")
+]
+Source = Annotated[
+    str | None, typer.Option("--source", help="Where the rows come from: one public line.")
+]
 Rho = Annotated[
     float | None, typer.Option("--rho", help="Budget of the whole release: rho of zCDP.")
 ]

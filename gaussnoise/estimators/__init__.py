@@ -12,13 +12,14 @@ from .gaussian import gaussian_mean
 from .location import coarse_location
 from .moments import heavy_tailed_mean, truncated_mean
 from .person import person_level_mean
-from .population import ColumnMean, ColumnMeans, population_means
+from .population import ColumnMean, ColumnMeans, MeanDifference, population_means
 from .rates import Rate, rates
 
 __all__ = [
     "ColumnMean",
     "ColumnMeans",
     "Estimate",
+    "MeanDifference",
     "Rate",
     "clipped_mean",
     "coarse_location",

@@ -18,6 +18,7 @@ from ..tables.counting.persons import PersonLimit
 from ..tables.planning.door import plan
 from ..tables.planning.plan import Plan
 from ..tables.planning.ranges import FoundRange
+from ..tables.schema.about import NOTHING_SAID, About
 from ..tables.schema.numbers import PerPerson
 from ..tables.schema.schema import Attribute, OnOutside, Schema, with_infinite
 from .ranges import QUESTIONS, Counts, Ends, Exact, NoRangeError, find_range
@@ -40,6 +41,7 @@ class ColumnPlan:
         per_person: the function of a person's own numbers; None for rows.
         on_outside: the treatment of rows that do not fit.
         level: the level of the intervals for which ranges are checked.
+        about: lines for readers of the release.
     """
 
     columns: Sequence[str]
@@ -48,6 +50,7 @@ class ColumnPlan:
     per_person: PerPerson | None
     on_outside: OnOutside
     level: float
+    about: About = NOTHING_SAID
 
     @property
     def wrong(self) -> float:
@@ -142,7 +145,7 @@ class ColumnPlan:
             )
             for own in ranges
         ]
-        schema = Schema([*self.groups, *numbers])
+        schema = Schema([*self.groups, *numbers], about=self.about)
         by = [group.name for group in self.groups]
         how = {own.name: self.per_person for own in numbers if own.clip is not None}
         return plan(

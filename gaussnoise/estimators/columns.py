@@ -21,6 +21,7 @@ from ..records import check_on_outside
 from ..tables.planning.ranges import FoundRange
 from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
+from ..tables.schema.about import NOTHING_SAID, About
 from ..tables.schema.numbers import PER_PERSON, PerPerson, Weight
 from ..tables.schema.schema import Attribute, OnOutside, Schema
 from .knowledge import LARGEST, moment_order, number, positive, shown
@@ -49,6 +50,7 @@ def column_means(
     on_outside: OnOutside = "drop",
     out: str | os.PathLike[str] | None = None,
     format: FileFormat = "csv",
+    about: About = NOTHING_SAID,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> ColumnMeans:
@@ -118,6 +120,7 @@ def column_means(
             private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
         out: a new folder for the release, as in :meth:`Plan.release`.
         format: the format of its tables.
+        about: the title, source, period, publisher and contact, for readers of the release.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn; together with
             ``out`` and ``id``.
         id: the name of these means in the ledger.
@@ -195,7 +198,9 @@ def column_means(
     check_questions(neighbors, part)
     options = {"neighbors": neighbors, "person": person, "rows_per_person": rows_per_person}
     options |= {} if weight is None else {"weight": weight}
-    asked = ColumnPlan(columns, groups, options, per_person, on_outside, level)
+    if not isinstance(about, About):
+        raise ParameterError(f"{name}: expected about= to be an About, got {shown(about)}")
+    asked = ColumnPlan(columns, groups, options, per_person, on_outside, level, about)
     unit = asked.deviation(rounded_down(Fraction(budget.whole) * Fraction(UNSPENT)))
     check_format(format, asked.in_unit.schema, () if out is None else asked.in_unit.tables.subsets)
     if out is not None and ledger is None:
@@ -231,6 +236,7 @@ def column_means(
         "by": Schema(groups).to_toml() if groups else "",
         **options,
         **({} if weight is None else {"weight": asdict(weight)}),
+        **({"about": about.stated} if about.stated else {}),
         "per_person": per_person,
         "spread": spread,
         "k": order,

@@ -1,7 +1,8 @@
 """Means of a population, from a release of clipped numbers and the ranges that were found."""
 
 import math
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, final
@@ -15,7 +16,7 @@ from ..tables.planning.facts import facts_of, mean_of
 from ..tables.planning.ranges import FoundRange, ranges_text
 from ..tables.release.noisy import AbstractRelease
 from ..tables.release.sums import means, number_rows
-from ..text import guarantee_text
+from ..text import guarantee_text, near
 from .knowledge import number
 from .ranges import FEW
 
@@ -38,8 +39,9 @@ class ColumnMean:
         mean: the estimate; NaN where there is none.
         count: noisy number of rows, or of persons, with a number in this column, or what they
             weigh; of all groups together, if no range was found.
-        low: lower end of the interval.
-        high: upper end.
+        low: lower end of the interval, cut to the public knowledge about all numbers: public ends,
+            and zero where it is assumed that no number is negative.
+        high: upper end, likewise.
         noise: half-width due to noise.
         sampling: half-width due to sampling; squares of both add up.
         bias: bound on the bias of clipping, and on all rounding.
@@ -71,6 +73,48 @@ class ColumnMean:
 
 
 @final
+@dataclass(frozen=True)
+class MeanDifference:
+    """The mean of one column in one group less that in another, with the parts of its interval.
+
+    Attributes:
+        column: name of the column.
+        attribute: the grouping column whose categories are compared.
+        first: the category whose mean is the minuend.
+        second: the category whose mean is subtracted.
+        group: category of each other grouping column, by name.
+        difference: the estimate; NaN where either mean is.
+        low: lower end of the interval.
+        high: upper end.
+        noise: half-width due to the noise of both means, whose joint covariance is known.
+        sampling: half-width due to sampling in both groups; an end is nearer where numbers are
+            rare.
+        bias: bound on the bias of clipping of both means, and on all rounding.
+        reason: why there is no difference, and what would help; empty if there is one.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": np.linspace(20, 60, 5000), "sex": ["F", "M"] * 2500})
+    >>> found = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0), by={"sex": ["F", "M"]})
+    >>> [gap] = found.difference("sex", "F", "M")
+    >>> print(gap.column, gap.low < 0 < gap.high)
+    age True
+    """
+
+    column: str
+    attribute: str
+    first: object
+    second: object
+    group: Mapping[str, object]
+    difference: float
+    low: float
+    high: float
+    noise: float
+    sampling: float
+    bias: float
+    reason: str = ""
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class ColumnMeans:
     """Means of columns by group. Everything in it is safe to publish.
@@ -95,33 +139,84 @@ class ColumnMeans:
     level: float
     release: AbstractRelease
 
+    def difference(
+        self, attribute: str, first: object, second: object
+    ) -> tuple[MeanDifference, ...]:
+        """Return the means of one category of a grouping column less those of another.
+
+        Like the intervals of means, those of differences are for the population, each alone: noise
+        and sampling are added like squares, and then the bounds on the bias of both means. For
+        sampling, the distances to the ends of both means' intervals are put together (Zou & Donner
+        2008). Groups are taken to be sampled independently; where a person can be in both with a
+        record each, these distances are added as they are, however records depend on each other.
+
+        Args:
+            attribute: the name of a grouping column.
+            first: a category of it.
+            second: the category whose means are subtracted.
+
+        Returns:
+            A :class:`MeanDifference` for each column and each combination of the other groups.
+
+        Raises:
+            ParameterError: an unknown grouping column, or not two of its categories.
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": np.linspace(20, 60, 5000), "sex": ["F", "M"] * 2500})
+        >>> by = {"sex": ["F", "M"]}
+        >>> found = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0), by=by)
+        >>> [gap] = found.difference("sex", "F", "M")
+        >>> print(gap.noise < gap.high - gap.low)
+        True
+        """
+        groups = list(self.means[0].group)
+        if attribute not in groups:
+            raise ParameterError(
+                f"difference: expected a grouping column, one of {groups}, got {attribute!r:.80}"
+                + near(attribute, groups)
+            )
+        known = list(dict.fromkeys(mean.group[attribute] for mean in self.means))
+        if first not in known or second not in known or first == second:
+            raise ParameterError(
+                f"difference: expected two categories of {attribute!r}, among {known!r:.400}, got "
+                f"{first!r:.80} and {second!r:.80}"
+            )
+        plan: Any = self.release.plan
+        return tuple(
+            gap
+            for own in plan.ranges
+            for gap in _differences(self, own, (attribute, first, second))
+        )
+
+    @property
+    def of_two(self) -> tuple[MeanDifference, ...]:
+        """The differences of each grouping column with two categories, the first less the second.
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
+        >>> gn.estimators.column_means(table, ["age"], gn.zCDP(1.0)).of_two
+        ()
+        """
+        labels = {
+            name: list(dict.fromkeys(mean.group[name] for mean in self.means))
+            for name in self.means[0].group
+        }
+        pairs = [(name, *two) for name, two in labels.items() if len(two) == 2]
+        return tuple(gap for pair in pairs for gap in self.difference(*pair))
+
     def __str__(self) -> str:
         plan: Any = self.release.plan
-        names, weight = list(self.means[0].group) if self.means else [], plan.weight
-        rows = [["column", *names, "mean", "low", "high", "noise", "sampling", "clipping"]]
+        names, weight = list(self.means[0].group), plan.weight
         units = "persons" if self.mean_of.startswith("persons") else "rows"
-        rows[0].append(units if weight is None else "weight")
-        for mean in self.means:
-            numbers = (mean.noise, mean.sampling, mean.bias)
-            half = (mean.high - mean.low) / 2
-            places = max(2 - math.floor(math.log10(half)), 0) if 0 < half < math.inf else 0
-            rows.append(
-                [
-                    mean.column,
-                    *(str(mean.group[name]) for name in names),
-                    *(f"{x:.{places}f}" for x in (mean.mean, mean.low, mean.high)),
-                    *(f"±{x:.3g}" for x in numbers),
-                    f"{mean.count:.0f}",
-                ]
-            )
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        left = 1 + len(names)
-        lines = [
-            "  ".join(
-                cell.ljust(width) if k < left else cell.rjust(width)
-                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
+        head = ["column", *names, "mean", *_PARTS, units if weight is None else "weight"]
+        rows = [
+            [m.column, *map(str, m.group.values()), *_shown(m, m.mean), f"{max(m.count, 0):.0f}"]
+            for m in self.means
+        ]
+        gaps = self.of_two
+        compared = [
+            [g.column, *(_compared(g, name) for name in names), *_shown(g, g.difference)]
+            for g in gaps
         ]
         few = [m for m in self.means if m.reason and math.isfinite(m.clipped[0])]
         return "\n".join(
@@ -129,12 +224,23 @@ class ColumnMeans:
                 f"{'Population means over' if weight is None else 'Means of the counted'} "
                 f"{self.mean_of}, with {self.level:.0%} intervals, "
                 f"{guarantee_text(facts_of(plan).privacy, self.release.private)}",
-                *lines,
+                *_in_columns([head, *rows], len(names) + 1),
+                *(
+                    _in_columns(
+                        [["column", *names, "difference", *_PARTS], *compared], len(names) + 1
+                    )
+                )
+                * bool(gaps),
                 "low to high: noise and sampling, added like squares, and then the bound on the "
                 "bias of clipping."
                 if weight is None
                 else "low to high: for the weighted mean of these rows, as they are clipped; exact "
                 "for noise. They are not about a population.",
+                *[
+                    f"persons: those with numbers in the group. A person in several groups counts "
+                    f"in at most {plan.rows_per_person} of them, drawn at random (rows per person)."
+                ]
+                * (bool(plan.per_person) and bool(names)),
                 *map(_few_text, few),
                 *ranges_text(plan.ranges, plan.rho),
             ]
@@ -148,13 +254,45 @@ class ColumnMeans:
             "level": self.level,
             "rho": plan.rho,
             "means": [asdict(mean) for mean in self.means],
+            "differences": [asdict(gap) for gap in self.of_two],
         }
+
+
+_PARTS = ("low", "high", "noise", "sampling", "clipping")
+
+
+def _shown(found: ColumnMean | MeanDifference, estimate: float) -> list[str]:
+    """Return an estimate, its interval and the parts of it as text."""
+    if found.reason:
+        return ["none", *[""] * len(_PARTS)]
+    half = (found.high - found.low) / 2
+    places = max(2 - math.floor(math.log10(half)), 0) if 0 < half < math.inf else 0
+    ends = (f"{x:.{places}f}" for x in (estimate, found.low, found.high))
+    return [*ends, *(f"±{x:.3g}" for x in (found.noise, found.sampling, found.bias))]
+
+
+def _compared(gap: MeanDifference, name: str) -> str:
+    """Return the category of a grouping column, or those that are compared."""
+    both = f"{gap.first} less {gap.second}"
+    return both if name == gap.attribute else str(gap.group[name])
+
+
+def _in_columns(rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return rows as lines, of which the first ``left`` columns are words."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if k < left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _few_text(mean: ColumnMean) -> str:
     """Return a sentence about a group without a mean in a column that has a range."""
     group = "".join(f", {name}={category}" for name, category in mean.group.items())
-    return f"nan for {mean.column}{group}: {mean.reason}."
+    return f"{mean.column}{group}: no mean, since {mean.reason}."
 
 
 def population_means(release: AbstractRelease, level: float = 0.95) -> ColumnMeans:
@@ -188,18 +326,70 @@ def population_means(release: AbstractRelease, level: float = 0.95) -> ColumnMea
     return ColumnMeans(tuple(found), over, level, release)
 
 
-def _means(release: AbstractRelease, own: FoundRange, level: float) -> Iterator[ColumnMean]:
-    """Yield the mean of a column in every group."""
-    plan: Any = release.plan
-    ranged = {other.column for other in plan.ranges}
-    groups = [a for a in plan.schema.attributes if a.name not in ranged]
-    by = tuple(a.name for a in groups)
+def _left(own: FoundRange, level: float) -> float:
+    """Return the chance to miss that checks of a range leave to noise and sampling."""
     left = 1 - level - own.wrong
     if not 0 < left < 1:
         raise ParameterError(
             f"population_means: expected 0 < level < {1 - own.wrong:.6g}, since ranges were "
             f"checked for a chance of {own.wrong:.3g} to err, got {level!r}"
         )
+    return left
+
+
+def _differences(
+    found: ColumnMeans, own: FoundRange, pair: tuple[str, Any, Any]
+) -> Iterator[MeanDifference]:
+    """Yield the means of a column in groups of one category less those of another."""
+    plan, left, (attribute, first, second) = found.release.plan, _left(own, found.level), pair
+    own_means = [mean for mean in found.means if mean.column == own.column]
+    firsts, seconds = (
+        [mean for mean in own_means if mean.group[attribute] == label] for label in (first, second)
+    )
+    table: Any = None
+    if own.low is not None:
+        table = means(found.release, own.column, tuple(own_means[0].group)).difference(*pair)
+    z, (least, most) = float(-scipy.special.ndtri(left / 2)), own.ends
+    reach = most - least  # no two means are further apart
+    # one person may have a record in both groups, and these depend on each other in any way
+    is_in_both = bool(plan.per_person) and plan.rows_per_person > 1
+    add: Callable[[float, float], float] = operator.add if is_in_both else math.hypot
+    for one, two in zip(firsts, seconds, strict=True):
+        group = {name: label for name, label in one.group.items() if name != attribute}
+        names = own.column, attribute, first, second, group
+        if one.reason or two.reason:
+            reason, inf = one.reason or two.reason, math.inf
+            yield MeanDifference(*names, math.nan, -inf, inf, inf, inf, inf, reason)
+            continue
+        place = tuple(map(tuple.index, table.labels, group.values()))
+        gap = one.mean - two.mean
+        if plan.weight is not None:
+            low, high = (float(end[place]) for end in table.confidence_interval(1 - left))
+            yield MeanDifference(*names, gap, low, high, max(high - gap, gap - low), 0.0, 0.0)
+            continue
+        noise = z * float(table.standard_deviation[place])
+        sampling, bias = add(one.sampling, two.sampling), one.bias + two.bias
+        (first_down, first_up), (second_down, second_up) = _reaches(one, z), _reaches(two, z)
+        down = math.hypot(noise, add(first_down, second_up)) + bias
+        up = math.hypot(noise, add(first_up, second_down)) + bias
+        low, high = max(gap - down, -reach), min(gap + up, reach)
+        yield MeanDifference(*names, gap, low, high, noise, sampling, bias)
+
+
+def _reaches(mean: ColumnMean, z: float) -> tuple[float, float]:
+    """Return the distances of a mean to both ends of its interval for sampling alone."""
+    low, high = mean.clipped
+    shift = z**2 * (low / 2 + high / 2 - mean.mean) / mean.count  # Wilson's correction
+    return mean.sampling - shift, mean.sampling + shift
+
+
+def _means(release: AbstractRelease, own: FoundRange, level: float) -> Iterator[ColumnMean]:
+    """Yield the mean of a column in every group."""
+    plan: Any = release.plan
+    ranged = {other.column for other in plan.ranges}
+    groups = [a for a in plan.schema.attributes if a.name not in ranged]
+    by = tuple(a.name for a in groups)
+    left = _left(own, level)
     z = float(-scipy.special.ndtri(left / 2))
     share = own.rho / plan.rho
     if own.low is None:
@@ -284,13 +474,14 @@ def _mean(
     # numbers and a person's mean are each rounded to a step, and all else like floats in the range
     bias = own.bias + 2 * radius / unit + 16 * max(math.ulp(center), math.ulp(radius))
     middle, half = mean + z**2 * (center - mean) / count, math.hypot(noise, sampling) + bias
+    least, most = own.ends
     return ColumnMean(
         own.column,
         group,
         mean,
         count,
-        middle - half,
-        middle + half,
+        max(middle - half, least),
+        min(middle + half, most),
         noise,
         sampling,
         bias,

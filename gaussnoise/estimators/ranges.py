@@ -61,6 +61,8 @@ class Range:
         size: bound on the standard deviation of the numbers.
         bias: bound on the bias of clipping.
         assumed: the assumption, in words; empty if both ends are public.
+        least: the end below which there are no numbers; None if there is none, or both are public.
+        most: the end above which there are no numbers, likewise.
     """
 
     low: float
@@ -68,6 +70,8 @@ class Range:
     size: float
     bias: float
     assumed: str
+    least: float | None = None
+    most: float | None = None
 
 
 # a function from thresholds to the number of all numbers, of those below each, and above each
@@ -243,7 +247,7 @@ def find_range(
     ]
     words += [] if least is None else [f"no number is below {least:.6g}"]
     words += [] if most is None else [f"no number is above {most:.6g}"]
-    return Range(first, last, size, bias, ", and ".join(words))
+    return Range(first, last, size, bias, ", and ".join(words), least, most)
 
 
 def _room(counts: Counts, number: float) -> tuple[float, float]:

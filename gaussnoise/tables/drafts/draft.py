@@ -5,6 +5,7 @@ Every line of it must be checked against public knowledge.
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -37,6 +38,7 @@ from .seen import MOST_CATEGORIES, Seen
 
 _MOST_INTEGERS = 20
 _SKEWED = 20.0  # the largest of skewed numbers is at least this many times the median
+_NINES = re.compile("9{3,}")  # numbers that often stand for a missing one
 _MOST_PAIRS = 3  # most groups of nearly equal values that a comment names
 
 
@@ -165,6 +167,12 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
         said = f"integers, at most {_MOST_INTEGERS}"
     else:
         return _numbers(name, column, catch_all)
+    if not values and column.odd_rows:
+        raise DataError(
+            f"column {name!r}: expected numbers, got other texts in {column.odd_rows} of "
+            f"{column.rows} rows; hint: write them like the other numbers, with one decimal mark, "
+            "or leave them empty"
+        )
     if not values:
         raise DataError(
             f"column {name!r}: expected 1 to {MOST_CATEGORIES} distinct values, got more; hint: "
@@ -220,7 +228,8 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     """Return an attribute with bins of numbers, and the reason for these bins."""
     low, high = column.low, column.high
     skewed = low >= 0 and column.mostly_below(high / _SKEWED)
-    inner = log_edges(low, high) if skewed else round_edges(low, high)
+    least = max(low, 1) if column.is_integer else low  # no integers lie between 0 and 1
+    inner = log_edges(least, high) if skewed else round_edges(low, high)
     shape = (
         f"most below a {_SKEWED:g}th of the largest: bins that grow, 1-2-5 or tenfold"
         if skewed
@@ -229,9 +238,10 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     kind = f"more than {_MOST_INTEGERS} integers" if column.is_integer else "numbers"
     ends = round_ends(low, high, inner, skewed=skewed)
     clip = "" if ends is None else f"[{ends[0]:.15g}, {ends[1]:.15g}]"
+    code = f"; {high:.15g} may be a code for no answer" if _NINES.fullmatch(f"{high:.15g}") else ""
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
-        f"{kind}, {shape}{catch_all}"
+        f"{kind}, {shape}{catch_all}{code}"
         f"{f'; for sums and means, clip = {clip} in place of edges' if clip else ''}",
     )
 

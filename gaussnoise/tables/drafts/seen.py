@@ -116,6 +116,12 @@ class Seen:
         return "texts" if self.rows else None
 
     @property
+    def odd_rows(self) -> int:
+        """The rows of texts in a column that nearly all hold numbers; 0 in any other column."""
+        odd = self._held["texts"]
+        return odd if odd + self._held["numbers"] == self.rows and odd <= _RARE * self.rows else 0
+
+    @property
     def is_integer(self) -> bool:
         """Whether numbers are integers: declared, or whole floats in a column with nulls."""
         declared = not self._dtype.is_float() and not self._dtype.is_decimal()

@@ -1,6 +1,7 @@
 """The ranges of numbers that were found with a part of a plan's budget."""
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -28,6 +29,9 @@ class FoundRange:
         rho: the ρ that was spent.
         draws: the most noisy counts that were drawn.
         wrong: the chance that the range is too narrow, or that another of its checks errs.
+        least: the public end below which there are no numbers, or zero if that is assumed; None
+            where there is none, or where both ends are public.
+        most: the public end above which there are no numbers, likewise.
     """
 
     column: str
@@ -41,10 +45,21 @@ class FoundRange:
     rho: float = 0.0
     draws: int = 0
     wrong: float = 0.0
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest number that are known, or assumed, to be possible."""
+        if self.low is not None and self.high is not None and not self.assumed:
+            return self.low, self.high
+        least, most = self.least, self.most
+        return -math.inf if least is None else least, math.inf if most is None else most
 
     def record(self) -> dict[str, object]:
-        """Return the range as plain data."""
-        return asdict(self)
+        """Return the range as plain data; ends that are not known are left out."""
+        ends = ("least", "most")
+        return {k: x for k, x in asdict(self).items() if k not in ends or x is not None}
 
     @classmethod
     def read(cls, record: Any) -> Self:
@@ -53,6 +68,7 @@ class FoundRange:
         names = ("size", "bias", "number", "rho", "wrong")
         numbers = [getattr(found, name) for name in names]
         ends = [found.low, found.high] if found.low is not None else []
+        ends += [end for end in (found.least, found.most) if end is not None]
         texts = found.column, found.assumed, found.reason
         if not all(isinstance(text, str) for text in texts) or type(found.draws) is not int:
             raise TypeError
@@ -86,22 +102,38 @@ def spent_on(ranges: Sequence[FoundRange]) -> float:
 
 
 def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
-    """Return the sentences on ranges, their cost as a part of ρ, and their assumptions."""
+    """Return the sentences on ranges, what they cut, their cost as a part of ρ, and assumptions."""
     lines: list[str] = []
     for own in ranges:
-        if own.reason:
+        if own.low is None or own.high is None:
             lines.append(f"{own.column}: no range, since {own.reason}.")
-        elif not own.rho:
+            continue
+        (least, most), (low, high) = own.ends, (_exact(own.low), _exact(own.high))
+        cuts = [f"below {low} count as {low}"] * (own.low > least or not own.rho)
+        cuts += [f"above {high} count as {high}"] * (own.high < most or not own.rho)
+        cut = f"{own.column}: numbers {' and those '.join(cuts) or 'all count as they are'}"
+        if not own.rho:
             lines.append(
-                f"{own.column}: numbers are clipped to the public bounds "
-                f"[{own.low:g}, {own.high:g}]."
+                f"{cut}, the public bounds: intervals for a population take it that there are none."
             )
-        else:
-            saved = 1 - math.sqrt(1 - own.rho / rho)
-            lines += [
-                f"{own.column}: assumed, {own.assumed}.",
-                f"{own.column}: {own.rho / rho:.0%} of the budget found this range, "
-                f"[{own.low:g}, {own.high:g}]; public bounds as wide would make noise {saved:.0%} "
-                "smaller.",
-            ]
+            continue
+        length = own.high - own.low
+        share, given = 100 * own.bias / length, shlex.quote(f"{own.column}={low},{high}")
+        further = "higher" if own.low <= least else "lower" if own.high >= most else "outside"
+        saved = 1 - math.sqrt(1 - own.rho / rho)
+        lines += [
+            f"{cut}. Intervals allow for a bias of {own.bias:.3g}, as if {share:.2g} % of the "
+            f"numbers of a group were beyond by {length:.3g}; if more are, the true mean may be "
+            f"{further}.",
+            f"{own.column}: assumed, {own.assumed}.",
+            f"{own.column}: {own.rho / rho:.0%} of the budget found this range, "
+            f"[{low}, {high}]; public bounds as wide would make noise {saved:.0%} "
+            "smaller. Only releases with the same range can be compared: give the next one "
+            f"--between {given}.",
+        ]
     return lines
+
+
+def _exact(end: float) -> str:
+    """Return the shortest text of a number that is read as this number."""
+    return repr(end).removesuffix(".0")

@@ -54,6 +54,7 @@ _AT_ONCE = 64  # rows whose covariances are computed together
 _COUNTS = "unbiased, so may be negative or fractional"
 _CLIPPED = "of the values as they were clipped"
 _RATIOS = "ratios are biased, intervals exact (Fieller 1954)"
+_OF_NOISE = "of noise alone (for a population: population_means)"
 _FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 
 
@@ -404,6 +405,8 @@ class _Asked:
             notes = [f"counted: {most}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]
+        elif getattr(self.release.plan, "ranges", ()):  # means that have two kinds of intervals
+            notes = [_OF_NOISE, *notes]
         return Answer(
             self.text,
             meaning,

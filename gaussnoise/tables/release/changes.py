@@ -89,6 +89,10 @@ class ShownChanges:
         """The changes divided by the earlier numbers."""
         return self.table.relative()
 
+    def _digits(self, deviation: float) -> int:
+        """Return the decimals of numbers with this noise: of means, one more than of counts."""
+        return digits_of(deviation / 10 if self.statistic == "mean" else deviation)
+
     @property
     def finding(self) -> str:
         """One sentence that the intervals support, for all numbers of the table together."""
@@ -99,15 +103,16 @@ class ShownChanges:
             return NO_CHANGE if np.any(table.standard_deviation) else "No change: exactly."
         k = int(np.argmax(np.where(certain, np.abs(np.nan_to_num(table.estimate.ravel())), -1.0)))
         (cell,) = cells_of(table, [k], table.confidence_interval(simultaneous=True))
+        digits = self._digits(cell.deviation)
         more, fewer = ("more", "fewer") if self.statistic == "count" else ("higher", "lower")
-        said = f"{number(abs(cell.estimate), cell.digits)} {more if cell.low > 0 else fewer}"
+        said = f"{number(abs(cell.estimate), digits)} {more if cell.low > 0 else fewer}"
         near, far = sorted((abs(cell.low), abs(cell.high)))
         if not cell.deviation:
             said += ", exactly"
         elif math.isfinite(far):
-            said += f" ({number(near, cell.digits)} to {number(far, cell.digits)})"
+            said += f" ({number(near, digits)} to {number(far, digits)})"
         else:
-            said += f" ({number(near, cell.digits)} or more)"
+            said += f" ({number(near, digits)} or more)"
         group = " · ".join(shown(name, 40) for name in cell.names)
         if low.size > 1:
             said += f"; more than noise: {certain.sum():,} of {low.size:,} changes"
@@ -126,8 +131,9 @@ class ShownChanges:
         numbers, labels = [], []
         for change, relative, before, after in self.cells(range(min(size, _SHOWN))):
             values = (before, after, change.estimate, change.low, change.high)
-            texts = [number(value, change.digits) for value in values]
-            texts[2] = signed(change.estimate, change.digits)
+            digits = self._digits(change.deviation)
+            texts = [number(value, digits) for value in values]
+            texts[2] = signed(change.estimate, digits)
             numbers.append([*texts, percent(relative)])
             labels.append(change.names)
         widths = [max(map(len, column)) for column in zip(_NUMBERS, *numbers, strict=True)]

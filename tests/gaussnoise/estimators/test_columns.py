@@ -20,6 +20,7 @@ from gaussnoise.estimators.column_plan import ColumnPlan
 from gaussnoise.estimators.ranges import Counts, exact_in
 from gaussnoise.privacy.sampler import IntegerQuery
 from gaussnoise.tables.counting import persons
+from gaussnoise.tables.planning.ranges import FoundRange
 
 column_means = gn.estimators.column_means
 
@@ -305,6 +306,116 @@ def test_a_group_that_is_too_small_has_no_mean():
     assert "too few beside the noise" in second.reason
 
 
+def test_differences_add_noise_and_sampling_of_both_groups():
+    frame, by = table(4000), {"sex": ["f", "m"], "age": [20, 30]}
+    found = column_means(frame, ["income"], gn.zCDP(5), by=by, between={"income": (0, 200_000)})
+    gaps = found.difference("sex", "m", "f")
+    assert [dict(gap.group) for gap in gaps] == [{"age": 20}, {"age": 30}]
+    noise = found.release.means("income", given=("sex", "age")).difference("sex", "m", "f")
+    for k, gap in enumerate(gaps):
+        one, two = (
+            m for label in "mf" for m in found.means if m.group == {"sex": label, **gap.group}
+        )
+        assert gap.difference == one.mean - two.mean
+        assert gap.sampling == math.hypot(one.sampling, two.sampling)
+        assert gap.bias == one.bias + two.bias
+        z = stats.norm.isf((1 - 0.95 - 0.0025) / 2)  # a twentieth is left for checks
+        assert gap.noise == pytest.approx(z * noise.standard_deviation[k])
+        assert gap.high - gap.low == pytest.approx(
+            2 * math.hypot(gap.noise, gap.sampling) + 2 * gap.bias, rel=0.2
+        )
+    assert [gap.difference for gap in found.of_two[:2]] == [-gap.difference for gap in gaps]
+    assert "f less m" in str(found)
+    assert found.as_dict()["differences"][0]["column"] == "income"
+
+
+def test_half_widths_of_a_person_in_both_groups_add_up():
+    bounds = {"between": {"income": (0, 200_000)}, "by": {"sex": ["f", "m"]}, "person": "id"}
+    for how, k in (("mean", 1), ("mean", 2), (None, 2)):
+        given = {"per_person": how, "rows_per_person": k, **bounds}
+        found = column_means(table(4000), ["income"], gn.zCDP(5), **given)
+        [gap] = found.difference("sex", "m", "f")
+        halves = [mean.sampling for mean in found.means]
+        assert gap.sampling == (sum(halves) if (how, k) == ("mean", 2) else math.hypot(*halves))
+
+
+def test_differences_of_weighted_means_are_about_the_rows():
+    given = {"by": {"sex": ["f", "m"]}, "between": {"income": (0, 200_000)}}
+    found = column_means(table(4000), ["income"], gn.zCDP(5), weight=gn.Weight("age", 90), **given)
+    [gap] = found.difference("sex", "f", "m")
+    own = found.release.means("income", given="sex").difference("sex", "f", "m")
+    low, high = own.confidence_interval(0.95 + 0.0025)
+    assert (gap.low, gap.high, gap.sampling) == (float(low), float(high), 0)
+
+
+def test_differences_of_groups_without_a_mean_say_why():
+    found = column_means(table(3000), ["age"], gn.zCDP(0.5), by={"sex": ["f", "nobody"]})
+    [gap] = found.difference("sex", "f", "nobody")
+    assert math.isnan(gap.difference)
+    assert "too few beside the noise" in gap.reason
+    for wrong in (("ses", "f", "m"), ("sex", "f", "m"), ("sex", "f", "f")):
+        with pytest.raises(ParameterError, match="difference: expected"):
+            found.difference(*wrong)
+    with pytest.raises(ParameterError, match="difference: expected a grouping column"):
+        column_means(table(3000), ["age"], gn.zCDP(0.5)).difference("sex", "f", "m")
+
+
+@pytest.mark.parametrize(("ends", "rho"), [((0, 365), 1.0), ((0, None), 5.0)])
+def test_no_interval_leaves_what_is_publicly_known(ends, rho):
+    """Of few short stays, with little budget."""
+    x = np.random.default_rng(0).exponential(2, 400)
+    frame = pl.DataFrame({"x": x, "g": np.repeat(["a", "b"], 200)})
+    bounds = {"between": {"x": ends}, "by": {"g": ["a", "b"]}}
+    found = column_means(frame, ["x"], gn.zCDP(rho), **bounds)
+    own = found.release.plan.ranges[0]
+    assert own.ends == (0, 365 if ends[1] else math.inf)
+    again = FoundRange.read(json.loads(json.dumps(own.record())))
+    assert again == own
+    for mean in found.means:
+        assert own.ends[0] <= mean.low <= mean.mean <= mean.high <= own.ends[1]
+    if ends[1]:
+        assert 0 in [mean.low for mean in found.means]
+
+
+def test_ranges_of_older_folders_have_no_ends():
+    record = FoundRange("x", 0.0, 2.0, assumed="no number is below 0", rho=0.1).record()
+    assert not {"least", "most"} & set(record)
+    assert FoundRange.read(record).ends == (-math.inf, math.inf)
+
+
+def test_the_text_says_in_words_what_is_cut_and_who_is_counted(tmp_path, monkeypatch, capsys):
+    by = {"sex": ["f", "m", "nobody"]}
+    said = str(column_means(table(4000), ["income"], gn.zCDP(0.5), by=by))
+    (count,) = re.findall(r"income: numbers above (\S+) count as \1\.", said)
+    assert re.search(r"as if \S+ % of the numbers of a group were beyond by \S+; if more are", said)
+    assert "true mean may be higher" in said
+    assert "nan" not in said
+    assert "inf" not in said
+    assert "income, sex=nobody: no mean, since fewer than 2" in said
+    assert f"--between income=0,{count}" in said
+    bounds = {"between": {"income": (0, 60_000)}, "by": by, "person": "id"}
+    said = str(column_means(table(4000), ["income"], gn.zCDP(0.5), **bounds))
+    assert "below 0 count as 0 and those above 60000 count as 60000, the public bounds" in said
+    assert "counts in at most 1 of them, drawn at random" in said
+
+
+def test_the_range_that_one_release_prints_makes_the_next_comparable(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table(4000).write_csv("t.csv")
+    (tmp_path / "s.toml").write_text(
+        '[about]\ntitle = "Incomes"\nsource = "A survey"\n[attributes.sex]\n'
+        'categories = ["f", "m"]\n',
+        encoding="utf-8",
+    )
+    command = "mean t.csv -c income --by sex -s s.toml --rho 1 --title Pay -o".split()
+    assert run([*command, "first"]) == 0
+    (bounds,) = re.findall(r"--between (\S+)\.", capsys.readouterr().out)
+    assert run([*command, "second", "--between", bounds]) == 0
+    assert run(["difference", "first", "second"]) == 0
+    about = gn.TableRelease.load(tmp_path / "first").plan.asked.about
+    assert (about.title, about.source) == ("Pay", "A survey")
+
+
 def test_weighted_means_are_those_of_the_rows_with_an_exact_interval(tmp_path):
     frame = table(4000).with_columns(w=pl.Series(np.random.default_rng(1).uniform(0, 4, 4000)))
     given = {"by": {"sex": ["f", "m"]}, "between": {"age": (0, 120)}}
@@ -543,8 +654,17 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     again = gn.estimators.population_means(gn.TableRelease.load("means"))
     assert len(again.means) == 4
     assert str(again) in said
-    assert run(["ask", "means", "mean of income given sex"]) == 0
+    for question in (
+        "mean of income given sex",
+        "difference of mean of income between sex=f and sex=m",
+    ):
+        assert run(["ask", "means", question]) == 0
+        said = capsys.readouterr().out.splitlines()[-1]
+        assert "of noise alone (for a population: population_means)" in said
+        assert len(said) <= 80
     assert run(["report", "means", "-o", "page.html"]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "gaussnoise.estimators.population_means(release)" in page
     (tmp_path / "s.toml").write_text(
         '[attributes.sex]\ncategories = ["f", "m"]\n', encoding="utf-8"
     )
@@ -572,3 +692,10 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     for wrong in ("--by sex", "--by age -s s.toml", "--out means", "--ledger l", twice):
         assert run(f"mean t.csv -c income --rho 1 {wrong}".split()) == 1
     assert "error:" in capsys.readouterr().err
+
+
+def test_estimators_that_are_sought_at_the_top_are_named():
+    with pytest.raises(AttributeError, match=r"hint: gn\.estimators\.column_means"):
+        gn.column_means  # noqa: B018  # pyright: ignore
+    with pytest.raises(AttributeError, match=r"no attribute 'nothing'$"):
+        gn.nothing  # noqa: B018  # pyright: ignore

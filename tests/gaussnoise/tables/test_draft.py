@@ -413,3 +413,20 @@ def test_columns_of_pandas_without_names_of_text_are_left_out():
     found = draft(pd.DataFrame({"v": [1, 2], 7: [1, 2]}))
     assert found.schema.names == ("v",)
     assert "name that is text" in found.left_out[7]
+
+
+def test_bins_of_integers_do_not_begin_below_one():
+    days = [0] * 20 + list(range(40)) * 3 + [365, 1000]
+    attribute, _ = of(pl.DataFrame({"v": days}))
+    assert min(edge for edge in attribute.edges if edge > -math.inf) == 1
+
+
+def test_numbers_with_another_decimal_mark_are_named_in_the_hint(untyped):
+    lines = [f"{k}.5" for k in range(400)] + [f'"{k}.234,50"' for k in range(1, 9)]
+    found = draft(untyped(lines))
+    assert "expected numbers, got other texts in 8 of 408 rows" in found.left_out["v"]
+
+
+def test_nines_are_asked_about():
+    _, reason = of(pl.DataFrame({"v": [*range(1000, 1400), 999_999]}))
+    assert "999999 may be a code for no answer" in reason

@@ -45,6 +45,10 @@ _MOST_NAMED = 4  # most attributes in the first sentence
 _WEAK = 0.999  # a belief that protects weakly, from one of 50 %
 _CHANCE = f"{1 / SHOWN_DELTA:,.0f}"  # the chance of a larger belief
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
+_OF_NOISE = (
+    "Intervals on this page are about the noise alone: those for the population that the rows were "
+    "drawn from are wider, and gaussnoise.estimators.population_means(release) has them."
+)
 
 
 def save_report(
@@ -126,6 +130,7 @@ def tables_facts(
     full = entries[:_MOST_IN_FULL]
     (total,) = cells_of(release[()], [0])
     rules = [] if plan.person is None else [f"The tables count {counted}."]
+    rules += [_OF_NOISE] if getattr(plan, "ranges", ()) and plan.weight is None else []
     return {
         "release": release,
         "names": [name for name in plan.schema.names if any(name in own for own in release)],
