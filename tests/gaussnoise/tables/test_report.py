@@ -698,6 +698,21 @@ def test_one_record_of_each_person_is_a_record_and_no_row(pages):
     assert not re.search(r"\d rows", changed)
 
 
+@pytest.mark.parametrize(
+    ("how", "said"), [("sum", "the sum of their own numbers"), ("count", "the number of their own")]
+)
+def test_titles_of_means_over_persons_say_what_number_a_person_has(how, said):
+    schema = gn.Schema(
+        [gn.Attribute("course", ["math", "art"]), gn.Attribute("grade", clip=[0, 60])]
+    )
+    rows = {"who": [1, 1, 2] * 300, "course": ["math", "art", "art"] * 300, "grade": [9.0] * 900}
+    plan = gn.plan(schema, [("course", "grade")], gn.zCDP(1), person="who", per_person=how)
+    page = Page(release_page(plan.release(pa.table(rows)))).words
+    assert f"Mean of grade by course over persons, each with {said}" in page
+    assert f"Sum of grade by course over persons, each with {said}" in page
+    assert not re.search("over persons[^,]", page)
+
+
 def test_synthetic_records_stand_beside_the_release(release, tmp_path):
     labels = {"F": 3, "M": 1}
     drawn = pa.table(
