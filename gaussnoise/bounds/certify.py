@@ -259,10 +259,10 @@ def _unit(matrix: Array) -> tuple[Array, float]:
 
 
 def _lost(sizes: Array, terms: int) -> float:
-    """Return a bound on what rounding may change in the difference of two columns of outputs.
+    """Return a bound on the change of a difference of two columns of outputs by rounding.
 
-    Sizes bound the outputs, which are sums of so many products of rounded numbers. Where large
-    outputs cancel, the bound is not small in relation to the difference.
+    Sizes bound the outputs, which are sums of this number of products of rounded numbers. Where
+    large outputs cancel, the bound is not small in relation to the difference.
     """
     return 2 * (terms + 2) * EPS * float(np.linalg.norm(sizes, axis=0).max())
 
