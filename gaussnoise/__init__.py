@@ -2,6 +2,7 @@
 
 import os as _os
 import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 # ``python -m gaussnoise`` first looks for modules in the current folder, and would run an untrusted
 # numpy.py there. This file runs before __main__.py. At that time sys.argv[0] is "-m", and the name
@@ -149,11 +150,13 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "zCDP",
 ]
 
+if not _TYPE_CHECKING:  # for a type checker, every name would be here
 
-def _missing(name: str) -> object:
-    """Raise AttributeError, with the place of an estimator that is sought here."""
-    hint = f"; hint: gn.estimators.{name}" if name in estimators.__all__ else ""
-    raise AttributeError(f"module 'gaussnoise' has no attribute {name!r}{hint}")
-
-
-globals()["__getattr__"] = _missing  # by this name, type checkers would believe any attribute
+    def __getattr__(name: str) -> object:
+        """Refuse a name that is not here, and say where it is."""
+        rooms = (estimators, streams, results, errors)
+        known = [
+            f"gn.{room.__name__.partition('.')[2]}.{name}" for room in rooms if name in dir(room)
+        ]
+        hint = f"; hint: {known[0]}" if known and not name.startswith("_") else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

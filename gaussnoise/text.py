@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
 from itertools import takewhile
 
@@ -55,6 +56,16 @@ def versions(*libraries: str) -> Mapping[str, str]:
     from importlib import metadata
 
     return {name: metadata.version(name) for name in libraries}
+
+
+def no_less(value: float, figures: int = 6) -> str:
+    """Return the text of an ε, or of another loss of privacy, rounded up to a number of figures.
+
+    >>> no_less(3.66244, 4), no_less(0.1)
+    ('3.663', '0.1')
+    """
+    shortest = Decimal(repr(float(value)))  # the double below 0.1 itself would become 0.100001
+    return f"{float(Context(figures, ROUND_CEILING).plus(shortest)):.{figures}g}"
 
 
 def guarantee_text(privacy: Mapping[str, object], private: bool) -> str:

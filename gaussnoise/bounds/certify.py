@@ -259,7 +259,7 @@ def _unit(matrix: Array) -> tuple[Array, float]:
 
 
 def _lost(sizes: Array, terms: int) -> float:
-    """Return a bound on what rounding may change in the difference of two columns of outputs.
+    """Return a bound on the change of a difference of two columns of outputs by rounding.
 
     Sizes bound the outputs, each the sum of ``terms`` products of rounded numbers. Where
     large outputs cancel, the bound is not small in relation to the difference.

@@ -22,6 +22,7 @@ from ..noise.solve import gamma, noise_of
 from ..numerics.norms import norm
 from ..privacy.guarantee import AbstractPrivacy
 from ..solvers.progress import interrupts_pass
+from ..text import no_less
 from .bound import Bound, bound_of
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def compare(
     if epsilon is not None:
         how = min(laplace, key=laplace.__getitem__)
         error = math.sqrt(2) * laplace[how] / (epsilon * divisor)
-        ways.append(Way("Laplace", error, f"{how}, ε = {epsilon:.4g}"))
+        ways.append(Way("Laplace", error, f"{how}, ε = {no_less(epsilon, 4)}"))
     bound = None if isinstance(noise.neighbors, PolicyGraph) else bound_of(noise, privacy, n)
     return Comparison(tuple(sorted(ways, key=lambda way: way.error)), bound, privacy, p)
 

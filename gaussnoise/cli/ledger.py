@@ -8,6 +8,7 @@ from ..errors import ParameterError
 from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import LedgerEntry
+from ..text import no_less
 from .console import say, show
 from .documents import ledger_document
 from .options import Json, LedgerFile
@@ -63,12 +64,17 @@ def show_ledger(
     spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(left)
     charges, refusals = ledger.charges, ledger.refusals
     say(
-        f"budget rho {ledger.rho:g}, spent {ledger.spent:g}, left {ledger.remaining:g}; "
+        f"budget rho {ledger.rho:g}, spent {no_less(ledger.spent)}, left {ledger.remaining:g}; "
         f"charges: {charges}, refusals of the data: {refusals}"
     )
     if ledger.delta:
         say(f"delta of thresholds {ledger.delta:g}, spent {ledger.spent_delta:g}")
-    say(f"epsilon at delta {delta:g}: {spent:.4g} for what is spent, {budget:.4g} for the budget")
+    any_noise = zCDP(ledger.spent).epsilon(left) if ledger.spent else 0.0
+    drawn = " by its Gaussian noise" if spent < any_noise and not ledger.delta else ""
+    say(
+        f"epsilon at delta {delta:g}: {no_less(spent, 4)} for what is spent{drawn}, "
+        f"{no_less(budget, 4)} for the budget{' by any noise' if drawn else ''}"
+    )
     entries = ledger.entries(None if every else last)
     if len(entries) < charges + refusals:
         say(f"the last {len(entries)} of {charges + refusals} entries; --all lists all:")

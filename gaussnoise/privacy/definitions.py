@@ -16,7 +16,7 @@ import scipy
 
 from ..errors import NotAvailableError, ParameterError
 from ..numerics.rounding import rounded_down
-from ..text import SHOWN_DELTA
+from ..text import SHOWN_DELTA, no_less
 from .analytic_gaussian import MARGIN, largest_rho, least_epsilon
 from .divergences import (
     chi_squared_of_epsilon,
@@ -86,13 +86,13 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
 
     @property
     def words(self) -> str:
-        return f"{self.rho:g}-zCDP"
+        return f"{no_less(self.rho)}-zCDP"
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
         epsilon = gaussian_epsilon(rho, SHOWN_DELTA, draws=draws, steps=steps)
         return (
-            f"{self.words}; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
-            + (f"; {scope}" if scope else "")
+            f"{self.words}; for this noise, ({no_less(epsilon, 4)}, {SHOWN_DELTA:g})-differential "
+            "privacy" + (f"; {scope}" if scope else "")
         )
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
@@ -163,7 +163,7 @@ class ApproxDP(AbstractPrivacy):
 
     @property
     def words(self) -> str:
-        return f"({self.epsilon:g}, {self.delta:g})-differential privacy"
+        return f"({no_less(self.epsilon)}, {no_less(self.delta)})-differential privacy"
 
     def concern(self) -> str:
         if self.delta < _LARGE_DELTA:
@@ -213,7 +213,7 @@ class ApproxDP(AbstractPrivacy):
         if lost >= 1:
             raise _nothing_left(self, n)
         of = ApproxDP(amplified, lost)
-        return of, f"{_rule(of.epsilon)}, δ' = δ (e^ε' − 1)/(e^ε − 1) = {of.delta:.3g}"
+        return of, f"{_rule(of.epsilon)}, δ' = δ (e^ε' − 1)/(e^ε − 1) = {no_less(of.delta, 3)}"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
         """Return the zCDP to spend, and whether the analytic calibration gave it."""
@@ -657,7 +657,7 @@ def _nothing_left(privacy: AbstractPrivacy, n: int) -> ParameterError:
 
 
 def _rule(epsilon: float) -> str:
-    return f"ε' = n ln(1 + (e^ε − 1)/n) = {epsilon:.6g}"
+    return f"ε' = n ln(1 + (e^ε − 1)/n) = {no_less(epsilon)}"
 
 
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:

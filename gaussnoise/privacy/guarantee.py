@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..errors import NotAvailableError, ParameterError, PrivacyWarning
+from ..text import no_less
 from .lattice_bound import MIN_STEPS
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ class AbstractPrivacy:
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
         """Return in words what Gaussian noise spends; ``scope`` names several releases, if any."""
-        return f"{self.words}{f', {scope}' if scope else ''}, by Gaussian noise of rho = {rho:.6g}"
+        of = f", {scope}" if scope else ""
+        return f"{self.words}{of}, by Gaussian noise of rho = {no_less(rho)}"
 
     def concern(self) -> str:
         """Return a warning if its numbers give hardly any protection; otherwise an empty text."""

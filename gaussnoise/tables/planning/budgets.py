@@ -16,7 +16,7 @@ from ...numerics.rounding import SAFE_SIDE
 from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS, lattice_distance
 from ...privacy.testing import most_power
-from ...text import SHOWN_DELTA, number_of
+from ...text import SHOWN_DELTA, no_less, number_of
 from ..schema.entries import Entry
 from ..schema.schema import Schema
 from .door import plan
@@ -196,7 +196,10 @@ class Budgets:
     def _blocks(self) -> tuple[list[str], list[list[str]], list[list[str]]]:
         """Return the budgets, what each means for one row, and the half-widths of every kind."""
         means = [
-            [f"epsilon, at delta = {self.delta:g}", *(f"{self.epsilon(r):.4g}" for r in self.rhos)],
+            [
+                f"epsilon, at delta = {self.delta:g}",
+                *(no_less(self.epsilon(r), 4) for r in self.rhos),
+            ],
             ["surest of one row, from 50 %", *(percent_text(self.posterior(r)) for r in self.rhos)],
             [
                 f"found, at {100 * FALSE_ALARMS:g} % false alarms",

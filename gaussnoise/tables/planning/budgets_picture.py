@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...drawing import OURS, THEIRS, label_text, new_figure
-from ...text import number_of
+from ...text import no_less, number_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,6 +67,6 @@ def plot_budgets(choices: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
         axes.grid(color="0.93")
         axes.spines["right"].set_visible(False)
         above = axes.secondary_xaxis("top")
-        above.set_xticks(choices.rhos, [f"{choices.epsilon(rho):.2g}" for rho in choices.rhos])
+        above.set_xticks(choices.rhos, [no_less(choices.epsilon(rho), 2) for rho in choices.rhos])
         above.minorticks_off()
     return figure

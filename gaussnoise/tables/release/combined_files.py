@@ -26,6 +26,7 @@ from ..schema.about import About
 from .combine import combine
 from .files import (
     answer_files,
+    answered,
     check_format,
     draw_picture,
     listed,
@@ -67,15 +68,19 @@ def save_combined(
         places = _write_sources(plan, folder, format)
         said = about_of(plan)
         notes = _statement(release, places, said)
+        answers = answer_files(release, format, MOST_READ)
         with table_writer(
-            folder, plan.schema, plan.tables.subsets, release.deviation, format, notes
+            folder,
+            plan.schema,
+            plan.tables.subsets,
+            release.deviation,
+            format,
+            notes,
+            answered(release, answers),
         ) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
-        answers = answer_files(release, format, MOST_READ)
-        for k, name in answers.items():
-            (folder / name).parent.mkdir(exist_ok=True)
-            write_answers(release, k, name, folder / name, notes)
+        write_answers(release, answers, folder, notes)
         draw_picture(release, folder / "release.png")
         write_texts(folder, texts_of(attributes_of(plan), notes, said))
         summary = printable(combined_text(release, places))

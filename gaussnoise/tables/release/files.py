@@ -5,7 +5,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -30,9 +30,10 @@ from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...text import printable
 from ..planning.again import NOISE
+from ..planning.facts import marginal_name
 from ..schema.schema import OnOutside, Schema
 from .formats import FORMATS, format_of
-from .formats.format import Notes
+from .formats.format import AbstractBook, Notes
 from .method import attributes_of, statement_of, texts_of
 from .noisy import AbstractRelease
 from .record import (
@@ -49,11 +50,12 @@ from .store import (
     FileFormat,
     Place,
     StoredTables,
+    book_file,
     file_names,
     read_index,
     table_writer,
 )
-from .sums import with_means
+from .sums import summed_in, with_means
 from .text import release_text
 
 if TYPE_CHECKING:
@@ -142,7 +144,13 @@ def save_release(
         document = document_of(release, format)
         notes = document.notes
         with table_writer(
-            folder, plan.schema, plan.tables.subsets, release.deviation, format, notes
+            folder,
+            plan.schema,
+            plan.tables.subsets,
+            release.deviation,
+            format,
+            notes,
+            answered(release, document.answers),
         ) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
@@ -228,21 +236,41 @@ def write_document(document: Document, release: AbstractRelease, folder: Path) -
 
     The others are ``answers/``, ``summary.txt`` and ``release.png``.
     """
-    for k, name in document.answers.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        write_answers(release, k, name, folder / name, document.notes)
+    write_answers(release, document.answers, folder, document.notes)
     draw_picture(release, folder / "release.png")
     write_record(document, release, folder, {})
 
 
-def write_answers(release: AbstractRelease, k: int, name: str, path: Path, notes: Notes) -> None:
-    """Write the tidy file of a workload entry that asks for more than cells.
+def write_answers(
+    release: AbstractRelease, answers: Mapping[int, str], folder: Path, notes: Notes
+) -> None:
+    """Write the tidy answers to workload entries that ask for more than cells, by :func:`answered`.
 
-    It is computed from the tables, hence at no further privacy cost. Its name ends in its format.
+    They are computed from the tables, hence at no further privacy cost. The names of files end in
+    their format; one that holds all tables has been written, and gets the answers after them.
     """
-    rows = with_means(release, release.plan.domain.terms[k]).to_arrow()
-    with format_of(name).writer(path, rows.schema, notes) as file:
-        file.write_table(rows)
+    for k, (entry, name) in enumerate(answers.items(), len(release.plan.tables.subsets)):
+        rows = with_means(release, release.plan.domain.terms[entry]).to_arrow()
+        format = format_of(name)
+        if isinstance(format, AbstractBook):
+            format.add(folder / name, k, rows)
+            continue
+        (folder / name).parent.mkdir(exist_ok=True)
+        with format.writer(folder / name, rows.schema, notes) as file:
+            file.write_table(rows)
+
+
+def answered(release: AbstractRelease, answers: Iterable[int]) -> list[tuple[Subset, str]]:
+    """Return the attributes and the title of each entry whose answers have a file."""
+    plan, found = release.plan, []
+    for k in answers:
+        term, title = plan.domain.terms[k], plan.entries[k]
+        if (summed := summed_in(term)) is not None:
+            groups = tuple(plan.schema.names[i] for i, _ in term if i != summed)
+            by = f" by {marginal_name(groups)}" if groups else ""
+            title = f"{plan.schema.names[summed]}{by}: counts, sums, means"
+        found.append((tuple(sorted({i for i, _ in term})), title))
+    return found
 
 
 def draw_picture(release: AbstractRelease, path: Path) -> None:
@@ -313,8 +341,11 @@ def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) 
     if domain.is_cells or len(domain.terms) > MOST_FILES:
         return {}
     named = [tuple(schema.names[i] for i, _ in term) for term in domain.terms]
+    own = FORMATS[format]
     files = file_names(named, format, "answers")
-    most = min(_MOST_ANSWERS, FORMATS[format].most_rows // 2)  # means add rows to those of sums
+    if isinstance(own, AbstractBook):
+        files = [book_file(own)] * len(files)
+    most = min(_MOST_ANSWERS, own.most_rows // 2)  # means add rows to those of sums
     return {
         k: file
         for k, (file, term) in enumerate(zip(files, domain.terms, strict=True))

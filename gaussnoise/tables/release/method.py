@@ -8,7 +8,7 @@ from ...text import number_of, printable
 from ..planning.facts import Facts, facts_of, unit_of
 from ..schema.about import About
 from ..schema.schema import Attribute
-from .formats.format import Notes
+from .formats.format import CONTACT, MEASURE, PERIOD, SOURCE, Notes
 from .marks import MARKS_TEXT
 from .merged import MergedPlan
 from .noisy import AbstractRelease
@@ -28,18 +28,17 @@ CLASSES, UNIT, COMPILED = (
     "3.5 Statistical unit",
     "18.5 Data compilation",
 )
-_CONTACT, _PERIOD, _SOURCE = "1 Contact", "5 Reference period", "18.1 Source data"
 ACCURACY = "13.1 Accuracy - overall"
 _HEADINGS = (
-    *(_CONTACT, "2 Metadata update", DESCRIPTION, CLASSES),
+    *(CONTACT, "2 Metadata update", DESCRIPTION, CLASSES),
     *("3.4 Statistical concepts and definitions", UNIT),
     *("3.6 Statistical population", "3.7 Reference area", "3.8 Coverage - time"),
-    *("4 Unit of measure", _PERIOD, "6 Institutional mandate"),
+    *(MEASURE, PERIOD, "6 Institutional mandate"),
     *(GUARANTEE, "7.2 Confidentiality - data treatment"),
     *("8 Release policy", "9 Frequency of dissemination", "10 Accessibility and clarity"),
     *("11 Quality management", "12 Relevance", ACCURACY, "13.2 Sampling error"),
     *("13.3 Non-sampling error", "14 Timeliness and punctuality", "15.1 Comparability"),
-    *("15.4 Coherence - internal", "16 Cost and burden", "17 Data revision", _SOURCE),
+    *("15.4 Coherence - internal", "16 Cost and burden", "17 Data revision", SOURCE),
     *(COMPILED, "19 Comment"),
 )
 
@@ -97,7 +96,7 @@ def statement(
         UNIT: [f"Counted: {facts.counted}."],
         "3.6 Statistical population": counted,
         "3.8 Coverage - time": times,
-        "4 Unit of measure": [
+        MEASURE: [
             f"Number of {unit_of(plan)}."  # pyright: ignore[reportArgumentType]
             if plan.weight is None
             else "Sum of weights.",
@@ -134,12 +133,12 @@ def statement(
 def stated(title: str, said: About, filled: Mapping[str, Sequence[str]]) -> Notes:
     """Return sentences by headings, what readers need first at the beginning."""
     every = {
-        _CONTACT: [text for text in (said.publisher, said.contact) if text],
-        _PERIOD: [said.period] if said.period else [],
-        _SOURCE: [said.source] if said.source else [],
+        CONTACT: [text for text in (said.publisher, said.contact) if text],
+        PERIOD: [said.period] if said.period else [],
+        SOURCE: [said.source] if said.source else [],
         **filled,
     }
-    order = [DESCRIPTION, GUARANTEE, ACCURACY, _CONTACT, _PERIOD, *_HEADINGS]
+    order = [DESCRIPTION, GUARANTEE, ACCURACY, CONTACT, PERIOD, *_HEADINGS]
     return Notes(title, {heading: lines for heading in order if (lines := every.get(heading))})
 
 
@@ -195,11 +194,11 @@ def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
         "citation/prodStmt/software": "gaussnoise",
         "citation/distStmt/contact": said_of.contact or "",
         "stdyInfo/abstract": said(DESCRIPTION, "15.4 Coherence - internal"),
-        "stdyInfo/sumDscr/timePrd": said(_PERIOD),
+        "stdyInfo/sumDscr/timePrd": said(PERIOD),
         "stdyInfo/sumDscr/anlyUnit": said(UNIT),
         "stdyInfo/sumDscr/universe": said("3.6 Statistical population"),
         "stdyInfo/sumDscr/dataKind": "aggregate data: counts with noise",
-        "method/dataColl/sources/dataSrc": said(_SOURCE),
+        "method/dataColl/sources/dataSrc": said(SOURCE),
         "method/notes": said("7.2 Confidentiality - data treatment", COMPILED),
         "method/anlyInfo/EstSmpErr": said(ACCURACY, "13.2 Sampling error"),
         "dataAccs/useStmt/confDec": said(GUARANTEE),

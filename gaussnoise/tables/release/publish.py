@@ -36,6 +36,7 @@ from ..reading.persons import check_table
 from ..schema.schema import Attribute, OnOutside
 from .files import (
     Document,
+    answered,
     as_itself,
     check_format,
     rehearsed,
@@ -261,7 +262,13 @@ def _write(
     with (
         closing(_private(plan, table, blank.on_outside, progress)) as noisy,
         table_writer(
-            folder, plan.schema, plan.tables.subsets, blank.deviation, format, about
+            folder,
+            plan.schema,
+            plan.tables.subsets,
+            blank.deviation,
+            format,
+            about,
+            answered(blank, document.answers),
         ) as writer,
     ):
         for S, estimate in noisy:

@@ -250,12 +250,18 @@ class BookWriter(AbstractTableWriter):
         deviation: Deviation,
         format: AbstractBook,
         notes: Notes,
+        answers: Sequence[tuple[Subset, str]],
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
         self._number = {S: k for k, S in enumerate(subsets)}
-        self._file = f"tables/tables{format.ending}"
+        answered = {S for S, _ in answers}
+        virtual = {i for i, a in enumerate(schema.attributes) if a.clip is not None}
+        hidden = {k for S, k in self._number.items() if S in answered and virtual & {*S}}
+        self._file = book_file(format)
         titles = [marginal_name(tuple(schema.names[i] for i in S)) for S in subsets]
-        self._book = self._stack.enter_context(format.book(folder / self._file, titles, notes))
+        self._book = self._stack.enter_context(
+            format.book(folder / self._file, titles, notes, hidden, [title for _, title in answers])
+        )
 
     def write(self, S: Subset, estimate: Array) -> None:
         k = self._number[S]
@@ -359,17 +365,25 @@ def table_writer(
     deviation: Deviation,
     format: FileFormat,
     notes: Notes = UNSAID,
+    answers: Sequence[tuple[Subset, str]] = (),
 ) -> AbstractTableWriter:
     """Return a writer of separate files up to 1000 marginals, or of one dataset beyond.
 
-    ``notes`` are sentences on the tables, for formats that have a place for them.
+    ``notes`` are sentences on the tables, for formats that have a place for them. ``answers`` are
+    the attributes and titles of answers, which a format of one file gets later: see
+    :class:`AbstractBook`.
     """
     if len(subsets) > MOST_FILES:
         return DatasetWriter(folder, schema, subsets, deviation)
     book = FORMATS[format]
     if isinstance(book, AbstractBook):
-        return BookWriter(folder, schema, subsets, deviation, book, notes)
+        return BookWriter(folder, schema, subsets, deviation, book, notes, answers)
     return FilesWriter(folder, schema, subsets, deviation, format, notes)
+
+
+def book_file(format: AbstractBook) -> str:
+    """Return the file of a folder in a format that holds all tables in one."""
+    return f"tables/tables{format.ending}"
 
 
 def _slices(size: int) -> Iterator[slice]:

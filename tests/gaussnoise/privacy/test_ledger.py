@@ -52,6 +52,7 @@ from gaussnoise.privacy import ledger_file as _ledger_file
 from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.privacy.ledger import Ledger
 from gaussnoise.privacy.ledger_entries import units_of
+from gaussnoise.text import no_less
 
 ROW = "add-remove, one row"
 
@@ -1373,8 +1374,8 @@ def test_commands(call, tmp_path):
     assert status == 0
     spent, budget = gaussian_epsilon(0.7, 1e-3), gn.zCDP(1.0).epsilon(1e-3)
     assert (
-        f"epsilon at delta 0.001: {spent:.4g} for what is spent, {budget:.4g} for the budget"
-        in shown
+        f"epsilon at delta 0.001: {no_less(spent, 4)} for what is spent by its Gaussian noise, "
+        f"{no_less(budget, 4)} for the budget by any noise" in shown
     )
     assert "epsilon at delta 1e-06: " in call("ledger show l")[1]
     assert "budget rho 1, spent 0.7, left 0.3; charges: 1" in shown

@@ -6,6 +6,7 @@ Accounting is compared with dp-accounting.
 import dataclasses
 import json
 import math
+import re
 import signal
 import sys
 
@@ -23,6 +24,7 @@ from gaussnoise.errors import NotAvailableError, ParameterError
 from gaussnoise.privacy import dp_event, gaussian_epsilon
 from gaussnoise.privacy.analytic_gaussian import largest_rho, log_delta
 from gaussnoise.privacy.lattice_bound import MIN_STEPS, lattice_distance
+from gaussnoise.text import no_less
 
 GUARANTEES = [gn.zCDP(0.3), gn.ApproxDP(1, 1e-6), gn.GDP(0.7), gn.KL(0.2), gn.TV(0.1)]
 every = pytest.mark.parametrize("privacy", GUARANTEES, ids=lambda privacy: type(privacy).__name__)
@@ -483,3 +485,24 @@ def test_a_missing_accountant_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting.dp_event", None)
     with pytest.raises(NotAvailableError, match=r"gaussnoise\[accounting\]"):
         dp_event(0.1)
+
+
+def test_a_printed_epsilon_is_never_rounded_down():
+    assert no_less(3.66244, 4) == "3.663"
+    values = np.exp(np.random.default_rng(2).uniform(-30, 30, 500)).tolist()
+    for value in (*values, 0.0, 0.1, 1e-6, 5e-324, 0.30000000000000004):
+        for figures in (2, 4, 6):
+            text = no_less(value, figures)
+            assert value <= float(text) <= value * (1 + 10.0 ** (1 - figures)) + 1e-323
+    rho = 0.28014123456789
+    words = gn.zCDP(rho).budget(rho, 5, MIN_STEPS)
+    epsilon = float(re.search(r"\(([\d.]+), 1e-06\)", words)[1])
+    assert epsilon >= gaussian_epsilon(rho, 1e-6, draws=5)
+    assert gn.ApproxDP(1.00000049, 1e-6).words == "(1.00001, 1e-06)-differential privacy"
+    assert gn.zCDP(0.10000001).words == "0.100001-zCDP"
+
+
+def test_a_name_of_another_room_is_refused_with_its_place():
+    with pytest.raises(AttributeError, match=r"hint: gn\.estimators\.column_means"):
+        gn.column_means  # noqa: B018
+    assert not hasattr(gn, "no_such_name")

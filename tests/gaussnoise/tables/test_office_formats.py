@@ -190,10 +190,52 @@ def test_a_workbook_holds_tables_that_are_answers_of_bases(tmp_path):
     schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 65, 120])])
     plan = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.5))
     release = plan.release(pa.table({"age": [3, 40, 80]}), out=tmp_path / "out", format="xlsx")
-    (path,) = (tmp_path / "out" / "answers").iterdir()
+    path = tmp_path / "out" / "tables" / "tables.xlsx"
     answers = release.answers({"age": "prefix"})
-    assert [row["age"] for row in sheet(path, 1)] == list(answers.labels[0])
-    assert [row["estimate"] for row in sheet(path, 1)] == answers.estimate.tolist()
+    assert [row["age"] for row in sheet(path, 2)] == list(answers.labels[0])
+    assert [row["estimate"] for row in sheet(path, 2)] == answers.estimate.tolist()
+
+
+def test_one_workbook_has_counts_sums_and_means_and_shows_no_virtual_cells(tmp_path):
+    about = gn.About(title="Pay", source="A survey", period="2026", contact="a@b.org")
+    sex, pay = gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 100])
+    plan = gn.plan(gn.Schema([sex, pay], about=about), [("sex",), ("sex", "pay")], gn.zCDP(1))
+    rows = {"sex": ["F", "M"] * 500, "pay": [30.0, 60.0] * 500}
+    release = plan.release(pa.table(rows), out=tmp_path / "out", format="xlsx")
+    assert [path.name for path in (tmp_path / "out").rglob("*.xlsx")] == ["tables.xlsx"]
+    book = openpyxl.load_workbook(tmp_path / "out" / "tables" / "tables.xlsx")
+    cover, *sheets = book.worksheets
+    shown = [ws for ws in sheets if ws.sheet_state == "visible"]
+    assert [ws.title for ws in shown] == ["1 sex", "3 pay by sex_ counts, sums, mea"]
+    assert not any(
+        "weight at" in str(cell.value) for ws in shown for row in ws.iter_rows() for cell in row
+    )
+    numbers = {(row[0].value, row[1].value): row[2].value for row in shown[1].iter_rows(2)}
+    assert {statistic for _, statistic in numbers} == {"count", "sum", "mean"}
+    means = release.means("pay", given="sex").estimate.tolist()
+    assert [numbers["F", "mean"], numbers["M", "mean"]] == means
+    texts = [row[0].value for row in cover.iter_rows() if row[0].value]
+    assert texts[:6] == ["Pay", "Source data", "A survey", "Reference period", "2026", "Contact"]
+    links = [row[0].hyperlink.location for row in cover.iter_rows() if row[0].hyperlink]
+    assert links == [f"'{ws.title}'!A1" for ws in shown]
+    loaded = gn.TableRelease.load(tmp_path / "out")
+    assert (loaded["sex", "pay"].estimate == release["sex", "pay"].estimate).all()
+    gn.combine([release, plan.release(pa.table(rows))]).save(tmp_path / "both", "xlsx")
+    both = openpyxl.load_workbook(tmp_path / "both" / "tables" / "tables.xlsx")
+    assert [ws.sheet_state for ws in both.worksheets].count("hidden") == 1
+
+
+def test_sdmx_says_the_period_and_the_unit_of_weighted_counts(tmp_path):
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"])], about=gn.About(period="2026-Q1"))
+    plan = gn.plan(schema, 1, gn.zCDP(1), weight=gn.Weight("w", most=10))
+    plan.release(
+        pa.table({"sex": ["F", "M"], "w": [2.0, 3.0]}), out=tmp_path / "out", format="sdmx-csv"
+    )
+    (path,) = (tmp_path / "out" / "tables").glob("*+sdmx.csv")
+    (data,) = read_sdmx(path.read_text(encoding="utf-8"))
+    assert set(data.data["TIME_PERIOD"]) == {"2026-Q1"}
+    (unit,) = set(data.data["UNIT_MEASURE"])
+    assert unit.startswith("Sum of weights. Every row counts as its 'w', clipped to [0, 10]")
 
 
 def refused(schema, workload, tmp_path, monkeypatch, format="xlsx"):

@@ -28,6 +28,7 @@ from gaussnoise.tables.release.report.findings import finding_of
 from gaussnoise.tables.release.report.numbers import entries_of
 from gaussnoise.tables.release.report.pages import plan_page, release_page
 from gaussnoise.tables.release.report.render import Cell, digits_of, number, rendered, shown
+from gaussnoise.text import no_less
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
 
@@ -368,7 +369,7 @@ def test_privacy_is_said_in_full(release):
         epsilon = gn.privacy.gaussian_epsilon(
             release.rho_charged, delta, draws=plan.query.count, steps=TABLE_STEPS
         )
-        assert f"{epsilon:.4g}" in page
+        assert no_less(epsilon, 4) in page
 
 
 @pytest.mark.parametrize(
@@ -696,6 +697,21 @@ def test_one_record_of_each_person_is_a_record_and_no_row(pages):
     changed = Page(changes_page(changed)).words
     assert "all records:" in changed
     assert not re.search(r"\d rows", changed)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"), [("sum", "the sum of their own numbers"), ("count", "the number of their own")]
+)
+def test_titles_of_means_over_persons_say_what_number_a_person_has(how, said):
+    schema = gn.Schema(
+        [gn.Attribute("course", ["math", "art"]), gn.Attribute("grade", clip=[0, 60])]
+    )
+    rows = {"who": [1, 1, 2] * 300, "course": ["math", "art", "art"] * 300, "grade": [9.0] * 900}
+    plan = gn.plan(schema, [("course", "grade")], gn.zCDP(1), person="who", per_person=how)
+    page = Page(release_page(plan.release(pa.table(rows)))).words
+    assert f"Mean of grade by course over persons, each with {said}" in page
+    assert f"Sum of grade by course over persons, each with {said}" in page
+    assert not re.search("over persons[^,]", page)
 
 
 def test_synthetic_records_stand_beside_the_release(release, tmp_path):

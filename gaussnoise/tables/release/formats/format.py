@@ -2,7 +2,7 @@
 
 import abc
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
@@ -33,6 +33,13 @@ class Notes:
 
 
 UNSAID = Notes()
+# headings of SIMS whose sentences some formats have a place of their own for
+SOURCE, PERIOD, CONTACT, MEASURE = (
+    "18.1 Source data",
+    "5 Reference period",
+    "1 Contact",
+    "4 Unit of measure",
+)
 
 
 class AbstractFormat(abc.ABC):
@@ -85,9 +92,21 @@ class AbstractBook(AbstractFormat):
     """A format that holds all tables in one file."""
 
     @abc.abstractmethod
-    def book(self, path: Path, titles: Sequence[str], notes: Notes) -> AbstractContextManager[Any]:
+    def book(
+        self,
+        path: Path,
+        titles: Sequence[str],
+        notes: Notes,
+        hidden: Collection[int] = (),
+        later: Sequence[str] = (),
+    ) -> AbstractContextManager[Any]:
         """Return a context of a new file of tables with these titles.
 
         Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0;
-        its ``first_row(k)`` is the row in which the table begins.
+        its ``first_row(k)`` is the row in which the table begins. Readers do not see the hidden
+        tables at first. After the tables, those with the titles ``later`` are added one by one.
         """
+
+    @abc.abstractmethod
+    def add(self, path: Path, k: int, rows: Any) -> None:
+        """Add the k-th table, one of those with titles ``later``, to a file that was closed."""

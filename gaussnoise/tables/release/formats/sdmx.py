@@ -13,7 +13,7 @@ from ...planning.facts import marginal_name
 from ..marks import LOW_RELIABILITY, marks_of
 from ..tidy import LEVEL, NUMBERS, level_text
 from .csv import column_of, write_metadata
-from .format import AbstractFormat, Notes
+from .format import MEASURE, PERIOD, AbstractFormat, Notes
 
 _VALUE = "OBS_VALUE: Observation value"
 _STATUS = "OBS_STATUS: Observation status"
@@ -23,11 +23,13 @@ _ATTRIBUTES = {
     "low": f"LOWER_BOUND: Lower end of the {level_text(LEVEL)} interval",
     "high": f"UPPER_BOUND: Upper end of the {level_text(LEVEL)} interval",
 }
+_ABOUT = {"TIME_PERIOD: Time period or range": PERIOD, "UNIT_MEASURE: Unit of measure": MEASURE}
 _NORMAL, _LOW = "A: Normal value", "U: Low reliability"  # codes of the list CL_OBS_STATUS
 _IDENTIFIER = re.compile(r"[A-Z][A-Z0-9_]*")
 _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _TAKEN = ("STRUCTURE", "STRUCTURE_ID", "ACTION", "SERIES_KEY", "OBS_KEY", "OBS_VALUE", "OBS_STATUS")
 _TAKEN += ("STANDARD_ERROR", "LOWER_BOUND", "UPPER_BOUND", "RELIABILITY")
+_TAKEN += ("TIME_PERIOD", "UNIT_MEASURE")
 
 
 @final
@@ -59,11 +61,15 @@ def _writer(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
     from pyarrow import csv
 
     names = [name for name in schema.names if name not in NUMBERS]
-    rows = _Rows(names)
+    about = {
+        name: " ".join(said) for name, of in _ABOUT.items() if (said := notes.sections.get(of))
+    }
+    rows = _Rows(names, list(about.values()))
     texts = ["STRUCTURE", "STRUCTURE_ID", "ACTION", *rows.dimensions]
     fields = [(name, pa.string()) for name in texts]
     fields += [(_VALUE, pa.float64()), (_STATUS, pa.string())]
     fields += [(name, pa.float64()) for name in _ATTRIBUTES.values()] + [(_MARK, pa.string())]
+    fields += [(name, pa.string()) for name in about]
     rows.schema = pa.schema(fields)
     if isinstance(file, Path):
         write_metadata(file, {}, rows.dimensions, rows.schema, notes)
@@ -78,8 +84,8 @@ class _Rows:
     schema: Any
     writer: Any
 
-    def __init__(self, names: Sequence[str]) -> None:
-        ids = _identifiers(names)
+    def __init__(self, names: Sequence[str], about: Sequence[str]) -> None:
+        ids, self._about = _identifiers(names), about
         self._names, self._codes = names, [_Codes() for _ in names]
         self.dimensions = [f"{id}: {name}" for id, name in zip(ids, names, strict=True)]
         flow = "_BY_".join(ids) or "TOTAL"
@@ -98,6 +104,7 @@ class _Rows:
         ]
         status = np.where(np.isin(marks, LOW_RELIABILITY), _LOW, _NORMAL)
         columns += [numbers["estimate"], status, *(numbers[name] for name in _ATTRIBUTES), marks]
+        columns += [[text] * count for text in self._about]
         arrays = [pa.array(column) for column in columns]
         self.writer.write_table(pa.Table.from_arrays(arrays, schema=self.schema))
 

@@ -9,7 +9,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any, final
@@ -23,7 +23,7 @@ from ....files.disk import opened
 from ...planning.facts import marginal_name
 from ..marks import marks_of
 from ..tidy import NUMBERS
-from .format import AbstractBook, Notes
+from .format import CONTACT, PERIOD, SOURCE, AbstractBook, Notes
 
 _ROWS = 2**20  # rows of a sheet
 _HEADER = 1  # rows above a table
@@ -90,9 +90,19 @@ class Xlsx(AbstractBook):
         return _one_sheet(file, schema, notes)
 
     def book(
-        self, path: Path, titles: Sequence[str], notes: Notes
+        self,
+        path: Path,
+        titles: Sequence[str],
+        notes: Notes,
+        hidden: Collection[int] = (),
+        later: Sequence[str] = (),
     ) -> AbstractContextManager["_Book"]:
-        return _opened_book(path, titles, notes)
+        return _opened_book(path, [*titles, *later], notes, hidden)
+
+    def add(self, path: Path, k: int, rows: Any) -> None:
+        with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+            with _Book(archive).sheet(k, rows.schema, _LARGE) as sheet:
+                sheet.write_table(rows)
 
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
         sheet, row = divmod(first_row, _ROWS)
@@ -120,12 +130,15 @@ def _one_sheet(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator["_
 
 
 @contextmanager
-def _opened_book(file: Path | IO[bytes], titles: Sequence[str], notes: Notes) -> Iterator["_Book"]:
+def _opened_book(
+    file: Path | IO[bytes], titles: Sequence[str], notes: Notes, hidden: Collection[int] = ()
+) -> Iterator["_Book"]:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         names = ["about", *(_sheet_name(k, title) for k, title in enumerate(titles, 1))]
-        for name, text in _parts(names):
+        for name, text in _parts(names, hidden):
             archive.writestr(name, text)
-        _write_cover(archive, names[1:], titles, notes)
+        shown = [of for k, of in enumerate(zip(names[1:], titles, strict=True)) if k not in hidden]
+        _write_cover(archive, shown, notes)
         yield _Book(archive)
 
 
@@ -237,27 +250,30 @@ def _head(widths: Sequence[int], frozen: int = 0) -> str:
     )
 
 
-def _write_cover(
-    archive: zipfile.ZipFile, names: Sequence[str], titles: Sequence[str], notes: Notes
-) -> None:
-    """Write the first sheet: sentences about the release, and links to the tables."""
+def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], notes: Notes) -> None:
+    """Write the first sheet: title, source, other sentences, and links to tables: name and title.
+
+    Headings have no numbers of SIMS, since readers of a workbook do not know them.
+    """
     lines = [(notes.title[:_LONGEST_TEXT], _TITLE), ("", _PLAIN)]
-    for heading, sentences in notes.sections.items():
-        lines += [(heading, _HEAD)]
+    first = [heading for heading in (SOURCE, PERIOD, CONTACT) if heading in notes.sections]
+    for heading in dict.fromkeys([*first, *notes.sections]):
+        sentences = notes.sections[heading]
+        lines += [(heading.lstrip("0123456789. "), _HEAD)]
         lines += [(sentence[:_LONGEST_TEXT], _WRAPPED) for sentence in sentences] + [("", _PLAIN)]
     lines += [("Tables", _HEAD)]
-    first = len(lines) + 1
-    lines += [(f"{k} {title}"[:_LONGEST_TEXT], _LINK) for k, title in enumerate(titles, 1)]
+    above = len(lines) + 1
+    lines += [(title[:_LONGEST_TEXT], _LINK) for _, title in tables]
     rows = "".join(_row(k, [text], [style]) for k, (text, style) in enumerate(lines, 1))
-    places = [quoteattr(f"'{name}'!A1") for name in names]
+    places = [quoteattr(f"'{name}'!A1") for name, _ in tables]
     links = "".join(
-        f'<hyperlink ref="A{first + k}" location={place}/>' for k, place in enumerate(places)
+        f'<hyperlink ref="A{above + k}" location={place}/>' for k, place in enumerate(places)
     )
     sheet = f"{_head([110])}{rows}</sheetData><hyperlinks>{links}</hyperlinks></worksheet>"
     archive.writestr(_path_of(0), sheet)
 
 
-def _parts(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _parts(names: Sequence[str], hidden: Collection[int]) -> Iterator[tuple[str, str]]:
     """Yield the parts of a workbook besides its sheets."""
     numbers = range(1, len(names) + 1)
     kinds = "".join(
@@ -280,7 +296,8 @@ def _parts(names: Sequence[str]) -> Iterator[tuple[str, str]]:
         'Target="xl/workbook.xml"/></Relationships>',
     )
     sheets = "".join(
-        f'<sheet name={quoteattr(name)} sheetId="{k}" r:id="rId{k}"/>'
+        f"<sheet name={quoteattr(name)} "
+        f"""sheetId="{k}"{' state="hidden"' * (k - 2 in hidden)} r:id="rId{k}"/>"""
         for k, name in zip(numbers, names, strict=True)
     )
     yield (

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from ....privacy.definitions import zCDP
-from ....text import SHOWN_DELTA, versions
+from ....text import SHOWN_DELTA, no_less, versions
 from ...planning.facts import counted_text, marginal_name, relation_text, unit_of
 from ...schema.numbers import interval_text
 from ..merged import MergedPlan
@@ -45,7 +45,8 @@ def combined_page(release: AbstractRelease, title: str | None = None, synthetic:
         sources=[_source_facts(one, k) for k, one in enumerate(plan.releases, 1)],
         relation=relation_text(merged),
         rho=rho,
-        epsilon=f"ε = {zCDP(rho).epsilon(SHOWN_DELTA) if rho else 0:.3g} at δ = {SHOWN_DELTA:g}",
+        epsilon=f"ε = {no_less(zCDP(rho).epsilon(SHOWN_DELTA) if rho else 0.0, 3)} at "
+        f"δ = {SHOWN_DELTA:g}",
         level=level_text(LEVEL),
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,

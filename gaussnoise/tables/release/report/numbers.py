@@ -13,7 +13,7 @@ from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 
 from ....numerics.intervals import ConfidenceInterval
-from ...planning.facts import marginal_name, unit_of
+from ...planning.facts import marginal_name, persons_text, unit_of
 from ...schema.schema import Category
 from ..marks import marks_of
 from ..noisy import AbstractRelease
@@ -349,7 +349,7 @@ def _parts(
         rest = rest.part(axis, 0)  # one statistic, which the title names
     what, named = "Counts" if degrees == [0] else "Counts and sums of squares", f"{shown(own)}{by}"
     what = f"{what} of {unit} with {named}"
-    over = " over persons" if release.plan.per_person else ""
+    over = persons_text(release.plan, own)
     own_means, own_sums = means(release, own, groups), sums(release, own, groups)
     numbers = partial(Numbers, heading=True, unit=unit)
     return [

@@ -5,7 +5,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....text import number_of
+from ....text import no_less, number_of
 from ...schema.schema import Category
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _templates() -> "Environment":
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"form": format, "number": number, "shown": shown}
+    environment.filters |= {"form": format, "no_less": no_less, "number": number, "shown": shown}
     environment.globals["counted"] = counted
     return environment
 
