@@ -42,6 +42,8 @@ class Answer:
             estimate outside, which ``print`` says beside it; no interval reaches outside.
         compared: how many numbers the intervals hold for at once: 1, or, of the largest of
             several, all of them.
+        cut: where noise carried a mean outside the interval of its number, so that the estimate is
+            the nearer end; None for other numbers.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -68,11 +70,14 @@ class Answer:
     backend: "EagerAllowed" = field(repr=False)
     limits: tuple[float, float] = (-math.inf, math.inf)
     compared: int = 1
+    cut: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @property
     def remarks(self) -> list[str]:
         """The fault of every estimate that no true number can have, in words, or ""."""
         least, most = self.limits
+        if self.cut is not None:
+            return ["cut: noise is outside the interval" if x else "" for x in self.cut.flat]
         if self.limits == (-math.inf, math.inf):
             return [""] * self.estimate.size
         below = [f"estimate below {least:g}" if x < least else "" for x in self.estimate.flat]

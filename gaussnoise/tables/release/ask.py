@@ -17,6 +17,7 @@ from ...errors import ParameterError
 from ...numerics.intervals import quantile
 from ..planning.facts import counted_text, persons_text, unit_of
 from ..schema.bases import as_base, query_labels
+from ..schema.numbers import interval_text
 from ..schema.schema import Category
 from .answer import Answer
 from .contrasts import Weights, contrasts
@@ -43,7 +44,7 @@ from .question import (
     conditions_text,
 )
 from .ratios import Ratios, difference_of_ratios, fieller
-from .sums import check_no_number, means, sums
+from .sums import MeanTable, check_no_number, means, sums
 from .tidy import LEVEL
 
 Array = NDArray[np.float64]
@@ -141,6 +142,7 @@ class _Found(NamedTuple):
     low: NDArray[Any]
     high: NDArray[Any]
     limits: tuple[float, float] = (-math.inf, math.inf)
+    cut: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -183,17 +185,22 @@ class _Asked:
         """Return the numbers of an amount and notes; intervals hold for ``count`` at once."""
         if (table := self._table(asked)) is not None:
             low, high = table.confidence_interval(self.level, simultaneous=count > 1)
-            return _Found(table.estimate, table.standard_deviation, low, high), [_CLIPPED]
+            cut = table.cut if isinstance(table, MeanTable) and table.cut.any() else None
+            found = _Found(table.estimate, table.standard_deviation, low, high, cut=cut)
+            return found, [f"of values clipped to {interval_text(*table.clip)}"]
         x, covariance = self._counts(self._forms(asked), axes)
         ratios, _ = self._part(asked, x, covariance, quantile(self.level, count))
         if isinstance(asked, Count):
             return _Found(*ratios), [_CLIPPED if asked.summed else _COUNTS]
-        notes = [_CLIPPED] if isinstance(asked, Mean) else [_RATIOS]
-        limits = self._limits(asked)
+        limits, cut, notes = self._limits(asked), None, [_RATIOS]
+        if isinstance(asked, Mean):
+            notes = [f"of values clipped to {interval_text(*limits)}"]
+            outside = np.isin(ratios.estimate, limits) & (ratios.standard_deviation > 0)
+            cut = outside if outside.any() else None
         if not np.isfinite(ratios.high).all():
             least, most = (f"{end:g}" for end in limits)
             notes.insert(0, f"{least} to {most} where the group may be empty: nothing known")
-        return self._within(ratios, limits), notes
+        return self._within(ratios, limits)._replace(cut=cut), notes
 
     def _table(self, asked: Amount) -> Any:
         """Return the released sums or means that are asked for; None if the numbers are others."""
@@ -335,7 +342,8 @@ class _Asked:
         joined = tuple(one[0] if len(one) == 1 else ", ".join(map(str, one)) for one in every)
         axis = _Axis(" × ".join(names), tuple(joined[k] for k in order), ())
         ours = (part[order] for part in (estimate, deviation, low, high))
-        chosen = _Found(*ours, limits=found.limits)
+        cut = None if found.cut is None else np.ravel(found.cut)[order]
+        chosen = _Found(*ours, limits=found.limits, cut=cut)
         word = "largest" if asked.is_largest else "smallest"
         many = f"{len(order)} " if len(order) > 1 else ""
         meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
@@ -405,7 +413,7 @@ class _Asked:
             notes = [f"counted: {most}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]
-        elif getattr(self.release.plan, "ranges", ()):  # means that have two kinds of intervals
+        elif self.release.plan.ranges:  # means that have two kinds of intervals
             notes = [_OF_NOISE, *notes]
         return Answer(
             self.text,
@@ -421,6 +429,7 @@ class _Asked:
             self.release.private,
             self.release.backend,
             found.limits,
+            cut=found.cut,
         )
 
     def _axes_of(self, *asked: Amount) -> dict[int, _Axis]:

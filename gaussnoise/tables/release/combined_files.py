@@ -203,10 +203,13 @@ def title_of(release: AbstractRelease) -> str | None:
     return plan.asked.about.title
 
 
-def agreement_text(agreement: Agreement | None) -> str:
+def agreement_text(agreement: Agreement | None, person: str | None) -> str:
     """Return the result of the test whether releases are of the same rows, in words."""
     if agreement is None:
-        return "Whether the releases are of the same rows was not tested."
+        said = "Whether the releases are of the same rows was not tested"
+        if person is not None:
+            said += ": each release draws anew which rows of a person it counts"
+        return f"{said}."
     return (
         "The tables of these releases differ by no more than their noise "
         f"(χ² = {agreement.chi_squared:.4g} with {agreement.degrees_of_freedom} degrees of "
@@ -239,7 +242,7 @@ def _statement(release: TableRelease, places: Sequence[str], said: About) -> Not
         unit=numbers_text(release),
         policy=disclaimers(release),
         times=[],
-        origin=[f"Combined from {', '.join(places)}.", agreement_text(plan.agreement)],
+        origin=[f"Combined from {', '.join(places)}.", agreement_text(plan.agreement, plan.person)],
     )
 
 
@@ -262,7 +265,7 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
             "",
             *_accuracy(release),
             "",
-            agreement_text(plan.agreement),
+            agreement_text(plan.agreement, plan.person),
             "If they are, estimates are unbiased counts: they may be negative or fractional, and "
             "tables agree on shared margins.",
             INTERVALS,

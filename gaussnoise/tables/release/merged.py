@@ -21,6 +21,7 @@ from ..schema.numbers import PerPerson, Weight
 from ..schema.schema import Schema
 
 if TYPE_CHECKING:
+    from ..planning.ranges import FoundRange
     from .noisy import AbstractRelease
 
 
@@ -91,6 +92,11 @@ class MergedPlan(PickledByArguments):
     def unit(self) -> int:
         """The parts that a row is counted in, in the release with numbers that has the fewest."""
         return min([source.unit for source in self.sources if source.unit > 1], default=1)
+
+    @property
+    def ranges(self) -> "tuple[FoundRange, ...]":
+        """None: no range was found for the combination; each of the releases has its own."""
+        return ()
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:

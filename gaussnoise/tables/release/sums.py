@@ -118,6 +118,11 @@ class MeanTable(AbstractEstimates):
     def limits(self) -> tuple[float, float]:
         return self.clip
 
+    @property
+    def cut(self) -> NDArray[np.bool_]:
+        """Whether noise carried the ratio outside the interval, so that its estimate is an end."""
+        return (self.counts > 0) & (np.abs(self.above) > self.counts)
+
     def unlimited(self, squared: float) -> ConfidenceInterval:
         parts = self.variance, self.covariance, self.count_variance
         ends = -math.inf, math.inf

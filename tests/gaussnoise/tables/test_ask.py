@@ -705,3 +705,21 @@ def test_answers_say_which_rows_they_are_of():
     limited = gn.plan(schema, 1, gn.zCDP(1.0), person="id", rows_per_person=1).simulate(rows, rng)
     for question in ("count of age", "cdf of age", "median of age", "share of age=[0, 10)"):
         assert "counted: at most one row of each person" in limited.ask(question).note
+
+
+def test_a_mean_that_noise_carried_outside_its_interval_says_so():
+    sex, pay = gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 10000])
+    plan = gn.plan(gn.Schema([sex, pay]), [("sex", "pay")], gn.zCDP(0.01))
+    rows = pa.table({"sex": ["F"] * 9 + ["M"] * 9000, "pay": [10.0] * 9 + [5000.0] * 9000})
+    release = next(
+        found
+        for seed in range(50)
+        if (found := plan.simulate(rows, np.random.default_rng(seed))).means("pay", "sex").cut[0]
+    )
+    assert not release.means("pay", "sex").cut[1]
+    for question, said in (("mean of pay by sex", 1), ("mean of pay given sex=F", 1)):
+        answer = release.ask(question)
+        assert [bool(remark) for remark in answer.remarks].count(True) == said
+        assert "cut: noise is outside the interval" in str(answer)
+        assert "of values clipped to [0, 10000]" in answer.note
+    assert not any(release.ask("mean of pay given sex=M").remarks)

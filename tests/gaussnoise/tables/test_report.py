@@ -958,3 +958,29 @@ def test_shares_outside_of_0_and_1_are_explained():
     said = "noise has carried some estimates outside 0 to 100 %" in Page(release_page(made)).words
     given = made.proportions(("a", "b"), given="a")
     assert said == any(((x.estimate < 0) | (x.estimate > 1)).any() for x in (shares, given))
+
+
+def test_attributes_of_two_groups_have_a_gap_in_a_sentence_and_a_table():
+    release = paid([("sex", "region", "income")])
+    page = Page(release_page(release)).words
+    whole = release.means("income", "sex").difference("sex", "F", "M")
+    low, high = (number(-float(end), 0) for end in whole.confidence_interval())
+    assert f"lower than M (between {high} and {low})." in page
+    for title in ("Mean of income by sex: estimates", "Mean of income: F less M: estimates",
+                  "Mean of income: F less M by region: estimates"):  # fmt: skip
+        assert title in page
+    inside = release.means("income", ("sex", "region")).difference("sex", "F", "M")
+    values = {value for value, _ in Page(release_page(release)).numbers}
+    assert {*whole.estimate.ravel().tolist(), *inside.estimate.ravel().tolist()} <= values
+
+
+def test_means_that_noise_carried_outside_are_explained():
+    sex, pay = gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 10000])
+    plan = gn.plan(gn.Schema([sex, pay]), [("sex", "pay")], gn.zCDP(0.01))
+    rows = pa.table({"sex": ["F"] * 9 + ["M"] * 9000, "pay": [10.0] * 9 + [5000.0] * 9000})
+    every = [plan.simulate(rows, np.random.default_rng(seed)) for seed in range(30)]
+    cut = [bool(release.means("pay", "sex").cut.any()) for release in every]
+    assert 0 < sum(cut) < 30
+    for of in (True, False):
+        page = Page(release_page(every[cut.index(of)])).words
+        assert ("some outside [0, 10000], which stand at its nearer end" in page) is of

@@ -23,6 +23,7 @@ _PROFILE = 2.2  # inches of a picture of many cells
 _MOST_NAME = 24  # characters in the name of a row: as many as a bin of dates has
 _MOST_BELOW = 6  # most names below a picture of many cells
 _MOST_ACROSS, _MOST_WRITTEN = 20, 12  # most columns of colours that are named, and have numbers
+_DARK = 0.6  # share of the darkest colour from which numbers are white
 _MOST_STEPS = 600  # points of a picture of many cells
 
 
@@ -124,7 +125,9 @@ def heat_chart(
         for (row, column), value in np.ndenumerate(shown_cells):
             if written and math.isfinite(value):
                 text = number(value, 0)
-                axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", size="x-small")
+                ink = "white" if value > _DARK * most else "black"
+                place = (column + 0.5, row + 0.5)
+                axes.text(*place, text, ha="center", va="center", size="x-small", color=ink)
         axes.set_ylim(rows, 0)
         axes.xaxis.tick_top()
         step = -(-columns // _MOST_ACROSS)

@@ -1,7 +1,7 @@
 """Released numbers on a page: tables, pictures of them, largest and smallest cells."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Literal, NamedTuple, final
@@ -14,12 +14,13 @@ from domains.tables.clipped import Clipped
 
 from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name, persons_text, unit_of
+from ...schema.numbers import interval_text
 from ...schema.schema import Category
 from ..marks import marks_of
 from ..noisy import AbstractRelease
 from ..shares import proportions
 from ..store import MOST_READ, StoredTables
-from ..sums import means, summed_in, sums
+from ..sums import MeanTable, means, summed_in, sums
 from ..table import AbstractEstimates, ProportionTable
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
@@ -211,6 +212,11 @@ class Numbers:
         estimate = self.table.estimate
         if self.kind == "share" and ((estimate < 0) | (estimate > 1)).any():
             caption += "; noise has carried some estimates outside 0 to 100 %"
+        if isinstance(self.table, MeanTable) and self.table.cut.any():
+            caption += (
+                f"; noise has carried some outside {interval_text(*self.table.clip)}, which stand "
+                "at its nearer end"
+            )
         if not self.hidden:
             return caption
         where = f" All are in {self.file}." if self.file else ""
@@ -352,11 +358,36 @@ def _parts(
     over = persons_text(release.plan, own)
     own_means, own_sums = means(release, own, groups), sums(release, own, groups)
     numbers = partial(Numbers, heading=True, unit=unit)
+    gaps = [
+        numbers(table, f"{title}{over}", f"{anchor}-gap-{k}", kind=kind)
+        for k, (table, title, kind) in enumerate(_gaps(release, own, groups))
+    ]
     return [
         numbers(own_means, f"Mean of {named}{over}", anchor, kind="mean"),
+        *gaps,
         numbers(own_sums, f"Sum of {named}{over}", f"{anchor}-sum"),
         numbers(rest, what, f"{anchor}-count", file=file),
     ]
+
+
+def _gaps(
+    release: AbstractRelease, own: str, groups: tuple[str, ...]
+) -> Iterator[tuple[AbstractEstimates, str, Literal["mean", "changes"]]]:
+    """Yield means by each attribute of two groups, and their differences, with their titles."""
+    for name in groups:
+        rest = tuple(other for other in groups if other != name)
+        pair = means(release, own, (name, *rest))
+        if pair.estimate.shape[0] != 2:
+            continue
+        said = f"{shown(own)} by {shown(name)}"
+        first, second = pair.labels[0]
+        less = f"Mean of {shown(own)}: {shown(first, _MOST_HEAD)} less {shown(second, _MOST_HEAD)}"
+        if rest:
+            alone = means(release, own, (name,))
+            yield alone, f"Mean of {said}", "mean"
+            yield alone.difference(name, first, second), less, "changes"
+            less += f" by {marginal_name(tuple(map(shown, rest)))}"
+        yield pair.difference(name, first, second), less, "changes"
 
 
 def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:

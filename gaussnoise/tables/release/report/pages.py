@@ -31,7 +31,7 @@ from .errors import (
     typical_error,
 )
 from .findings import finding_of
-from .numbers import cells_of, entries_of, extremes_of, files_of
+from .numbers import Numbers, cells_of, entries_of, extremes_of, files_of
 from .render import counted, digits_of, rendered
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def tables_facts(
     full = entries[:_MOST_IN_FULL]
     (total,) = cells_of(release[()], [0])
     rules = [] if plan.person is None else [f"The tables count {counted}."]
-    rules += [_OF_NOISE] if getattr(plan, "ranges", ()) and plan.weight is None else []
+    rules += [_OF_NOISE] if plan.ranges and plan.weight is None else []
     return {
         "release": release,
         "names": [name for name in plan.schema.names if any(name in own for own in release)],
@@ -143,15 +143,20 @@ def tables_facts(
         "errors": list(map(error_text, errors)),
         "entries": entries,
         "shown": full,
-        "findings": {
-            entry.anchor: said for entry in full if (said := finding_of(entry.parts[0])) is not None
-        },
+        "findings": {entry.anchor: said for entry in full if (said := _findings(entry.parts))},
         "marks": MARKS_TEXT,
         "extremes": extremes_of(entries[:_MOST_FIRST]),
         "all_extremes": extremes_of(entries) if len(plan.entries) > _MOST_FIRST else None,
         "stored": stored_facts(release),
         **_synthetic_facts(release, synthetic),
     }
+
+
+def _findings(parts: Sequence[Numbers]) -> str:
+    """Return the finding of an entry, and of a mean those by attributes of two groups."""
+    first, *others = parts
+    found = [first, *(part for part in others if part.kind == "mean")]
+    return " ".join(said for part in found if (said := finding_of(part)) is not None)
 
 
 def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object]:
