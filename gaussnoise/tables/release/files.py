@@ -196,7 +196,7 @@ def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST
         pa.array(attribute.labels)
     document = document_of(blank, format, most_cells)
     for k in document.answers:
-        with_means(blank, plan.domain.terms[k]).to_arrow()
+        _tidy(blank, k)
     json.dumps([document.record, document.marginals, document.measurements])
     return document
 
@@ -250,14 +250,24 @@ def write_answers(
     their format; one that holds all tables has been written, and gets the answers after them.
     """
     for k, (entry, name) in enumerate(answers.items(), len(release.plan.tables.subsets)):
-        rows = with_means(release, release.plan.domain.terms[entry]).to_arrow()
         format = format_of(name)
         if isinstance(format, AbstractBook):
-            format.add(folder / name, k, rows)
+            format.add(folder / name, k, _tidy(release, entry))
             continue
         (folder / name).parent.mkdir(exist_ok=True)
-        with format.writer(folder / name, rows.schema, notes) as file:
-            file.write_table(rows)
+        write_answer(release, entry, name, folder / name, notes)
+
+
+def write_answer(release: AbstractRelease, entry: int, name: str, path: Path, notes: Notes) -> None:
+    """Write the answers to one workload entry to a file of their own, in the format of a name."""
+    rows = _tidy(release, entry)
+    with format_of(name).writer(path, rows.schema, notes) as file:
+        file.write_table(rows)
+
+
+def _tidy(release: AbstractRelease, entry: int) -> Any:
+    """Return the answers to a workload entry as rows."""
+    return with_means(release, release.plan.domain.terms[entry]).to_arrow()
 
 
 def answered(release: AbstractRelease, answers: Iterable[int]) -> list[tuple[Subset, str]]:

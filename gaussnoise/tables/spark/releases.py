@@ -256,7 +256,7 @@ class _Unfinished:
             digests += self.run.in_tasks(range(count), partial(write, *known))
         tables = StoredTables(self.work.result, self.layout.table_places)
         release = replace(self.blank, tables=tables)
-        answers = partial(tasks.write_answer, release, document.answers, self.work.published)
+        answers = partial(tasks.write_answers, release, document.answers, self.work.published)
         digests += self.run.in_tasks([-1, *document.answers], answers)
         drawn = {"executors": {"run": self.token, "how": ASSUMED}}
         write_record(document, release, self.work.result, dict(digests), drawn)

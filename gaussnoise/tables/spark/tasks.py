@@ -18,7 +18,7 @@ from ...solvers.tables.boxes import Box, overlap, shape_of, within
 from ...solvers.tables.residuals import Subset
 from ...text import versions
 from ..planning.measure import ResidualQuery
-from ..release.files import draw_picture, write_answers
+from ..release.files import draw_picture, write_answer
 from ..release.formats.format import UNSAID
 from ..release.release import TableRelease
 from ..release.store import DatasetWriter
@@ -190,7 +190,7 @@ class Measured:
         return self._files[name]
 
 
-def write_answer(
+def write_answers(
     release: TableRelease, answers: Mapping[int, str], commits: Commits, entries: Iterable[int]
 ) -> Batches:
     """Write the answers to entries with these numbers; a negative number means the picture."""
@@ -199,7 +199,7 @@ def write_answer(
 
         def write(path: Path, k: int = k, name: str = name) -> None:
             if k >= 0:
-                write_answers(release, k, name, path, UNSAID)
+                write_answer(release, k, name, path, UNSAID)
             else:
                 draw_picture(release, path)
 
