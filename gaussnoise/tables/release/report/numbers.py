@@ -101,15 +101,18 @@ class Numbers:
     def accuracy(self) -> str:
         """The number of estimates, and their noise, in words."""
         count = counted(self.table.estimate.size, "number")
+        least, most = self.table.limits
         deviation = self.table.standard_deviation
-        known = deviation[np.isfinite(deviation)]
+        known = deviation[np.isfinite(deviation) & (deviation <= most - least)]
         if not known.size:
             return f"{count}. No estimate: the noise hides whether anything was counted."
+        hidden = deviation.size - known.size
         least, most = float(known.min()), float(known.max())
         if most == 0:
             return f"{count}. Exact: without noise."
         ends = dict.fromkeys(number(x, digits_of(x / 100)) for x in (least, most))
-        return f"{count}, with noise of standard deviation {' to '.join(ends)}."
+        but = f"; it hides {hidden} of them" * bool(hidden)
+        return f"{count}, with noise of standard deviation {' to '.join(ends)}{but}."
 
     @cached_property
     def pictures(self) -> list[Picture]:
