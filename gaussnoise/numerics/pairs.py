@@ -91,21 +91,19 @@ def _reaches(
     margin = 32 * (points.shape[1] + 8) * 2.0**-24 * size**2
     # blocks of rows in one box, or at one distance from the middle: those that leave less to do
     shells = np.array_split(np.argsort(radii), -(-len(points) // _TILE))
-    blocks, pairs, bounds = min(
-        (
-            (these, *_apart(points, radii, these, min(known, beyond) - margin))
-            for these in (_boxes(points, np.arange(len(points))), shells)
-        ),
-        key=lambda found: len(found[1]),
-    )
-    operations = 2.0 * len(pairs) * max(map(len, blocks)) ** 2 * points.shape[1]
-    if operations > _MOST_OPERATIONS:
+    found = [
+        (these, *_apart(points, radii, these, min(known, beyond) - margin))
+        for these in (_boxes(points, np.arange(len(points))), shells)
+    ]
+    found = [own for own in found if len(own[1]) <= _most_pairs(own[0], points.shape[1])]
+    if not found:
         raise DomainTooLargeError(
-            f'neighbors="replace": the farthest of {len(points)} points in {points.shape[1]} '
-            f"dimensions needs {operations:.2g} operations a step; hint: "
-            "keep only the extreme points, or gaussnoise.gamma(domain), whose sensitivity is at "
-            "most four times that of replacement"
+            'neighbors="replace": expected points whose farthest pair is found in '
+            f"{_MOST_OPERATIONS:.0e} operations, got {len(points)} points in {points.shape[1]} "
+            "dimensions that need more; hint: keep only the extreme points, or "
+            "gaussnoise.gamma(domain), whose sensitivity is at most four times that of replacement"
         )
+    blocks, pairs, bounds = min(found, key=lambda own: len(own[1]))
     single, ones = (points / size).astype(np.float32), np.ones((len(points), 1), dtype=np.float32)
     lengths = (squares / size**2).astype(np.float32)[:, None]
     left = [np.hstack([-2 * single[block], lengths[block], ones[block]]) for block in blocks]
@@ -135,19 +133,30 @@ def _boxes(points: Array, rows: Rows) -> list[Rows]:
 
 
 def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
-    """Return pairs of blocks that may be far apart, and bounds on squares, farthest first."""
+    """Return pairs of blocks that may be far apart, and bounds on squares, farthest first.
+
+    They end where there are more than can be computed.
+    """
     lower = np.array([points[block].min(axis=0) for block in blocks])
     upper = np.array([points[block].max(axis=0) for block in blocks])
     outer = np.array([radii[block].max() for block in blocks])
-    found, bounds = [], []
+    most, found, bounds = _most_pairs(blocks, points.shape[1]), [], []
     for i in range(len(blocks)):
         apart = np.maximum(upper[i] - lower[i:], upper[i:] - lower[i])
         each = np.minimum(np.square(apart).sum(axis=1), np.square(outer[i] + outer[i:]))
         far = np.flatnonzero(each >= least)
         found.append(np.column_stack([np.full(len(far), i), far + i]))
         bounds.append(each[far])
+        most -= len(far)
+        if most < 0:
+            break
     order = np.argsort(-np.concatenate(bounds))
     return np.concatenate(found)[order], np.concatenate(bounds)[order]
+
+
+def _most_pairs(blocks: list[Rows], dimension: int) -> int:
+    """Return how many pairs of blocks can be computed."""
+    return _MOST_OPERATIONS // (2 * max(map(len, blocks)) ** 2 * dimension)
 
 
 def _partners(points: Array, squares: Array, rows: Rows, others: Rows) -> tuple[Rows, Array]:

@@ -132,7 +132,7 @@ def _engine(coded: Coded | Lazy) -> nw.Implementation | None:
     """Return the library that computes when the records are read."""
     if isinstance(coded, nw.LazyFrame):
         return coded.implementation
-    return nw.Implementation.DUCKDB if isinstance(coded, Streamed) else None
+    return coded.engine if isinstance(coded, Streamed) else None
 
 
 _TASK = "count the table's rows"
@@ -285,9 +285,9 @@ class Placing:
             yield np.where(present, cell + k * step, cell), part
 
 
-def _places(codes: NDArray, size: int) -> NDArray[np.int64]:
+def _places(codes: NDArray, size: int) -> NDArray[np.int32]:
     """Return the cells of one attribute's codes; code 0 is in the last one."""
-    places = codes.astype(np.int64) - 1
+    places = codes.astype(np.int32) - np.int32(1)
     places[places < 0] = size - 1
     return places
 
@@ -322,10 +322,12 @@ class _Tables:
         }
         self.outside |= self._placing.outside(tuple(places), [columns[i] for i in places], {})
         for S, counts in self.counts.items():
-            cells = np.zeros(len(columns[0]), dtype=np.int64)
-            for i in S:
-                cells = cells * attributes[i].size + places[i]
             flat = counts.reshape(-1)
+            # half the memory of 64 bits, which takes a third of the time
+            cells = np.zeros(len(columns[0]), np.int32 if len(flat) < 2**31 else np.int64)
+            for i in S:
+                cells *= attributes[i].size
+                cells += places[i]
             if len(flat) > len(cells):
                 np.add.at(flat, cells, unit)
             else:  # several times faster than add.at
@@ -402,15 +404,8 @@ def _tally_arrays(batches: Batches[_Summed], new: _NewTables, groups: Sequence[S
 
 def _tally_groups(coded: Lazy, new: _NewTables, groups: Sequence[Subset]) -> _Tables:
     tables = new(groups)
-    frames = [_group(coded, S, tables.sums) for S in groups]
-    if coded.implementation == nw.Implementation.POLARS:
-        import polars as pl
-
-        # all groups at once, which reads the records once
-        found = pl.collect_all([frame.to_native() for frame in frames])
-    else:
-        found = (frame.collect("pyarrow") for frame in frames)
-    for S, counts in zip(groups, found, strict=True):
+    for S in groups:
+        counts = _group(coded, S, tables.sums).collect("pyarrow")
         sums = {name: counts[name].to_numpy() for name in tables.sums}
         tables.add(S, [counts[f"c{i}"].to_numpy() for i in S], counts["n"].to_numpy(), sums)
     return tables

@@ -1,7 +1,7 @@
-"""Columns of a table in this process; from files and duckdb, a batch of rows at a time.
+"""Columns of a table in this process; from files and lazy engines, a batch of rows at a time.
 
-Batches have arrow columns, which are read as others are. So little SQL is needed, and memory is
-that of a batch.
+Batches of files and duckdb have arrow columns, which are read as others are. So little SQL is
+needed, and memory is that of a batch.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,27 +16,31 @@ from .types import WORDS, is_wide
 from .values import Form
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
 
 _ROWS, _VALUES = 2**18, 2**21  # most rows and most values of a batch
+_MOST_VALUES = 2**23  # most values of a batch of polars, which takes milliseconds for each
 _PLAIN = (nw.Boolean, nw.Date, nw.Datetime, nw.Binary, *WORDS)
 
 
 def batches(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterable[list[Column]]:
-    """Return columns in order: of files and duckdb some rows at a time, of others all rows at once.
+    """Return columns in order: of files, duckdb and lazy polars some rows at a time.
 
-    There is at least one batch. From files and duckdb, ``numbers`` in untyped text become doubles.
-    So do 128-bit integers, for which arrow has no type; among the ``others`` they become text.
+    Of others, all rows come at once. There is at least one batch. From files and duckdb,
+    ``numbers`` in untyped text become doubles. So do 128-bit integers, for which arrow has no type;
+    among the ``others`` they become text.
     """
     if source.engine == nw.Implementation.DUCKDB:
         return _of_duckdb(source, numbers, others)
     here = source.frame.select(*dict.fromkeys((*numbers, *others)))
+    if isinstance(here, nw.LazyFrame) and source.engine == nw.Implementation.POLARS:
+        return _of_polars(here.to_native(), [*numbers, *others])
     if isinstance(here, nw.LazyFrame):
-        # arrow would infer the types of dask's columns from their values, and lacks some of polars
-        own = source.untyped or source.engine == nw.Implementation.POLARS
-        here = here.collect() if own else here.collect("pyarrow")
+        # arrow would infer the types of dask's columns from their values
+        here = here.collect() if source.untyped else here.collect("pyarrow")
     return [[here[name] for name in (*numbers, *others)]]
 
 
@@ -59,11 +63,21 @@ def joined(parts: Sequence[Column]) -> Column:
     """Return a column whose parts are in several batches."""
     if len(parts) == 1:
         return parts[0]
-    import pyarrow as pa
+    frame = nw.concat([part.to_frame() for part in parts])
+    return frame[frame.columns[0]]
 
-    columns = [part.to_native() for part in parts]
-    chunks = [chunk for column in columns for chunk in column.chunks]
-    return nw.from_native(pa.chunked_array(chunks, columns[0].type), series_only=True)
+
+def _of_polars(rows: "pl.LazyFrame", names: Sequence[str]) -> Iterator[list[Column]]:
+    """Yield columns in batches; an older polars returns all rows at once."""
+    some = False
+    size = max(_MOST_VALUES // len(names), 1)
+    streams = hasattr(rows, "collect_batches")
+    for batch in rows.collect_batches(chunk_size=size) if streams else [rows.collect()]:
+        some = True
+        yield [nw.from_native(batch[name], series_only=True) for name in names]
+    if not some:
+        empty = rows.collect_schema().to_frame()
+        yield [nw.from_native(empty[name], series_only=True) for name in names]
 
 
 def _of_duckdb(

@@ -16,7 +16,6 @@ from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside, with_infinite
 from .batches import batches, joined, number_form, parts
 from .codes_lazy import coded_lazily
-from .codes_polars import coded_polars
 from .columns import Codes, code_column, distinct, objects_of_arrow, plain_type, wide_codes
 from .dates import with_numbers
 from .frames import Column, Frame, Lazy, guarded, native_frame
@@ -111,8 +110,9 @@ def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iter
 @final
 @dataclass(frozen=True, eq=False)
 class Streamed(Generic[Batch]):
-    """Rows in batches, which are read again each time they are iterated over."""
+    """Rows in batches, which an engine reads again each time they are iterated over."""
 
+    engine: nw.Implementation
     read: Callable[[], Iterator[Batch]]
 
     def __iter__(self) -> Iterator[Batch]:
@@ -125,9 +125,9 @@ Coded: TypeAlias = Batches[list[Codes]]  # each batch has a column for every att
 
 def each(change: Callable[[Batch], Result], rows: Batches[Batch]) -> Batches[Result]:
     """Return the batches with ``change`` applied to each."""
-    return (
-        list(map(change, rows)) if isinstance(rows, list) else Streamed(lambda: map(change, rows))
-    )
+    if isinstance(rows, list):
+        return list(map(change, rows))
+    return Streamed(rows.engine, lambda: map(change, rows))
 
 
 def code_rows(
@@ -140,23 +140,21 @@ def code_rows(
     with persons; or columns c0, c1, … and :data:`PERSON` if another engine holds the rows.
     """
     frame, types = source.frame, source.types
-    if source.engine == nw.Implementation.POLARS:
-        return coded_polars(frame, attributes, types, person)
     if isinstance(frame, nw.DataFrame):
         people = None if person is None else people_of(frame[person], source.form(person))
         return [[code_of(source, a, frame[a.name]) for a in attributes]], people
     if source.engine == nw.Implementation.DASK:
         return _dask(source, attributes, person)
-    if source.engine == nw.Implementation.DUCKDB:
-        return _duckdb(source, attributes, person)
+    if source.engine in (nw.Implementation.DUCKDB, nw.Implementation.POLARS):
+        return _streamed(source, attributes, person)
     numbered, attributes, types = with_numbers(frame, attributes, types)
     return coded_lazily(numbered, attributes, types, person)
 
 
-def _duckdb(
+def _streamed(
     source: Opened, attributes: Sequence[Attribute], person: str | None
 ) -> tuple[Coded, People | None]:
-    """Return the codes and persons of a duckdb table.
+    """Return the codes and persons of a table that is read in batches.
 
     With persons all codes are held, since a person's rows may be in several batches.
     """
@@ -169,7 +167,7 @@ def _duckdb(
         own = dict(zip(order, batch, strict=False))
         return [code_of(source, a, own[k]) for k, a in enumerate(attributes)]
 
-    rows = Streamed(lambda: iter(batches(source, numbers, others)))
+    rows = Streamed(source.engine, lambda: iter(batches(source, numbers, others)))
     if person is None:
         return each(coded, rows), None
     parts, persons = zip(*((coded(batch), batch[-1]) for batch in rows), strict=True)

@@ -7,7 +7,6 @@ depend on an engine's rounding.
 """
 
 import math
-from typing import TYPE_CHECKING
 
 import narwhals as nw
 import numpy as np
@@ -16,9 +15,6 @@ from numpy.typing import NDArray
 from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
 from .frames import Lazy
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def _ends(attribute: Attribute) -> tuple[float, float, float]:
@@ -34,17 +30,6 @@ def steps_of(numbers: NDArray[np.float64], attribute: Attribute) -> NDArray[np.i
     t = (np.clip(np.where(present, numbers, low), low, high) - low) / width
     steps = np.clip(np.floor(t * float(STEPS) + 0.5).astype(np.int64), 0, STEPS)
     return np.where(present, steps + 1, 0).astype(np.int32)
-
-
-def polars_steps(attribute: Attribute) -> "pl.Expr":
-    """Return the steps as an expression of polars."""
-    import polars as pl
-
-    low, high, width = _ends(attribute)
-    value = pl.col(attribute.name).cast(pl.Float64).fill_nan(None)
-    t = (value.fill_null(low).clip(low, high) - low) / width
-    steps = (t * float(STEPS) + 0.5).floor().cast(pl.Int32).clip(0, STEPS)
-    return pl.when(value.is_not_null()).then(steps + 1).otherwise(0).cast(pl.Int32)
 
 
 def with_finite(frame: Lazy, k: int) -> Lazy:

@@ -857,3 +857,22 @@ def test_every_engine_finds_impossible_combinations(build):
     good = [row for row, code in zip(rows, codes, strict=True) if possible(code)]
     again = dict(count_marginals(build(columns(good)), ATTRIBUTES, SUBSETS, impossible=found))
     assert (again[0, 1] == expected[0, 1]).all()
+
+
+@pytest.mark.parametrize("bins", [31, 32, 33, 200])
+def test_numbers_beside_edges_are_counted_alike_with_few_edges_and_with_many(bins):
+    """Few edges are compared one by one, many are searched."""
+    edges = [k / 4 for k in range(bins + 1)]
+    beside = np.concatenate([np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf)])
+    values = [*beside.tolist(), math.nan, math.inf, -math.inf, None, -0.0]
+    attribute = gn.Attribute("x", edges=edges, other="none")
+    expected = Counter(
+        min(int(v * 4), bins - 1) if v is not None and 0 <= v <= edges[-1] else bins for v in values
+    )
+    for table in (
+        pa.table({"x": values}),
+        pl.DataFrame({"x": values}),
+        pd.DataFrame({"x": values}),
+    ):
+        ((_, counts),) = count_marginals(table, [attribute], [(0,)])
+        assert counts.tolist() == [expected[k] for k in range(bins + 1)]

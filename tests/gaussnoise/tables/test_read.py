@@ -28,7 +28,9 @@ from hypothesis import strategies as st
 import gaussnoise as gn
 from gaussnoise.errors import DataError
 from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.counting.frequencies import count_values
 from gaussnoise.tables.counting.persons import PersonLimit
+from gaussnoise.tables.reading import batches as _batches
 from gaussnoise.tables.reading.batches import batches
 from gaussnoise.tables.reading.frames import guarded
 from gaussnoise.tables.reading.opened import opened
@@ -701,3 +703,56 @@ def test_batches_of_wide_tables_have_fewer_rows():
     sizes = [len(batch[0]) for batch in batches(source, [], names)]
     assert sum(sizes) == 5000
     assert max(sizes) <= 2048
+
+
+def test_lazy_polars_in_many_batches_counts_what_polars_in_memory_does(monkeypatch):
+    """It does so for any type of column, also for rows of persons and for values of a column."""
+    rng = np.random.default_rng(40)
+    rows = 1000
+    numbers = rng.normal(3, 4, rows)
+    numbers[:5] = math.nan, math.inf, -math.inf, -0.0, 2.0
+    words = rng.choice([None, "x", "1", "yy", "é"], rows).tolist()
+    whole = rng.integers(0, 9, rows)
+    frame = pl.DataFrame(
+        {
+            "number": numbers,
+            "narrow": pl.Series(numbers, dtype=pl.Float32),
+            "word": words,
+            "category": pl.Series(words, dtype=pl.Categorical),
+            "whole": pl.Series(whole, dtype=pl.Int16),
+            "wide": pl.Series([int(k) + 2**70 for k in whole], dtype=pl.Int128),
+            "day": pl.Series(18_000 + whole, dtype=pl.Int32).cast(pl.Date),
+            "who": [f"p{k}" if k else None for k in rng.integers(0, 300, rows)],
+        }
+    ).with_columns(pl.when(pl.col("whole") > 0).then("whole").alias("whole"))
+    attributes = [
+        gn.Attribute("number", edges=[-1, 0, 1, 2.5, math.inf], other="o"),
+        gn.Attribute("narrow", clip=[0, 10], other="o"),
+        gn.Attribute("word", ["x", "1", "é"], other="o"),
+        gn.Attribute("category", ["yy", "1"], other="o"),
+        gn.Attribute("whole", [3, 1], other="o"),
+        gn.Attribute("wide", [2**70, 2**70 + 1], other="o"),
+        gn.Attribute("day", edges=["2019-04-14", "2019-04-16", "2019-04-19"], other="o"),
+    ]
+    subsets = [(k, m) for k in range(7) for m in range(k + 1, 7)]
+    monkeypatch.setattr(_batches, "_MOST_VALUES", 200)
+    assert len(list(batches(opened(frame.lazy(), {"word": nw.String()}), [], ["word"]))) > 1
+    for limit in (None, PersonLimit("who", 2)):
+        eager, lazy = (
+            dict(count_marginals(table, attributes, subsets, "drop", limit))
+            for table in (frame, frame.lazy())
+        )
+        assert all(np.array_equal(eager[S], lazy[S]) for S in subsets)
+    for name in ("word", "category", "wide"):
+        for limit in (None, PersonLimit("who", 2)):
+            eager, lazy = (count_values(table, name, 10, limit) for table in (frame, frame.lazy()))
+            assert eager == lazy
+
+
+def test_an_error_in_a_later_batch_of_polars_is_an_error(monkeypatch):
+    monkeypatch.setattr(_batches, "_MOST_VALUES", 200)
+    words = pl.DataFrame({"x": [*map(str, range(5000)), CANARY]}).lazy()
+    table = words.select(pl.col("x").cast(pl.Int64))
+    with pytest.raises(DataError, match="withheld") as caught:
+        list(count_marginals(table, [gn.Attribute("x", [1], other="o")], [(0,)]))
+    assert CANARY not in str(caught.value)
