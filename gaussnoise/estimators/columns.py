@@ -18,6 +18,7 @@ from ..privacy.guarantee import AbstractPrivacy
 from ..privacy.lattice_bound import MIN_STEPS
 from ..privacy.ledger import Ledger, ledger_and_id
 from ..records import check_on_outside
+from ..tables.planning.facts import protected
 from ..tables.planning.ranges import FoundRange
 from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
@@ -151,7 +152,6 @@ def column_means(
     """
     # imported here, since they load an engine of tables
     from ..tables.release.files import check_format
-    from ..tables.release.publish import protects
     from .column_plan import UNSPENT, ColumnPlan
 
     name = "column_means"
@@ -250,7 +250,7 @@ def column_means(
         id,
         cost=privacy.to_zcdp(1, MIN_STEPS).rho,
         request=request,
-        protects=protects(asked.in_unit),
+        protects=protected(asked.in_unit),
         target=out,
         draws=draws,
         write=paid,

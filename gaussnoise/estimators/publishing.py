@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 from ..errors import DataError
 from ..privacy.budget import Budget
 from ..privacy.ledger import ledger_and_id
+from ..privacy.protected import Protected
 from ..text import disclaimers, versions
 from .estimate import Estimate
 from .samples import OnNonfinite, check_finite, samples
 
 Array = NDArray[np.float64]
 
-_PROTECTS = {"record": "one row under replace", "person": "all rows of one person under replace"}
+_PROTECTS = {
+    "record": Protected("one row", "replace"),
+    "person": Protected("all rows of one person", "replace", rows=None),
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ from ..privacy.definitions import dp_event, gaussian_epsilon
 from ..privacy.guarantee import AbstractPrivacy, check_gaussian
 from ..privacy.lattice_bound import POINT_STEPS
 from ..privacy.ledger import Ledger, ledger_and_id
+from ..privacy.protected import Protected
 from ..privacy.sampler import discrete_gaussian
 from ..records import check_given, check_on_outside, counts_of, one_kind, real_rows
 from ..text import SHOWN_DELTA, disclaimers, versions
@@ -302,7 +303,7 @@ class GaussianMechanism(PickledByArguments):
             id,
             cost=self.rho_charged,
             request=self._request | {"on_outside": on_outside},
-            protects=f"one row under {self._relation}",
+            protects=Protected("one row", self._relation),
             target=None,
             draws=self._lattice.rank,
             write=lambda path: path.write_text(released().to_json(), encoding="utf-8"),

@@ -28,6 +28,7 @@ from .ledger_entries import (
 )
 from .ledger_file import new_tables, transaction
 from .ledger_results import Results
+from .protected import Protected
 
 if TYPE_CHECKING:
     from .definitions import zCDP
@@ -299,7 +300,7 @@ class Ledger:
         *,
         cost: float,
         request: Mapping[str, object],
-        protects: str,
+        protects: str | Protected,
         target: str | os.PathLike[str] | None,
         write: Callable[[Path], object],
         read: Callable[[Path], T],
@@ -315,7 +316,8 @@ class Ledger:
             cost: the most ρ that ``write`` spends.
             request: all public parameters of the result, as JSON values; never anything from the
                 data.
-            protects: neighbouring relation and privacy unit.
+            protects: neighbouring relation and privacy unit, in words. Costs add up only where
+                all entries of a ledger protect the same. (Releases of this package give a value.)
             target: the place of the result; None for a file in the ledger's own folder.
             write: a function that draws noise and writes the result to a path that does not exist
                 yet: a file, or a directory whose ``release.json`` lists the sha256 of all other
@@ -345,7 +347,7 @@ class Ledger:
             )
         try:
             json.dumps({**request}, sort_keys=True)
-            protects.encode()
+            (protects.words if isinstance(protects, Protected) else protects).encode()
         except (AttributeError, TypeError, ValueError, RecursionError):
             raise ParameterError(
                 "ledger: expected request to hold JSON values by their names, and protects to be "

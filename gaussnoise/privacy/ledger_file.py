@@ -29,7 +29,8 @@ CREATE TABLE entries (
     request TEXT NOT NULL,
     target TEXT NOT NULL,
     begun TEXT NOT NULL,
-    draws INTEGER
+    draws INTEGER,
+    protects_key TEXT
 );
 CREATE UNIQUE INDEX one_result ON entries (id) WHERE state <> 'lost';
 """
@@ -160,8 +161,9 @@ def _upgrade(database: sqlite3.Connection) -> None:
     """Add the tables and columns that the oldest ledgers lack."""
     for statement in _LATER_TABLES.split(";"):
         database.execute(statement)
-    if not knows_draws(database):
-        database.execute("ALTER TABLE entries ADD COLUMN draws INTEGER")
+    for name, kind in (("draws", "INTEGER"), ("protects_key", "TEXT")):
+        if not _knows(database, name):
+            database.execute(f"ALTER TABLE entries ADD COLUMN {name} {kind}")
 
 
 def _settle_home(database: sqlite3.Connection, here: Path) -> None:
@@ -275,7 +277,12 @@ def _code(error: sqlite3.Error) -> int:
 
 def knows_draws(database: sqlite3.Connection) -> bool:
     """Return whether charges record their number of draws; old ledgers have no such column."""
-    return any(column[1] == "draws" for column in database.execute("PRAGMA table_info(entries)"))
+    return _knows(database, "draws")
+
+
+def _knows(database: sqlite3.Connection, name: str) -> bool:
+    """Return whether the table of charges has a column."""
+    return any(column[1] == name for column in database.execute("PRAGMA table_info(entries)"))
 
 
 def knows_delta(database: sqlite3.Connection) -> bool:

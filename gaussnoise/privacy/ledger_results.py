@@ -44,6 +44,7 @@ from .ledger_entries import (
     units_of,
 )
 from .ledger_file import alone, locked, sqlite_errors, transaction
+from .protected import Protected, same_protected
 
 _HISTORY = ("entries", "refusals")
 OLD_TABLES = "gaussnoise.tables/2"  # format of folders whose record listed tables only
@@ -71,7 +72,7 @@ class Results:
         cost: float,
         delta: float,
         request: Mapping[str, object],
-        protects: str,
+        protects: str | Protected,
         place: Path | None,
         write: Callable[[Path], object],
         draws: int | None,
@@ -160,7 +161,7 @@ class Results:
         cost: float,
         delta: float,
         request: dict[str, str],
-        protects: str,
+        protects: str | Protected,
         place: Path,
         draws: int | None,
     ) -> LedgerEntry:
@@ -170,12 +171,15 @@ class Results:
             if current is not None and current.state != "reserved":
                 return current
             check_parent(place, "ledger")
-            rows = database.execute("SELECT DISTINCT protects FROM entries")
-            others = [said for (said,) in rows if _unit(said) != _unit(protects)]
+            rows = database.execute("SELECT DISTINCT protects, protects_key FROM entries")
+            others = [words for words, key in rows if not same_protected(words, key, protects)]
+            words, key = (
+                (protects, None) if isinstance(protects, str) else (protects.words, protects.key)
+            )
             if others:
                 raise LedgerError(
                     f"ledger: expected a release that protects {others[0]}, as those before it, "
-                    f"got {protects}; hint: their costs do not add up, keep one ledger for each"
+                    f"got {words}; hint: their costs do not add up, keep one ledger for each"
                 )
             rho = budget_of(database)
             units = units_of(cost, rho)
@@ -198,9 +202,9 @@ class Results:
             last = (f"(SELECT coalesce(max(attempt), 0) FROM {table})" for table in _HISTORY)
             attempt = f"1 + max({', '.join(last)})"
             database.execute(
-                "INSERT INTO entries (attempt, id, units, state, protects, request, target, begun, "
-                f"draws) VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
-                [id, units, protects, json.dumps(request), str(place), begun, draws],
+                "INSERT INTO entries (attempt, id, units, state, protects, protects_key, request, "
+                f"target, begun, draws) VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?, ?)",
+                [id, units, words, key, json.dumps(request), str(place), begun, draws],
             )
             if delta_units:  # in the same transaction, so that both are charged or none
                 database.execute(
@@ -374,8 +378,3 @@ def _digest(result: Path) -> str | None:
         return hashlib.sha256(content).hexdigest()
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def _unit(protects: str) -> str:
-    """Return the unit without the number of counted rows, which a person's whole budget covers."""
-    return re.sub(r", of whom at most \d+ \w+ (is|are) counted", "", protects)

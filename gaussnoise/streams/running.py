@@ -26,6 +26,7 @@ from ..errors import (
 from ..files.disk import MALFORMED, aside, file_digest, read_json, save_text
 from ..numerics.intervals import Contrast, Contrasts
 from ..privacy.ledger import Ledger
+from ..privacy.protected import Protected
 from ..privacy.sampler import noise_stream
 from ..tables.planning.again import planned_from
 from ..tables.release.contrasts import Weights
@@ -230,7 +231,7 @@ class Stream:
                 f"{self.id} tick {tick}",
                 cost=0.0,
                 request={"stream": self.state.key, "tick": tick},
-                protects=_protects(self.plan),
+                protects=_protected(self.plan),
                 target=target,
                 write=write,
                 read=lambda folder: None,
@@ -373,7 +374,7 @@ def started(
             request=plan.request
             | {"on_outside": on_outside, "format": format}
             | ({"executors": True} if executors else {}),
-            protects=_protects(plan),
+            protects=_protected(plan),
             target=folder / "stream.json",
             write=lambda scratch: scratch.write_text(text, encoding="utf-8"),
             read=lambda file: _opened(file.parent, book),
@@ -489,8 +490,19 @@ def check_size(function: str, plan: StreamPlan) -> None:
         )
 
 
-def _protects(plan: StreamPlan) -> str:
-    return f"{plan.privacy_unit} under {plan.neighbors}"
+def _protected(plan: StreamPlan) -> Protected:
+    """Return what a stream's budget protects: any rows of a person who may be in every tick."""
+    reports, rows, person = plan.over.most_reports, plan.rows_per_person, plan.person
+    if (reports == plan.over.n) if person is not None else (reports == rows == 1):
+        reports = None
+    return Protected(
+        plan.privacy_unit,
+        str(plan.neighbors),
+        rows=rows if person is None else None,
+        person=person,
+        reports=reports,
+        apart=plan.over.apart if (reports or 1) > 1 else 1,
+    )
 
 
 def _folder(who: str, path: object) -> Path:

@@ -10,6 +10,7 @@ import scipy
 from ...numerics.rounding import SAFE_SIDE
 from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS, lattice_distance
+from ...privacy.protected import Protected
 from ...privacy.testing import most_posterior
 from ...text import SHOWN_DELTA
 from ..schema.numbers import PER_PERSON, squared_numbers
@@ -136,6 +137,18 @@ def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:
         counted = f"1 {what} is" if rows == 1 else f"{rows} {what}s are"
         return f"one person (column {person!r}), of whom at most {counted} counted"
     return "one row" if rows == 1 else f"one person of at most {rows} rows"
+
+
+def protected(plan: "Plan") -> Protected:
+    """Return what a plan's budget protects: with a column of persons, any number of rows."""
+    rows, person = plan.rows_per_person, plan.person
+    return Protected(
+        unit_text(rows, person),  # the same for rows and records of persons
+        str(plan.neighbors),
+        rows=rows if person is None else None,
+        person=person,
+        public=plan.public,
+    )
 
 
 def relation_text(plan: "Plan") -> str:

@@ -10,6 +10,7 @@ from ...files.saved import AbstractLoaded
 from ...privacy.budget import Budget
 from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.ledger import Ledger, ledger_and_id
+from ...privacy.protected import Protected
 from ...privacy.threshold import Change, ThresholdQuery
 from ...text import disclaimers, guarantee_text, versions
 from ..planning.facts import unit_text
@@ -262,7 +263,9 @@ def discover_categories(
             **({} if person is None else {"person": person}),
             **({} if on_formula == "show" else {"on_formula": on_formula}),
         },
-        protects=f"{unit} under {neighbors}",
+        protects=Protected(
+            unit, neighbors, rows=rows_per_person if person is None else None, person=person
+        ),
         target=None,
         write=lambda path: path.write_text(found().to_json(), encoding="utf-8"),
         read=Categories.load,

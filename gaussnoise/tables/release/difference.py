@@ -13,10 +13,11 @@ from ...files.pickling import PickledByArguments
 from ...numerics.intervals import Contrast, Contrasts
 from ...numerics.rounding import rounded_up
 from ...text import number_of
+from ..planning.facts import protected
 from ..schema.entries import Entry
 from .changes import check_shown
 from .changes_files import save_changes
-from .combine import check_together, differing
+from .combine import check_together
 from .comparison import ComparisonTable, compared
 from .contrasts import Weights
 from .noisy import Names
@@ -42,7 +43,8 @@ def difference(before: TableRelease, after: TableRelease) -> "Changes":
           the rows of both releases are the same or not: the noises are independent. So variances
           add up.
         * Comparing them costs no further privacy. A person whose rows are in both releases has
-          spent the sum of both budgets (``rho_charged``), if both protect the same thing.
+          spent the sum of both budgets (``rho_charged``), if both protect the same thing. With a
+          column of persons they do, at any number of counted rows.
 
     Args:
         before: the earlier release.
@@ -125,7 +127,7 @@ class Changes(PickledByArguments):
 
         None if they protect different things, so that their costs do not add up.
         """
-        if differing([self.before, self.after]):
+        if protected(self.before.plan) != protected(self.after.plan):
             return None
         costs = self.before.rho_charged, self.after.rho_charged
         return rounded_up(sum(map(Fraction, costs), Fraction(0)))

@@ -27,7 +27,7 @@ from ..counting.count import count_marginals
 from ..counting.impossible import excluded
 from ..counting.per_person import Reduced
 from ..counting.persons import PersonLimit
-from ..planning.facts import unit_text
+from ..planning.facts import protected
 from ..planning.plan import MOST_HERE, Plan
 from ..reading.codes import check_categories
 from ..reading.files import written_in
@@ -87,7 +87,7 @@ def published(
         from ..spark.releases import released
 
         request = asked(plan, on_outside) | {"executors": True}
-        return released(blank, frame, out, ledger, id, request, protects(plan))
+        return released(blank, frame, out, ledger, id, request, protected(plan))
     if out is None:
         return replace(blank, tables=dict(_private(plan, table, on_outside, progress)))
     if ledger is None or id is None:
@@ -102,7 +102,7 @@ def published(
             id,
             cost=blank.rho_charged,
             request=asked(plan, on_outside),
-            protects=protects(plan),
+            protects=protected(plan),
             target=out,
             write=lambda folder: _write(folder, table, blank, document, format, say),
             read=lambda folder: TableRelease.load(folder, plan),
@@ -164,13 +164,6 @@ def limit_of(plan: Plan) -> PersonLimit | None:
 def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:
     """Return the request that a ledger compares between releases under one id."""
     return plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside})
-
-
-def protects(plan: Plan) -> str:
-    """Return the protected unit, in words that a ledger compares."""
-    same = f" of the same {', '.join(plan.public)}" if plan.public else ""
-    unit = unit_text(plan.rows_per_person, plan.person)  # the same for rows and records of persons
-    return f"{unit} under {plan.neighbors}{same}"
 
 
 def check_outside(function: str, plan: Plan, on_outside: object) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, final
 from ...errors import DataError, LedgerError, OutputError, ParameterError, exists_already
 from ...files.disk import check_parent, held, publish, read_json, remove_at_once, sync
 from ...privacy.ledger import Ledger
+from ...privacy.protected import Protected
 from ..counting.count import CHANGED
 from ..planning.plan import Plan
 from ..release.files import Document, rehearsed, write_record
@@ -72,7 +73,7 @@ def released(
     ledger: Ledger | str | os.PathLike[str] | None,
     id: str | None,
     request: Mapping[str, object],
-    protects: str,
+    protects: Protected,
 ) -> TableRelease:
     """Return the release of :meth:`Plan.release`; :func:`check_executors` has passed.
 
@@ -83,7 +84,7 @@ def released(
         ledger: the ledger to be charged, with an id; or None.
         id: the name of the release in the ledger.
         request: the data that a ledger compares.
-        protects: the protected unit, in words that a ledger compares.
+        protects: what the budget protects, which a ledger compares.
     """
     new = _Unfinished(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
     document = rehearsed(blank, "parquet", new.layout.most)

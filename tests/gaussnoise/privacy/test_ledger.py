@@ -4,6 +4,7 @@ References for the ε it implies: closed forms of one Gaussian, and a simulated 
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import math
@@ -52,6 +53,7 @@ from gaussnoise.privacy import ledger_file as _ledger_file
 from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.privacy.ledger import Ledger
 from gaussnoise.privacy.ledger_entries import units_of
+from gaussnoise.privacy.protected import Protected
 from gaussnoise.text import no_less
 
 ROW = "add-remove, one row"
@@ -245,6 +247,55 @@ def test_charges_under_another_relation_do_not_add_up(ledger):
     with pytest.raises(LedgerError, match="replace, one row"):
         once(ledger, "b", protects="replace, one row")
     assert len(ledger.entries()) == 1
+
+
+PERSON = "one person (column 'id'), of whom at most {} counted"
+ANY = Protected(PERSON.format("1 row is"), "add-remove", rows=None, person="id")
+WORDS = PERSON.format("1 row is") + " in each of at most 3 ticks"
+EVERY_TICK = Protected(WORDS, "add-remove", rows=None, person="id")
+SOME_TICKS = Protected(WORDS, "add-remove", rows=None, person="id", reports=3)
+
+
+def test_what_is_protected_is_compared_as_a_value(ledger):
+    more = dataclasses.replace(ANY, unit=PERSON.format("4 rows are"))
+    for id, same in (("a", ANY), ("b", more), ("c", EVERY_TICK), ("d", ANY)):
+        once(ledger, id, protects=same)
+    assert [entry.protects for entry in ledger.entries()][1] == more.words
+    changes = (
+        {"rows": 1},
+        {"person": "house"},
+        {"reports": 3},
+        {"apart": 2},
+        {"public": ("sex",)},
+        {"neighbors": "replace"},
+    )
+    for change in changes:  # the words of the unit stay as they are
+        with pytest.raises(LedgerError, match="do not add up"):
+            once(ledger, "e", protects=dataclasses.replace(ANY, **change))
+    assert len(ledger.entries()) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "same", "others"),
+    [
+        (PERSON.format("1 row is") + " under add-remove", [ANY, EVERY_TICK], [SOME_TICKS]),
+        (PERSON.format("7 rows are") + " under add-remove", [ANY, EVERY_TICK], [SOME_TICKS]),
+        # a stream of an older version goes on, but it is unknown whether it has more ticks
+        (WORDS + " under add-remove", [EVERY_TICK], []),
+        (WORDS + " under add-remove", [SOME_TICKS], [ANY]),
+        ("one row under replace", [Protected("one row", "replace")], [ANY, EVERY_TICK]),
+    ],
+)
+def test_entries_of_older_versions_are_compared_by_their_words(tmp_path, old, same, others):
+    for k, other in enumerate([*same, *others]):
+        ledger = Ledger.create(tmp_path / f"{k}", gn.zCDP(1.0))
+        once(ledger, protects=old)
+        edit(ledger.path, "ALTER TABLE entries DROP COLUMN protects_key")
+        assert [entry.protects for entry in ledger.entries()] == [old]
+        refused = pytest.raises(LedgerError, match="do not add up")
+        with contextlib.nullcontext() if other in same else refused:
+            once(ledger, "b", protects=other)
+        assert len(ledger.entries()) == 1 + (other in same)
 
 
 # what all charges so far imply
@@ -761,7 +812,8 @@ def test_a_ledger_that_another_program_keeps_busy(ledger, monkeypatch):
 def first_format(path):
     """A ledger of the first format, which had a write-ahead log."""
     Ledger.create(path, gn.zCDP(1.0))
-    edit(path, "DROP TABLE refusals", "DROP TABLE home", "ALTER TABLE entries DROP COLUMN draws")
+    later = [f"ALTER TABLE entries DROP COLUMN {name}" for name in ("draws", "protects_key")]
+    edit(path, "DROP TABLE refusals", "DROP TABLE home", *later)
     with contextlib.closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
     return path

@@ -781,6 +781,29 @@ def test_the_budget_is_charged_once_at_the_start(tmp_path):
         plan.start(tmp_path / "stream")
 
 
+def test_a_person_who_may_be_in_every_tick_is_the_person_of_other_releases(tmp_path):
+    table = rows(1).append_column("who", pa.array(range(40)))
+    once = gn.plan(SCHEMA, 1, gn.zCDP(0.1), person="who", rows_per_person=2)
+
+    def publish(over, *, first):
+        ledger = gn.Ledger.create(tmp_path / f"{over!r} {first}", gn.zCDP(1))
+        stream = planned(over, rho=0.1, person="who")
+        for step in ("stream", "once") if first == "stream" else ("once", "stream"):
+            out = tmp_path / f"{over!r} {first} {step}"
+            if step == "stream":
+                stream.start(out, ledger=ledger, id="stream").tick(table, number=1)
+            else:
+                once.release(table, out=out, ledger=ledger, id="once")
+        return ledger.spent
+
+    for first in ("stream", "once"):
+        for over in (Ticks(3, 3), Ticks(3, 5), Ticks(1, 1, apart=4)):
+            assert publish(over, first=first) == pytest.approx(0.2)
+        for over in (Ticks(3, 2), Ticks(3, 1), Ticks(3, 3, apart=2)):
+            with pytest.raises(LedgerError, match="do not add up"):
+                publish(over, first=first)
+
+
 def test_what_could_not_be_gone_on_with_is_not_charged(tmp_path):
     @dataclass(frozen=True)
     class Lasting(AbstractPrivacy):

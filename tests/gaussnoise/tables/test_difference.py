@@ -132,6 +132,18 @@ def test_what_it_costs_and_protects_is_said():
     assert "after less before" in str(changes["sex"])
 
 
+def test_costs_for_one_person_add_up_whatever_number_of_rows_is_counted():
+    people = JANUARY.append_column("who", pa.array(range(len(JANUARY))))
+
+    def release(**unit):
+        return gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.02), **unit).release(people)
+
+    one = release(person="who")
+    assert gn.difference(one, release(person="who", rows_per_person=3)).rho_charged > 0.039
+    for other in ({"person": "age"}, {"rows_per_person": 3}, {}):
+        assert gn.difference(one, release(**other)).rho_charged is None
+
+
 OTHER = gn.Schema([SEX, gn.Attribute("age", edges=[0, 20, 65, 120]), PAY])
 CLIPPED = gn.Schema([SEX, AGE, gn.Attribute("pay", clip=[0, 6000])])
 
