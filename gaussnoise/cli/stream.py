@@ -166,6 +166,12 @@ def run_tick(
     stream = Stream.open(folder, ledger)
     file = stream.plan.schema.file
     written = dialect_of(file, delimiter, decimal, encoding, quote)
+    if number <= len(stream):
+        say(
+            f"note: tick {number} was published before, and is read again: none of the rows given "
+            "now is counted",
+            ERR,
+        )
     with patience(ERR, "counting"), _warnings_said():
         stream.tick(written.table(table_of(table)), number=number)
     target = stream.state.tick_folder(number)

@@ -205,7 +205,10 @@ def test_streams_are_asked_and_reported_without_their_private_folder(call, capsy
     for number in range(1, 4):
         shutil.copy("t.csv", f"{number}.csv")
         call("stream", "tick", "s", f"{number}.csv", "--tick", number)
-    again = call("stream", "tick", "s", "t.csv", "--tick", 2)
+    assert run(["stream", "tick", "s", "t.csv", "--tick", "2", "--json"]) == 0
+    out, said = capsys.readouterr()
+    assert "tick 2 was published before, and is read again: none of the rows given now" in said
+    again = json.loads(out)
     assert (again["done"], again["next"], again["tick"]) == (3, None, 2)
     assert again["published"].endswith("2")
     tables = gn.streams.Stream.open("s").tables

@@ -347,8 +347,8 @@ class _Asked:
         word = "largest" if asked.is_largest else "smallest"
         many = f"{len(order)} " if len(order) > 1 else ""
         meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
-        answer = self._answer(meaning, {0: axis}, chosen, [_ranks_text(ranks), *notes])
-        return replace(answer, compared=len(every))
+        answer = self._answer(meaning, {0: axis}, chosen, notes)
+        return replace(answer, compared=len(every), note=f"{_ranks_text(ranks)}; {answer.note}")
 
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""

@@ -214,6 +214,9 @@ def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
         "set of public attributes": {plan.public for plan in plans},
         "record of persons": {_record_of(plan) for plan in plans},
         "weight of rows": {plan.weight for plan in plans},
+        "number of counted rows per person": {
+            "all" if plan.person is None else plan.rows_per_person for plan in plans
+        },
     }
     return {what: sorted(map(str, own)) for what, own in listed.items() if len(own) > 1}
 
@@ -231,9 +234,9 @@ def _check_alike(function: str, known: Attribute, other: Attribute) -> None:
     same = same and list(map(repr, known.labels)) == list(map(repr, other.labels))
     if not same:
         raise ParameterError(
-            f"{function}: expected {known.name!r} with the same categories or edges in all "
-            "releases, got different ones; hint: counts of other categories say nothing of each "
-            "other"
+            f"{function}: expected {known.name!r} with the same categories, edges or interval in "
+            "all releases, got different ones; hint: what is counted or summed in other ways says "
+            "nothing of each other"
         )
 
 

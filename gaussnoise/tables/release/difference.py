@@ -43,22 +43,22 @@ def difference(before: TableRelease, after: TableRelease) -> "Changes":
           the rows of both releases are the same or not: the noises are independent. So variances
           add up.
         * Comparing them costs no further privacy. A person whose rows are in both releases has
-          spent the sum of both budgets (``rho_charged``), if both protect the same thing. With a
-          column of persons they do, at any number of counted rows.
+          spent the sum of both budgets (``rho_charged``), if both protect the same thing.
 
     Args:
         before: the earlier release.
         after: the later one. Attributes of one name must have the same categories, edges or
-            interval, and rows the same weight and record of a person; all else may differ: the
-            planned tables, the order of attributes, the budget, the neighbouring relation.
+            interval, and rows the same weight and record of a person, of whom the same number of
+            rows is counted; all else may differ: the planned tables, the order of attributes, the
+            budget, the neighbouring relation.
 
     Returns:
         :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later less earlier,
         with intervals; so are ``proportions``, ``means``, ``sums``, ``answers`` and ``cdf``.
 
     Raises:
-        ParameterError: the same release twice, tables of a stream, or attributes, weights, or
-            records of persons (``per_person``) that differ.
+        ParameterError: the same release twice, tables of a stream, or attributes, weights, records
+            of persons (``per_person``), or numbers of counted rows of a person that differ.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("smoker", [True, False])])

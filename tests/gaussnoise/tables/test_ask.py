@@ -542,6 +542,9 @@ def test_ranks_that_noise_mixes_are_named():
     assert made.ask("top 1 of kind").note.startswith("these ranks are clear of the noise")
     made = gn.plan(schema, 1, gn.zCDP(0.1)).release(rows)
     assert "the noise cannot tell ranks 2 to 3 apart" in made.ask("top 2 of kind").note
+    people = rows.append_column("who", pa.array(range(len(rows))))
+    of_persons = gn.plan(schema, 1, gn.zCDP(0.1), person="who").release(people)
+    assert "the noise cannot tell ranks 2 to 3 apart" in str(of_persons.ask("top 2 of kind"))
 
 
 def test_impossible_shares_are_said_to_be_and_end_no_interval():

@@ -132,16 +132,22 @@ def test_what_it_costs_and_protects_is_said():
     assert "after less before" in str(changes["sex"])
 
 
-def test_costs_for_one_person_add_up_whatever_number_of_rows_is_counted():
+def test_releases_that_count_other_numbers_of_rows_of_a_person_are_no_change():
+    """Of the same rows, such a difference would be that of the two limits."""
     people = JANUARY.append_column("who", pa.array(range(len(JANUARY))))
 
     def release(**unit):
         return gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.02), **unit).release(people)
 
-    one = release(person="who")
-    assert gn.difference(one, release(person="who", rows_per_person=3)).rho_charged > 0.039
-    for other in ({"person": "age"}, {"rows_per_person": 3}, {}):
-        assert gn.difference(one, release(**other)).rho_charged is None
+    one, three = release(person="who"), release(person="who", rows_per_person=3)
+    assert gn.difference(three, release(person="who", rows_per_person=3)).rho_charged > 0.039
+    assert gn.difference(one, release(person="age")).rho_charged is None
+    for other in (three, release(rows_per_person=3), release()):
+        with pytest.raises(
+            ParameterError, match="one number of counted rows per person, got 1 and"
+        ):
+            gn.difference(one, other)
+    assert gn.difference(release(rows_per_person=3), release()).rho_charged is None
 
 
 OTHER = gn.Schema([SEX, gn.Attribute("age", edges=[0, 20, 65, 120]), PAY])
@@ -153,8 +159,8 @@ CLIPPED = gn.Schema([SEX, AGE, gn.Attribute("pay", clip=[0, 6000])])
     [
         (lambda one: one, "one twice"),
         (lambda one: gn.combine([one, simulated(JANUARY, seed=5)]), "one twice"),
-        (lambda one: simulated(JUNE, schema=OTHER), "same categories or edges"),
-        (lambda one: simulated(JUNE, schema=CLIPPED), "same categories or edges"),
+        (lambda one: simulated(JUNE, schema=OTHER), "same categories, edges or interval"),
+        (lambda one: simulated(JUNE, schema=CLIPPED), "same categories, edges or interval"),
         (
             lambda one: simulated(
                 JUNE.append_column("w", JUNE["age"]), weight=gn.Weight("w", most=5)
