@@ -8,6 +8,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from domains.domain import AbstractDomain
+from domains.errors import InvalidDomainError
 from domains.floats import EPS, power_of_two
 from domains.participation.patterns import AbstractPatterns
 from domains.sets.finite import FiniteSet
@@ -72,7 +73,7 @@ def certify(
             omitted, a record is in one cell.
         standard_deviation: that of the noise of all outputs, or of each, shape (outputs,): it
             decides their relative accuracy and ``rho``.
-        sizes: for measured tables, the number of categories of every attribute: a mapping, a
+        sizes: for measured tables alone, the number of categories of every attribute: a mapping, a
             :class:`Schema`, or a domain of mbi.
         p: error norm in [2, ∞].
         tol: relative gap of the best noise.
@@ -82,8 +83,8 @@ def certify(
 
     Raises:
         ParameterError: a query is outside the strategy's row space, or a table is not determined;
-            shapes or names do not fit; the strategy is too nearly singular; p < 2, or an unknown
-            relation.
+            shapes or names do not fit; a number is not finite; the strategy is too nearly singular;
+            p < 2, or an unknown relation.
         InvalidDomainError: the workload is no matrix of finite numbers; for ``participation``, it
             is not lower triangular, or the patterns are over other ticks.
 
@@ -108,6 +109,12 @@ def certify(
                 "tables; hint: {('age', 'sex'): standard_deviation}"
             )
         return certify_tables(strategy, workload, sizes, neighbors, p, tol)
+    if sizes is not None:
+        raise ParameterError(
+            "certify: expected sizes= with measured tables alone, got it with a matrix; hint: the "
+            "columns of both matrices are the cells; measured tables are like "
+            "{('age', 'sex'): standard_deviation}"
+        )
     return _certify_matrix(
         strategy, workload, neighbors, participation, domain, standard_deviation, p, tol
     )
@@ -135,7 +142,10 @@ def _certify_matrix(
             "certify: expected a workload of shape (queries, cells), got none; hint: "
             "certify(strategy, workload)"
         )
-    who, given = participation, FiniteSet.from_workload(dense(workload))
+    wanted = dense(workload)
+    if wanted.dtype.kind == "f" and (place := _not_finite(wanted)):
+        raise InvalidDomainError(f"certify: expected finite numbers in the workload, got {place}")
+    who, given = participation, FiniteSet.from_workload(wanted)
     check_problem("certify", given, p, tol, "auto")
     A = given.points.T
     records = A.shape[1]
@@ -333,12 +343,27 @@ def _matrix(strategy: Any, n: int) -> Array:
             "or toarray, got "
             f"{type(strategy).__name__}"
         ) from None
+    if place := _not_finite(array):
+        raise ParameterError(
+            f"certify: expected finite numbers in the strategy, got {place}; hint: 0 for a cell "
+            "that an output does not count"
+        )
     if array.ndim == 1 and 0 < len(array) <= n:
         array = np.tril(scipy.linalg.toeplitz(np.append(array, np.zeros(n - len(array)))))
-    if array.ndim != 2 or not len(array) or array.shape[1] != n or not np.isfinite(array).all():
+    if array.ndim != 2 or not len(array) or array.shape[1] != n:
         raise ParameterError(
-            f"certify: expected a finite strategy of shape (outputs, {n}), as many columns as the "
+            f"certify: expected a strategy of shape (outputs, {n}), as many columns as the "
             "workload has, or the first column of a Toeplitz one, of at "
             f"most {n} numbers; got shape {array.shape}"
         )
     return array
+
+
+def _not_finite(array: Array) -> str:
+    """Return in words the first number that is not finite, and its place; "" if there is none."""
+    places = np.argwhere(~np.isfinite(array))
+    if not len(places):
+        return ""
+    place = tuple(places[0].tolist())
+    at = f"row {place[0]}, column {place[1]}" if array.ndim == 2 else f"place {list(place)}"
+    return f"{array[place]} in {at}"

@@ -47,8 +47,8 @@ class TableCertificate(AbstractStrategyCertificate):
     """The joint cost and the error of tables that another tool measured, after least squares.
 
     Attributes:
-        error: upper bound on ``‖sd‖_p`` of all cells of the workload's tables at unit noise
-            multiplier: their deviations times ``sensitivity``.
+        error: upper bound on ``‖sd‖_p`` of all cells of the workload's tables at ρ = 1/2: their
+            deviations at the stated noise times ``sensitivity``.
         lower: certified lower bound on this error for every noise, of any kind.
         sensitivity: the largest move of one record, in standard deviations, rounded up.
         p: the norm of the error.
@@ -81,10 +81,7 @@ class TableCertificate(AbstractStrategyCertificate):
                 "One row is replaced by another, and the number of rows is public: the worst pair "
                 "differs in every attribute."
             )
-        return who, (
-            f"All measurements together have the joint privacy loss rho = {self.rho:.6g}, if their "
-            "noise is Gaussian."
-        )
+        return who, "The noise of all measurements is taken to be Gaussian."
 
     def columns(self) -> dict[str, list]:
         """Return a row for each table, at the same joint privacy loss.

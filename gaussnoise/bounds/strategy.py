@@ -75,11 +75,14 @@ class AbstractStrategyCertificate(abc.ABC):
             what = f"largest standard deviation among the {n} answers"
         who, moved = self._said()
         return (
-            f"At unit noise multiplier, the {what} is at most {self.error / share:.6g} with this "
-            f"strategy. No strategy of any kind, {self._same}, has less than "
-            f"{self.lower / share:.6g}: this one is at most "
+            "At rho = 1/2, where the standard deviation of the noise is the sensitivity, the "
+            f"{what} is at most {self.error / share:.6g} with this strategy; another rho makes it "
+            f"1/√(2 rho) times as large. No strategy of any kind, {self._same}, has less than "
+            f"{self.lower / share:.6g} at the same rho: this one is at most "
             f"{100 * (self.factor - 1):.3g} % above the best possible, and the best one known has "
-            f"{self.upper / share:.6g}. {who} {moved}"
+            f"{self.upper / share:.6g}. At the stated noise, of standard deviation 1 where none is "
+            f"stated, all outputs together have rho = {self.rho:.6g}, and this error is at most "
+            f"{self.error / self.sensitivity / share:.6g}. {who} {moved}"
         )
 
     @property
@@ -108,8 +111,9 @@ class StrategyCertificate(AbstractStrategyCertificate):
     """The error of a strategy, and a lower bound on that of every strategy.
 
     Attributes:
-        error: upper bound on ``‖sd‖_p`` of all answers at unit noise multiplier. Noise
-            σ·sensitivity on the strategy's answers makes it σ·error; σ = 1/√(2ρ) is ρ-zCDP.
+        error: upper bound on ``‖sd‖_p`` of all answers at ρ = 1/2, where the standard deviation
+            of the noise on the strategy's outputs is ``sensitivity``. Another ρ makes it 1/√(2ρ)
+            times as large; at the stated noise it is ``error / sensitivity``.
         lower: certified lower bound on this error for every strategy, of any kind, for the same
             neighbours or the same participation.
         sensitivity: proven upper bound on how far one record or person moves the strategy's

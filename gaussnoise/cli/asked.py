@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,6 +174,18 @@ def parts_of(text: str) -> list[str]:
         quoted = _QUOTED.fullmatch(part)
         parts.append(part if quoted is None else quoted[1].replace('""', '"') + (quoted[2] or ""))
     return list(filter(None, parts))
+
+
+def joined(names: Iterable[str]) -> str:
+    """Return names between commas, as :func:`parts_of` reads them.
+
+    >>> joined(["age", "pay, net"])
+    'age,"pay, net"'
+    """
+    quoted = (
+        '"' + name.replace('"', '""') + '"' if re.search('[,"]', name) else name for name in names
+    )
+    return ",".join(quoted)
 
 
 _PARTS = re.compile(r'(?:"(?:[^"]|"")*"|[^,"]|")+')

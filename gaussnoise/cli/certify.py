@@ -16,7 +16,7 @@ from .options import Json, Neighbors, Norm, check_norm
 from .patience import patience
 
 _FORM = (
-    'hint: {"sizes": {"sex": 2, "age": 4}, "measurements": [{"attributes": ["sex", "age"], '
+    '{"sizes": {"sex": 2, "age": 4}, "measurements": [{"attributes": ["sex", "age"], '
     '"standard_deviation": 2}], "workload": [["sex"]]}, where "workload" may be left out'
 )
 
@@ -26,8 +26,9 @@ def certify_strategy(
         Path,
         typer.Argument(
             help="Matrix of outputs by cells: .npy, .npz or .mtx, or CSV of numbers alone; each "
-            "row divided by the standard deviation of its noise, where these differ. Or .json: "
-            "sizes of attributes, and measured tables with their standard deviations."
+            "row divided by the standard deviation of its noise, where these differ. Or .json of "
+            f"measured tables, like {_FORM}: sizes are numbers of categories, and a table that was "
+            "measured twice is listed twice."
         ),
     ],
     workload: Annotated[
@@ -43,7 +44,7 @@ def certify_strategy(
     given: Any
     if strategy.suffix == ".json":
         if workload is not None:
-            raise ParameterError(f"certify: expected no second file with {strategy}; {_FORM}")
+            raise ParameterError(f"certify: expected no second file with {strategy}; hint: {_FORM}")
         given, wanted, sizes = _tables(strategy)
     elif workload is None:
         raise ParameterError(
@@ -59,8 +60,6 @@ def certify_strategy(
         return show(certificate_document(found, neighbors))
     for sentence in found.explain().split(". "):
         say(sentence.rstrip(".") + ".")
-    noise = "the stated noise" if sizes else "noise of standard deviation 1 on every output"
-    say(f"joint privacy loss at {noise}: rho = {found.rho:.6g}")
     say(f"error over lower end: {found.factor:.6g}")
 
 
@@ -77,4 +76,6 @@ def _tables(path: Path) -> tuple[Any, Any, Any]:
     except OSError as error:
         raise ParameterError(f"certify: cannot read {path} ({type(error).__name__})") from None
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise ParameterError(f"certify: expected measured tables in {path}; {_FORM}") from None
+        raise ParameterError(
+            f"certify: expected measured tables in {path}; hint: {_FORM}"
+        ) from None

@@ -36,16 +36,6 @@ Quote = Annotated[
 SchemaFile = Annotated[
     Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")
 ]
-Workload = Annotated[
-    list[str],
-    typer.Option(
-        "--marginals",
-        "-m",
-        help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m "
-        "age:prefix,sex for "
-        "cumulative counts; age:ranges for all runs.",
-    ),
-]
 Marginals = Annotated[
     list[str] | None,
     typer.Option(

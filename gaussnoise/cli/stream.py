@@ -12,10 +12,10 @@ import typer
 from ..errors import ParameterError, StreamWarning
 from ..numerics.intervals import quantile
 from ..streams import Stream, StreamPlan, Ticks
-from ..tables import Schema, plan
+from ..tables import plan
 from ..tables.release.formats import FORMATS
 from ..tables.release.tidy import LEVEL
-from .asked import dialect_of, parts_of, privacy_of, table_of, workload_of
+from .asked import Options, asked_for, dialect_of, joined, parts_of, privacy_of, table_of
 from .console import ERR, check_new, save_picture, say, show
 from .documents import series_document, stream_document
 from .options import (
@@ -26,6 +26,7 @@ from .options import (
     Epsilon,
     Format,
     Json,
+    Marginals,
     Neighbors,
     Norm,
     OnOutside,
@@ -35,7 +36,6 @@ from .options import (
     SomeTicks,
     StreamFolder,
     Tables,
-    Workload,
 )
 from .patience import patience
 from .published import ticks_of
@@ -49,10 +49,10 @@ _Ledger = Annotated[
 def start_stream(
     folder: Annotated[Path, typer.Argument(help="New folder for the stream.")],
     schema: SchemaFile,
-    marginals: Workload,
     ticks: Annotated[
         int, typer.Option("--ticks", help="How many tables of new rows will come in, at most.")
     ],
+    marginals: Marginals = None,
     rho: Rho = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -118,12 +118,16 @@ def start_stream(
     wanted: dict[str, Any] = {"late": late, "workload": workload}  # the class checks these values
     over = Ticks(ticks, reports, apart=apart, period=period, **wanted)
     relation: Any = neighbors
-    loaded = Schema.load(schema)
-    asked, privacy = workload_of(marginals, loaded.names), privacy_of(rho, epsilon, delta)
+    asked, privacy = asked_for(Options(schema, marginals)), privacy_of(rho, epsilon, delta)
+    if asked.targets is not None:
+        raise ParameterError(
+            f"stream: expected [[workload]] tables without within in {schema}, since a stream "
+            "takes a budget and no targets; hint: -m names the tables"
+        )
     with patience(ERR, "planning"):
         planned: StreamPlan = plan(
-            loaded,
-            asked,
+            asked.schema,
+            asked.workload,
             privacy,
             neighbors=relation,
             p=p,
@@ -251,8 +255,8 @@ def show_series(
     quantile(level)  # refuses a level outside (0, 1)
     names, *others = tables.plan.marginals if marginal is None else [tuple(parts_of(marginal))]
     if others:
-        known = " or ".join(f"-m {','.join(own)}" for own in [names, *others][:_FEW])
-        raise ParameterError(f"series: expected -m for one of several tables, like {known}")
+        known = " or ".join(f"-m {shlex.quote(joined(own))}" for own in [names, *others])
+        raise ParameterError(f"series: expected -m for one of these tables: {known}")
     series = tables.series(names)
     if ticks is not None:
         series = series.between(*ticks_of(ticks))

@@ -151,7 +151,8 @@ def test_strategies_come_in_many_forms():
 def test_the_comparison_is_told_in_sentences():
     said = str(gn.certify(square_root(6), prefix_sums(6), participation=Epochs(6, 2)))
     assert said.startswith(
-        "At unit noise multiplier, the root mean square error of the 6 answers is at most"
+        "At rho = 1/2, where the standard deviation of the noise is the sensitivity, the root mean "
+        "square error of the 6 answers is at most"
     )
     assert "No strategy of any kind, under the same participation, has less than" in said
     assert "Epochs(n=6, k=2, b=3, kind='vectors')" in said
@@ -165,6 +166,19 @@ def test_the_comparison_is_told_in_sentences():
     )
 
 
+def test_the_error_at_the_stated_noise_is_told():
+    found = gn.certify(prefix_sums(4), prefix_sums(4), standard_deviation=3.0)
+    own = found.covariance.standard_deviation()
+    assert own == pytest.approx([3] * 4)
+    assert found.error / found.sensitivity == pytest.approx(np.linalg.norm(own))
+    assert "have rho = 0.222222, and this error is at most 3. One record" in str(found)
+    # noise of standard deviation 2/√(2ρ), as the sensitivity is 2, is ρ-zCDP
+    rho = 0.1
+    at = gn.certify(prefix_sums(4), prefix_sums(4), standard_deviation=2 / np.sqrt(2 * rho))
+    assert at.rho == pytest.approx(rho)
+    assert at.error / at.sensitivity == pytest.approx(found.error / np.sqrt(2 * rho))
+
+
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
@@ -172,7 +186,9 @@ def test_the_comparison_is_told_in_sentences():
         (np.tril(np.ones((4, 4)), -1), "row space of the strategy, got 1 of 4 queries"),
         (np.eye(3), r"shape \(outputs, 4\).* got shape \(3, 3\)"),
         (np.ones(5), r"at most 4 numbers; got shape \(5,\)"),
-        (np.full((4, 4), np.nan), "finite"),
+        (np.full((4, 4), np.nan), "finite numbers in the strategy, got nan in row 0, column 0"),
+        (np.diag([1, 1, np.inf, 1]), "got inf in row 2, column 2; hint: 0 for a cell"),
+        ([1.0, np.nan], r"got nan in place \[1\]"),
         ("square root", "array of numbers"),
         (np.diag([1.0, 1.0, 1.0, 1.0]) - 1e9 * np.eye(4, k=-1), "too nearly singular"),
     ],
@@ -185,6 +201,10 @@ def test_strategies_are_checked(strategy, message):
 def test_other_arguments_are_checked():
     with pytest.raises(ParameterError, match="p >= 2"):
         gn.certify(np.eye(4), prefix_sums(4), p=1)
+    with pytest.raises(ParameterError, match=r"sizes= with measured tables alone.*hint"):
+        gn.certify(np.eye(4), prefix_sums(4), sizes={"a": 4})
+    with pytest.raises(InvalidDomainError, match="in the workload, got nan in row 3, column 0"):
+        gn.certify(np.eye(4), prefix_sums(4) + np.diag([np.nan], -3))
     with pytest.raises(ParameterError, match="expected a pattern of participation"):
         gn.certify(np.eye(4), prefix_sums(4), participation=2)
     with pytest.raises(InvalidDomainError, match="lower-triangular workload"):

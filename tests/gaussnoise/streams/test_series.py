@@ -5,9 +5,11 @@ import json
 import math
 import pickle
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from scipy import stats
 
@@ -438,6 +440,42 @@ def test_the_shell_shows_series_from_the_public_folder(stream, tmp_path, capsys)
     assert "exists already" in capsys.readouterr().err
     assert run(["stream", "series", folder, "-m", "", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["attributes"] == ["tick"]
+
+
+def test_the_tables_of_a_stream_may_be_named_by_its_schema_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    schema = '[attributes.sex]\ncategories = ["F", "M"]\n[attributes."a, b"]\ncategories = [1, 2]\n'
+    one, two = ('[[workload]]\nof = ["sex"]\n', '[[workload]]\nof = ["a, b", "sex"]\n')
+    files = {"none": "", "one": one, "two": one + two, "within": one + "within = 9\n"}
+    for name, workload in files.items():
+        Path(f"{name}.toml").write_text(schema + workload, encoding="utf-8")
+    pa.csv.write_csv(pa.table({"sex": ["F", "M"], "a, b": [1, 2]}), "t.csv")
+    start = ["--ticks", "3", "--rho", "0.5"]
+    for name in ("one", "two"):
+        assert run(["stream", "start", name, "-s", f"{name}.toml", *start]) == 0
+        assert run(["stream", "tick", name, "t.csv", "--tick", "1"]) == 0
+    capsys.readouterr()
+    assert run(["stream", "series", "one"]) == 0
+    assert "sex: rows of each tick" in capsys.readouterr().out
+    for name, words in (
+        ("two", """these tables: -m sex or -m 'sex,"a, b"'"""),
+        ("none", "expected --marginals (-m), or [[workload]] tables"),
+        ("within", "tables without within in within.toml"),
+    ):
+        command = (
+            ["series", name] if name == "two" else ["start", "x", "-s", f"{name}.toml", *start]
+        )
+        assert run(["stream", *command]) == 1
+        assert words in " ".join(capsys.readouterr().err.split())
+    assert run(["stream", "series", "two", "-m", 'sex,"a, b"']) == 0
+
+
+def test_one_tick_that_is_shown_is_the_last_tick():
+    schema = gn.Schema([gn.Attribute("k", range(50))])
+    plan = gn.plan(schema, 1, gn.zCDP(1), over=Ticks(3))
+    tables = [pa.table({"k": [1, 29, 29]})] * 3
+    shown = plan.simulate(tables, np.random.default_rng(0)).series("k").text()
+    assert ", the last tick" in shown.splitlines()[0]
 
 
 def test_the_shell_has_intervals_of_other_levels(stream, capsys):
