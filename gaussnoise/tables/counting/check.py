@@ -137,13 +137,14 @@ def _by_reason(source: Opened, attribute: Attribute, rows: int) -> Iterator[Fail
     values: dict[str, Counter[str]] = {}
     for value, n in values_outside(source, attribute) if rows else ():
         found += n
-        if isinstance(value, str) and str.__str__(value) == attribute.other:
+        written = source.as_written(attribute.name, value)
+        if isinstance(written, str) and str.__str__(written) == attribute.other:
             continue
         reason = reason_of(value, attribute, source.form(attribute.name))
         counts[reason] += n
-        shown = values.setdefault(reason, Counter())
-        if reason != "missing" and (len(shown) < _KEPT or _shown(value) in shown):
-            shown[_shown(value)] += n
+        shown, text = values.setdefault(reason, Counter()), _shown(written)
+        if reason != "missing" and (len(shown) < _KEPT or text in shown):
+            shown[text] += n
     if found != rows:
         raise DataError(CHANGED)
     for reason, n in counts.most_common():

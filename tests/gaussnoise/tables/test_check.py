@@ -285,6 +285,26 @@ def test_a_file_of_unreadable_numbers_does_not_pass_unnoticed(tmp_path):
     assert {case.reason: case.rows for case in found.caught} == {"not a number": 2, "missing": 1}
 
 
+def test_values_are_shown_as_the_file_has_them(tmp_path):
+    """Where the decimal mark is a comma, comma and point are exchanged for reading."""
+    path = tmp_path / "pay.csv"
+    rows = ["k.A.;1;a.b", "2.638,50;2,5;a.b", "16100,09;1;a.b", "1,5;1;c"]
+    path.write_text("\n".join(["pay;n;word", *rows]), encoding="utf-8")
+    more = [gn.Attribute("n", [1, 2]), gn.Attribute("word", ["c"])]
+    for other in (None, "k.A."):
+        pay = gn.Attribute("pay", clip=[0, 5000], other=other)
+        schema = gn.Schema([pay, *more], file=gn.Dialect(";", ","))
+        found = gn.plan(schema, 1, gn.zCDP(1.0)).check(path)
+        cases = [*found.failure_cases, *found.clipped, *found.caught]
+        said = {(case.column, case.reason): set(case.examples) for case in cases}
+        assert said == {
+            ("pay", "not a number"): {"'2.638,50'"} | ({"'k.A.'"} if other is None else set()),
+            ("n", "not a category"): {"'2,5'"},
+            ("word", "not a category"): {"'a.b'"},
+            ("pay", "outside the interval"): {"'16100,09'"},
+        }
+
+
 def test_rows_of_a_total_are_counted_too():
     table = table_of(ROWS)
     assert gn.plan(SCHEMA, [()], gn.zCDP(1.0)).check(table) == CheckResult(13, 0, 13, ())
