@@ -321,8 +321,9 @@ def _delta_units(database: sqlite3.Connection, delta: float) -> int:
     if most == 0:
         raise BudgetError(
             f"ledger: expected a release without thresholds, got one that spends delta = "
-            f"{delta:.6g} on them; hint: Ledger.create(path, budget, delta=...) allows it, and a "
-            "search needs no threshold where a public range (radius=) or list is given"
+            f"{delta:.6g} on them; hint: gaussnoise ledger create PATH --rho RHO --delta DELTA, or "
+            "Ledger.create(path, budget, delta=...), allows it, and a search needs no threshold "
+            "where a public range (radius=) or list is given"
         )
     units, spent = units_of(delta, most), spent_delta_units(database)
     if spent + units > CAP:
