@@ -611,6 +611,24 @@ def test_a_ledger_that_is_missing_is_created_in_the_shell(call):
     assert (status, "hint: gaussnoise ledger create PATH --rho RHO" in err) == (1, True)
 
 
+@pytest.mark.usefixtures("folder")
+def test_another_format_of_a_release_costs_nothing_and_the_hint_says_how(call):
+    call("ledger", "create", "budget", "--rho", "1")
+    first = release_arguments(ledger="budget", id="survey", rho="0.25")
+    assert call(*first)[0] == 0
+    other = release_arguments(ledger="budget", id="survey", rho="0.25", out="other")
+    status, _, err = call(*other, "--format", "sdmx-csv")
+    assert status == 1
+    assert "TableRelease.load(PLACE).save(PATH, format=...)" in err
+    assert "Another id would be charged again" in err
+    found = gn.TableRelease.load("out")
+    found.save("other", format="sdmx-csv")
+    assert gn.TableRelease.load("other")["sex", "age"].estimate.tolist() == (
+        found["sex", "age"].estimate.tolist()
+    )
+    assert gn.Ledger.open("budget").spent == pytest.approx(0.25)
+
+
 def test_check_says_what_the_plan_says_and_its_exit_code_says_whether_rows_fit(folder, call):
     assert call("check", "t.csv", "-s", "schema.toml")[0] == 0
     (folder / "bad.csv").write_text(rows("F,1,true", f"{CANARY},130,true"), encoding="utf-8")
