@@ -37,6 +37,8 @@ def check_table(
 ) -> None:
     """Say which rows a release would leave out, and why. NOT private: for the table's owner alone.
 
+    It also lists values that count as others: clipped to an interval, or in a catch-all.
+
     Without -m, and without a workload in the schema, every column is checked.
 
     The exit code is 0 if all rows fit; 1 if some do not, or if the table cannot be read.

@@ -50,7 +50,10 @@ def release_means(
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema", "-s", help="TOML schema with attributes for --by, [about] and [file]."
+            "--schema",
+            "-s",
+            # without the backslash, rich would take the bracket for markup
+            help="TOML schema with attributes for --by, \\[about] and \\[file].",
         ),
     ] = None,
     person: Annotated[

@@ -120,7 +120,10 @@ def _check_one_name(path: Path) -> None:
             "and those of its folder"
         ) from None
     if status is None or not stat.S_ISREG(status.st_mode):
-        raise LedgerError(f"ledger: no ledger at {path}; hint: Ledger.create(path, budget)")
+        raise LedgerError(
+            f"ledger: no ledger at {path}; hint: gaussnoise ledger create PATH --rho RHO, or "
+            "Ledger.create(path, budget)"
+        )
     if status.st_nlink > 1:
         raise LedgerError(
             f"ledger: expected one name for {path}, got a hard link: after a crash, charges under "

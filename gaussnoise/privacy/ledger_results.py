@@ -99,8 +99,10 @@ class Results:
         if _digest(place) != entry.sha256:
             raise LedgerError(
                 f"ledger: the result of {id!r} was published at {entry.target}, but {place} is "
-                "missing, unreadable or "
-                "was changed; hint: put it back, or take another id for a new release"
+                "missing, unreadable or was changed; hint: name the place where it is, or put it "
+                "back. From there, TableRelease.load(PLACE).save(PATH, format=...) writes the same "
+                "tables elsewhere or in another format, at no cost. Another id would be charged "
+                "again"
             )
         return place
 
@@ -302,7 +304,8 @@ class Results:
         there, result = _digest(place) == entry.sha256, result_in(scratch)
         if not there and _digest(result) != entry.sha256:
             raise LedgerError(
-                f"ledger: the result of {entry.id!r} was drawn, but is missing; hint: another id"
+                f"ledger: the result of {entry.id!r} was drawn, but is missing; hint: another id, "
+                "which is charged again"
             )
         publish(None if there else result, parent, place)
         remove(scratch)
@@ -321,8 +324,9 @@ def _delta_units(database: sqlite3.Connection, delta: float) -> int:
     if most == 0:
         raise BudgetError(
             f"ledger: expected a release without thresholds, got one that spends delta = "
-            f"{delta:.6g} on them; hint: Ledger.create(path, budget, delta=...) allows it, and a "
-            "search needs no threshold where a public range (radius=) or list is given"
+            f"{delta:.6g} on them; hint: gaussnoise ledger create PATH --rho RHO --delta DELTA, or "
+            "Ledger.create(path, budget, delta=...), allows it, and a search needs no threshold "
+            "where a public range (radius=) or list is given"
         )
     units, spent = units_of(delta, most), spent_delta_units(database)
     if spent + units > CAP:

@@ -1,4 +1,4 @@
-"""The rows that a release would leave out of a table, with reasons: for the table's owner alone.
+"""The values of a table that a release leaves out or takes for others: for its owner alone.
 
 All results are computed from the data without noise. They come from one explicit call, and are
 labelled as not private.
@@ -39,10 +39,10 @@ def check_rows(
     limit: PersonLimit | None = None,
     weight: Weight | None = None,
 ) -> CheckResult:
-    """Return the rows that a release of these attributes leaves out of a table, by reason.
+    """Return the rows that a release leaves out, and the values that it takes for others.
 
     Rows are read and judged by the functions that releases use. The table is read once for all
-    rows, once more with persons, and once for each column with values that do not fit.
+    rows, once more with persons, and once for each column with values that have no cell of theirs.
 
     Raises:
         DataError: as for a release with ``on_outside="drop"``: a column is missing, or of a type
@@ -55,9 +55,9 @@ def check_rows(
     source = open_for(table, read, person, True)
     intervals = [Attribute(a.name, edges=a.clip) for a in read if a.clip]
 
-    def counted() -> tuple[Counter[str], list[FailureCase], list[FailureCase]]:
+    def counted() -> tuple[Counter[str], list[FailureCase], list[FailureCase], list[FailureCase]]:
         if not (read or person):
-            return Counter(rows=number_of_rows(table, None, "drop")), [], []
+            return Counter(rows=number_of_rows(table, None, "drop")), [], [], []
         rows = _totals(coded_rows(source, [*read, *intervals], person), read, rules, len(intervals))
         clipped = [
             replace(case, reason="outside the interval")
@@ -65,22 +65,36 @@ def check_rows(
             for case in _by_reason(source, interval, rows[f"c{k}"])
             if case.reason == "outside the edges"
         ]
-        return rows, list(_cases(source, read, rules, rows, person)), clipped
+        caught = [
+            case
+            for k, attribute in enumerate(read)
+            if attribute.other is not None
+            for case in _by_reason(source, attribute, rows[f"c{k}"])
+        ]
+        return rows, list(_cases(source, read, rules, rows, person)), clipped, caught
 
     hint = FORM if is_csv(table) else ""
-    rows, cases, clipped = guarded(TASK, counted, hint, engine=source.engine)
+    rows, cases, clipped, caught = guarded(TASK, counted, hint, engine=source.engine)
     fit = rows["rows"] - rows["left"]
     kept = fit if limit is None else number_of_rows(table, limit, "drop", read, rules)
     if kept > fit or state_of(table) != before:
         raise DataError(CHANGED)
     refused = tuple(_refusals(source, read))
-    return CheckResult(rows["rows"], rows["left"], kept, tuple(cases), tuple(clipped), refused)
+    return CheckResult(
+        rows["rows"],
+        rows["left"],
+        kept,
+        tuple(cases),
+        clipped=tuple(clipped),
+        caught=tuple(caught),
+        refused=refused,
+    )
 
 
 def _totals(
     rows: Batches[AnyRows], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
 ) -> Counter[str]:
-    """Return the number of all rows, of those left out, and of those left out for each reason.
+    """Return the number of all rows, of those left out, and of those without a cell by column.
 
     The last ``intervals`` columns have a cell where a number is inside its interval.
     """
@@ -88,8 +102,9 @@ def _totals(
     for own in rows:
         marks = misfits(own, read, rules)
         left = {"left": balanced(or_, list(marks.values()))} if marks else {}
-        last = range(len(read), len(read) + intervals)
-        totals.update(own.totals({**marks, **left, **{f"c{k}": own.code(k) == 0 for k in last}}))
+        columns = range(len(read) + intervals)
+        without = {f"c{k}": own.code(k) == 0 for k in columns}
+        totals.update(own.totals({**marks, **left, **without}))
     return totals
 
 
@@ -102,7 +117,8 @@ def _cases(
 ) -> Iterator[FailureCase]:
     """Yield the failures that leave rows out, for each column and reason."""
     for k, attribute in enumerate(read):
-        yield from _by_reason(source, attribute, rows[f"c{k}"])
+        if attribute.other is None:
+            yield from _by_reason(source, attribute, rows[f"c{k}"])
     if rows[PERSON]:
         yield FailureCase(str(person), "no person", rows[PERSON])
     for j, rule in enumerate(rules):
@@ -112,16 +128,24 @@ def _cases(
 
 
 def _by_reason(source: Opened, attribute: Attribute, rows: int) -> Iterator[FailureCase]:
-    """Yield the ``rows`` rows without a cell by reason, the most frequent reason first."""
+    """Yield the ``rows`` rows without a cell by reason, the most frequent reason first.
+
+    Values that are the label of the catch-all are where the schema says.
+    """
+    found = 0
     counts: Counter[str] = Counter()
     values: dict[str, Counter[str]] = {}
     for value, n in values_outside(source, attribute) if rows else ():
+        found += n
+        written = source.as_written(attribute.name, value)
+        if isinstance(written, str) and str.__str__(written) == attribute.other:
+            continue
         reason = reason_of(value, attribute, source.form(attribute.name))
         counts[reason] += n
-        shown = values.setdefault(reason, Counter())
-        if reason != "missing" and (len(shown) < _KEPT or _shown(value) in shown):
-            shown[_shown(value)] += n
-    if counts.total() != rows:
+        shown, text = values.setdefault(reason, Counter()), _shown(written)
+        if reason != "missing" and (len(shown) < _KEPT or text in shown):
+            shown[text] += n
+    if found != rows:
         raise DataError(CHANGED)
     for reason, n in counts.most_common():
         examples = tuple([text for text, _ in values[reason].most_common(_EXAMPLES)])

@@ -49,6 +49,8 @@ class CheckResult:
             public: every release refuses the table.
         failure_cases: the reasons for which rows are left out, by column.
         clipped: numbers and weights outside their interval: they count, as the nearer end.
+        caught: values that the schema does not name, by column: they count in the catch-all. For a
+            clipped number, these are the values that are no number.
         refused: errors of "refuse" about the types of columns; empty if they fit.
 
     >>> import pyarrow as pa
@@ -56,6 +58,10 @@ class CheckResult:
     >>> found = gn.plan(schema, 1, gn.zCDP(1.0)).check(pa.table({"age": [20, 17, -1, None]}))
     >>> found.passed, found.left_out, [case.reason for case in found.failure_cases]
     (False, 2, ['missing', 'outside the edges'])
+    >>> schema = gn.Schema([gn.Attribute("pay", clip=[0, 5000], other="unknown")])
+    >>> found = gn.plan(schema, 1, gn.zCDP(1.0)).check(pa.table({"pay": [3000.0, None]}))
+    >>> found.passed, [(case.column, case.reason, case.rows) for case in found.caught]
+    (True, [('pay', 'missing', 1)])
     """
 
     rows: int
@@ -63,6 +69,7 @@ class CheckResult:
     counted: int
     failure_cases: tuple[FailureCase, ...]
     clipped: tuple[FailureCase, ...] = ()
+    caught: tuple[FailureCase, ...] = ()
     refused: tuple[str, ...] = ()
     droppable: bool = True
 
@@ -88,7 +95,14 @@ class CheckResult:
             "beyond_limit": self.beyond_limit,
             **{
                 name: own[name]
-                for name in ("counted", "failure_cases", "clipped", "refused", "droppable")
+                for name in (
+                    "counted",
+                    "failure_cases",
+                    "clipped",
+                    "caught",
+                    "refused",
+                    "droppable",
+                )
             },
         }
 
@@ -110,6 +124,11 @@ class CheckResult:
             lines += [f"{self.beyond_limit:,} not counted: more rows of a person than are counted"]
         if self.clipped:
             lines += ["counted as the nearer end of their interval:", *_listed(self.clipped)]
+        if self.caught:
+            lines += [
+                "counted in a catch-all, although the schema does not name them:",
+                *_listed(self.caught),
+            ]
         return "\n".join(lines)
 
 

@@ -594,6 +594,7 @@ class Plan(AbstractPlan):
         Returns:
             A :class:`~gaussnoise.results.CheckResult`. It has passed if ``on_outside="refuse"``
             would accept the table; its ``counted`` are the rows that ``on_outside="drop"`` counts.
+            It also lists values that count as the end of an interval, or in a catch-all.
             Where the number of rows is public, no row can be dropped.
 
         Raises:

@@ -256,9 +256,15 @@ def _open_files(table: object, numbers: Sequence[str]) -> Relation:
         return open_office(files, _connect(), numbers)
     if any(map(is_office, files)):
         raise DataError("table: expected files of one kind, got CSV and others")
-    dialect = dialect_of(table)
-    text = open_csv(files, _connect(), dialect)
-    return text if dialect.decimal == "." else _with_points(text, numbers)
+    text = open_csv(files, _connect(), dialect_of(table))
+    return _with_points(text, others) if (others := exchanged(table, numbers)) else text
+
+
+def exchanged(table: object, numbers: Sequence[str]) -> Sequence[str]:
+    """Return those of the ``numbers`` in which :func:`open_table` exchanges comma and point."""
+    if dialect_of(table).decimal == "." or not is_csv(table):
+        return ()
+    return () if any(map(is_office, table_files(table))) else numbers
 
 
 def _with_points(text: Relation, numbers: Sequence[str]) -> Relation:

@@ -11,12 +11,13 @@ from ...errors import DataError
 from ...text import near
 from .columns import arrow_of
 from .files import is_csv
-from .frames import Frame, guarded, open_table, sql, text_columns
+from .frames import Frame, exchanged, guarded, open_table, sql, text_columns
 from .values import Form
 
 TASK = "read the table's columns"
 _NO_VALUES = ("null", "void")  # types of columns that hold only nulls
 _OF_ANY_VALUE = ("variant", "json")  # types of any value
+_EXCHANGED = str.maketrans(",.", ".,")
 Types: TypeAlias = Mapping[str, nw.dtypes.DType]
 
 
@@ -31,6 +32,7 @@ class Opened:
         types: the types of the requested columns.
         text: the requested columns that are text because nothing declares their type.
         untyped: whether the types of columns may depend on rows.
+        exchanged: the requested columns in which comma and point are exchanged.
     """
 
     frame: Frame
@@ -38,6 +40,7 @@ class Opened:
     types: Types
     text: Sequence[str]
     untyped: bool
+    exchanged: Sequence[str] = ()
 
     @property
     def engine(self) -> nw.Implementation:
@@ -56,6 +59,12 @@ class Opened:
             return Form.UNTYPED
         return Form.TEXT if column in self.text else Form.TYPED
 
+    def as_written(self, column: str, value: object) -> object:
+        """Return a value of a column as it stands in the table's files."""
+        if column not in self.exchanged or not isinstance(value, str):
+            return value
+        return value.translate(_EXCHANGED)
+
 
 def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
     """Open a table, to read some of its columns.
@@ -70,7 +79,8 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
     Raises:
         DataError: a column that is missing, or of a type that is not read.
     """
-    frame = open_table(table, [name for name, dtype in wanted.items() if dtype.is_numeric()])
+    numbers = [name for name, dtype in wanted.items() if dtype.is_numeric()]
+    frame = open_table(table, numbers)
     engine = frame.implementation
     untyped = is_untyped(frame)
 
@@ -93,7 +103,7 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
         frame, types, text = guarded(
             TASK, lambda: _declared(frame, types, text, wanted, person), engine=engine
         )
-    return Opened(frame, names, types, text, untyped)
+    return Opened(frame, names, types, text, untyped, exchanged(table, numbers))
 
 
 def is_untyped(frame: Frame) -> bool:

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import typer
 from pyarrow import csv, parquet
 from scipy import sparse
 from scipy.io import mmwrite
 
 import gaussnoise as gn
-from gaussnoise.cli.app import run
+from gaussnoise.cli.app import app, run
 from gaussnoise.errors import DataError
 
 CANARY = "CANARY-7391"
@@ -582,6 +583,50 @@ def test_help_lists_the_commands(call):
     assert "--debug" in out
     assert "add-remove" in (choices := call("plan", "--help")[1])
     assert "replace (one row" in " ".join(choices.replace("│", " ").split())
+
+
+def commands(command, path=()):
+    yield path, command
+    for name, own in getattr(command, "commands", {}).items():
+        yield from commands(own, (*path, name))
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [pytest.param(*own, id=" ".join(own[0])) for own in commands(typer.main.get_command(app))],
+)
+def test_help_has_every_word_of_its_source(path, command, call):
+    """A word in square brackets is markup for rich, unless a backslash is before it."""
+    status, out, _ = call(*path, "--help")
+    shown = "".join(out.replace("│", " ").split())
+    said = [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]
+    words = " ".join(filter(None, said)).replace("\\[", "[").replace("`", "").split()
+    assert status == 0
+    assert [word for word in words if word not in shown] == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_ledger_that_is_missing_is_created_in_the_shell(call):
+    status, _, err = call("ledger", "show", "budget")
+    assert (status, "hint: gaussnoise ledger create PATH --rho RHO" in err) == (1, True)
+
+
+@pytest.mark.usefixtures("folder")
+def test_another_format_of_a_release_costs_nothing_and_the_hint_says_how(call):
+    call("ledger", "create", "budget", "--rho", "1")
+    first = release_arguments(ledger="budget", id="survey", rho="0.25")
+    assert call(*first)[0] == 0
+    other = release_arguments(ledger="budget", id="survey", rho="0.25", out="other")
+    status, _, err = call(*other, "--format", "sdmx-csv")
+    assert status == 1
+    assert "TableRelease.load(PLACE).save(PATH, format=...)" in err
+    assert "Another id would be charged again" in err
+    found = gn.TableRelease.load("out")
+    found.save("other", format="sdmx-csv")
+    assert gn.TableRelease.load("other")["sex", "age"].estimate.tolist() == (
+        found["sex", "age"].estimate.tolist()
+    )
+    assert gn.Ledger.open("budget").spent == pytest.approx(0.25)
 
 
 def test_check_says_what_the_plan_says_and_its_exit_code_says_whether_rows_fit(folder, call):

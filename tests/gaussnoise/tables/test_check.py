@@ -222,6 +222,87 @@ def test_a_clipped_number_with_a_catch_all_leaves_no_row_out():
     found = gn.plan(schema, 1, gn.zCDP(1.0)).check(pa.table({"pay": [1.0, None, 11.0, -5.0]}))
     assert (found.left_out, found.counted, found.failure_cases) == (0, 4, ())
     assert [(case.rows, case.examples) for case in found.clipped] == [(2, ("11.0", "-5.0"))]
+    assert [(case.column, case.reason, case.rows) for case in found.caught] == [
+        ("pay", "missing", 1)
+    ]
+
+
+CAUGHT = gn.Schema(
+    [
+        gn.Attribute("job", ["nurse", "none"], other="not stated"),
+        gn.Attribute("age", edges=[0, 18, 65], other="not stated"),
+        gn.Attribute("pay", clip=[0, 100], other="not stated"),
+        gn.Attribute("sex", ["F", "M"]),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "engine", [*ENGINES, "dask", pytest.param("spark", marks=pytest.mark.integration)]
+)
+def test_values_that_count_in_a_catch_all_are_listed_unless_they_are_its_label(
+    engine, request, engines, tmp_path
+):
+    rows = pa.table(
+        {
+            "job": ["nurse", "clerk", "not stated", None, "clerk", "cook", "none"],
+            "age": pa.array([1, 17, 70, None, 70, 18, 65], pa.float64()),
+            "pay": pa.array([1, 200, None, None, 0, None, 2], pa.float64()),
+            "sex": ["F", "M", "F", "M", "F", "M", "F"],
+        }
+    )
+    table = (
+        request.getfixturevalue("spark").read.parquet(str(engines["parquet"](rows, tmp_path)))
+        if engine == "spark"
+        else engines[engine](rows, tmp_path)
+    )
+    found = gn.plan(CAUGHT, 1, gn.zCDP(1.0)).check(table)
+    assert (found.passed, found.left_out, found.counted, found.failure_cases) == (True, 0, 7, ())
+    said = {(case.column, case.reason): case.rows for case in found.caught}
+    assert said == {
+        ("job", "not a category"): 3,
+        ("job", "missing"): 1,
+        ("age", "outside the edges"): 2,
+        ("age", "missing"): 1,
+        ("pay", "missing"): 3,
+    }
+    assert found.caught[0].examples == ("'clerk'", "'cook'")
+    assert found.as_dict()["caught"][0]["examples"] == ("'clerk'", "'cook'")
+    lines = str(found).splitlines()
+    assert "all rows fit the schema" in lines
+    listed = lines[lines.index("counted in a catch-all, although the schema does not name them:") :]
+    assert [line.split() for line in listed[1:2]] == [
+        ["job", "not", "a", "category", "3", "'clerk',", "'cook'"]
+    ]
+
+
+def test_a_file_of_unreadable_numbers_does_not_pass_unnoticed(tmp_path):
+    path = tmp_path / "pay.csv"
+    path.write_text('pay\n1.234,50\n2.000,00\n900,00\nnot stated\n""\n', encoding="utf-8")
+    file = gn.Dialect(";", ",")
+    schema = gn.Schema([gn.Attribute("pay", clip=[0, 5000], other="not stated")], file=file)
+    found = gn.plan(schema, 1, gn.zCDP(1.0)).check(path)
+    assert {case.reason: case.rows for case in found.caught} == {"not a number": 2, "missing": 1}
+
+
+def test_values_are_shown_as_the_file_has_them(tmp_path):
+    """Where the decimal mark is a comma, comma and point are exchanged for reading."""
+    path = tmp_path / "pay.csv"
+    rows = ["k.A.;1;a.b", "2.638,50;2,5;a.b", "16100,09;1;a.b", "1,5;1;c"]
+    path.write_text("\n".join(["pay;n;word", *rows]), encoding="utf-8")
+    more = [gn.Attribute("n", [1, 2]), gn.Attribute("word", ["c"])]
+    for other in (None, "k.A."):
+        pay = gn.Attribute("pay", clip=[0, 5000], other=other)
+        schema = gn.Schema([pay, *more], file=gn.Dialect(";", ","))
+        found = gn.plan(schema, 1, gn.zCDP(1.0)).check(path)
+        cases = [*found.failure_cases, *found.clipped, *found.caught]
+        said = {(case.column, case.reason): set(case.examples) for case in cases}
+        assert said == {
+            ("pay", "not a number"): {"'2.638,50'"} | ({"'k.A.'"} if other is None else set()),
+            ("n", "not a category"): {"'2,5'"},
+            ("word", "not a category"): {"'a.b'"},
+            ("pay", "outside the interval"): {"'16100,09'"},
+        }
 
 
 def test_rows_of_a_total_are_counted_too():
