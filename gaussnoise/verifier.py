@@ -19,14 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Axes = tuple[int, ...]  # positions of attributes
-
 _FORMAT = "gaussnoise.tables/3"
-_HALF_WIDTH = 1.959963984540054  # the 0.975 quantile of a normal distribution, as a double
 _NUMBERS = ["estimate", "standard_deviation", "low", "high"]
-_BITS = 256  # binary digits behind the point of numbers that are no short fractions
-_ONE = 1 << _BITS
-_EPSILON = 2.0**-53
-_TEXTS = {"summary.txt", "method.txt", "ddi.xml"}
+_ONE = 1 << 256  # the unit of numbers that are no short fractions
 _CLOSE = 1 + Fraction(8, 2**53)  # a few roundings of doubles
 
 
@@ -37,8 +32,8 @@ class Attribute(NamedTuple):
     matrix: list[list[int]] | None
     square: int  # squared length of the longest column of C
     least: int  # least inner product of two columns of C
-    own: list[int]  # variances of its cells under unit noise on C, times 2^_BITS
-    rest: list[int]  # squared shares of its cells in a total, times 2^_BITS
+    own: list[int]  # variances of its cells under unit noise on C, times _ONE
+    rest: list[int]  # squared shares of its cells in a total, times _ONE
     divisor: int  # C C^+ times it is an integer matrix; n where all cells are alike
     blur: float  # the factor by which inversion of C enlarges rounding
 
@@ -63,24 +58,24 @@ def attribute_of(entry: dict[str, Any], rows: list[str] | None) -> Attribute:
     columns = list(zip(*C, strict=True))
     products = [sum(map(mul, a, b)) for a in columns for b in columns]
     inverse = inverse_of([[1] * n, *C])
-    own = [sum(x * x for x in row[1:]) >> _BITS for row in inverse]
-    rest = [row[0] * row[0] >> _BITS for row in inverse]
+    own = [sum(x * x for x in row[1:]) // _ONE for row in inverse]
+    rest = [row[0] * row[0] // _ONE for row in inverse]
     blur = math.prod(max(sum(map(abs, row)) for row in rows) for rows in (inverse, C)) / _ONE
     return Attribute(labels, C, max(products), min(products), own, rest, 1, blur)
 
 
 def inverse_of(A: list[list[int]]) -> list[list[int]]:
-    """Return the inverse of an integer matrix times 2^_BITS, after a check of their product."""
+    """Return the inverse of an integer matrix times _ONE, after a check of their product."""
     unit = [[_ONE * (i == k) for k in range(len(A))] for i in range(len(A))]
-    work = [[x << _BITS for x in row] + one for row, one in zip(A, unit, strict=True)]
+    work = [[x * _ONE for x in row] + one for row, one in zip(A, unit, strict=True)]
     for k in range(len(A)):
         best = max(range(k, len(A)), key=lambda i: abs(work[i][k]))
         work[k], work[best] = work[best], work[k]
         need(pivot := work[k][k], "a matrix does not tell all categories apart")
-        row = work[k] = [(x << _BITS) // pivot for x in work[k]]
+        row = work[k] = [(x * _ONE) // pivot for x in work[k]]
         for i, other in enumerate(work):
             if i != k and (factor := other[k]):
-                work[i] = [x - (factor * y >> _BITS) for x, y in zip(other, row, strict=True)]
+                work[i] = [x - (factor * y // _ONE) for x, y in zip(other, row, strict=True)]
     columns = list(zip(*[row[len(A) :] for row in work], strict=True))
     off = [sum(map(mul, A[i], c)) - x for k, c in enumerate(columns) for i, x in enumerate(unit[k])]
     need(max(map(abs, off)) < _ONE >> 128, "a matrix cannot be inverted well")
@@ -112,7 +107,7 @@ def variances(S: list[Attribute], weights: dict[Axes, int], axis: int = 0) -> li
     other = {T: w for T, w in weights.items() if T[:1] != (axis,)}
     found = []
     for e, v in zip(S[axis].own, S[axis].rest, strict=True):
-        mixed = {T: mine.get(T, 0) * e + other.get(T, 0) * v >> _BITS for T in {*mine, *other}}
+        mixed = {T: (mine.get(T, 0) * e + other.get(T, 0) * v) // _ONE for T in {*mine, *other}}
         found += variances(S, mixed, axis + 1)
     return found
 
@@ -123,7 +118,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path, self.checked, self.unchecked = path, list[str](), list[str]()
         self.say, self.skip = self.checked.append, self.unchecked.append
-        text, pairs = (path / "release.json").read_text(encoding="utf-8"), list[list[Any]]()
+        text, pairs = (path / "release.json").read_bytes(), list[list[Any]]()
         record = json.loads(text, object_pairs_hook=lambda x: pairs.append(x) or dict(x))
         need(all(len(dict(x)) == len(x) for x in pairs), "a key of the record occurs twice")
         need(record.get("format") == _FORMAT, f"expected the format {_FORMAT}, and know no other")
@@ -160,7 +155,8 @@ class Folder:
         names = {path.relative_to(self.path).as_posix() for path in there} - {"release.json"}
         need(names == set(listed), f"missing or added: {sorted(names ^ set(listed))}")
         files = {entry["file"] for entry in self.record["marginals"]}
-        files |= {f"{name}-metadata.json" for name in files if name.endswith(".csv")} | _TEXTS
+        files |= {f"{name}-metadata.json" for name in files if name.endswith(".csv")}
+        files |= {"summary.txt", "method.txt", "ddi.xml"}
         answers = sorted(name for name in names if name.startswith("answers/"))
         more = names - files - {"release.png", "noise.npz", *answers}
         need(files <= names and not more, f"not of a release: {sorted(files - names | more)}")
@@ -211,7 +207,7 @@ class Folder:
         given = [t if isinstance(t, dict) else dict.fromkeys(t) for t in workload]
         need([{*self.at(t)} for t in given] == [{*S} for S in asked], "the plan's workload")
         weights = [term["weight"] for term in terms]
-        need(plan["weights"] == (None if plan["targets"] else weights), "the plan's weights")
+        need(plan["weights"] == (None if plan["targets"] else weights), "weights of the plan")
         usual = {entry["name"]: entry.get("base", "identity") for entry in record["domain"]}
         meant = [{n: usual[n] if x is None else x for n, x in t.items()} for t in given]
         need(meant == [t.get("bases", m) for t, m in zip(terms, meant, strict=True)], "the bases")
@@ -234,8 +230,7 @@ class Folder:
         """Return the largest squared change of all ``s_T ⊗ C_i`` between neighbours."""
         # ⟨x, y⟩ = Σ s_T² Π m_i is affine in each m_i: least where m_i is an end of its interval
         squares = {T: s * s for T, s in self.multipliers.items()}
-        longest, least = ([getattr(a, end) for a in self.own] for end in ("square", "least"))
-        total = sum(s * math.prod(longest[i] for i in T) for T, s in squares.items())
+        total = sum(s * math.prod(self.own[i].square for i in T) for T, s in squares.items())
         if self.record["neighbors"] == "add-remove":
             return total
         free = sorted({i for T in squares for i in T} - {*self.public})
@@ -243,7 +238,7 @@ class Folder:
         products = []
         for differ in itertools.product((False, True), repeat=len(free)):
             D = {i for i, own in zip(free, differ, strict=True) if own}
-            ends = [least[i] if i in D else own for i, own in enumerate(longest)]
+            ends = [a.least if i in D else a.square for i, a in enumerate(self.own)]
             products.append(sum(s * math.prod(ends[i] for i in T) for T, s in squares.items()))
         return max(2 * (total - min(products)), total * self.moving)
 
@@ -253,11 +248,10 @@ class Folder:
         inside = {T for S in wide for k in range(len(S) + 1) for T in itertools.combinations(S, k)}
         wanted = {T for T in inside | {()} if not {*T} <= {*self.public} or (self.moving and not T)}
         need({*self.multipliers} == wanted, "other sets are measured than the tables have")
-        need(not (self.public and self.moving), "public attributes where rows may come and go")
+        need(not (self.public and self.moving), "public attributes, and rows that may come and go")
         parts = self.weight or any("clip" in entry for entry in self.record["domain"])
         known = [str(1 << b) for b in (range(10, 21) if parts else [0])]
-        need(str(self.unit) in known and self.most > 0, "units of a row")
-        self.say(f"{len(wanted)} measurements: one for each set of attributes inside a table")
+        need(str(self.unit) in known, "units of a row")
         noise, budget, k = self.noise, self.record["privacy"], self.record["rows_per_person"]
         stated, exact = noise["integer_sensitivity_squared"], self.moved() * self.unit**2
         need(type(stated) is int and stated == exact, f"the squared sensitivity is {exact}")
@@ -274,13 +268,13 @@ class Folder:
         asked = {key: x for key, x in self.plan["privacy"].items() if key != "definition"}
         need(asked.items() <= budget.items(), "the budget is not that of the plan")
         kind = self.plan["privacy"]["definition"]
-        need(kind in ("zCDP", "GDP", "KL", "ApproxDP", "TV"), "an unknown definition of privacy")
         if kind in ("zCDP", "KL", "GDP"):
             (given,) = map(Fraction, asked.values())
             most = given**2 / 2 if kind == "GDP" else given
             need(Fraction(budget["rho"]) <= most, f"rho is too large for {kind}")
             self.say(f"{kind} {asked}: its Gaussians have this rho")
         else:
+            need(kind in ("ApproxDP", "TV"), "an unknown definition of privacy")
             self.skip(f"that rho = {budget['rho']!r} implies {kind} {asked}")
 
     def check_tables(self) -> None:
@@ -296,9 +290,8 @@ class Folder:
             elif said not in self.unchecked:
                 self.skip(said)
         fine = sum(error < 0.25 for _, error in self.known.values())
-        self.say("deviations and intervals: those of sigma, multipliers and matrices")
-        self.say(f"{len(self.known)} measurements: recovered from tables, the same from all")
-        self.say(f"{fine} of these: integers, up to the rounding of doubles")
+        self.say("standard deviations and intervals: those of sigma, multipliers and matrices")
+        self.say(f"{len(self.known)} measurements, {fine} as integers: the same from all tables")
         if fine < len(self.known):
             self.skip(f"{len(self.known) - fine} measurements: doubles do not resolve integers")
 
@@ -310,7 +303,7 @@ class Folder:
             need(next(rows) == [self.names[i] for i in S] + _NUMBERS, f"the columns of {name}")
             for row, cell in zip(rows, cells, strict=True):
                 x, sd, low, high = map(float, row[len(S) :])
-                half = _HALF_WIDTH * sd
+                half = 1.959963984540054 * sd  # the 0.975 quantile of a normal distribution
                 need(tuple(row[: len(S)]) == cell, f"the labels of {name}")
                 need((low, high) == (x - half, x + half), f"{name}: an interval is not x ± z sd")
                 estimates.append(x)
@@ -337,13 +330,12 @@ class Folder:
             if slack > 0.25 and sum({*T} <= {*R} for R in self.tables) == 1:
                 self.known[T] = [], slack
                 continue
-            for axis in range(len(S))[::-1]:
-                if T != kept or S[axis] not in T:
-                    found = along(found, self.cells(S[:axis]), own[axis], S[axis] in T)
+            for k in [k for k in range(len(S)) if T != kept or S[k] not in T][::-1]:
+                found = along(found, self.cells(S[:k]), own[k], S[k] in T)
             blur = math.prod(self.own[i].blur for i in T if T != kept)
             above, below = exact.numerator, exact.denominator << bits
             whole = [(2 * x * above + below) // (2 * below) for x in found]
-            slack += 4 * blur * _EPSILON * max(map(abs, whole))
+            slack += 4 * blur * 2.0**-53 * max(map(abs, whole))
             if slack < 0.25:
                 off = max(abs(x * above - z * below) for x, z in zip(found, whole, strict=True))
                 need(off <= int(slack * below) + 1, f"{name} is not made of integers as stated")
@@ -359,8 +351,7 @@ class Folder:
         need(0 <= lower <= upper and gap == (upper / lower - 1 if lower else 0.0), "gamma")
         solved = any(a.divisor == 1 < len(a.labels) for a in self.own)
         if p != "2.0" or solved or "workload" in self.record:
-            self.skip("the bracket of gamma, for this workload or norm")
-            return
+            return self.skip("the bracket of gamma, for this workload or norm")
         squares = {S: Fraction(e["weight"]) ** 2 for S, e in zip(self.tables, entries, strict=True)}
         above = {T: [S for S in squares if {*T} <= {*S}] for T in self.multipliers}
         losses = {T: sum(squares[S] / self.cells(S) for S in of) for T, of in above.items()}
@@ -370,15 +361,24 @@ class Folder:
         reached = math.sqrt(noise * self.noise["integer_sensitivity_squared"] / self.unit**2)
         need(math.isclose(upper, reached, rel_tol=1e-4), "gamma is not that of the multipliers")
         self.say(f"gamma = {upper!r}: the multipliers reach {reached!r} at unit sensitivity")
-        if self.record["neighbors"] != "add-remove":
-            self.skip("gamma_lower, whose witness is not in the record")
-            return
+        number = losses[()] if () in losses and self.record["neighbors"] == "replace" else 0
+        if self.record["neighbors"] == "replace":
+            if (listed := stated.get("witness")) is None:
+                return self.skip("gamma_lower, whose witness is not in the record")
+            pairs = [({*self.at(x["differing"])}, Fraction(x["weight"])) for x in listed]
+            whole = sum((w for _, w in pairs), Fraction(0))
+            proper = all(w >= 0 and not D & {*self.public} for D, w in pairs)
+            need(proper and abs(whole - 1) < 1e-9, "the witness")
+            ratios = [Fraction(-1, max(n - 1, 1)) for n in self.sizes]
+            for T in losses:
+                alike = sum(w * math.prod(ratios[i] for i in D & {*T}) for D, w in pairs)
+                losses[T] *= 2 - 2 * alike / whole
         ranks = {T: math.prod(self.sizes[i] - 1 for i in T) for T in losses}
-        parts = [ranks[T] * math.isqrt(int(loss * _ONE**2)) for T, loss in losses.items()]
-        proven = float(Fraction(sum(parts), _ONE))
-        need(lower <= proven * (1 + 4 * _EPSILON), f"gamma_lower is not proven, but {proven!r}")
+        traces = sum(ranks[T] * math.isqrt(int(loss * _ONE**2)) for T, loss in losses.items())
+        proven = math.hypot(float(Fraction(traces, _ONE)), math.sqrt(number))
+        need(lower <= proven * (1 + 2.0**-51), f"gamma_lower is not proven, but {proven!r}")
         need(proven <= upper * (1 + 1e-12), "gamma is less than its proven lower end")
-        self.say(f"gamma_lower = {lower!r}: from the uniform measure on all records")
+        self.say(f"gamma_lower = {lower!r}: uniform on all rows, or on pairs that differ as stated")
 
 
 def verified(path: Path) -> list[str]:
