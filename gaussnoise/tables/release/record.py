@@ -1,12 +1,14 @@
 """The content of ``release.json``, of which nothing depends on the data."""
 
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...files.disk import MOST_RECORD
+from ...noise.certificates.marginals import MarginalCertificate
 from ...privacy.definitions import zCDP
 from ...solvers.tables.boxes import boxes
 from ...solvers.tables.residuals import Subset
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT = "gaussnoise.tables/3"
 _BYTES_OF_PIECES = 2**9  # bytes of a record for every 2^20 cells: file names and their sha256
+_MOST_PATTERNS = 2**10  # most sets of attributes that a witness lists
 _CELLS_AT_ONCE = 2**22  # most cells whose deviations are computed at once
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
@@ -78,6 +81,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
             "certified_gap": plan.gap,
             "lower_bound": None if plan.public else plan.bound.as_dict(plan.error),
             "method": plan.noise.method,
+            **_witness(plan),
         },
         "noise": {
             "query": (
@@ -103,6 +107,23 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
         "libraries": dict(versions(*_LIBRARIES)),
         "disclaimers": disclaimers(release),
     }
+
+
+def _witness(plan: "Plan") -> dict[str, object]:
+    """Return the measure on pairs of rows that proves ``gamma_lower``, where rows are exchanged."""
+    proof = plan.noise.certificate
+    if not isinstance(proof, MarginalCertificate) or proof.protected != "replace":
+        return {}
+    classes, differing = proof.workload().moving.classes, list[dict[str, object]]()
+    for counts, weight in zip(proof.patterns.tolist(), proof.pattern_weights.tolist(), strict=True):
+        ways = math.prod(math.comb(len(own), j) for own, j in zip(classes, counts, strict=True))
+        if ways + len(differing) > _MOST_PATTERNS:
+            return {}
+        chosen = [itertools.combinations(own, j) for own, j in zip(classes, counts, strict=True)]
+        for sets in itertools.product(*chosen):
+            names = [plan.schema.names[i] for i in sorted(itertools.chain(*sets))]
+            differing.append({"differing": names, "weight": weight / ways})
+    return {"witness": differing}
 
 
 def _unit(plan: "Plan") -> dict[str, object]:

@@ -93,6 +93,8 @@ COMMANDS = [
     ("certify", "w.csv", "w.csv", "--neighbors", "replace", "--p", "inf"),
     ("certify", "measured.json"),
     ("certify", "w.csv"),
+    ("verify", "charged"),
+    ("verify", "both"),
     ("plan", "-s", "absent.toml", "--rho", "1"),
 ]
 GROUPS = ("", "stream", "ledger")

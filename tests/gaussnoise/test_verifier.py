@@ -1,0 +1,429 @@
+"""One file of Python's standard library checks published folders, and no changed one passes."""
+
+import ast
+import hashlib
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+from gaussnoise import verifier
+from gaussnoise.cli.app import run
+
+pytestmark = pytest.mark.usefixtures("quick_pictures")
+
+SEX, REGION = gn.Attribute("sex", ["F", "M"]), gn.Attribute("region", ["N", "S", "W"])
+AGE = gn.Attribute("age", edges=[0, 18, 40, 65, 90], other="unknown")
+PAY = gn.Attribute("pay", clip=[0, 5000])
+COUNTS, SUMS = gn.Schema([SEX, REGION, AGE]), gn.Schema([SEX, REGION, PAY])
+HALVES = gn.Attribute("region", ["N", "S", "W"], groups={"half": {"U": ["N", "W"], "D": ["S"]}})
+PREFIXES = [{"sex": "identity", "age": "prefix"}, {"region": "identity"}]
+RHO, BY_PERSON = gn.zCDP(0.1), "of each person"
+
+KINDS = {
+    "counts": lambda: gn.plan(COUNTS, 2, RHO),
+    "replace": lambda: gn.plan(COUNTS, 2, RHO, neighbors="replace"),
+    "k rows": lambda: gn.plan(COUNTS, 2, RHO, rows_per_person=3),
+    "persons": lambda: gn.plan(COUNTS, 2, RHO, person="id", rows_per_person=2),
+    "exchanged persons": lambda: gn.plan(
+        COUNTS, 2, RHO, person="id", rows_per_person=2, neighbors="replace"
+    ),
+    "public": lambda: gn.plan(COUNTS, 2, RHO, neighbors="replace", public=["sex"]),
+    "prefixes": lambda: gn.plan(COUNTS, PREFIXES, RHO),
+    "replaced prefixes": lambda: gn.plan(COUNTS, PREFIXES, RHO, neighbors="replace"),
+    "groups": lambda: gn.plan(
+        gn.Schema([SEX, HALVES]), [{"sex": None, "region": "half"}, ("region",)], RHO
+    ),
+    "weights": lambda: gn.plan(COUNTS, 2, RHO, weight=gn.Weight("w", most=4)),
+    "sums": lambda: gn.plan(SUMS, [("sex", "pay"), ("region",)], RHO),
+    BY_PERSON: lambda: gn.plan(
+        SUMS, [("sex", "pay")], RHO, person="id", per_person={"pay": "mean"}, rows_per_person=1
+    ),
+    "Gaussian DP": lambda: gn.plan(COUNTS, [("sex", "region"), ()], gn.GDP(0.5)),
+    "approximate DP": lambda: gn.plan(COUNTS, 1, gn.ApproxDP(1.0, 1e-6)),
+}
+
+# words, and conversions that the verifier says it does not check
+WORDS = re.compile(
+    r"/(neighbors_meaning|rows_counted|on_outside|epsilon_delta/.*|libraries/.*|disclaimers/.*"
+    r"|privacy/(definition|method|draws|least_steps_per_standard_deviation|lattice_distance)"
+    r"|optimality/(objective|method|lower_bound(/.*)?)|noise/(query|unit/meaning)"
+    r"|published_exactly/.*|workload/\d+/(name|answers|root_mean_square_deviation|file))"
+)
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(7)
+    n = 900
+    return pa.table(
+        {
+            "sex": rng.choice(["F", "M"], n),
+            "region": rng.choice(["N", "S", "W"], n),
+            "age": rng.integers(0, 90, n),
+            "pay": rng.lognormal(7, 0.6, n),
+            "w": 4 * rng.random(n),
+            "id": rng.integers(0, 300, n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folders(people, tmp_path_factory):
+    """A folder of every kind of release."""
+    place, made = tmp_path_factory.mktemp("folders"), {}
+    for name, plan in KINDS.items():
+        plan().release(people, out=(made := made | {name: place / name})[name])
+    return made
+
+
+def fault(folder):
+    """What the verifier finds wrong, or None."""
+    lines = verifier.verified(folder)
+    return lines[0] if lines[0].startswith("FAILED") else None
+
+
+def leaves(value, path=""):
+    """All texts and numbers of a record, with where they are."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in inner:
+        if isinstance(one, dict | list):
+            yield from leaves(one, f"{path}/{key}")
+        else:
+            yield f"{path}/{key}", value, key
+
+
+def changed_digit(text, rng, places=10):
+    """A text with one of its first significant digits changed."""
+    digits = [m.start() for m in re.finditer(r"\d", text.partition("e")[0])]
+    while len(digits) > 1 and text[digits[0]] == "0":
+        del digits[0]
+    place = rng.choice(digits[:places])
+    return (
+        text[:place] + rng.choice([d for d in "0123456789" if d != text[place]]) + text[place + 1 :]
+    )
+
+
+def changed(value, rng):
+    """Another value of a leaf of a record."""
+    if isinstance(value, bool) or value is None:
+        return {True: False, False: True, None: "id"}[value]
+    if isinstance(value, int):
+        return int(changed_digit(str(value), rng, 99))
+    if isinstance(value, float):
+        other = value
+        while other == value:
+            other = float(changed_digit(repr(value), rng))
+        return other
+    if re.fullmatch(r"[\d.]+", value):
+        return changed_digit(value, rng)
+    place = rng.randrange(len(value)) if value else 0
+    other = rng.choice([c for c in "xyz?" if c != value[place : place + 1]])
+    return value[:place] + other + value[place + 1 :]
+
+
+class Copy:
+    """A folder that is changed and restored."""
+
+    def __init__(self, folder, at):
+        shutil.rmtree(at, ignore_errors=True)
+        shutil.copytree(folder, at)
+        self.at, self.original = at, {p: p.read_bytes() for p in at.rglob("*") if p.is_file()}
+
+    @property
+    def record(self):
+        return json.loads((self.at / "release.json").read_text(encoding="utf-8"))
+
+    def write_record(self, record):
+        text = json.dumps(record, indent=2, ensure_ascii=False)
+        (self.at / "release.json").write_text(text + "\n", encoding="utf-8")
+
+    def write(self, name, content):
+        """Write a file with its digest, as one does who changes a folder with care."""
+        (self.at / name).write_bytes(content)
+        record = self.record
+        record["files"][name] = hashlib.sha256(content).hexdigest()
+        self.write_record(record)
+
+    def restore(self):
+        for path in self.at.rglob("*"):
+            if path.is_file() and path not in self.original:
+                path.unlink()
+        for path, content in self.original.items():
+            if not path.exists() or path.read_bytes() != content:
+                path.write_bytes(content)
+
+
+def of_the_record(copy, rng):
+    record = copy.record
+    path, inside, key = rng.choice(
+        [leaf for leaf in leaves(record) if not WORDS.fullmatch(leaf[0])]
+    )
+    before = inside[key]
+    # a measure that is hardly another one proves the same
+    inside[key] = before + 0.01 if "/witness/" in path and key == "weight" else changed(before, rng)
+    copy.write_record(record)
+    return f"{path}: {before!r} became {inside[key]!r}"
+
+
+def of_a_number(copy, rng):
+    name = rng.choice(sorted({entry["file"] for entry in copy.record["marginals"]}))
+    lines = (copy.at / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    k = rng.randrange(1, len(lines))
+    cells = lines[k].rstrip("\n").split(",")
+    place = rng.randrange(len(cells) - 4, len(cells))
+    before = cells[place]
+    while float(cells[place]) == float(before):
+        cells[place] = changed_digit(before, rng)
+    lines[k] = ",".join(cells) + "\n"
+    copy.write(name, "".join(lines).encode())
+    return f"{name} row {k}: {before} became {cells[place]}"
+
+
+def of_rows(copy, rng):
+    name = rng.choice(sorted({entry["file"] for entry in copy.record["marginals"]}))
+    lines = (copy.at / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    if len(lines) == 2:
+        lines.append(lines[1])
+    else:
+        first, second = rng.sample(range(1, len(lines)), 2)
+        how = rng.randrange(4)
+        if how == 0:
+            lines[first], lines[second] = lines[second], lines[first]
+        elif how == 1:
+            del lines[first]
+        elif how == 2:
+            lines.insert(first, lines[second])
+        else:
+            lines[first] = lines[first].replace('"', '"x', 1)
+    copy.write(name, "".join(lines).encode())
+    return f"rows of {name}"
+
+
+def of_shifted_cells(copy, rng):
+    """A cell moved with its interval, as an honest program would have written it."""
+    tables = [entry["file"] for entry in copy.record["marginals"]]
+    name = rng.choice(tables)
+    lines = (copy.at / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    k = rng.randrange(1, len(lines))
+    cells = lines[k].rstrip("\n").split(",")
+    estimate, deviation = map(float, cells[-4:-2])
+    estimate += rng.uniform(-5, 5)
+    half = 1.959963984540054 * deviation
+    cells[-4:] = map(repr, (estimate, deviation, estimate - half, estimate + half))
+    lines[k] = ",".join(cells) + "\n"
+    copy.write(name, "".join(lines).encode())
+    return f"a cell of {name}"
+
+
+def of_files(copy, rng):
+    names = sorted(copy.record["files"])
+    name, how = rng.choice(names), rng.randrange(4)
+    content = bytearray((copy.at / name).read_bytes())
+    if how == 0:
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        (copy.at / name).write_bytes(content)
+    elif how == 1:
+        (copy.at / name).unlink()
+        if not name.startswith(("release.png", "answers/", "noise.npz")):
+            record = copy.record
+            del record["files"][name]
+            copy.write_record(record)
+    elif how == 2:
+        copy.write(rng.choice(["tables/0.csv", "more.txt", "tables/x.parquet"]), b"")
+    else:
+        (copy.at / "tables" / "added").write_bytes(b"")
+    return f"file {name}, {how}"
+
+
+def of_a_doubled_key(copy, rng):
+    text = (copy.at / "release.json").read_text(encoding="utf-8")
+    first = text.index("\n") + 1
+    (copy.at / "release.json").write_text(f'{text[:first]}  "rho": 0.01,\n{text[first:]}')
+    return "two values of rho"
+
+
+CHANGES = [of_the_record, of_the_record, of_a_number, of_rows, of_files]
+
+
+def test_a_folder_of_every_kind_passes(folders):
+    for name, folder in folders.items():
+        lines = verifier.verified(folder)
+        assert fault(folder) is None, name
+        assert sum(line.startswith("checked") for line in lines) >= 7
+        proven = any(line.startswith("checked    gamma_lower") for line in lines)
+        assert proven == (
+            name not in ("prefixes", "replaced prefixes", "groups", "sums", BY_PERSON)
+        )
+        assert lines[-1].startswith("unchecked")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_changed_folder_passes(kind, folders, tmp_path):
+    rng = random.Random(kind)
+    copy, passed = Copy(folders[kind], tmp_path / "copy"), []
+    for change in [*CHANGES * 60, of_a_doubled_key]:
+        what = change(copy, rng)
+        if fault(copy.at) is None:
+            passed.append(what)
+        copy.restore()
+    assert passed == []
+    assert fault(copy.at) is None
+
+
+@pytest.mark.parametrize("kind", ["counts", "public", "prefixes", "sums"])
+def test_no_value_of_the_record_is_left_out(kind, folders, tmp_path):
+    """Every text and number is changed once; only words and conversions are not checked."""
+    rng, copy, passed = random.Random(kind), Copy(folders[kind], tmp_path / "copy"), []
+    for path, _, _ in leaves(copy.record):
+        if not WORDS.fullmatch(path):
+            record = copy.record
+            inside, key = next((i, k) for p, i, k in leaves(record) if p == path)
+            weight = "/witness/" in path and key == "weight"
+            inside[key] = inside[key] + 0.01 if weight else changed(inside[key], rng)
+            copy.write_record(record)
+            if fault(copy.at) is None:
+                passed.append(path)
+    assert passed == []
+
+
+def test_no_other_witness_passes(folders, tmp_path):
+    """No measure on pairs proves more than the optimum, and most prove less than is stated."""
+    rng, copy = random.Random(6), Copy(folders["replace"], tmp_path / "copy")
+    for change in range(300):
+        record = copy.record
+        witness = record["optimality"]["witness"]
+        likely = [one for one in witness if one["weight"] > 1e-3]
+        if change % 3 == 0:
+            witness.remove(rng.choice(likely))
+        elif change % 3 == 1:
+            rng.choice(likely)["differing"] = rng.choice([[], ["sex"], ["none"], ["sex", "sex"]])
+        else:
+            rng.choice(likely)["weight"] *= rng.choice([0.9, -1, 1.1])
+        copy.write_record(record)
+        assert fault(copy.at) is not None, witness
+        copy.restore()
+
+
+def test_a_cell_that_is_moved_disagrees_with_other_tables(folders, tmp_path):
+    """The interval is moved with it: the tables of a release share margins."""
+    rng, copy = random.Random(3), Copy(folders["counts"], tmp_path / "copy")
+    for _ in range(200):
+        what = of_shifted_cells(copy, rng)
+        assert fault(copy.at) is not None, what
+        copy.restore()
+
+
+def test_noise_that_is_no_integer_is_found(folders, tmp_path):
+    """All tables of such a release agree: only the integers are missing."""
+    people = pa.table({"sex": ["F", "M"] * 200})
+    plan = gn.plan(gn.Schema([SEX]), 1, RHO)
+    plan.release(people, out=tmp_path / "one")
+    rng, copy = random.Random(4), Copy(tmp_path / "one", tmp_path / "copy")
+    assert fault(copy.at) is None
+    for _ in range(100):
+        of_shifted_cells(copy, rng)
+        assert "not made of integers" in fault(copy.at)
+        copy.restore()
+
+
+def test_tables_of_less_noise_under_the_record_of_more_are_found(people, folders, tmp_path):
+    """One digest is updated: such a folder once showed deviations that were not true."""
+    gn.plan(COUNTS, 2, gn.zCDP(0.001)).release(people, out=tmp_path / "other")
+    copy = Copy(folders["counts"], tmp_path / "copy")
+    name = copy.record["marginals"][0]["file"]
+    copy.write(name, (tmp_path / "other" / name).read_bytes())
+    assert "standard deviation" in fault(copy.at)
+
+
+def test_a_simulation_under_the_record_of_a_release_is_found(people, tmp_path):
+    rng = np.random.default_rng(5)
+    gn.plan(COUNTS, 2, RHO).simulate(people, rng).save(tmp_path / "simulated")
+    assert "simulation" in fault(tmp_path / "simulated")
+    copy = Copy(tmp_path / "simulated", tmp_path / "copy")
+    copy.write_record(copy.record | {"private": True, "rho": 0.1})
+    assert "summary.txt says" in fault(copy.at)
+
+
+def test_numbers_in_other_formats_are_named_as_unchecked(people, tmp_path):
+    for format in ("parquet", "jsonl", "xlsx", "sdmx-csv", "json-stat"):
+        gn.plan(COUNTS, 1, RHO).release(people, out=tmp_path / format, format=format)
+        found = verifier.verified(tmp_path / format)
+        assert any(line.startswith("unchecked  numbers in tables/") for line in found), found
+
+
+def test_streams_and_combined_folders_do_not_pass_in_silence(people, folders, tmp_path):
+    plan = gn.plan(COUNTS, 1, RHO, over=gn.streams.Ticks(2))
+    plan.start(tmp_path / "stream").tick(people, number=1)
+    for folder in (tmp_path / "stream", *(tmp_path / "stream").glob("*/1"), tmp_path):
+        assert fault(folder) is not None
+
+
+def test_the_demo_passes_in_the_shell_and_without_the_package(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("statsmodels")
+    from gaussnoise.demo import load
+
+    table, schema = load()
+    gn.plan(schema, 2, RHO).release(table, out=tmp_path / "release")
+    assert run(["verify", str(tmp_path / "release")]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said == verifier.verified(tmp_path / "release")
+    assert any("squared sensitivity 3689348752286476435" in line for line in said)
+    (tmp_path / "release" / "ddi.xml").unlink()
+    assert run(["verify", str(tmp_path / "release")]) == 1
+    assert capsys.readouterr().out.startswith("FAILED: missing or added: ['ddi.xml']")
+
+
+def test_it_runs_alone(folders, tmp_path):
+    alone = shutil.copy(verifier.__file__, tmp_path / "verifier.py")
+    command = [sys.executable, "-S", "-I", str(alone)]
+    done = subprocess.run([*command, str(folders["sums"])], capture_output=True, text=True)
+    assert done.stdout.splitlines() == verifier.verified(folders["sums"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert subprocess.run([*command, str(tmp_path)], capture_output=True).returncode == 1
+    assert subprocess.run(command, capture_output=True).returncode == 1
+
+
+def test_a_hundred_thousand_cells_take_a_second(tmp_path):
+    axes = [gn.Attribute(name, list(range(n))) for name, n in (("a", 50), ("b", 50), ("c", 40))]
+    people = pa.table({a.name: [k % len(a.labels) for k in range(5000)] for a in axes})
+    gn.plan(gn.Schema(axes), 3, RHO).release(people, out=tmp_path / "large")
+    start = time.process_time()
+    assert fault(tmp_path / "large") is None
+    assert time.process_time() - start < 2
+
+
+def functions(source):
+    """The syntax of all functions of two statements or more beside the docstring, by content."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[isinstance(ast.get_docstring(node), str) :]
+            if len(body) > 1:
+                yield "".join(map(ast.dump, body))
+
+
+def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
+    own = Path(verifier.__file__)
+    text = own.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 400
+    imported = {
+        (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+    others = [path for path in own.parent.rglob("*.py") if path != own]
+    theirs = {f for path in others for f in functions(path.read_text(encoding="utf-8"))}
+    assert len(theirs) > 1000
+    assert not theirs & set(functions(text))
+    users = [p.name for p in others if "verifier import" in p.read_text(encoding="utf-8")]
+    assert users == ["verify.py"]
