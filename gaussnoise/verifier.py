@@ -1,8 +1,8 @@
 """The checks of a published folder, from its files alone, in exact arithmetic.
 
 ``python verifier.py FOLDER`` prints each check with its reason, then names all that it leaves out,
-and ends with status 0 if all checks pass, otherwise 1. Folder and checks are specified on the page
-"Verifying a folder" of the documentation.
+and ends with status 0 if all checks pass, otherwise 1, with FAILED, or UNKNOWN where it has none.
+The page "Verifying a folder" of the documentation specifies folder and checks.
 """
 
 import csv
@@ -38,10 +38,10 @@ class Attribute(NamedTuple):
     blur: float  # the factor by which inversion of C enlarges rounding
 
 
-def need(holds: object, fault: str) -> None:
-    """Raise ValueError unless a statement holds."""
+def need(holds: object, fault: str, kind: type[Exception] = ValueError) -> None:
+    """Raise an error unless a statement holds."""
     if not holds:
-        raise ValueError(fault)
+        raise kind(fault)
 
 
 def attribute_of(entry: dict[str, Any], rows: list[str] | None) -> Attribute:
@@ -121,9 +121,9 @@ class Folder:
         text, pairs = (path / "release.json").read_bytes(), list[list[Any]]()
         record = json.loads(text, object_pairs_hook=lambda x: pairs.append(x) or dict(x))
         need(all(len(dict(x)) == len(x) for x in pairs), "a key of the record occurs twice")
-        need(record.get("format") == _FORMAT, f"expected the format {_FORMAT}, and know no other")
+        need(record.get("format") == _FORMAT, f"not of the format {_FORMAT}", NotImplementedError)
         need(record["private"] is True, "a simulation, which is not private")
-        need(type(record["marginals"]) is list, "tables listed in Parquet, which is not read here")
+        need(type(record["marginals"]) is list, "a list of tables in Parquet", NotImplementedError)
         self.record, self.plan, self.noise = record, record["plan"], record["noise"]
         matrices = self.noise.get("contrasts", {})
         self.names = [entry["name"] for entry in record["domain"]]
@@ -131,6 +131,7 @@ class Folder:
         self.sizes = [len(a.labels) for a in self.own]
         need(len(set(self.names)) == len(self.names) and {*matrices} <= {*self.names}, "names")
         self.tables = [self.at(entry["attributes"]) for entry in record["marginals"]]
+        self.cells = {S: math.prod(self.sizes[i] for i in S) for S in self.tables}
         measured = [(self.at(of["attributes"]), of["multiplier"]) for of in record["measurements"]]
         self.multipliers = {T: int(s) for T, s in measured}
         need([(T, str(s)) for T, s in self.multipliers.items() if s > 0] == measured, "multipliers")
@@ -143,10 +144,6 @@ class Folder:
     def at(self, names: Iterable[str]) -> Axes:
         """Return the positions of attributes."""
         return tuple(map(self.names.index, names))
-
-    def cells(self, S: Axes) -> int:
-        """Return the number of cells of a table."""
-        return math.prod(self.sizes[i] for i in S)
 
     def check_files(self) -> None:
         """Compare the sha256 of every file, and find files that are missing or were added."""
@@ -170,7 +167,8 @@ class Folder:
 
     def check_request(self) -> None:
         """Compare everything that the record states twice, and the digest of the request."""
-        record, plan, k = self.record, self.plan, self.record["rows_per_person"]
+        record, plan = self.record, self.plan
+        k, relation = record["rows_per_person"], record["neighbors"]
         schema = tomllib.loads(plan["schema"])["attributes"]
         need(list(schema) == self.names, "the schema has other attributes than the domain")
         for entry, given in zip(record["domain"], schema.values(), strict=True):
@@ -192,7 +190,6 @@ class Folder:
         if plan["person"] is None:
             unit = "one row" if k == 1 else f"one person of at most {k} rows"
         need(record["privacy_unit"] == unit, f"privacy_unit is not {unit!r}")
-        relation = record["neighbors"]
         need(relation in ("add-remove", "replace"), "an unknown relation")
         need(record["neighbors_meaning"].startswith(f"{relation} ("), "neighbors_meaning")
         need(self.weight == self.noise.get("unit", {}).get("weight"), "the weight")
@@ -234,7 +231,7 @@ class Folder:
         if self.record["neighbors"] == "add-remove":
             return total
         free = sorted({i for T in squares for i in T} - {*self.public})
-        need(len(squares) << len(free) < 10**7, "too many attributes to find the sensitivity here")
+        need(len(squares) << len(free) < 10**7, "too many attributes", NotImplementedError)
         products = []
         for differ in itertools.product((False, True), repeat=len(free)):
             D = {i for i, own in zip(free, differ, strict=True) if own}
@@ -283,7 +280,7 @@ class Folder:
         need(self.record["intervals"] == levels, "intervals")
         for entry, S in zip(self.record["marginals"], self.tables, strict=True):
             name, said = entry["file"], f"numbers in {entry['file']}"
-            need(entry["cells"] == self.cells(S), f"the number of cells of {name}")
+            need(entry["cells"] == self.cells[S], f"the number of cells of {name}")
             if name.endswith(".csv") and not name.endswith("+sdmx.csv"):
                 need(entry["first_row"] == 0, f"the first row of {name}")
                 self.check_table(self.path / name, entry["standard_deviation"], S)
@@ -331,7 +328,7 @@ class Folder:
                 self.known[T] = [], slack
                 continue
             for k in [k for k in range(len(S)) if T != kept or S[k] not in T][::-1]:
-                found = along(found, self.cells(S[:k]), own[k], S[k] in T)
+                found = along(found, math.prod(self.sizes[i] for i in S[:k]), own[k], S[k] in T)
             blur = math.prod(self.own[i].blur for i in T if T != kept)
             above, below = exact.numerator, exact.denominator << bits
             whole = [(2 * x * above + below) // (2 * below) for x in found]
@@ -354,7 +351,7 @@ class Folder:
             return self.skip("the bracket of gamma, for this workload or norm")
         squares = {S: Fraction(e["weight"]) ** 2 for S, e in zip(self.tables, entries, strict=True)}
         above = {T: [S for S in squares if {*T} <= {*S}] for T in self.multipliers}
-        losses = {T: sum(squares[S] / self.cells(S) for S in of) for T, of in above.items()}
+        losses = {T: sum(squares[S] / self.cells[S] for S in of) for T, of in above.items()}
         own = [Fraction(n**2 * a.own[0], _ONE) for n, a in zip(self.sizes, self.own, strict=True)]
         parts = {T: loss * math.prod(own[i] for i in T) for T, loss in losses.items()}
         noise = sum(part / self.multipliers[T] ** 2 for T, part in parts.items())
@@ -382,11 +379,13 @@ class Folder:
 
 
 def verified(path: Path) -> list[str]:
-    """Return lines that begin with "checked" or "unchecked", or one that begins with "FAILED"."""
+    """Return lines that begin with "checked" or "unchecked", or one with "FAILED" or "UNKNOWN"."""
     try:
         folder = Folder(path)
         for name in ("files", "request", "privacy", "tables", "optimality"):
             getattr(folder, f"check_{name}")()
+    except (FileNotFoundError, NotImplementedError) as error:  # of a listed file, FAILED
+        return [f"UNKNOWN: no check of such a folder: {error}"]
     except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
         return [f"FAILED: {error if type(error) is ValueError else repr(error)}"]
     left = [*folder.unchecked, "epsilon_delta, lower_bound, sentences, pictures; how it was drawn"]

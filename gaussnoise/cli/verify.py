@@ -6,7 +6,7 @@ from ..verifier import verified
 from .console import say
 from .options import Published
 
-_STYLES = {"checked": "green", "unchecked": "yellow", "FAILED:": "red"}
+_STYLES = {"checked": "green", "unchecked": "yellow", "UNKNOWN:": "yellow", "FAILED:": "red"}
 
 
 def verify_folder(folder: Published) -> None:
@@ -14,5 +14,5 @@ def verify_folder(folder: Published) -> None:
     lines = verified(folder)
     for line in lines:
         say(line, style=_STYLES[line.split()[0]])
-    if lines[0].startswith("FAILED"):
+    if not lines[0].startswith("checked"):
         raise typer.Exit(1)
