@@ -57,13 +57,20 @@ class AbstractFormat(abc.ABC):
         """
 
     @abc.abstractmethod
-    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
-        """Return the column ``estimate`` of a table that begins in some row of a file.
+    def numbers(
+        self, path: Path, names: Sequence[str], first_row: int, cells: int
+    ) -> NDArray[np.float64]:
+        """Return columns of numbers, one row each, of a table that begins in some row of a file.
 
         A file that is not of this format, or not as long as it should be, raises an error that is
         in ``_read_errors`` of :mod:`gaussnoise.tables.release.store`. It takes no more memory than
-        the table.
+        these columns.
         """
+
+    @final
+    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
+        """Return the column ``estimate``, as :meth:`numbers` does."""
+        return self.numbers(path, ("estimate",), first_row, cells)[0]
 
 
 def new_file(file: Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
@@ -71,14 +78,19 @@ def new_file(file: Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
     return file.open("wb") if isinstance(file, Path) else nullcontext(file)
 
 
-def estimates_of(
-    lines: Iterable[bytes], estimate: Callable[[bytes], float], first_row: int, cells: int
+def numbers_of(
+    lines: Iterable[bytes],
+    numbers: Callable[[bytes], Sequence[float]],
+    columns: int,
+    first_row: int,
+    cells: int,
 ) -> NDArray[np.float64]:
-    """Return the estimates of a file's lines; a ValueError unless there are as many as cells."""
-    found = np.fromiter(map(estimate, islice(lines, cells + 1)), np.float64)
+    """Return the numbers of a file's lines; a ValueError unless there are as many as cells."""
+    kind = np.dtype((np.float64, (columns,)))
+    found = np.fromiter(map(numbers, islice(lines, cells + 1)), kind)
     if (first_row, len(found)) != (0, cells):
         raise ValueError
-    return found
+    return found.T
 
 
 class AbstractBook(AbstractFormat):
