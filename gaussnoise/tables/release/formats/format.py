@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -44,6 +44,8 @@ class AbstractFormat(abc.ABC):
     ending: str  # the end of the files' names; no other format's names end in it
     holds_many = False  # whether one dataset holds the tables that are too many for a file each
     holds_records = True  # whether it holds any rows, also those without estimates
+    holds_infinite = True  # whether numbers that are not finite come back
+    first_row = 0  # the row in which a table in a file of its own begins
     most_rows = math.inf  # most cells of one table
     longest_text = math.inf  # most characters of one label, in UTF-16
 
@@ -86,11 +88,11 @@ def numbers_of(
     cells: int,
 ) -> NDArray[np.float64]:
     """Return the numbers of a file's lines; a ValueError unless there are as many as cells."""
-    kind = np.dtype((np.float64, (columns,)))
-    found = np.fromiter(map(numbers, islice(lines, cells + 1)), kind)
-    if (first_row, len(found)) != (0, cells):
+    every = chain.from_iterable(map(numbers, islice(lines, cells + 1)))
+    found = np.fromiter(every, np.float64)
+    if (first_row, len(found)) != (0, columns * cells):
         raise ValueError
-    return found.T
+    return found.reshape(cells, columns).T
 
 
 class AbstractBook(AbstractFormat):

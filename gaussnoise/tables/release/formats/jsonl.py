@@ -25,6 +25,7 @@ class JsonLines(AbstractFormat):
     """
 
     ending = ".jsonl"
+    holds_infinite = False
 
     def writer(
         self, file: Path | IO[bytes], schema: Any, notes: Notes

@@ -81,6 +81,8 @@ class Xlsx(AbstractBook):
 
     ending = ".xlsx"
     holds_records = False
+    holds_infinite = False
+    first_row = _ROWS + _HEADER
     most_rows = _ROWS - _HEADER
     longest_text = _LONGEST_TEXT
 
