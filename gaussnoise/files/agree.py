@@ -46,7 +46,7 @@ def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
 
 
 def _same(expected: Any, got: Any, absolute: float) -> bool:
-    """Return whether two values are the same, numbers but for rounding."""
+    """Return whether two values are the same, or numbers that differ by rounding."""
     if type(expected) is not type(got):
         return False
     if isinstance(expected, float):
@@ -56,7 +56,7 @@ def _same(expected: Any, got: Any, absolute: float) -> bool:
 
 
 def _same_words(expected: str, got: str) -> bool:
-    """Return whether two texts are the same, but for what depends on the machine."""
+    """Return whether two texts are the same, apart from numbers of one machine."""
     return expected == got or _UNSURE.sub("…", expected) == _UNSURE.sub("…", got)
 
 

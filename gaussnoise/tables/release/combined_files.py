@@ -201,7 +201,7 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
 def _disagreement(
     release: TableRelease, tables: Any, places: Sequence[str], record: Mapping[str, Any]
 ) -> str | None:
-    """Return in words what is in the folder and does not follow from the releases; None if all."""
+    """Return in words the first thing that does not follow from the releases; None if all does."""
     plan, folder = release.plan, tables.folder
     if record["agreement"] is not None and len(places) > 2:  # tested as it was combined, in pairs
         chi_squared, free = (record["agreement"][name] for name in Agreement._fields[:2])

@@ -50,9 +50,9 @@ def is_versions(value: Any) -> bool:
     )
 
 
-# The fields of a record that its plan does not determine, and their forms. What else they must
-# agree with: private, on_outside and without_time_zone with all that the record and the texts say
-# of them; the places of tables with what is in the files.
+# The fields of a record that its plan does not determine, and their forms. Besides, private,
+# on_outside and without_time_zone must agree with the rest of the record and with the texts, and
+# the places of tables with their files.
 FREE: Mapping[str, Callable[[Any], bool]] = {
     "private": lambda value: type(value) is bool,
     "on_outside": lambda value: value in get_args(OnOutside),
@@ -60,13 +60,13 @@ FREE: Mapping[str, Callable[[Any], bool]] = {
     "libraries": is_versions,
     "executors": lambda value: _RUN.fullmatch(value.get("run", "0" * 16)) is not None,
 }
-# what is compared of a record in the words of another version
+# the fields that are compared in a record with the words of another version
 _NUMBERS = (
     *("neighbors", "rows_per_person", "person", "rho", "marginals", "measurements"),
-    *("rows_per_person_and_tick", "rho_of_all_ticks", "cumulative", "period"),  # of a tick
+    *("rows_per_person_and_tick", "rho_of_all_ticks", "cumulative", "period"),  # fields of a tick
 )
 _SIMULATED = "NOT PRIVATE:"  # in the summary of a simulation, and of no other release
-_MOST_BYTES = 4  # of a character
+_MOST_BYTES = 4  # bytes of a character
 
 
 def read_release(blank: R, directory: str | os.PathLike[str]) -> R:
@@ -138,7 +138,7 @@ def faulty(folder: Path, fault: str) -> OutputError:
 def _disagreement(
     release: AbstractRelease, tables: StoredTables, record: Mapping[str, Any]
 ) -> str | None:
-    """Return in words what is in the folder of a release and does not follow from its plan."""
+    """Return in words the first thing that does not follow from the plan; None if all does."""
     files = record["files"]
     answers = answer_files(release, format_of_tables(tables), MOST_READ)
     if "executors" in record:  # they write no answers from tables that none of them can hold

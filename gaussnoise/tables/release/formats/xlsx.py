@@ -338,7 +338,7 @@ class _Sheet:
         self.found: list[list[float]] = []
         self._names, self._row, self._place = names, 0, ""
         self._columns: dict[str, str] = {}  # the name of the column at each place
-        self._numbers: dict[str, float] = {}  # of this row
+        self._numbers: dict[str, float] = {}  # numbers of this row
         self._kept: str | None = None
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
