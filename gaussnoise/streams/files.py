@@ -18,7 +18,7 @@ from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
 from ..tables.release.formats.format import Notes
-from ..tables.release.method import statement
+from ..tables.release.method import attributes_of, statement, texts_of
 from ..tables.release.record import contrasts_of
 from ..tables.release.store import Place, StoredTables
 from ..tables.release.text import INTERVALS
@@ -32,7 +32,7 @@ from .time_strategy import TimeStrategy
 
 Array = NDArray[np.float64]
 
-_TICK_FORMAT = "gaussnoise.stream-tick/1"
+TICK_FORMAT = "gaussnoise.stream-tick/1"
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
@@ -121,7 +121,7 @@ def tick_record(
         for what, stored in written.items()
     }
     return {
-        "format": _TICK_FORMAT,
+        "format": TICK_FORMAT,
         "private": True,
         "stream": key,
         "tick": tick,
@@ -203,6 +203,13 @@ def tick_statement(plan: StreamPlan, tick: int) -> Notes:
         f"ticks 1 to {tick} (cumulative).",
         private=True,
     )
+
+
+def tick_texts(plan: StreamPlan, tick: int) -> dict[str, str]:
+    """Return the files of text of one tick, by name."""
+    one, notes = plan.one_tick, tick_statement(plan, tick)
+    described = texts_of(attributes_of(one), notes, one.asked.about)
+    return {"summary.txt": summary_text(plan, tick) + "\n", **described}
 
 
 def series_statement(plan: StreamPlan, first: int, last: int, *, private: bool) -> Notes:

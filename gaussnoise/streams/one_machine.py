@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ..privacy.sampler import noise_stream, sampling_threads
 from ..solvers.tables.residuals import Subset
 from ..tables.release.files import write_texts
-from ..tables.release.method import attributes_of, texts_of
 from ..tables.release.store import FileFormat, StoredTables, table_writer
 from ..tables.schema.schema import OnOutside
-from .files import deviation_in, summary_text, tick_record, tick_statement, write_record
+from .files import deviation_in, tick_record, tick_statement, tick_texts, write_record
 from .measure import counted, estimated, measured, parts_of
 from .plan import StreamPlan, drawn_query
 from .published import stored
@@ -111,7 +110,9 @@ class OneMachine(AbstractMaker[Commit]):
         plan, tick = self.plan, len(commits)
         folder.mkdir(exist_ok=True)
         own = estimated(plan, [commit.noisy for commit in commits], commits[-1].rows)
-        before = stored(self.state, plan, "cumulative", tick - 1) if tick > 1 else None
+        before = None
+        if tick > 1:
+            before = stored(self.state, plan, self.on_outside, "cumulative", tick - 1)
         total = own if before is None else {S: np.asarray(before[S] + own[S]) for S in own}
         written: dict[str, StoredTables] = {}
         notes = tick_statement(plan, tick)
@@ -128,10 +129,7 @@ class OneMachine(AbstractMaker[Commit]):
                 for S in plan.tables.subsets:
                     writer.write(S, tables[S])
             written[what] = writer.tables
-        (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
-        write_texts(
-            folder, texts_of(attributes_of(plan.one_tick), notes, plan.one_tick.asked.about)
-        )
+        write_texts(folder, tick_texts(plan, tick))
         measurements = commits[-1].measurements_sha256
         key, rule = self.state.key, self.on_outside
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ from ..tables.release.files import check_format
 from ..tables.release.noisy import Names
 from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
+from ..tables.release.stored import difference
 from ..tables.release.table import AbstractEstimates
 from ..tables.schema.schema import OnOutside
 from .counted_files import noted
@@ -52,6 +54,7 @@ Array = NDArray[np.float64]
 
 FORMAT = "gaussnoise.stream/1"
 _LONGEST_ID = 180
+_KEY = re.compile(r"[0-9a-f]{32}")  # the random name of a stream
 _LEDGER = "ledger.json"  # in the private folder: it holds the ledger's path
 
 
@@ -274,12 +277,12 @@ class Stream:
 
     def _tables(self, backend: "EagerAllowed") -> StreamTables:
         ticks = range(1, len(self) + 1)
-        periods = [stored(self.state, self.plan, "period", tick) for tick in ticks]
+        periods = [stored(self.state, self.plan, self.on_outside, "period", tick) for tick in ticks]
         return StreamTables(self.plan, True, periods, backend, self.on_outside)
 
     def _total(self, tick: int, backend: "EagerAllowed") -> TableRelease:
         weights = window(self.plan, 1, tick, len(self))
-        tables = stored(self.state, self.plan, "cumulative", tick)
+        tables = stored(self.state, self.plan, self.on_outside, "cumulative", tick)
         found = tables if self.plan.needs_executors else dict(tables)
         return combined(self.plan, weights, found, what_of(1, tick), backend, self.on_outside)
 
@@ -446,7 +449,7 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
             format not in get_args(FileFormat)
             or not isinstance(record["ledger"], str | None)
             or on_outside not in get_args(OnOutside)
-            or type(key) is not str
+            or not _KEY.fullmatch(key)
         ):
             raise ValueError
     except OutputError:
@@ -463,6 +466,11 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
             written.get(name) == ours[name] for name in ours if name != "query"
         )  # which only describes the plan in words
         same = same and record["request_sha256"] == plan.request_sha256
+        expected = stream_record(plan, key, format, on_outside)
+        expected |= {name: record[name] for name in ("format", "ledger")}
+        if "layout_sha256" in record:
+            expected["layout_sha256"] = record["layout_sha256"]
+        fault = difference(folder, expected, record, {}, "stream.json")
     except (GaussNoiseError, *MALFORMED) as error:
         raise OutputError(
             f"open: {folder} is not a complete stream ({type(error).__name__})"
@@ -473,6 +481,8 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
             "be read as they are; "
             "go on with the version that began it"
         )
+    if fault is not None:
+        raise OutputError(f"open: in {folder}, {fault}; hint: the folder as it was written")
     return plan, key, format, on_outside
 
 

@@ -17,16 +17,16 @@ from ...errors import ParameterError, StreamError
 from ...files.commits import Commits
 from ...files.disk import read_json, remove, remove_at_once
 from ...tables.release.files import write_texts
-from ...tables.release.method import attributes_of, texts_of
+from ...tables.release.record import ASSUMED
 from ...tables.release.store import StoredTables
 from ...tables.schema.schema import OnOutside
 from ...tables.spark.layout import Layout
 from ...tables.spark.matrix import MOST_HELD
 from ...tables.spark.records import SparkRecords, in_spark
 from ...tables.spark.releases import check_total
-from ...tables.spark.run import ASSUMED, TASK, Run
+from ...tables.spark.run import TASK, Run
 from ...tables.spark.work import Work
-from ..files import summary_text, tick_record, tick_statement, write_record
+from ..files import tick_record, tick_texts, write_record
 from ..measure import check_period
 from ..plan import StreamPlan
 from ..state import MOST_BYTES, AbstractCommit, AbstractMaker, State
@@ -225,9 +225,7 @@ class Executors(AbstractMaker[GroupsCommit]):
             tasks.write_tables, self.drawing, kept, covariances, before, digests, work.published
         )
         files = dict(self.run.in_tasks(range(len(layout.groups)), parts))
-        (work.result / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
-        one, about = plan.one_tick, tick_statement(plan, tick)
-        write_texts(work.result, texts_of(attributes_of(one), about, one.asked.about))
+        write_texts(work.result, tick_texts(plan, tick))
         written = {
             what: StoredTables(work.result / what, layout.table_places)
             for what in (CUMULATIVE, PERIOD)

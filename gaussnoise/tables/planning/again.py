@@ -53,6 +53,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
                 "do not; hint: load(directory, plan), planned again with the same arguments"
             )
         arguments = arguments_in(asked)
+        text = arguments.pop("schema")
     except OutputError:
         raise
     except NotAvailableError as error:
@@ -65,7 +66,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             f"load: {folder} is not a complete release ({type(error).__name__})"
         ) from None
     try:
-        schema = Schema.loads(arguments.pop("schema"))
+        schema = Schema.loads(text)
         stored = folder / NOISE if NOISE in record.get("files", {}) else None
         return _proven(schema, stored, **arguments) or plan(schema, **arguments)
     except (GaussNoiseError, TypeError, ValueError, OverflowError) as error:

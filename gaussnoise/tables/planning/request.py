@@ -318,6 +318,13 @@ def _text(value: object) -> str:
     return value
 
 
+def _target(value: dict[str, Any]) -> Target:
+    """Return a target from plain data."""
+    if type(value["simultaneous"]) is not bool:
+        raise TypeError
+    return Target(**value)
+
+
 # in the order of stored records, so that equal requests have equal files
 _OPTIONS = (
     Option("schema", Schema.to_toml, _text),
@@ -329,7 +336,7 @@ _OPTIONS = (
     Option[tuple[Target | None, ...]](
         "targets",
         lambda targets: [t if t is None else dataclasses.asdict(t) for t in targets],
-        lambda targets: [t if t is None else Target(**t) for t in targets],
+        lambda targets: [t if t is None else _target(t) for t in targets],
     ),
     Option("rows_per_person"),
     Option("person", late=True, null=True),

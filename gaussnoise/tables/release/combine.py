@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from domains.tables.bases import Identity
@@ -333,17 +332,17 @@ def _agreement(
         clipped = {i for i, a in enumerate(schema.attributes) if a.clip is not None}
         gaps = [gap for gap in gaps if weight is None and not clipped & set(gap.subset)]
     total, free = sum(gap.chi_squared for gap in gaps), sum(g.degrees_of_freedom for g in gaps)
-    p_value = float(scipy.special.chdtrc(free, total)) if free else 1.0
-    if p_value < _LEAST_P:
+    agreement = Agreement.of(total, free)
+    if agreement.p_value < _LEAST_P:
         widest = max(gaps, key=lambda gap: gap.chi_squared / gap.degrees_of_freedom).subset
         where = " × ".join(schema.names[i] for i in widest) or "the number of rows"
         raise ParameterError(
             "combine: expected releases of the same rows, got tables that differ by more than "
             f"their noise, most in {where} (χ² = {total:.4g} with {free} degrees of freedom, "
-            f"p = {p_value:.1e}); hint: difference(before, after) compares releases of different "
-            'rows; same_rows="assumed" leaves this test out'
+            f"p = {agreement.p_value:.1e}); hint: difference(before, after) compares releases of "
+            'different rows; same_rows="assumed" leaves this test out'
         )
-    return Agreement(total, free, p_value)
+    return agreement
 
 
 def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> Array:

@@ -30,11 +30,11 @@ from .files import (
     check_format,
     draw_picture,
     listed,
-    read_release,
+    placed,
     save_release,
     staged,
-    table_places,
     write_answers,
+    write_listed,
     write_texts,
 )
 from .formats.format import Notes
@@ -44,6 +44,14 @@ from .noisy import AbstractRelease
 from .record import marginal_records
 from .release import TableRelease
 from .store import MOST_READ, FileFormat, StoredTables, table_writer
+from .stored import (
+    answers_fault,
+    difference,
+    faulty,
+    format_of_tables,
+    read_release,
+    table_places,
+)
 from .text import INTERVALS, disclaimers, dropped_text, numbers_text
 from .tidy import LEVEL, interval_record
 
@@ -82,10 +90,10 @@ def save_combined(
                 writer.write(S, release.tables[S])
         write_answers(release, answers, folder, notes)
         draw_picture(release, folder / "release.png")
-        write_texts(folder, texts_of(attributes_of(plan), notes, said))
-        summary = printable(combined_text(release, places))
-        (folder / "summary.txt").write_text(summary + "\n", encoding="utf-8")
-        record = _record(release, folder, places, writer.tables, answers)
+        write_texts(folder, _texts(release, places, notes))
+        stored = replace(release, tables=writer.tables)
+        write_listed(folder, "marginals", placed(marginal_records(stored), stored))
+        record = _record(stored, folder, places, answers, digests_in(folder))
         text = json.dumps(record, indent=2, ensure_ascii=False)
         (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
@@ -101,20 +109,27 @@ def _write_sources(plan: MergedPlan, folder: Path, format: FileFormat) -> list[s
         places.append(f"releases/{k}" + (f"-{slug}" if slug else ""))
         if isinstance(tables, StoredTables):
             shutil.copytree(tables.folder, folder / places[-1])
-            read_release(source.plan, folder / places[-1])
+            read_release(source, folder / places[-1])
         else:
             save_release(source, folder / places[-1], format)
     return places
+
+
+def _texts(release: TableRelease, places: Sequence[str], notes: Notes) -> dict[str, str]:
+    """Return the files of text, by name."""
+    plan: Any = release.plan
+    summary = printable(combined_text(release, places)) + "\n"
+    return {"summary.txt": summary, **texts_of(attributes_of(plan), notes, about_of(plan))}
 
 
 def _record(
     release: TableRelease,
     folder: Path,
     places: Sequence[str],
-    tables: StoredTables,
     answers: Mapping[int, str],
+    files: Mapping[str, str],
 ) -> dict[str, object]:
-    """Return the facts for machines and auditors."""
+    """Return the facts for machines and auditors, of a release whose tables are in the folder."""
     plan: Any = release.plan
     sources = [
         {
@@ -126,15 +141,6 @@ def _record(
             "sha256": file_digest(folder / place / "release.json"),
         }
         for place, source, one in zip(places, plan.sources, plan.releases, strict=True)
-    ]
-    marginals = [
-        {
-            "attributes": of["attributes"],
-            "file": tables.places[S].file,
-            "first_row": tables.places[S].first_row,
-        }
-        | of
-        for of, S in zip(marginal_records(release), plan.tables.subsets, strict=True)
     ]
     agreement: Agreement | None = plan.agreement
     return {
@@ -150,8 +156,8 @@ def _record(
         "agreement": None if agreement is None else agreement._asdict(),
         "intervals": interval_record(),
         "answers": [{"name": plan.entries[k], "file": name} for k, name in answers.items()],
-        "marginals": listed(folder, "marginals", marginals),
-        "files": digests_in(folder),
+        "marginals": listed("marginals", placed(marginal_records(release), release)),
+        "files": files,
         "libraries": dict(versions("gaussnoise", "numpy", "scipy", "pyarrow")),
         "disclaimers": disclaimers(release),
     }
@@ -173,7 +179,7 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
     try:
         fault = folder_fault(folder, record["files"], every=True)
         if fault is not None:
-            raise OutputError(f"load: in {folder}, {fault}; hint: the folder as it was written")
+            raise faulty(folder, fault)
         places = [source["folder"] for source in record["combined_from"]]
         if not all(_FOLDER.fullmatch(place) for place in places):
             raise ValueError
@@ -181,20 +187,41 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
         both = combine(releases, same_rows="assumed" if record["agreement"] is None else "tested")
         plan: Any = both.plan
         tables = table_places(plan, folder, record)
-        ids = [source["id"] for source in record["combined_from"]]
         whole = set(tables) == set(plan.tables.subsets)
-        whole = whole and all(place.file in record["files"] for place in tables.values())
-        if not whole or ids != [source.id for source in plan.sources]:
+        if not (whole and all(place.file in record["files"] for place in tables.values())):
             raise ValueError
-        if record["rho"] != (both.rho_charged if both.private else None):
-            raise ValueError
+        stored = replace(both, tables=StoredTables(folder, tables))
+        fault = _disagreement(stored, stored.tables, places, record)
+        if fault is not None:
+            raise faulty(folder, fault)
     except OutputError:
         raise
     except (OSError, GaussNoiseError, *MALFORMED) as error:
         raise OutputError(
             f"load: {folder} is not a complete combination of releases ({type(error).__name__})"
         ) from None
-    return replace(both, tables=StoredTables(folder, tables))
+    return stored
+
+
+def _disagreement(
+    release: TableRelease, tables: Any, places: Sequence[str], record: Mapping[str, Any]
+) -> str | None:
+    """Return in words the first thing that does not follow from the releases; None if all does."""
+    plan, folder = release.plan, tables.folder
+    if record["agreement"] is not None and len(places) > 2:  # tested as it was combined, in pairs
+        chi_squared, free = (record["agreement"][name] for name in Agreement._fields[:2])
+        if not (type(free) is int and free >= 0 and 0 <= chi_squared < math.inf):
+            raise ValueError
+        plan = replace(plan, agreement=Agreement.of(chi_squared, free))
+        release = replace(release, plan=plan)
+    answers = answer_files(release, format_of_tables(tables), MOST_READ)
+    expected = _record(release, folder, places, answers, record["files"])
+    notes = _statement(release, places, about_of(plan))
+    return (
+        difference(folder, expected, record, _texts(release, places, notes))
+        or tables.fault(release.deviation)
+        or answers_fault(release, folder, answers)
+    )
 
 
 def title_of(release: AbstractRelease) -> str | None:

@@ -16,43 +16,34 @@ from numpy.typing import NDArray
 from domains.description import describe
 from domains.errors import InvalidDomainError
 
-from ...errors import GaussNoiseError, OutputError, ParameterError, another_format
+from ...errors import OutputError, ParameterError
 from ...files.disk import (
-    MALFORMED,
     aside,
     check_parent,
     digests_in,
-    folder_fault,
-    read_json,
 )
-from ...privacy.ledger_results import OLD_TABLES
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...text import printable
 from ..planning.again import NOISE
 from ..planning.facts import marginal_name
-from ..schema.schema import OnOutside, Schema
+from ..schema.schema import Schema
 from .formats import FORMATS, format_of
 from .formats.format import AbstractBook, Notes
 from .method import attributes_of, statement_of, texts_of
 from .noisy import AbstractRelease
 from .record import (
-    FORMAT,
-    contrasts_of,
     marginal_records,
     measurement_records,
-    most_bytes,
     release_record,
 )
 from .store import (
     MOST_FILES,
     MOST_READ,
     FileFormat,
-    Place,
     StoredTables,
     book_file,
     file_names,
-    read_index,
     table_writer,
 )
 from .sums import summed_in, with_means
@@ -141,7 +132,7 @@ def save_release(
     check_parent(Path(directory), "save")
     with staged(directory) as folder:
         plan = release.plan
-        document = document_of(release, format)
+        document = document_of(release, answer_files(release, format, MOST_READ))
         notes = document.notes
         with table_writer(
             folder,
@@ -194,19 +185,15 @@ def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST
     plan = blank.plan
     for attribute in plan.schema.attributes:
         pa.array(attribute.labels)
-    document = document_of(blank, format, most_cells)
+    document = document_of(blank, answer_files(blank, format, most_cells))
     for k in document.answers:
         _tidy(blank, k)
     json.dumps([document.record, document.marginals, document.measurements])
     return document
 
 
-def document_of(
-    release: AbstractRelease, format: FileFormat, most_cells: int = MOST_READ
-) -> Document:
-    """Return the document of a release in files of a format, as for :func:`rehearsed`."""
-    format = "parquet" if len(release) > MOST_FILES else format
-    answers = answer_files(release, format, most_cells)
+def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Document:
+    """Return the document of a release with these :func:`answer_files`."""
     notes = statement_of(release)
     return Document(
         release_record(release, answers),
@@ -324,19 +311,30 @@ def write_record(
     write_texts(folder, document.texts)
     if document.proven:
         release.plan.noise.save(folder / NOISE)
-    places = release.tables.places if isinstance(release.tables, StoredTables) else {}
-    subsets = zip(document.marginals, release.plan.tables.subsets, strict=True)
-    marginals = [
-        {"attributes": of["attributes"], "file": places[S].file, "first_row": places[S].first_row}
-        | of
-        for of, S in subsets
-    ]
-    record = {**document.record, **(more or {})}
-    record["marginals"] = listed(folder, "marginals", marginals)
-    record["measurements"] = listed(folder, "measurements", document.measurements)
-    record["files"] = digests_in(folder, digests)
+    write_listed(folder, "marginals", placed(document.marginals, release))
+    write_listed(folder, "measurements", document.measurements)
+    record = whole_record(document, release, digests_in(folder, digests), more or {})
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+
+
+def whole_record(
+    document: Document,
+    release: AbstractRelease,
+    files: Mapping[str, str],
+    more: Mapping[str, object],
+) -> dict[str, object]:
+    """Return ``release.json``, of a release with files whose sha256 are ``files``.
+
+    It is written by :func:`write_record`, and compared with a record on disk.
+    """
+    return {
+        **document.record,
+        **more,
+        "marginals": listed("marginals", placed(document.marginals, release)),
+        "measurements": listed("measurements", document.measurements),
+        "files": files,
+    }
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
@@ -350,6 +348,7 @@ def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) 
     schema, domain = release.plan.schema, release.plan.domain
     if domain.is_cells or len(domain.terms) > MOST_FILES:
         return {}
+    format = "parquet" if len(release) > MOST_FILES else format
     named = [tuple(schema.names[i] for i, _ in term) for term in domain.terms]
     own = FORMATS[format]
     files = file_names(named, format, "answers")
@@ -365,102 +364,27 @@ def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) 
     }
 
 
-def read_release(
-    plan: "Plan", directory: str | os.PathLike[str]
-) -> tuple[bool, float, OnOutside, tuple[str, ...], StoredTables]:
-    """Return the facts on a stored release of ``plan``, and its tables.
-
-    In this order: whether it is private, the ρ charged, the rule for rows outside the schema, the
-    attributes that are timestamps of unknown time zone, and the tables. All files are checked
-    against the record.
-    """
-    folder = Path(directory)
-    try:
-        record = read_json(folder / "release.json", most_bytes(plan))
-        if record["format"] not in (FORMAT, OLD_TABLES):
-            raise another_format("load", FORMAT, folder)
-        if record["request_sha256"] != plan.request_sha256:
-            raise OutputError(
-                f"load: {folder} holds the release of another plan; hint: the same arguments of "
-                "plan()"
-            )
-        fault = folder_fault(folder, record["files"], every=record["format"] != OLD_TABLES)
-        if fault is not None:
-            raise OutputError(f"load: in {folder}, {fault}; hint: the folder as it was written")
-        places = table_places(plan, folder, record)
-        private, rho = record["private"], record["rho"] or 0.0
-        on_outside: OnOutside = record.get("on_outside", "refuse")
-        zoneless = record.get("without_time_zone", [])
-        whole = (
-            type(private) is bool and type(rho) is float and set(places) == set(plan.tables.subsets)
-        )
-        whole = whole and type(on_outside) is str and on_outside in get_args(OnOutside)
-        whole = whole and type(zoneless) is list and set(zoneless) <= set(plan.schema.names)
-        if not (whole and all(place.file in record["files"] for place in places.values())):
-            raise ValueError
-        calibrated = record["noise"]["sigma"], record["noise"].get("contrasts", {})
-        if NOISE in record["files"] and not _is_stated(plan, record):
-            raise _calibrated_elsewhere(folder)
-    except OutputError:
-        raise
-    except (OSError, GaussNoiseError, *MALFORMED) as error:
-        raise OutputError(
-            f"load: {folder} is not a complete release ({type(error).__name__})"
-        ) from None
-    query = plan.query.query
-    charged = plan.rho_charged if private else 0.0
-    if rho != charged or calibrated != (
-        query.scale if query is not None else 0.0,
-        contrasts_of(plan),
-    ):
-        raise _calibrated_elsewhere(folder)
-    return private, rho, on_outside, tuple(zoneless), StoredTables(folder, places)
+def placed(marginals: list[dict[str, object]], release: AbstractRelease) -> list[dict[str, object]]:
+    """Return the entry of every table in the record, with its place."""
+    places = release.tables.places if isinstance(release.tables, StoredTables) else {}
+    return [
+        {"attributes": of["attributes"], "file": places[S].file, "first_row": places[S].first_row}
+        | of
+        for of, S in zip(marginals, release.plan.tables.subsets, strict=True)
+    ]
 
 
-def _is_stated(plan: "Plan", record: dict[str, Any]) -> bool:
-    """Return whether the record states the integers that this plan draws, and their budget."""
-    query, keys = plan.query.query, ("integer_sensitivity_squared", "rho_of_one_row")
-    drawn = (0, 0.0) if query is None else (query.sensitivity_squared, query.rho)
-    stated = {tuple(of["attributes"]): of["multiplier"] for of in record["measurements"]}
-    measured = {
-        tuple([plan.schema.names[i] for i in T]): str(s) for T, s in plan.query.multipliers.items()
-    }
-    return tuple([record["noise"][key] for key in keys]) == drawn and stated == measured
-
-
-def _calibrated_elsewhere(folder: Path) -> OutputError:
-    return OutputError(
-        f"load: {folder} was calibrated by another version or machine; hint: its files are intact, "
-        "read them as they are"
-    )
-
-
-def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
-    """Return the place of each table, from the record."""
-    entries = record["marginals"]
-    if isinstance(entries, dict):
-        if entries["file"] not in record["files"]:
-            raise ValueError
-        entries = read_index(
-            folder / entries["file"], len(plan.tables.subsets), len(plan.schema.names)
-        )
-    sizes, places = dict(zip(plan.schema.names, plan.schema.sizes, strict=True)), {}
-    for entry in entries:
-        S = tuple(sorted(plan.subset(tuple(entry["attributes"]))))
-        shape = tuple(sizes[plan.schema.names[i]] for i in S)
-        file, first_row = entry["file"], entry["first_row"]
-        if type(file) is not str or type(first_row) is not int or first_row < 0:
-            raise TypeError
-        places[S] = Place(file, first_row, shape)
-    return places
-
-
-def listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object:
+def listed(name: str, entries: list[dict[str, object]]) -> object:
     """Return the entries themselves, or if they are many, the name of their file."""
+    if len(entries) <= MOST_FILES:
+        return entries
+    return {"file": f"{name}.parquet", "count": len(entries)}
+
+
+def write_listed(folder: Path, name: str, entries: list[dict[str, object]]) -> None:
+    """Write the file of entries that are many."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    if len(entries) <= MOST_FILES:
-        return entries
-    parquet.write_table(pa.Table.from_pylist(entries), folder / f"{name}.parquet")
-    return {"file": f"{name}.parquet", "count": len(entries)}
+    if len(entries) > MOST_FILES:
+        parquet.write_table(pa.Table.from_pylist(entries), folder / f"{name}.parquet")

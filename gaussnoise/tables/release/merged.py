@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from domains.tables.marginals import Marginals
@@ -53,6 +54,13 @@ class Agreement(NamedTuple):
     chi_squared: float
     degrees_of_freedom: int
     p_value: float
+
+    @classmethod
+    def of(cls, chi_squared: float, degrees_of_freedom: int) -> "Agreement":
+        """Return the result with its p value."""
+        free = degrees_of_freedom
+        p_value = float(scipy.special.chdtrc(free, chi_squared)) if free else 1.0
+        return cls(chi_squared, free, p_value)
 
 
 @final

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from ..planning.plan import Plan
 
 FORMAT = "gaussnoise.tables/3"
+ASSUMED = (
+    "drawn by Spark executors; every residual was committed once, by a hard link on a file system "
+    "that all of them share, before anything was made of it"
+)
 _BYTES_OF_PIECES = 2**9  # bytes of a record for every 2^20 cells: file names and their sha256
 _MOST_PATTERNS = 2**10  # most sets of attributes that a witness lists
 _CELLS_AT_ONCE = 2**22  # most cells whose deviations are computed at once

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from ...errors import ParameterError
@@ -17,10 +18,11 @@ from . import quantiles as _quantiles
 from . import shares as _shares
 from . import sums as _sums
 from . import synthetic as _synthetic
-from .files import read_release, save_release
+from .files import save_release
 from .merged import MergedPlan
 from .noisy import AbstractRelease
-from .store import FileFormat
+from .store import FileFormat, StoredTables
+from .stored import read_release
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -187,18 +189,9 @@ class TableRelease(AbstractRelease):
             if (combined := combined_in(directory)) is not None:
                 return combined
             plan = planned_again(directory)
-        private, rho, on_outside, zoneless, tables = read_release(plan, directory)
-        return cls(
-            plan,
-            private,
-            rho,
-            plan.covariance,
-            plan.query,
-            tables,
-            "pyarrow",
-            on_outside,
-            without_zone=zoneless,
-        )
+        none = StoredTables(Path(directory), {})
+        blank = cls(plan, False, 0.0, plan.covariance, plan.query, none, "pyarrow")
+        return read_release(blank, directory)
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "

@@ -32,8 +32,10 @@ Array = NDArray[np.float64]
 Deviation = Callable[[Subset], Array]  # the deviation of every cell, or one number for all
 
 MOST_READ = 2**28  # cells of a table that one machine reads: 2 GB
+MOST_CHECKED = 2**22  # cells of a table whose numbers are compared with its plan
 MOST_FILES = 1000  # with more marginals, one Parquet file for each number of attributes
 _ROWS_AT_ONCE = 2**17
+_ROUNDING = 1e-9  # relative to a number plus its standard deviation
 _MOST_NAMES = 2**20  # bytes of all names in the file that lists tables
 _NUMBERS_OF_A_ROW = 2**10  # bytes of a row without its labels, at most
 _BYTES_OF_A_CHARACTER = 7  # at most, where it is escaped
@@ -90,15 +92,82 @@ class StoredTables(Mapping[Subset, Array]):
                 f"load: a table of {math.prod(place.shape):.3g} cells, more than the 2^28 that "
                 f"are read here; hint: duckdb or Spark read {path.parent} as one dataset"
             )
-        with _read_errors(path):
-            read = format_of(path.name).estimates
-            return read(path, place.first_row, math.prod(place.shape)).reshape(place.shape)
+        (estimate,) = read_numbers(path, ("estimate",), place.first_row, math.prod(place.shape))
+        return estimate.reshape(place.shape)
+
+    def fault(self, deviation: Deviation) -> str | None:
+        """Return in words the first number in the files that is not that of the plan, or None.
+
+        Tables of more than 2^22 cells are not read. ``deviation`` is the function that was written.
+        """
+        for run in self._runs():
+            place, shapes = self.places[run[0]], [self.places[S].shape for S in run]
+            sd = [
+                np.broadcast_to(deviation(S), shape).reshape(-1)
+                for S, shape in zip(run, shapes, strict=True)
+            ]
+            sd = np.concatenate(sd)
+            columns = read_numbers(self.folder / place.file, NUMBERS, place.first_row, sd.size)
+            got: dict[str, Array] = dict(zip(NUMBERS, columns, strict=True))
+            name = different_column(with_intervals(got["estimate"], sd), got)
+            if name == "standard_deviation":
+                ends = f"expected up to {sd.max():.6g}, got up to {got[name].max():.6g}"
+                return f"{place.file!r} has other standard deviations than its plan: {ends}"
+            if name is not None:
+                return f"the column {name!r} of {place.file!r} does not follow from its others"
+        return None
+
+    def _runs(self) -> Iterator[list[Subset]]:
+        """Yield tables that follow each other in a file, together not too large to be read."""
+        run: list[Subset] = []
+        cells, end = 0, ("", 0)
+        placed = sorted(self.places.items(), key=lambda item: (item[1].file, item[1].first_row))
+        for S, place in placed:
+            size = math.prod(place.shape)
+            if size > MOST_CHECKED:
+                continue
+            if run and ((place.file, place.first_row) != end or cells + size > MOST_CHECKED):
+                yield run
+                run, cells = [], 0
+            run.append(S)
+            cells, end = cells + size, (place.file, place.first_row + size)
+        if run:
+            yield run
 
     def __iter__(self) -> Iterator[Subset]:
         return iter(self.places)
 
     def __len__(self) -> int:
         return len(self.places)
+
+
+def read_numbers(path: Path, names: Sequence[str], first_row: int, rows: int) -> Array:
+    """Return columns of numbers in a file of tables, one row each.
+
+    Raises:
+        OutputError: the file has no such table.
+    """
+    with _read_errors(path):
+        return format_of(path.name).numbers(path, names, first_row, rows)
+
+
+def with_intervals(estimate: Array, deviation: Array) -> dict[str, Array]:
+    """Return the numbers of cells, by the names of their columns."""
+    ends = confidence_interval(estimate, deviation, LEVEL, False)
+    return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
+
+
+def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) -> str | None:
+    """Return the name of the first column of cells that differs by more than rounding, or None."""
+    size = np.abs(expected["estimate"]) + expected["standard_deviation"]
+    for name in ("standard_deviation", *NUMBERS):
+        own, wanted = got[name], expected[name]
+        same = (own == wanted) | (np.isnan(own) & np.isnan(wanted))
+        with np.errstate(invalid="ignore"):  # the difference of infinite ends
+            near = np.abs(own - wanted) <= _ROUNDING * size
+        if not (same | near).all():
+            return name
+    return None
 
 
 @contextlib.contextmanager
@@ -191,8 +260,7 @@ class AbstractTableWriter(abc.ABC):
             self._last = S, np.asarray(self._deviation(S))
         every = self._last[1]
         deviation = every.reshape(-1)[cells] if every.ndim else np.full(estimate.shape, every)
-        ends = confidence_interval(estimate, deviation, LEVEL, False)
-        return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
+        return with_intervals(estimate, deviation)
 
     def _fill(
         self,

@@ -18,13 +18,14 @@ from ...privacy.protected import Protected
 from ..counting.count import CHANGED
 from ..planning.plan import Plan
 from ..release.files import Document, rehearsed, write_record
+from ..release.record import ASSUMED
 from ..release.release import TableRelease
 from ..release.store import StoredTables
 from . import pieces, tasks
 from .layout import Layout
 from .matrix import Matrix
 from .records import SparkRecords, check_spark, in_spark
-from .run import ASSUMED, TASK, Run, complete
+from .run import TASK, Run, complete
 from .work import Work
 
 if TYPE_CHECKING:

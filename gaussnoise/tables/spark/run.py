@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 TASK = "release it with Spark"
-ASSUMED = (
-    "drawn by Spark executors; every residual was committed once, by a hard link on a file system "
-    "that all of them share, before anything was made of it"
-)
 _PROBES = 16
 
 

@@ -169,10 +169,18 @@ def no_table(record):
     record["marginals"].pop()
 
 
-@pytest.mark.parametrize("change", [outside, twice, cheaper, another_id, no_table])
-def test_an_altered_record_is_refused(both, tmp_path, change):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *((change, "not a complete combination of releases") for change in (outside, twice)),
+        (cheaper, r"'rho': expected 0\.29*7?, got 0\.1; hint"),
+        (another_id, r"'combined_from\.0\.id': expected '[0-9a-f]{16}', got '0{16}'; hint"),
+        (no_table, "not a complete combination of releases"),
+    ],
+)
+def test_an_altered_record_is_refused(both, tmp_path, change, message):
     folder = altered(both, tmp_path / "other", change)
-    with pytest.raises(OutputError, match="not a complete combination of releases"):
+    with pytest.raises(OutputError, match=message):
         gn.TableRelease.load(folder)
 
 

@@ -130,19 +130,30 @@ def test_noise_that_the_record_does_not_list_is_not_read(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "message"),
     [
-        lambda record: record["noise"].update(sigma=record["noise"]["sigma"] / 2),
-        lambda record: record["noise"].update(rho_of_one_row=0.25),
-        lambda record: record["noise"].update(integer_sensitivity_squared=1),
-        lambda record: record["measurements"][0].update(multiplier="1"),
-        lambda record: record["measurements"].pop(),
-        lambda record: record.update(rho=0.1),
+        (
+            lambda record: record["noise"].update(sigma=record["noise"]["sigma"] / 2),
+            "calibrated by another version",
+        ),
+        (lambda record: record["noise"].update(rho_of_one_row=0.25), "'noise.rho_of_one_row': exp"),
+        (
+            lambda record: record["noise"].update(integer_sensitivity_squared=1),
+            "'noise.integer_sensitivity_squared': expected ",
+        ),
+        (
+            lambda record: record["measurements"][0].update(multiplier="1"),
+            "'measurements.0.multiplier': expected ",
+        ),
+        (lambda record: record["measurements"].pop(), "'measurements': expected 6 entries, got 5"),
+        (lambda record: record.update(rho=0.1), "calibrated by another version"),
     ],
 )
-def test_every_claim_of_the_record_is_compared_with_what_is_proven(folder, change, unsolved):
+def test_every_claim_of_the_record_is_compared_with_what_is_proven(
+    folder, change, message, unsolved
+):
     changed(folder, change)
-    with pytest.raises(OutputError, match="calibrated by another version"):
+    with pytest.raises(OutputError, match=message):
         gn.TableRelease.load(folder)
 
 

@@ -908,5 +908,5 @@ def test_no_thread_of_arrow_holds_a_csv_file_after_it_is_read(tmp_path, monkeypa
 
     monkeypatch.setattr(formats_csv, "opened", opened)
     for _ in range(300):
-        assert formats_csv.column_of(path, "estimate", 0, 10).tolist() == [1.5] * 10
+        assert formats_csv.columns_of(path, ["estimate"], 0, 10).tolist() == [[1.5] * 10]
     assert not any(file() for file in files)  # a fifth of them, without waiting

@@ -43,8 +43,10 @@ class Csv(AbstractFormat):
             write_metadata(file, _MEANINGS, keys, schema, notes)
         return csv.CSVWriter(file, schema)
 
-    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
-        return column_of(path, "estimate", first_row, cells)
+    def numbers(
+        self, path: Path, names: Sequence[str], first_row: int, cells: int
+    ) -> NDArray[np.float64]:
+        return columns_of(path, names, first_row, cells)
 
 
 def write_metadata(
@@ -94,36 +96,37 @@ def _datatype(kind: Any) -> str:
     return "double" if pa.types.is_floating(kind) else "string"
 
 
-def column_of(path: Path, name: str, first_row: int, cells: int) -> NDArray[np.float64]:
-    """Return a column of a table that is all of a CSV file."""
+def columns_of(path: Path, names: Sequence[str], first_row: int, cells: int) -> NDArray[np.float64]:
+    """Return columns, one row each, of a table that is all of a CSV file."""
     with opened(path) as file:
         own = sys.getrefcount(file)
-        found = _numbers(file, name, cells)
+        found = _numbers(file, names, cells)
         for _ in range(_WAITS):
             # a thread of arrow may hold the file a moment longer; if Python ends meanwhile, the
             # process is aborted
             if sys.getrefcount(file) <= own:
                 break
             time.sleep(0.001)
-    if (first_row, len(found)) != (0, cells):
+    if (first_row, found.shape[1]) != (0, cells):
         raise ValueError
     return found
 
 
-def _numbers(file: IO[bytes], name: str, most: int) -> NDArray[np.float64]:
-    """Return a column, or more than ``most`` rows of it.
+def _numbers(file: IO[bytes], names: Sequence[str], most: int) -> NDArray[np.float64]:
+    """Return columns, or more than ``most`` rows of them.
 
     It is read in blocks, so that a file that is too long takes no more memory.
     """
     from pyarrow import csv
 
-    convert = csv.ConvertOptions(include_columns=[name], column_types={name: "float64"})
+    kinds = dict.fromkeys(names, "float64")
+    convert = csv.ConvertOptions(include_columns=list(names), column_types=kinds)
     parse = csv.ParseOptions(newlines_in_values=True)  # labels may contain line ends
     found, rows = [], 0
     with csv.open_csv(file, parse_options=parse, convert_options=convert) as blocks:
         for block in blocks:
-            found.append(block[name].to_numpy(zero_copy_only=False))
+            found.append([block[name].to_numpy(zero_copy_only=False) for name in names])
             rows += len(block)
             if rows > most:
                 break
-    return np.concatenate(found)
+    return np.concatenate(found, axis=1)

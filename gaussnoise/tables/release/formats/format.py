@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -51,6 +51,8 @@ class AbstractFormat(abc.ABC):
     ending: str  # the end of the files' names; no other format's names end in it
     holds_many = False  # whether one dataset holds the tables that are too many for a file each
     holds_records = True  # whether it holds any rows, also those without estimates
+    holds_infinite = True  # whether numbers that are not finite come back
+    first_row = 0  # the row in which a table in a file of its own begins
     most_rows = math.inf  # most cells of one table
     longest_text = math.inf  # most characters of one label, in UTF-16
 
@@ -64,13 +66,20 @@ class AbstractFormat(abc.ABC):
         """
 
     @abc.abstractmethod
-    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
-        """Return the column ``estimate`` of a table that begins in some row of a file.
+    def numbers(
+        self, path: Path, names: Sequence[str], first_row: int, cells: int
+    ) -> NDArray[np.float64]:
+        """Return columns of numbers, one row each, of a table that begins in some row of a file.
 
         A file that is not of this format, or not as long as it should be, raises an error that is
         in ``_read_errors`` of :mod:`gaussnoise.tables.release.store`. It takes no more memory than
-        the table.
+        these columns.
         """
+
+    @final
+    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
+        """Return the column ``estimate``, as :meth:`numbers` does."""
+        return self.numbers(path, ("estimate",), first_row, cells)[0]
 
 
 def new_file(file: Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
@@ -78,14 +87,19 @@ def new_file(file: Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
     return file.open("wb") if isinstance(file, Path) else nullcontext(file)
 
 
-def estimates_of(
-    lines: Iterable[bytes], estimate: Callable[[bytes], float], first_row: int, cells: int
+def numbers_of(
+    lines: Iterable[bytes],
+    numbers: Callable[[bytes], Sequence[float]],
+    columns: int,
+    first_row: int,
+    cells: int,
 ) -> NDArray[np.float64]:
-    """Return the estimates of a file's lines; a ValueError unless there are as many as cells."""
-    found = np.fromiter(map(estimate, islice(lines, cells + 1)), np.float64)
-    if (first_row, len(found)) != (0, cells):
+    """Return the numbers of a file's lines; a ValueError unless there are as many as cells."""
+    every = chain.from_iterable(map(numbers, islice(lines, cells + 1)))
+    found = np.fromiter(every, np.float64)
+    if (first_row, len(found)) != (0, columns * cells):
         raise ValueError
-    return found
+    return found.reshape(cells, columns).T
 
 
 class AbstractBook(AbstractFormat):

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from .format import AbstractFormat, Notes, estimates_of, new_file
+from .format import AbstractFormat, Notes, new_file, numbers_of
 
 _LONGEST_LINE = 2**24  # bytes; the rest of a longer line is no row
 
@@ -25,16 +25,19 @@ class JsonLines(AbstractFormat):
     """
 
     ending = ".jsonl"
+    holds_infinite = False
 
     def writer(
         self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
         return _writer(file)
 
-    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
+    def numbers(
+        self, path: Path, names: Sequence[str], first_row: int, cells: int
+    ) -> NDArray[np.float64]:
         with opened(path) as file:
             lines = iter(partial(file.readline, _LONGEST_LINE), b"")
-            return estimates_of(lines, _estimate, first_row, cells)
+            return numbers_of(lines, partial(_numbers, names), len(names), first_row, cells)
 
 
 @contextmanager
@@ -60,16 +63,17 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _estimate(line: bytes) -> float:
-    """Return the estimate in a row.
+def _numbers(names: Sequence[str], line: bytes) -> list[float]:
+    """Return numbers in a row.
 
     Raises:
         ValueError, LookupError, TypeError: not such a row.
     """
     try:
-        value = json.loads(line)["estimate"]
-        if type(value) not in (int, float) or not math.isfinite(value):
+        row = json.loads(line)
+        values = [row[name] for name in names]
+        if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
             raise ValueError
-        return float(value)
+        return list(map(float, values))
     except (RecursionError, OverflowError):  # lists in lists, and integers beyond all doubles
         raise ValueError from None

@@ -15,7 +15,7 @@ from ....files.disk import opened
 from ...planning.facts import marginal_name
 from ..marks import marks_of
 from ..tidy import NUMBERS
-from .format import AbstractFormat, Notes, estimates_of, new_file
+from .format import AbstractFormat, Notes, new_file, numbers_of
 
 _START = b'{"version": "2.0", "class": "dataset", "value": [\n'
 _LONGEST_LINE = 2**12  # bytes: four numbers; the rest of a longer line is no row
@@ -32,6 +32,7 @@ class JsonStat(AbstractFormat):
 
     ending = ".json"
     holds_records = False
+    holds_infinite = False
     most_rows = 2**22  # readers hold all of a cube in memory
 
     def writer(
@@ -39,12 +40,15 @@ class JsonStat(AbstractFormat):
     ) -> AbstractContextManager[Any]:
         return _writer(file, schema, notes)
 
-    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
+    def numbers(
+        self, path: Path, names: Sequence[str], first_row: int, cells: int
+    ) -> NDArray[np.float64]:
         with opened(path) as file:
             if file.readline(len(_START)) != _START:
                 raise ValueError
             lines = iter(partial(file.readline, _LONGEST_LINE), b"],\n")
-            return estimates_of(lines, _estimate, first_row, cells)
+            columns = [NUMBERS.index(name) for name in names]
+            return numbers_of(lines, partial(_numbers, columns), len(names), first_row, cells)
 
 
 @contextmanager
@@ -99,14 +103,14 @@ class _Cells:
             self._cells += 1
 
 
-def _estimate(line: bytes) -> float:
-    """Return the estimate in a line of the four numbers of a cell.
+def _numbers(columns: Sequence[int], line: bytes) -> list[float]:
+    """Return some of the four numbers of a cell in its line.
 
     Raises:
         ValueError: not such a line.
     """
-    estimate, *rest = line.rstrip(b",\n").split(b", ")
-    value = float(estimate)
-    if len(rest) != len(NUMBERS) - 1 or not math.isfinite(value):
+    texts = line.rstrip(b",\n").split(b", ")
+    values = [float(texts[k]) for k in columns]
+    if len(texts) != len(NUMBERS) or not all(map(math.isfinite, values)):
         raise ValueError
-    return value
+    return values

@@ -29,8 +29,10 @@ class Parquet(AbstractFormat):
 
         return parquet.ParquetWriter(file, schema)
 
-    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
-        """Return estimates; refuse row groups that are larger than this module writes them."""
+    def numbers(
+        self, path: Path, names: Sequence[str], first_row: int, cells: int
+    ) -> NDArray[np.float64]:
+        """Return columns; refuse row groups that are larger than this module writes them."""
         from pyarrow import parquet
 
         found, rest = [], cells
@@ -39,16 +41,17 @@ class Parquet(AbstractFormat):
                 here = min(rest, file.metadata.num_rows - first_row)
                 if here <= 0:
                     raise ValueError
-                groups = row_groups(file, ["estimate"], first_row, here)
+                groups = row_groups(file, names, first_row, here)
                 before = sum(file.metadata.row_group(k).num_rows for k in range(groups.start))
-                rows = file.read_row_groups(groups, columns=["estimate"])["estimate"]
-                numbers = rows.slice(first_row - before, here).to_numpy()
-            if numbers.dtype != np.float64 or len(numbers) != here:
+                rows = file.read_row_groups(groups, columns=list(names))
+                rows = rows.slice(first_row - before, here)
+                numbers = np.array([rows[name].to_numpy() for name in names])
+            if numbers.dtype != np.float64 or numbers.shape[1:] != (here,):
                 raise ValueError
             found.append(numbers)
             rest -= here
             if not rest:
-                return found[0] if len(found) == 1 else np.concatenate(found)
+                return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
             path, first_row = _next_file(path), 0
 
 

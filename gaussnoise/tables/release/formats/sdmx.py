@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...planning.facts import marginal_name
 from ..marks import LOW_RELIABILITY, marks_of
 from ..tidy import LEVEL, NUMBERS, level_text
-from .csv import column_of, write_metadata
+from .csv import columns_of, write_metadata
 from .format import MEASURE, PERIOD, AbstractFormat, Notes
 
 _VALUE = "OBS_VALUE: Observation value"
@@ -51,8 +51,11 @@ class SdmxCsv(AbstractFormat):
     ) -> AbstractContextManager[Any]:
         return _writer(file, schema, notes)
 
-    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
-        return column_of(path, _VALUE, first_row, cells)
+    def numbers(
+        self, path: Path, names: Sequence[str], first_row: int, cells: int
+    ) -> NDArray[np.float64]:
+        own = {"estimate": _VALUE, **_ATTRIBUTES}
+        return columns_of(path, [own[name] for name in names], first_row, cells)
 
 
 @contextmanager

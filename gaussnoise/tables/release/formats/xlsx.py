@@ -81,6 +81,8 @@ class Xlsx(AbstractBook):
 
     ending = ".xlsx"
     holds_records = False
+    holds_infinite = False
+    first_row = _ROWS + _HEADER
     most_rows = _ROWS - _HEADER
     longest_text = _LONGEST_TEXT
 
@@ -104,22 +106,24 @@ class Xlsx(AbstractBook):
             with _Book(archive).sheet(k, rows.schema, _LARGE) as sheet:
                 sheet.write_table(rows)
 
-    def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
+    def numbers(
+        self, path: Path, names: Sequence[str], first_row: int, cells: int
+    ) -> NDArray[np.float64]:
         sheet, row = divmod(first_row, _ROWS)
         if row != _HEADER:
             raise ValueError
-        found = np.empty(cells)
+        found = np.empty((cells, len(names)))
         rows = 0
         try:
             with opened(path) as file, zipfile.ZipFile(file) as book:
-                for estimate in _estimates(book, _path_of(sheet)):
-                    found[rows] = estimate  # an IndexError if there are too many
+                for numbers in _numbers(book, _path_of(sheet), names):
+                    found[rows] = numbers  # an IndexError if there are too many
                     rows += 1
         except (zipfile.BadZipFile, zlib.error, expat.ExpatError, EOFError, RuntimeError):
             raise ValueError from None
         if rows != cells:
             raise ValueError
-        return found
+        return found.T
 
 
 @contextmanager
@@ -317,13 +321,13 @@ def _parts(names: Sequence[str], hidden: Collection[int]) -> Iterator[tuple[str,
     yield "xl/styles.xml", _STYLES
 
 
-def _estimates(book: zipfile.ZipFile, path: str) -> Iterator[float]:
-    """Yield the numbers in the column of estimates of a sheet; hold a piece of it at a time.
+def _numbers(book: zipfile.ZipFile, path: str, names: Sequence[str]) -> Iterator[list[float]]:
+    """Yield the numbers of each row in columns of a sheet; hold a piece of it at a time.
 
     Raises:
         ValueError, LookupError: not such a sheet.
     """
-    sheet = _Sheet()
+    sheet = _Sheet(names)
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = sheet.start, sheet.end
     parser.CharacterDataHandler = sheet.text
@@ -345,11 +349,13 @@ def _refuse(*_: object) -> None:
 
 
 class _Sheet:
-    """A parser of a sheet: the first row names columns, others have an estimate."""
+    """A parser of a sheet: the first row names columns, others have their numbers."""
 
-    def __init__(self) -> None:
-        self.found: list[float] = []
-        self._column, self._row, self._place = "", 0, ""
+    def __init__(self, names: Sequence[str]) -> None:
+        self.found: list[list[float]] = []
+        self._names, self._row, self._place = names, 0, ""
+        self._columns: dict[str, str] = {}  # the name of the column at each place
+        self._numbers: dict[str, float] = {}  # numbers of this row
         self._kept: str | None = None
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -357,7 +363,7 @@ class _Sheet:
             self._row += 1
         elif tag == "c":
             self._place = attributes["r"].rstrip("0123456789")
-        elif (tag == "t" and self._row == _HEADER) or (tag == "v" and self._place == self._column):
+        elif (tag == "t" and self._row == _HEADER) or (tag == "v" and self._place in self._columns):
             self._kept = ""
 
     def text(self, text: str) -> None:
@@ -369,12 +375,15 @@ class _Sheet:
                 raise ValueError
 
     def end(self, tag: str) -> None:
+        if tag == "row" and self._numbers:
+            self.found.append([self._numbers[name] for name in self._names])
+            self._numbers = {}
         if self._kept is None or tag not in ("t", "v"):
             return
-        if tag == "t" and self._kept == "estimate":
-            self._column = self._place
+        if tag == "t" and self._kept in self._names:
+            self._columns[self._place] = self._kept
         elif tag == "v":
-            self.found.append(float(self._kept))
-            if not math.isfinite(self.found[-1]):
+            self._numbers[self._columns[self._place]] = float(self._kept)
+            if not math.isfinite(float(self._kept)):
                 raise ValueError
         self._kept = None

@@ -1,0 +1,65 @@
+"""Records and texts compared with those that should be on disk."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_CLOSE = 1e-9  # relative difference of numbers that another machine may compute
+_ROUNDING = "certified_gap"  # the number that may be all rounding, which is compared absolutely
+# such numbers in texts, and the time that a release takes on this machine
+_UNSURE = re.compile(r"\b\d(\.\d+)?e-(0[7-9]|[1-9]\d+)\b|(?<= noisy integers: ).*")
+_MOST_SHOWN = 80  # characters of a value in a message
+
+
+def first_difference(expected: object, got: object, place: str = "") -> str | None:
+    """Return in words the first difference of two values of JSON; None if there is none."""
+    return next(_differences(expected, got, place), None)
+
+
+def text_difference(expected: str, got: str) -> str | None:
+    """Return in words the first line in which two texts differ; None if there is none."""
+    lines = expected.split("\n"), got.split("\n")
+    longest = max(map(len, lines))
+    padded = [own + ["nothing"] * (longest - len(own)) for own in lines]
+    for number, (ours, theirs) in enumerate(zip(*padded, strict=True), 1):
+        if not _same_words(ours, theirs):
+            return f"line {number}: expected {_shown(ours)}, got {_shown(theirs)}"
+    return None
+
+
+def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
+    """Yield all differences."""
+    if isinstance(expected, dict) and isinstance(got, dict):
+        for name in [*expected, *(name for name in got if name not in expected)]:
+            inner = f"{place}.{name}" if place else name
+            if name in expected and name in got:
+                yield from _differences(expected[name], got[name], inner)
+            else:
+                ends = (_shown(own[name]) if name in own else "nothing" for own in (expected, got))
+                yield "{}: expected {}, got {}".format(_shown(inner), *ends)
+    elif isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
+        for k, (ours, theirs) in enumerate(zip(expected, got, strict=True)):
+            yield from _differences(ours, theirs, f"{place}.{k}")
+    elif not _same(expected, got, _CLOSE if place.endswith(_ROUNDING) else 0.0):
+        yield f"{_shown(place)}: expected {_shown(expected)}, got {_shown(got)}"
+
+
+def _same(expected: Any, got: Any, absolute: float) -> bool:
+    """Return whether two values are the same, or numbers that differ by rounding."""
+    if type(expected) is not type(got):
+        return False
+    if isinstance(expected, float):
+        both_nan = math.isnan(expected) and math.isnan(got)
+        return both_nan or math.isclose(expected, got, rel_tol=_CLOSE, abs_tol=absolute)
+    return _same_words(expected, got) if isinstance(expected, str) else expected == got
+
+
+def _same_words(expected: str, got: str) -> bool:
+    """Return whether two texts are the same, apart from numbers of one machine."""
+    return expected == got or _UNSURE.sub("…", expected) == _UNSURE.sub("…", got)
+
+
+def _shown(value: object) -> str:
+    """Return a value for a message, cut to a line."""
+    return f"{value!r:.{_MOST_SHOWN}}" if not isinstance(value, list) else f"{len(value)} entries"

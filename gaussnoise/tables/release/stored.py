@@ -1,0 +1,252 @@
+"""A release on disk, read back once all of it agrees with its plan."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import numpy as np
+
+from ...errors import GaussNoiseError, OutputError, another_format
+from ...files.agree import first_difference, text_difference
+from ...files.disk import MALFORMED, folder_fault, opened, read_json
+from ...privacy.ledger_results import OLD_TABLES
+from ...solvers.tables.residuals import Subset
+from ...text import printable
+from ..schema.schema import OnOutside
+from .files import answer_files, document_of, whole_record
+from .formats import FORMATS, FileFormat, format_of
+from .noisy import AbstractRelease
+from .record import ASSUMED, FORMAT, contrasts_of, most_bytes
+from .store import (
+    MOST_CHECKED,
+    MOST_READ,
+    Place,
+    StoredTables,
+    different_column,
+    read_index,
+    read_numbers,
+)
+from .sums import with_means
+from .tidy import NUMBERS
+
+if TYPE_CHECKING:
+    from ..planning.plan import Plan
+
+R = TypeVar("R", bound=AbstractRelease)
+
+_VERSION = re.compile(r"\d+(\.\d+)*[\w.+-]{0,40}", re.ASCII)
+_RUN = re.compile(r"[0-9a-f]{16}")
+
+
+def is_versions(value: Any) -> bool:
+    """Return whether a value is a version for every library's name."""
+    return type(value) is dict and all(
+        type(own) is str and _VERSION.fullmatch(own) for own in value.values()
+    )
+
+
+# The fields of a record that its plan does not determine, and their forms. Besides, private,
+# on_outside and without_time_zone must agree with the rest of the record and with the texts, and
+# the places of tables with their files.
+FREE: Mapping[str, Callable[[Any], bool]] = {
+    "private": lambda value: type(value) is bool,
+    "on_outside": lambda value: value in get_args(OnOutside),
+    "without_time_zone": lambda value: all(type(name) is str for name in value),
+    "libraries": is_versions,
+    "executors": lambda value: _RUN.fullmatch(value.get("run", "0" * 16)) is not None,
+}
+# the fields that are compared in a record with the words of another version
+_NUMBERS = (
+    *("neighbors", "rows_per_person", "person", "rho", "marginals", "measurements"),
+    *("rows_per_person_and_tick", "rho_of_all_ticks", "cumulative", "period"),  # fields of a tick
+)
+_SIMULATED = "NOT PRIVATE:"  # in the summary of a simulation, and of no other release
+_MOST_BYTES = 4  # bytes of a character
+
+
+def read_release(blank: R, directory: str | os.PathLike[str]) -> R:
+    """Return a release with the tables in a folder, once the folder agrees with its plan.
+
+    All files are compared with their sha256 in the record; all of the record, except its
+    :data:`FREE` fields, with the record that is written for this plan; the texts with those of the
+    plan; and the deviations and intervals in the files with the plan and the estimates.
+
+    Args:
+        blank: a release of the plan, with any tables.
+        directory: the folder.
+    """
+    plan, folder = blank.plan, Path(directory)
+    try:
+        record = read_json(folder / "release.json", most_bytes(plan))
+        if record["format"] not in (FORMAT, OLD_TABLES):
+            raise another_format("load", FORMAT, folder)
+        if record["request_sha256"] != plan.request_sha256:
+            raise OutputError(
+                f"load: {folder} holds the release of another plan; hint: the same arguments of "
+                "plan()"
+            )
+        fault = folder_fault(folder, record["files"], every=record["format"] != OLD_TABLES)
+        if fault is not None:
+            raise faulty(folder, fault)
+        stated = {name: record[name] for name in FREE if name in record}
+        tables = StoredTables(folder, table_places(plan, folder, record))
+        if not (
+            all(FREE[name](value) for name, value in stated.items())
+            and {*tables.places} == {*plan.tables.subsets}
+            and {place.file for place in tables.places.values()} <= {*record["files"]}
+        ):
+            raise ValueError
+        private, rho = record["private"], record["rho"] or 0.0
+        charged = plan.rho_charged if private else 0.0
+        calibrated = record["noise"]["sigma"], record["noise"].get("contrasts", {})
+        query = plan.query.query
+        scale = 0.0 if query is None else query.scale
+        if rho != charged or calibrated != (scale, contrasts_of(plan)):
+            raise OutputError(
+                f"load: {folder} was calibrated by another version or machine; hint: its files are "
+                "intact, read them as they are"
+            )
+        release = replace(
+            blank,
+            private=private,
+            rho_charged=plan.rho_charged,
+            tables=tables,
+            on_outside=record.get("on_outside", "refuse"),
+            without_zone=tuple(record.get("without_time_zone", ())),
+        )
+        if (fault := _disagreement(release, tables, record)) is not None:
+            raise faulty(folder, fault)
+    except OutputError:
+        raise
+    except (OSError, GaussNoiseError, *MALFORMED) as error:
+        raise OutputError(
+            f"load: {folder} is not a complete release ({type(error).__name__})"
+        ) from None
+    return release
+
+
+def faulty(folder: Path, fault: str) -> OutputError:
+    """Return the error of a folder with a fault."""
+    return OutputError(f"load: in {folder}, {fault}; hint: the folder as it was written")
+
+
+def _disagreement(
+    release: AbstractRelease, tables: StoredTables, record: Mapping[str, Any]
+) -> str | None:
+    """Return in words the first thing that does not follow from the plan; None if all does."""
+    files = record["files"]
+    answers = answer_files(release, format_of_tables(tables), MOST_READ)
+    if "executors" in record:  # they write no answers from tables that none of them can hold
+        answers = {k: name for k, name in answers.items() if name in files}
+    document = document_of(release, answers)
+    free = executors_in(record)
+    expected = whole_record(document, release, files, free)
+    if "plan" not in record:  # the first releases had none, and are read with their plan
+        del expected["plan"]
+    texts = {"summary.txt": printable(document.summary) + "\n", **document.texts}
+    return (
+        difference(tables.folder, expected, record, texts)
+        or tables.fault(release.deviation)
+        or answers_fault(release, tables.folder, answers)
+    )
+
+
+def executors_in(record: Mapping[str, Any]) -> dict[str, object]:
+    """Return what a record should say of Spark's executors, where they made the tables."""
+    if "executors" not in record:
+        return {}
+    run = {"run": record["executors"]["run"]} if "run" in record["executors"] else {}
+    return {"executors": {**run, "how": ASSUMED}}
+
+
+def difference(
+    folder: Path,
+    expected: dict[str, Any],
+    record: Mapping[str, Any],
+    texts: Mapping[str, str],
+    file: str = "release.json",
+) -> str | None:
+    """Return in words what a record, or a text beside it, says else than expected; or None.
+
+    Of a record in the words of another version, only the :data:`_NUMBERS` are compared, and of its
+    summary whether it is of a simulation.
+    """
+    expected = json.loads(json.dumps(expected))
+    versions, others = expected["libraries"], record["libraries"]
+    if not is_versions(others):
+        raise ValueError
+    ours = record["format"] == expected["format"]
+    ours = ours and others["gaussnoise"] == versions["gaussnoise"]
+    if not ours:
+        both = {*_NUMBERS} & {*expected} & {*record}
+        expected, record = ({name: one[name] for name in both} for one in (expected, record))
+    else:
+        expected["libraries"] = {name: others.get(name, "a version") for name in versions}
+    if (found := first_difference(expected, record)) is not None:
+        return f"{file!r} does not follow from its plan: {found}"
+    stored = {name: _text_in(folder / name, len(text)) for name, text in texts.items()}
+    for name, text in texts.items() if ours else ():
+        if (found := text_difference(text, stored[name])) is not None:
+            return f"{name!r} does not follow from its plan: {found}"
+    said = (texts.get("summary.txt", ""), stored.get("summary.txt", ""))
+    if len({_SIMULATED in own for own in said}) > 1:
+        return f"'summary.txt' and {file!r} disagree whether this is a simulation"
+    return None
+
+
+def _text_in(path: Path, length: int) -> str:
+    """Return the text in a file, not much more than a length."""
+    with opened(path) as file:
+        return file.read(_MOST_BYTES * (length + 1)).decode()
+
+
+def answers_fault(release: AbstractRelease, folder: Path, answers: Mapping[int, str]) -> str | None:
+    """Return in words the first file of answers that does not follow from the tables, or None."""
+    kept = release.kept()
+    domain, sizes = release.plan.domain, release.plan.schema.sizes
+    for k, name in answers.items():
+        term, format = domain.terms[k], format_of(name)
+        cells = math.prod(sizes[i] for i, _ in term)
+        if max(cells, domain.queries(term)) > MOST_CHECKED:
+            continue
+        rows = with_means(kept, term).to_arrow()
+        expected = {column: rows[column].to_numpy() for column in NUMBERS}
+        finite = all(np.isfinite(own).all() for own in expected.values())
+        if not finite and not format.holds_infinite:
+            continue
+        got = read_numbers(folder / name, NUMBERS, format.first_row, rows.num_rows)
+        column = different_column(expected, dict(zip(NUMBERS, got, strict=True)))
+        if column is not None:
+            return f"the column {column!r} of {name!r} does not follow from the tables"
+    return None
+
+
+def format_of_tables(tables: StoredTables) -> FileFormat:
+    """Return the name of the format of tables."""
+    own = format_of(next(iter(tables.places.values())).file)
+    return next(name for name in get_args(FileFormat) if FORMATS[name] is own)
+
+
+def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
+    """Return the place of each table, from the record."""
+    entries = record["marginals"]
+    if isinstance(entries, dict):
+        if entries["file"] not in record["files"]:
+            raise ValueError
+        entries = read_index(
+            folder / entries["file"], len(plan.tables.subsets), len(plan.schema.names)
+        )
+    sizes, places = dict(zip(plan.schema.names, plan.schema.sizes, strict=True)), {}
+    for entry in entries:
+        S = tuple(sorted(plan.subset(tuple(entry["attributes"]))))
+        shape = tuple(sizes[plan.schema.names[i]] for i in S)
+        file, first_row = entry["file"], entry["first_row"]
+        if type(file) is not str or type(first_row) is not int or first_row < 0:
+            raise TypeError
+        places[S] = Place(file, first_row, shape)
+    return places
