@@ -1,13 +1,18 @@
 """The best noise for people who add a vector at each of their ticks."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from domains.floats import Array, power_of_two
-from domains.participation.participations import VectorParticipations
-from domains.participation.patterns import AbstractPatterns
+from domains.participation.participations import (
+    AbstractParticipations,
+    VectorParticipations,
+)
+from domains.participation.patterns import AbstractPatterns, Apart
 from domains.participation.sensitivity import blocks
 
 from ..errors import ParameterError
@@ -15,10 +20,14 @@ from ..numerics.norms import dual_ball_norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.points.columns import Report
 from ..solvers.progress import Progress, Watch
+from ..solvers.streams.banded_strategy import banded_strategy
+from ..solvers.streams.chains import best_chain
 from ..solvers.streams.exchange import Exchanged, exchange_optimum
 from ..solvers.streams.overlapping import Overlapping, affordable, overlapping_optimum
 from ..solvers.streams.separated import Separated, covering_sets, separated_optimum
 from .answer import answer, upper_end
+from .certificates.certificate import Certificate
+from .certificates.chains import ChainCertificate
 from .certificates.participations import SOLVED_AGAIN, ParticipationCertificate, longest_move
 from .covariance import FactorCovariance
 from .optimal_noise import OptimalNoise, Status
@@ -30,6 +39,8 @@ _SHARE = 0.8  # share of the tolerance for the solver; the checks may widen the 
 _ROUGH = 1e-3  # tolerance of the solution that column generation starts from
 _NEGLIGIBLE_WEIGHT = 1e-14  # weights below this share of the largest are dropped
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
+_MOST_TICKS = 128  # most ticks at which a wide gap is worth another search, which takes minutes
+_WIDE = 0.02
 
 
 def participation_noise(
@@ -44,7 +55,10 @@ def participation_noise(
 
     Where patterns are disjoint, M is found by Newton's method on the dual. Where they overlap, or
     that method makes no more progress, M is found by a barrier method if patterns and ticks are
-    few, and otherwise by column generation from the result of Newton's method.
+    few, and otherwise by column generation from the result of Newton's method. Where there are too
+    many sets of ticks to list, M is that of the best banded strategy, and a Markov chain proves its
+    distance from the optimum; for at most 128 ticks, column generation is tried as well if this
+    distance is wide.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
@@ -52,16 +66,51 @@ def participation_noise(
             "vectors; hint: a person "
             "replaced by another is one removed and one added, twice the noise"
         )
-    who, A, p = domain.who, domain.matrix, problem.p
-    size = power_of_two(np.abs(A).max())
-    unit, report = A / size, watch.scaled(size)
-    sets, Z, optimum, note = _found(unit, who, p, _SHARE * tol, report)
-    certificate = _certificate(domain, sets, optimum.weights, Z, optimum.coordinate_weights, p)
-    longest, outside = longest_move(domain, optimum.factor, size)
-    margin = ROUNDING_MARGIN if who.most == 1 else SOLVED_AGAIN
-    covariance = FactorCovariance(optimum.factor, size * longest * (1 + margin))
-    upper = upper_end(covariance, p, size * float(outside.sum()))
-    lower = certificate.lower_bound()
+    if isinstance(domain.who, Apart) and not (domain.who.lists_few or domain.who.are_disjoint):
+        noise = banded_noise(problem, domain, domain.who, tol)
+        if is_enough(noise):
+            return noise
+        return min(noise, _searched(problem, domain, tol, watch), key=lambda one: one.gamma)
+    return _searched(problem, domain, tol, watch)
+
+
+def is_enough(noise: OptimalNoise) -> bool:
+    """Return whether another search than for a banded strategy is not worth its time."""
+    return noise.gap <= _WIDE or noise.domain.dim > _MOST_TICKS
+
+
+def banded_noise(
+    problem: Problem, domain: AbstractParticipations, who: Apart, tol: float
+) -> OptimalNoise:
+    """Return the noise of the best banded strategy, with a Markov chain as its certificate."""
+    n, k, A = domain.dim, who.most, domain.matrix
+    unit = A / power_of_two(np.abs(A).max())
+    C = banded_strategy(unit, k, who.b, problem.p)
+    factor = scipy.linalg.solve_triangular(C, unit.T, trans=1, lower=True).T
+    vectors = isinstance(domain, VectorParticipations)
+    chain, w = best_chain(unit, k, who.b, problem.p, vectors=vectors)
+    certificate = ChainCertificate(domain, chain, w / max(dual_ball_norm(w, problem.p), 1.0))
+    method = f"banded strategy of {min(who.b, n)} diagonals, for {k} of {n} ticks"
+    return _covered(problem, domain, factor, certificate, method, tol)
+
+
+def _covered(
+    problem: Problem,
+    domain: AbstractParticipations,
+    factor: Array,
+    certificate: Certificate,
+    method: str,
+    tol: float,
+    optimum: Separated | Overlapping | Exchanged | None = None,
+    trace: Sequence[Progress] = (),
+) -> OptimalNoise:
+    """Return the answer with a factor for A divided by its size, scaled to cover one person."""
+    size = power_of_two(np.abs(domain.matrix).max())
+    longest, outside = longest_move(domain, factor, size)
+    margin = ROUNDING_MARGIN if domain.who.most == 1 else SOLVED_AGAIN
+    covariance = FactorCovariance(factor, size * longest * (1 + margin))
+    upper = upper_end(covariance, problem.p, size * float(outside.sum()))
+    lower, steps = certificate.lower_bound(), optimum.steps if optimum else 0
     return answer(
         problem,
         covariance=covariance,
@@ -70,12 +119,24 @@ def participation_noise(
         upper=upper,
         lower=lower,
         sensitivity_squared=1.0,
-        method=f"{note} of at most {who.most} of {domain.dim} ticks",
-        unsolved=Status.INTERRUPTED if optimum.interrupted else Status.PARTICIPATIONS,
-        steps=optimum.steps,
-        trace=[*watch.trace, Progress(optimum.steps, lower, upper)],
+        method=method,
+        unsolved=Status.INTERRUPTED if optimum and optimum.interrupted else Status.PARTICIPATIONS,
+        steps=steps,
+        trace=[*trace, Progress(steps, lower, upper)],
         tol=tol,
     )
+
+
+def _searched(
+    problem: Problem, domain: VectorParticipations, tol: float, watch: Watch
+) -> OptimalNoise:
+    """Return the noise found with a list of sets, or with sets that one person's effect shows."""
+    who, A, p = domain.who, domain.matrix, problem.p
+    size = power_of_two(np.abs(A).max())
+    sets, Z, optimum, note = _found(A / size, who, p, _SHARE * tol, watch.scaled(size))
+    certificate = _certificate(domain, sets, optimum.weights, Z, optimum.coordinate_weights, p)
+    method = f"{note} of at most {who.most} of {domain.dim} ticks"
+    return _covered(problem, domain, optimum.factor, certificate, method, tol, optimum, watch.trace)
 
 
 def _found(
