@@ -18,8 +18,8 @@ from domains.floats import Array
 from ...numerics.norms import dual_power
 
 _STEPS, _MEMORY = 300, 20
-_WORK = 2.0**37  # products in all steps together
-_MOST = 2**21  # largest number of entries in the powers of K that steps are taken with
+_WORK = 2.0**34  # products in all steps together
+_MOST = 2**18  # largest number of entries in the powers of K that steps are taken with
 _MOST_FREE = 512  # ticks, each of which may have a correlation of its own with every other
 _COMMON, _OWN = 0.8, 0.4  # entries of c at the start, not yet shortened to less than one
 _RARE = -8.0  # logarithm of s for sets of fewer ticks, at the start
