@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from .errors import DomainTooLargeError, InvalidDomainError
 from .floats import EPS, MOST_NUMBERS, Array
-from .records import read_only, real_numbers
+from .records import own_array, real_numbers
 
 
 def numbers(name: str, what: str, values: "ArrayLike") -> Array:
@@ -25,7 +25,7 @@ def center_of(name: str, center: "ArrayLike", dim: int) -> Array:
         raise InvalidDomainError(
             f"{name}: expected center of shape ({dim},) or one number, got {array.shape}"
         )
-    return read_only(np.broadcast_to(array, (dim,)) + 0.0)
+    return own_array(np.broadcast_to(array, (dim,)) + 0.0)
 
 
 def whole(name: str, what: str, value: int) -> int:

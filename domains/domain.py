@@ -184,6 +184,23 @@ class AbstractDomain(Storable, abc.ABC):
         lower, upper = bounding_box(self)
         return np.maximum(np.abs(lower), np.abs(upper))
 
+    def _support_gap(self, theta: Array) -> float:
+        """Return a proven bound on the excess of the support over its value at the support point.
+
+        It is zero where the support point is a maximizer, and raises DomainTooLargeError where no
+        bound is known.
+        """
+        return 0.0
+
+    def _product_near(self, x: Array) -> Array | None:
+        """Return a member near x, if K is made of a Kronecker product, and x of a product."""
+        return None
+
+    def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
+        """Return a bracket on the largest ``(Ax)' H Ax``, with its maximizer in K."""
+        pulled = A.T @ form @ A
+        return self._max_quadratic((pulled + pulled.T) / 2, np.zeros(self.dim))
+
     def _numbers(self) -> int:
         """Return how many numbers describe a member: coordinates, generators or vertices."""
         return self.dim
@@ -210,6 +227,8 @@ class AbstractDomain(Storable, abc.ABC):
     @final
     def support(self, theta: "ArrayLike") -> float:
         """Return the support function ``sup_{x in K} <theta, x>``, attained at ``support_point``.
+
+        For Kronecker products of bodies, it is the best value found: a lower end.
 
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).support([1.0, 1.0])
         2.0

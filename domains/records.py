@@ -93,7 +93,7 @@ def real_numbers(name: str, values: "ArrayLike", what: str = "") -> Array:
     return array
 
 
-def read_only(values: "ArrayLike") -> Array:
+def own_array(values: "ArrayLike") -> Array:
     """Return a private, read-only float64 copy of real numbers."""
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False

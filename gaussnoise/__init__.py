@@ -52,6 +52,7 @@ from domains import (
 
 from . import errors, estimators, plots, results, streams
 from .bounds import lower_bound
+from .bounds.certify import certify
 from .bounds.comparison import compare
 from .errors import GaussNoiseError
 from .mechanisms.gaussian import GaussianMechanism
@@ -60,7 +61,7 @@ from .mechanisms.release import Release
 from .noise.dual_norms import dual_norm
 from .noise.factorize import Factorization, factorize
 from .noise.optimal_noise import OptimalNoise
-from .noise.policy import PolicyGraph
+from .noise.own import Covariance
 from .noise.solve import gamma, optimal_noise
 from .privacy.definitions import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
 from .privacy.ledger import Ledger
@@ -88,6 +89,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Base",
     "Bins",
     "Clipped",
+    "Covariance",
     "Dialect",
     "Ellipsoid",
     "Factorization",
@@ -107,7 +109,6 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Moments",
     "OptimalNoise",
     "Plan",
-    "PolicyGraph",
     "Polytope",
     "Prefix",
     "Products",
@@ -125,6 +126,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Windows",
     "Zonotope",
     "budgets",
+    "certify",
     "combine",
     "compare",
     "difference",

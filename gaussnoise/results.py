@@ -2,13 +2,16 @@
 
 from .bounds.bound import Bound
 from .bounds.comparison import Comparison
+from .bounds.measured import TableCertificate
+from .bounds.strategy import StrategyCertificate
 from .mechanisms.local import LocalEstimate
 from .mechanisms.projection import BiasedRelease
 from .noise.certificates.certificate import Certificate, Verification
-from .noise.covariance import Covariance
+from .noise.covariance import AbstractCovariance
 from .noise.dual_norms import DualNorm
 from .noise.factorize import Witness
 from .noise.optimal_noise import Status
+from .noise.policy import PolicyGraph
 from .numerics.intervals import ConfidenceInterval, Contrast, Contrasts
 from .privacy.ledger_entries import LedgerEntry
 from .solvers.progress import Progress
@@ -33,6 +36,7 @@ from .tables import (
 )
 
 __all__ = [
+    "AbstractCovariance",
     "Answer",
     "BiasedRelease",
     "BiasedTable",
@@ -48,7 +52,6 @@ __all__ = [
     "ConfidenceInterval",
     "Contrast",
     "Contrasts",
-    "Covariance",
     "DualNorm",
     "FailureCase",
     "LedgerEntry",
@@ -57,12 +60,15 @@ __all__ = [
     "MarginalTable",
     "MeanTable",
     "Measurement",
+    "PolicyGraph",
     "Progress",
     "ProportionTable",
     "QuantileTable",
     "QueryTable",
     "Status",
+    "StrategyCertificate",
     "SumTable",
+    "TableCertificate",
     "Verification",
     "Witness",
 ]

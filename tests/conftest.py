@@ -19,15 +19,16 @@ sys.dont_write_bytecode = False
 import pytest  # noqa: E402
 
 
-def _load_cases():
-    spec = importlib.util.spec_from_file_location("cases", Path(__file__).with_name("cases.py"))
+def _loaded(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
-    sys.modules["cases"] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look their module up; tests import it
     spec.loader.exec_module(module)
-    return module.CASES
+    return module
 
 
-CASES = _load_cases()
+CASES = _loaded("cases").CASES
+_loaded("two_dates")
 
 
 def pytest_generate_tests(metafunc):

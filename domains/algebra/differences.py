@@ -59,6 +59,9 @@ class DifferenceBody(AbstractDomain):
     def _support_point(self, theta: Array) -> Array:
         return self.body._support_point(theta) - self.body._support_point(-theta)
 
+    def _support_gap(self, theta: Array) -> float:
+        return self.body._support_gap(theta) + self.body._support_gap(-theta)
+
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         if isinstance(self.body, Hull):
             parts = self.body.parts

@@ -1,6 +1,7 @@
 """Convex hulls of unions."""
 
 import itertools
+import operator
 from dataclasses import dataclass
 from typing import final
 
@@ -58,6 +59,11 @@ class Hull(AbstractOfOneSpace):
 
     def _support_point(self, theta: Array) -> Array:
         return max((K._support_point(theta) for K in self.parts), key=lambda x: float(theta @ x))
+
+    def _support_gap(self, theta: Array) -> float:
+        values = [float(theta @ K._support_point(theta)) for K in self.parts]
+        gaps = [K._support_gap(theta) for K in self.parts]
+        return max(map(operator.add, values, gaps)) - max(values)
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         brackets = [K._max_quadratic(form, center) for K in self.parts]

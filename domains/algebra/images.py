@@ -113,6 +113,13 @@ class LinearImage(AbstractDomain):
     def _support_point(self, theta: Array) -> Array:
         return self.matrix @ self.body._support_point(theta @ self.matrix)
 
+    def _support_gap(self, theta: Array) -> float:
+        return self.body._support_gap(theta @ self.matrix)
+
+    def _product_near(self, x: Array) -> Array | None:
+        near = self.body._product_near(self.body._before(self.matrix, x[None])[0])
+        return None if near is None else self.matrix @ near
+
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         apart = None if center.any() else self._part_by_part(form)
         if apart is not None:
@@ -121,14 +128,14 @@ class LinearImage(AbstractDomain):
         if image is not None:
             return image.max_quadratic(form, center)
         A = self.matrix
-        pulled = A.T @ form @ A
-        pulled = (pulled + pulled.T) / 2
         if not center.any():
-            inner = self.body._max_quadratic(pulled, np.zeros(self.body.dim))
+            inner = self.body._max_pulled(A, form)
             x = A @ inner.maximizer
             return QuadraticMax(
                 x, value_at(x, form, center), max(inner.upper_bound, value_at(x, form, center))
             )
+        pulled = A.T @ form @ A
+        pulled = (pulled + pulled.T) / 2
         # For any y, ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩. The least-squares
         # solution y makes e small.
         y = np.asarray(
@@ -231,6 +238,13 @@ class Scaled(AbstractDomain):
     def _support_point(self, theta: Array) -> Array:
         return self.factor * self.body._support_point(math.copysign(1.0, self.factor) * theta)
 
+    def _support_gap(self, theta: Array) -> float:
+        return abs(self.factor) * self.body._support_gap(math.copysign(1.0, self.factor) * theta)
+
+    def _product_near(self, x: Array) -> Array | None:
+        near = self.body._product_near(x / self.factor)
+        return None if near is None else self.factor * near
+
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         inner = self.body._max_quadratic(form, center / self.factor)
         square = self.factor**2
@@ -314,6 +328,13 @@ class Translate(AbstractDomain):
 
     def _support_point(self, theta: Array) -> Array:
         return self.body._support_point(theta) + self.shift
+
+    def _support_gap(self, theta: Array) -> float:
+        return self.body._support_gap(theta)
+
+    def _product_near(self, x: Array) -> Array | None:
+        near = self.body._product_near(x - self.shift)
+        return None if near is None else near + self.shift
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         inner = self.body._max_quadratic(form, center - self.shift)

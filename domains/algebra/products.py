@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from ..domain import AbstractDomain, QuadraticMax
-from ..floats import Array, Map
+from ..floats import EPS, Array, Map
 from ..oracles.image import ConvexImage
 from ..participation.participations import VectorParticipations
 from ..sets.stream import StreamWorkload
@@ -35,6 +35,8 @@ from .parts import AbstractOfParts
 # Largest number of sets whose union is a product: _MOST_PIECES if each is asked for its maximum,
 # _MOST_PAIRED if each difference of two is asked.
 _MOST_PIECES, _MOST_PAIRED = 64, 12
+_THIN = 1e-13  # least half width of a body along an axis, relative to the largest: rounding
+_GOLDEN, _SECTIONS = (math.sqrt(5) - 1) / 2, 80  # an interval of 60 shrinks to 1e-15
 
 
 def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
@@ -192,6 +194,9 @@ class Product(AbstractOfParts):
             [K._support_point(theta[s]) for K, s in zip(self.parts, self.slices(), strict=True)]
         )
 
+    def _support_gap(self, theta: Array) -> float:
+        return sum(K._support_gap(theta[s]) for s, K in self._factors())
+
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         slices = self.slices()
         apart = _diagonal(form[s, s] for s in slices)
@@ -262,7 +267,8 @@ class Kronecker(AbstractDomain):
     """{x ⊗ y : x in K, y in L}, by the points of one factor if these can be listed.
 
     Otherwise the search for a support point alternates between the factors, and may stop at a
-    local maximum.
+    local maximum. The support function then has a proven bound too: exact for ellipsoids about the
+    origin, and up to the factors' distances from ellipsoids for other bodies.
     """
 
     left: AbstractDomain
@@ -313,29 +319,140 @@ class Kronecker(AbstractDomain):
         elif (points := points_of(self.left)) is not None:
             tops = [_kron(x, self.right._support_point(x @ table)) for x in points]
         else:
-            starts = np.linalg.svd(table)[0].T[:STARTS]
+            # ellipsoids about the origin have their maximum at the first of these pairs
+            first, second = (frame.root for frame in self._frames)
+            pairs = np.linalg.svd(first.T @ table @ second, full_matrices=False)[2]
+            starts = (table @ second @ pairs.T).T[:STARTS]
             # if both factors are symmetric, a start and its opposite lead to the same product
             signs = (1.0,) if self.left.is_symmetric and self.right.is_symmetric else (1.0, -1.0)
             tops = [self._alternate(table, sign * start) for start in starts for sign in signs]
         return max(tops, key=lambda x: float(theta @ x))
 
-    def _alternate(self, table: Array, x: Array) -> Array:
+    def _alternate(self, table: Array, direction: Array) -> Array:
         best, value = np.zeros(self.dim), -math.inf
         for _ in range(ASCENTS):
+            x = self.left._support_point(direction)
             y = self.right._support_point(x @ table)
-            x = self.left._support_point(table @ y)
-            now = float(x @ table @ y)
+            direction = table @ y
+            now = float(x @ direction)
             if not now > value + 1e-14 * abs(now):
                 break
             best, value = _kron(x, y), now
         return best
 
+    def _support_gap(self, theta: Array) -> float:
+        table = theta.reshape(self.left.dim, self.right.dim)
+        if (points := points_of(self.right)) is not None:
+            ends = [_ends(self.left, table @ y) for y in points]
+        elif (points := points_of(self.left)) is not None:
+            ends = [_ends(self.right, x @ table) for x in points]
+        else:
+            return max(self._above(table) - float(theta @ self._support_point(theta)), 0.0)
+        return max(above for _, above in ends) - max(value for value, _ in ends)
+
+    def _above(self, table: Array) -> float:
+        """Return a proven bound on x'Ty over both factors, exact for balls and for T of rank one.
+
+        If K - a is in the ellipsoid R B, and L - b in S B for the unit ball B,
+        ``x'Ty <= x'Tb + ‖S'T'x‖``, and ``x'Ty = x'Tb + a'Ty - a'Tb + (x - a)'T(y - b)``.
+        """
+        left, right = self._frames
+        U, sizes, V = np.linalg.svd(table, full_matrices=False)
+        ranges = [
+            (-_ends(K, -axis)[1], _ends(K, axis)[1])
+            for K, axis in ((self.left, U[:, 0]), (self.right, V[0]))
+        ]
+        rest = float(np.linalg.norm(table - sizes[0] * np.outer(U[:, 0], V[0])))
+        by_rank = float(
+            sizes[0] * max(x * y for x, y in itertools.product(*ranges))
+            + rest * np.linalg.norm(reach_of(self.left)) * np.linalg.norm(reach_of(self.right))
+        )
+        if rest <= 1e-14 * sizes[0]:
+            return by_rank
+        ahead, behind = table @ right.middle, left.middle @ table
+        along, across = _ends(self.left, ahead)[1], _ends(self.right, behind)[1]
+        on_left, on_right = right.enclosing.T @ table.T, left.enclosing.T @ table
+        apart = min(
+            _longest(on_left, self.left, left.middle), _longest(on_right, self.right, right.middle)
+        )
+        return min(
+            by_rank,
+            along + _longest(on_left, self.left, np.zeros(self.left.dim)),
+            across + _longest(on_right, self.right, np.zeros(self.right.dim)),
+            along + across - float(left.middle @ ahead) + apart,
+        )
+
+    @cached_property
+    def _frames(self) -> "tuple[_Frame, _Frame]":
+        return _Frame(self.left), _Frame(self.right)
+
+    def _product_near(self, x: Array) -> Array | None:
+        """Return a product of members of the factors near the leading term σ u ⊗ v of x."""
+        U, sizes, V = np.linalg.svd(x.reshape(self.left.dim, self.right.dim), full_matrices=False)
+        signs = (1.0,) if self.left.is_symmetric and self.right.is_symmetric else (1.0, -1.0)
+        found = [self._split(sign * U[:, 0], sign * V[0], float(sizes[0])) for sign in signs]
+        known = [member for member in found if member is not None]
+        return min(known, key=lambda member: float(np.linalg.norm(member - x)), default=None)
+
+    def _split(self, u: Array, v: Array, size: float) -> Array | None:
+        """Return a product near σ u ⊗ v, of members near s u and (σ/s) v for the best scale s.
+
+        How far both are from convex factors, relative to their lengths, is quasiconvex in log s, so
+        that a golden section finds its least value.
+        """
+        tiny = float(np.finfo(np.float64).tiny)
+
+        def at(scale: float) -> tuple[float, Array] | None:
+            s = math.exp(scale)
+            t = max(size, tiny) / s
+            x, y = self.left._near(s * u[None]), self.right._near(t * v[None])
+            if x is None or y is None:
+                return None
+            apart = float(np.linalg.norm(x[0] / s - u) + np.linalg.norm(y[0] / t - v))
+            return apart, _kron(x[0], y[0])
+
+        most = [
+            math.log(float(np.linalg.norm(reach_of(K))) or 1.0) for K in (self.left, self.right)
+        ]
+        low, high = min(math.log(max(size, tiny)) - most[1], most[0]), most[0]
+        best = at((low + high) / 2)
+        for _ in range(_SECTIONS):
+            if best is None or best[0] <= EPS:
+                break
+            inner, outer = low + (1 - _GOLDEN) * (high - low), low + _GOLDEN * (high - low)
+            first, second = at(inner), at(outer)
+            if first is None or second is None:
+                return None
+            low, high = (low, outer) if first[0] <= second[0] else (inner, high)
+            best = min(best, first, second, key=lambda found: found[0])
+        return None if best is None else best[1]
+
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        k, m = self.left.dim, self.right.dim
         if not form.any():
             return QuadraticMax(self._support_point(np.zeros(self.dim)), 0.0, 0.0)
         if self._pieces is not None:
             return self._pieces._max_quadratic(form, center)
+        found = self._max_pulled(np.eye(self.dim), form)
+        if not center.any():
+            return found
+        upper = (math.sqrt(found.upper_bound) + seminorm(center, form)) ** 2
+        return bracket(self._support_point, form, center, upper, [found.maximizer])
+
+    def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
+        """Return the bracket by factors of like size in all directions, so that digits last."""
+        if self._pieces is not None:
+            return super()._max_pulled(A, form)
+        first, second = self._frames
+        both = np.kron(first.root, second.root)
+        pulled = (A @ both).T @ form @ (A @ both)
+        even = Kronecker(
+            linear_image(first.inverse, self.left), linear_image(second.inverse, self.right)
+        )
+        found = even._by_factors((pulled + pulled.T) / 2)
+        return QuadraticMax(both @ found.maximizer, found.value, found.upper_bound)
+
+    def _by_factors(self, form: Array) -> QuadraticMax:
+        k, m = self.left.dim, self.right.dim
         blocks = form.reshape(k, m, k, m)
         # H ⪯ c P ⊗ Q bounds the supremum by c times those of P and Q, exactly if H = P ⊗ Q
         P, Q = (
@@ -345,10 +462,8 @@ class Kronecker(AbstractDomain):
         first = self.left._max_quadratic(P, np.zeros(k))
         second = self.right._max_quadratic(Q, np.zeros(m))
         upper = _dominance(form, P, Q) * first.upper_bound * second.upper_bound
-        upper = (math.sqrt(upper) + seminorm(center, form)) ** 2
-        return bracket(
-            self._support_point, form, center, upper, [_kron(first.maximizer, second.maximizer)]
-        )
+        start = _kron(first.maximizer, second.maximizer)
+        return bracket(self._support_point, form, np.zeros(self.dim), upper, [start])
 
     def __repr__(self) -> str:
         return f"kron({self.left!r}, {self.right!r})"
@@ -361,6 +476,57 @@ def _are_few(points: Array, entries: int) -> bool:
 
 def _kron(first: Array, second: Array) -> Array:
     return np.outer(first, second).ravel()  # np.kron is ten times slower for short vectors
+
+
+@final
+class _Frame:
+    """Axes and half widths of a body: an ellipsoid's own, and a guess for other bodies.
+
+    Attributes:
+        body: K.
+        middle: a point in K's middle.
+        root: R, so that R B resembles K - middle, for the unit ball B.
+        inverse: the inverse of R.
+    """
+
+    def __init__(self, body: AbstractDomain) -> None:
+        axes = np.eye(body.dim)
+        ends = np.array([[body._support_point(s * axis) for axis in axes] for s in (1.0, -1.0)])
+        moves = (ends[0] - ends[1]) / 2
+        sizes = np.where(moves.diagonal() > 0, moves.diagonal(), 1.0)
+        # an ellipsoid x' M⁻¹ x <= 1 has M e_i = h_i s_i, with half widths h and support points s
+        turned = moves / sizes
+        directions = np.linalg.eigh((turned + turned.T) / 2)[1]
+        widths = np.array([_width(body, axis / sizes) for axis in directions.T])
+        widths = np.maximum(widths, _THIN * (widths.max() or 1.0))
+        self.body, self.middle = body, middle_of(body)
+        self.root = sizes[:, None] * directions * widths
+        self.inverse = directions.T / widths[:, None] / sizes
+
+    @cached_property
+    def enclosing(self) -> Array:
+        """A multiple of the root, so that K - middle is in the ellipsoid."""
+        return self.root * _longest(self.inverse, self.body, self.middle)
+
+
+def _width(K: AbstractDomain, theta: Array) -> float:
+    """Return half the width of K along a direction."""
+    return float(theta @ (K._support_point(theta) - K._support_point(-theta))) / 2
+
+
+def _ends(K: AbstractDomain, theta: Array) -> tuple[float, float]:
+    """Return the value found for the support function, and a proven bound on it."""
+    value = float(theta @ K._support_point(theta))
+    return value, value + K._support_gap(theta)
+
+
+def _longest(A: Array, K: AbstractDomain, center: Array) -> float:
+    """Return a proven bound on ``‖A (x - center)‖`` over K."""
+    size = float(np.abs(A).max())
+    if size == 0:
+        return 0.0
+    image = linear_image(A / size, translate(K, -center))
+    return size * math.sqrt(image.max_quadratic(np.eye(len(A))).upper_bound)
 
 
 def _rounded_up(form: Array) -> Array:

@@ -77,6 +77,9 @@ class MinkowskiSum(AbstractOfOneSpace):
     def _support_point(self, theta: Array) -> Array:
         return sum((K._support_point(theta) for K in self.parts), np.zeros(self.dim))
 
+    def _support_gap(self, theta: Array) -> float:
+        return sum(K._support_gap(theta) for K in self.parts)
+
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         image = self._image()
         if image is not None:

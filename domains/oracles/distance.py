@@ -14,9 +14,14 @@ _ROUNDS = 12
 
 
 def bounding_box(domain: AbstractDomain) -> tuple[Array, Array]:
-    """Return the least and largest coordinates over the domain, each of shape (dim,)."""
-    points = _axis_points(domain)
-    return points[0].diagonal().copy(), points[1].diagonal().copy()
+    """Return proven bounds on the coordinates over the domain, each of shape (dim,)."""
+    return _bounds(domain, _axis_points(domain))
+
+
+def _bounds(domain: AbstractDomain, points: Array) -> tuple[Array, Array]:
+    axes = np.eye(domain.dim)
+    below, above = ([domain._support_gap(sign * axis) for axis in axes] for sign in (-1.0, 1.0))
+    return points[0].diagonal() - below, points[1].diagonal() + above
 
 
 def _axis_points(domain: AbstractDomain) -> Array:
@@ -28,9 +33,9 @@ def _axis_points(domain: AbstractDomain) -> Array:
 def is_near(domain: AbstractDomain, x: Array) -> bool:
     """Return whether ``x`` is in the closed convex hull, up to ``SLACK`` times the largest width.
 
-    Wolfe (1976), "Finding the nearest point in a polytope". The answer is True only if a convex
-    combination of members within the slack was found; it is False only if a direction was found
-    along which x lies beyond every member.
+    Wolfe (1976), "Finding the nearest point in a polytope". The answer is True only if a member or
+    a convex combination of members within the slack was found; it is False only if a direction was
+    found along which x is proven to lie beyond every member.
 
     Raises:
         DomainTooLargeError: neither of these was found within the limit of steps.
@@ -41,7 +46,12 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
     rounding = ROUNDING * float(max(np.abs(lower).max(), np.abs(upper).max()))
     slack = SLACK * size + rounding
     if (np.maximum(lower - x, x - upper) > slack).any():
-        return False
+        lower, upper = _bounds(domain, points)
+        if (np.maximum(lower - x, x - upper) > slack).any():
+            return False
+    close = domain._product_near(x)
+    if close is not None and np.linalg.norm(close - x) <= slack:
+        return True
     if size <= slack:  # the domain is one point, up to rounding
         return True
     search = _Search(domain, x, size, rounding / size)
@@ -75,8 +85,16 @@ class _Search:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Return whether ``<theta, farthest>``, the largest of all members, is clearly below 0."""
-        return bool(farthest @ theta < -self.slack / 2 * np.linalg.norm(theta))
+        """Return whether ``<theta, x>`` is clearly below 0 for all members x.
+
+        The largest value known is that of ``farthest``, a support point.
+        """
+        length = np.linalg.norm(theta)
+        value = farthest @ theta / length
+        if not value < -self.slack / 2:
+            return False
+        gap = self.domain._support_gap(theta / length) / self.size
+        return bool(value + gap < -self.slack / 2)
 
     def start(self, member: Array) -> bool | None:
         self.origin = (member - self.x) / self.size

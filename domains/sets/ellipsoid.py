@@ -12,7 +12,7 @@ from ..errors import InvalidDomainError
 from ..floats import EPS, Array, Map
 from ..oracles.image import ConvexImage, LpBlock
 from ..oracles.rows import into_ellipsoid, shrunk
-from ..records import read_only
+from ..records import own_array
 from .centered import AbstractCentered
 
 
@@ -74,7 +74,7 @@ class Ellipsoid(AbstractCentered):
         object.__setattr__(self, "M", array)
         object.__setattr__(self, "center", center_of("Ellipsoid", center, len(array)))
         object.__setattr__(
-            self, "factor", read_only(scale[:, None] * (axes[:, kept] * np.sqrt(values[kept])))
+            self, "factor", own_array(scale[:, None] * (axes[:, kept] * np.sqrt(values[kept])))
         )
 
     def _image(self) -> ConvexImage:

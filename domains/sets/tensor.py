@@ -15,7 +15,7 @@ from ..checks import whole
 from ..domain import SLACK, AbstractDomain, QuadraticMax
 from ..errors import DomainTooLargeError, InvalidDomainError
 from ..floats import EPS, Array
-from ..records import read_only, real_array
+from ..records import own_array, real_array
 from .schatten import sphere_maximum
 
 _MOST_ENTRIES = 2**20  # largest number of coordinates of a tensor: 8 MB
@@ -253,7 +253,7 @@ def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
     kind = kind.reshape(-1)
     for array in (kind, indices):
         array.flags.writeable = False
-    return SymmetricCoordinates(base, order, kind, read_only(counts), indices)
+    return SymmetricCoordinates(base, order, kind, own_array(counts), indices)
 
 
 def _powers(x: Array, k: int) -> Array:

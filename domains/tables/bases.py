@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
 from ..floats import MOST_NUMBERS, Array
-from ..records import dense, read_only
+from ..records import dense, own_array
 from ..stored import Storable, schema_name
+
+_APART = 1e-8  # least squared distance of two categories, as a part of the largest square
 
 _MOST_NAMED = 3  # largest number of categories in the label of a group
 
@@ -693,7 +695,7 @@ class Base(AbstractBase):
         written = dense(matrix)
         W = _numbers("Base: expected a matrix of shape (queries, categories)", written, ndim=2)
         _check_magnitude("Base", W)
-        object.__setattr__(self, "matrix", read_only(W + 0.0))  # adding 0.0 turns -0.0 into 0.0
+        object.__setattr__(self, "matrix", own_array(W + 0.0))  # adding 0.0 turns -0.0 into 0.0
         object.__setattr__(self, "size", W.shape[1])
 
     @property
@@ -774,6 +776,16 @@ def settle_size(base: AbstractBase) -> None:
     if size < 1:
         raise InvalidDomainError(f"{name}: expected at least one category, got {size}")
     object.__setattr__(base, "size", size)
+
+
+def check_apart(base: AbstractBase, gram: Array) -> None:
+    """Refuse queries that do not distinguish categories: products and differences lose digits."""
+    apart = float((np.diag(gram) + gram[0, 0] - 2 * gram[0]).max())
+    if len(gram) > 1 and apart <= _APART * float(np.abs(gram).max()):
+        raise InvalidDomainError(
+            f"{type(base).__name__}: expected queries that tell categories apart, by more than "
+            f"1e-4 of their size; hint: take away what they have in common, or Total({base.size})"
+        )
 
 
 def check_entries(base: AbstractBase, rows: int) -> None:

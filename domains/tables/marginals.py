@@ -64,7 +64,7 @@ class Marginals(AbstractTables):
                 f"Marginals: expected sizes that are integers >= 1, got {tuple(sizes)}"
             )
         try:
-            listed = [tuple(sorted(set(subset))) for subset in subsets]
+            listed = [tuple(sorted({*subset})) for subset in subsets]
         except TypeError:
             raise InvalidDomainError(
                 f"Marginals: expected subsets like [(0, 1), (2,)], got {type(subsets).__name__}; "
@@ -72,7 +72,7 @@ class Marginals(AbstractTables):
             ) from None
         known = range(len(counts))
         for subset in listed:
-            if any(i not in known for i in subset):
+            if any([i not in known for i in subset]):
                 raise InvalidDomainError(
                     f"Marginals: expected attribute indices in 0..{len(counts) - 1}, got subset "
                     f"{subset}"
@@ -116,10 +116,9 @@ class Marginals(AbstractTables):
     @cached_property
     def terms(self) -> tuple[Term, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The subsets with their attributes' bases, all identities, as in :class:`Products`."""
-        bases = tuple(
-            map(Identity, self.sizes)
-        )  # each base is built once, since there may be a hundred thousand subsets
-        return tuple(tuple((i, bases[i]) for i in subset) for subset in self.subsets)
+        # each pair is built once, since there may be a million subsets
+        pairs = [(i, Identity(n)) for i, n in enumerate(self.sizes)]
+        return tuple([tuple([pairs[i] for i in subset]) for subset in self.subsets])
 
     @property
     def tables(self) -> "Marginals":
@@ -129,8 +128,8 @@ class Marginals(AbstractTables):
     def is_cells(self) -> bool:
         return True
 
-    @property
-    def dim(self) -> int:
+    @cached_property
+    def dim(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         return sum(map(self.cells, self.subsets))
 
     def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:

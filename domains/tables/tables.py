@@ -71,7 +71,7 @@ class AbstractTables(AbstractFiniteDomain):
         >>> Marginals((3, 2, 4), [()]).cells((0, 2))
         12
         """
-        return math.prod(self.sizes[i] for i in subset)
+        return math.prod([self.sizes[i] for i in subset])
 
     def embed(self, codes: "ArrayLike") -> Array:
         """Return rows of K for integer records.

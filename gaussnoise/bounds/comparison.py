@@ -10,10 +10,12 @@ import scipy
 from domains.algebra.hulls import hull
 from domains.domain import AbstractDomain, AbstractFiniteDomain
 from domains.floats import Array
+from domains.oracles.distance import bounding_box
 from domains.tables.marginals import Marginals
 
 from ..drawing import OURS, THEIRS, new_figure
 from ..errors import NotAvailableError, ParameterError
+from ..noise.own import Covariance, own_noise
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.solve import gamma, noise_of
@@ -132,6 +134,7 @@ def compare(
     p: float = 2,
     neighbors: Relation = "replace",
     tol: float = 1e-4,
+    covariance: Covariance | None = None,
 ) -> Comparison:
     """Compare the optimal Gaussian with spherical, independent and Laplace noise, and the bound.
 
@@ -153,6 +156,7 @@ def compare(
         p: error norm in [2, ∞].
         neighbors: as in :func:`optimal_noise`.
         tol: relative gap of all optimisations.
+        covariance: a :class:`Covariance` of one's own, to compare as well; its shape alone.
 
     Returns:
         A :class:`Comparison`; print or plot it.
@@ -198,6 +202,9 @@ def compare(
         ways.append(
             Way("independent Gaussians", split * per, "budget split over coordinates at its best")
         )
+        if covariance is not None:
+            own = own_noise("compare", covariance, domain, p, noise.neighbors, tol)
+            ways.append(Way("own covariance", own.gamma * per, "scaled until it covers the set"))
         if noise.neighbors == "replace":
             with interrupts_pass():
                 paper = gamma(domain, p, tol=tol)
@@ -276,7 +283,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
             float(scipy.spatial.distance.pdist(listed, "cityblock").max()),
         )
     reach = hull(domain, -domain) if neighbors == "add-remove" else domain - domain
-    widths = np.array([reach.support(axis) for axis in np.eye(domain.dim)])
+    _, widths = bounding_box(reach)
     return (
         widths,
         math.sqrt(reach.max_quadratic(np.eye(domain.dim)).upper_bound),

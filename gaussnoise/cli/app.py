@@ -8,6 +8,7 @@ import typer
 from ..errors import GaussNoiseError
 from .ask import ask
 from .categories import show_categories
+from .certify import certify_strategy
 from .check import check_table
 from .combine import combine_releases
 from .console import ERR, say
@@ -62,6 +63,7 @@ app.command("difference")(show_changes)
 app.command("synthetic")(synthetic)
 app.command("mean")(release_means)
 app.command("optimize")(show_noise)
+app.command("certify")(certify_strategy)
 app.command("demo")(demo)
 stream_app.command("start")(start_stream)
 stream_app.command("tick")(run_tick)

@@ -25,11 +25,11 @@ def ask(
       mean of income by sex                   (average, sum, or total income)
       largest region                          (top 3 of mean of income by region)
       difference of (mean of income, sex=F) and (mean of income, sex=M)
-      difference of share of employed=yes given sex=F and sex=M
+      difference of share of employed=yes between sex=F and sex=M
       ratio of (sex=F, employed=yes) and (sex=M, employed=yes) given age
       cdf of age given sex
       quantile 0.5, 0.9 of age given sex      (median of age)
-      count of sex by tick                    (of a stream)
+      count of sex by tick                    (of a stream; or in tick 3)
       change of count of sex=F from tick 3 to tick 7
 
     sex=F takes one label; age=[0, 18)|[18, 65) or age in (…, …) adds up

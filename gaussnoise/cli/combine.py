@@ -39,5 +39,6 @@ def combine_releases(
     if as_json:
         return show(release_document(out))
     say((out / "summary.txt").read_text(encoding="utf-8"))
-    say(f"wrote {out}/tables, {out}/release.json and {out}/summary.txt")
+    files = sorted(path.name for path in out.iterdir() if path.name != "releases")
+    say(f"wrote {out}: {', '.join(files)}")
     say(f"wrote {out}/releases      the releases that were combined, as they were")

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import OutputError
+from ..layout import fitted
 from ..text import printable
 from .documents import Document, written
-from .layout import fitted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

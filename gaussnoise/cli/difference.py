@@ -48,5 +48,5 @@ def show_changes(
         return show(changes_document(changes, found, out))
     say(changes_text(changes, found))
     if out is not None:
-        say(f"\nwrote {out}/changes, {out}/relative and {out}/changes.json")
-        say(f"wrote {out}/report.html")
+        files = sorted({path.relative_to(out).parts[0] for path in out.rglob("*")})
+        say(f"\nwrote {out}: {', '.join(files)}")

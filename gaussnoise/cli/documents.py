@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bounds.strategy import AbstractStrategyCertificate
 from ..estimators.columns import ColumnMeans
 from ..noise.optimal_noise import OptimalNoise
 from ..numerics.intervals import quantile
@@ -161,6 +162,23 @@ def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | No
     }
 
 
+def certificate_document(found: AbstractStrategyCertificate, neighbors: str) -> Document:
+    """Return ``gaussnoise certify --json``: joint loss, error and bracket, and all answers."""
+    return {
+        "format": "gaussnoise.certified/1",
+        "neighbors": neighbors,
+        "p": str(found.p),
+        "error": found.error,
+        "lower": found.lower,
+        "upper": found.upper,
+        "factor": found.factor,
+        "sensitivity": found.sensitivity,
+        "rho": found.rho,
+        "answers": found.columns(),
+        "explanation": found.explain(),
+    }
+
+
 def written_document(file: Path, **more: object) -> Document:
     """Return the ``--json`` document of commands that only write a file."""
     return {"format": "gaussnoise.written/1", "file": file, **more}
@@ -227,6 +245,7 @@ def series_document(
     series: SeriesTable,
     trend: TrendTable | None,
     step: ComparisonTable | None,
+    level: float,
     files: Mapping[str, Path | None],
 ) -> Document:
     """Return ``gaussnoise stream series --json``: the numbers, and the tests that were asked for.
@@ -235,19 +254,19 @@ def series_document(
     """
     stepped = None
     if step is not None:
-        rows, pvalues = step.to_arrow().to_pylist(), step.pvalue.reshape(-1).tolist()
+        rows, pvalues = step.to_arrow(level).to_pylist(), step.pvalue.reshape(-1).tolist()
         rows = [row | {"pvalue": p} for row, p in zip(rows, pvalues, strict=True)]
         stepped = {"difference": step.names, "rows": rows}
     return {
         "format": "gaussnoise.stream.series/1",
         "counted": series.counted,
         "attributes": series.attributes,
-        "level": LEVEL,
+        "level": level,
         "simultaneous": False,
-        "rows": series.to_arrow().to_pylist(),
+        "rows": series.to_arrow(level).to_pylist(),
         "trend": None
         if trend is None
-        else {"degrees": trend.degrees, "rows": trend.to_arrow().to_pylist()},
+        else {"degrees": trend.degrees, "rows": trend.to_arrow(level).to_pylist()},
         "step": stepped,
         **files,
     }

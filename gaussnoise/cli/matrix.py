@@ -11,17 +11,17 @@ from ..errors import ParameterError
 from ..files.disk import opened
 
 
-def read_matrix(path: Path) -> Any:
-    """Return a matrix of real numbers, dense or sparse; raise ParameterError for other content."""
+def read_matrix(path: Path, command: str) -> Any:
+    """Return a matrix of real numbers, dense or sparse; raise ParameterError for others."""
     try:
         with opened(path) as file:
             if path.suffix == ".npy":
                 return np.load(file, allow_pickle=False)
             if path.suffix in (".mtx", ".npz"):
-                return _sparse(path, file)
+                return _sparse(path, file, command)
             if file.readline().startswith(b","):
                 raise ParameterError(
-                    f"optimize: expected numbers alone in {path}, got a header and an index; "
+                    f"{command}: expected numbers alone in {path}, got a header and an index; "
                     f"{_PLAIN}"
                 )
             file.seek(0)
@@ -34,12 +34,12 @@ def read_matrix(path: Path) -> Any:
             if isinstance(error, FileNotFoundError)
             else type(error).__name__
         )
-        raise ParameterError(f"optimize: cannot read {path}: {reason}") from None
+        raise ParameterError(f"{command}: cannot read {path}: {reason}") from None
     except (ValueError, UserWarning) as error:
         if isinstance(error, ParameterError):
             raise
         raise ParameterError(
-            f"optimize: expected a matrix of numbers in {path}; "
+            f"{command}: expected a matrix of numbers in {path}; "
             "hint: one query a line, a number for every cell, commas between, no header and no "
             "index"
         ) from None
@@ -47,7 +47,7 @@ def read_matrix(path: Path) -> Any:
         if min(numbers.shape) > 1 and np.array_equal(line, np.arange(len(line))):
             where = "row" if what == "header" else "column"
             raise ParameterError(
-                f"optimize: the first {where} of {path} counts 0, 1, 2, …, as the {what} does "
+                f"{command}: the first {where} of {path} counts 0, 1, 2, …, as the {what} does "
                 "that pandas writes; "
                 f"{_PLAIN}, and .npy for a matrix that begins so"
             )
@@ -69,11 +69,11 @@ _UNREADABLE = (
 )
 
 
-def _sparse(path: Path, file: BinaryIO) -> Any:
+def _sparse(path: Path, file: BinaryIO, command: str) -> Any:
     """Return the matrix of a Matrix Market file, or one of scipy.sparse.save_npz or numpy.savez."""
     from scipy import io, sparse
 
-    expected = f"optimize: expected one matrix of real numbers in {path}"
+    expected = f"{command}: expected one matrix of real numbers in {path}"
     try:
         if path.suffix == ".mtx":
             return io.mmread(file, spmatrix=False)

@@ -9,7 +9,7 @@ from ..errors import ParameterError
 from ..estimators import column_means
 from ..tables import Attribute, Dialect, Schema
 from ..text import near
-from .asked import dialect_of, parts_of, privacy_of, table_of
+from .asked import dialect_of, parts_of, privacy_of, table_of, weight_of
 from .console import ERR, check_new, say, show
 from .documents import means_document
 from .options import (
@@ -25,6 +25,7 @@ from .options import (
     Quote,
     Rho,
     Tables,
+    WeightColumn,
 )
 from .patience import patience
 
@@ -81,6 +82,7 @@ def release_means(
         float | None,
         typer.Option("--least", help="Public lower bound of the columns without --between."),
     ] = None,
+    weight: WeightColumn = None,
     spread: Annotated[
         float,
         typer.Option(
@@ -113,7 +115,8 @@ def release_means(
 ) -> None:
     """Release means of numeric columns, with intervals; a range is found if none is public.
 
-    They are means over rows; with --person over persons, each with the mean of their own numbers.
+    They are means over rows; with --person over persons, each with the mean of their own numbers;
+    with --weight of the counted rows, without an interval for a population.
     """
     if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(
@@ -127,11 +130,12 @@ def release_means(
     if len({group.name for group in groups}) < len(groups):
         raise ParameterError("mean: expected every column of --by once, with all its categories")
     names = parts_of(columns)
-    how = None if per_person == "none" else per_person
+    how = None if per_person == "none" or (weight and person is None) else per_person
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"per_person": how, "rows_per_person": rows_per_person, "out": out, "format": format}
     options |= {"spread": spread, "order": order, "level": level, "ledger": ledger, "id": id}
     options |= {"on_outside": on_outside, "between": _bounds(between, least, names)}
+    options |= {"weight": None if weight is None else weight_of(weight)}
     base = Dialect() if schema is None else Schema.load(schema).file
     read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
     with patience(ERR, "averaging"):

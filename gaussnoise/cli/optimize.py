@@ -45,7 +45,7 @@ def show_noise(
     relation: Any = neighbors
     with patience(ERR, "solving") as tell:
         noise = optimal_noise(
-            FiniteSet.from_workload(read_matrix(workload)),
+            FiniteSet.from_workload(read_matrix(workload, "optimize")),
             p,
             neighbors=relation,
             tol=tol,

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import ParameterError, StreamWarning
+from ..numerics.intervals import quantile
 from ..streams import Stream, StreamPlan, Ticks
 from ..tables import Schema, plan
 from ..tables.release.formats import FORMATS
+from ..tables.release.tidy import LEVEL
 from .asked import dialect_of, parts_of, privacy_of, table_of, workload_of
 from .console import ERR, check_new, save_picture, say, show
 from .documents import series_document, stream_document
@@ -204,6 +206,9 @@ def show_series(
             "stream has one table.",
         ),
     ] = None,
+    level: Annotated[
+        float, typer.Option("--level", help="Of the intervals shown; those of -o are of 95 %.")
+    ] = LEVEL,
     cumulative: Annotated[
         bool, typer.Option("--cumulative", help="All rows so far, in place of each tick's own.")
     ] = False,
@@ -237,6 +242,7 @@ def show_series(
     for file in (plot, out):
         check_new("series", file)
     tables = Stream.open(folder).tables
+    quantile(level)  # refuses a level outside (0, 1)
     names, *others = tables.plan.marginals if marginal is None else [tuple(parts_of(marginal))]
     if others:
         known = " or ".join(f"-m {','.join(own)}" for own in [names, *others][:_FEW])
@@ -250,14 +256,16 @@ def show_series(
         series.save(out)
     shown = series.cumsum() if cumulative else series
     if plot is not None:
-        save_picture("series", shown.plot(), plot)
+        save_picture("series", shown.plot(level), plot)
     if as_json:
-        return show(series_document(shown, rising, stepped, {"file": out, "plot": plot}))
-    say(str(shown))
+        return show(series_document(shown, rising, stepped, level, {"file": out, "plot": plot}))
+    name = " × ".join(names) or "count"
+    ends = "ticks {} to {}".format(*(shown.labels[0][k] for k in (0, -1)))
+    say(shown.text(level, f"{name}: {shown.counted}, {ends}"))
     if rising is not None:
-        say(f"\n{rising}")
+        say("\n" + rising.text(level, f"Trend of {name} over {ends}"))
     if stepped is not None:
-        say(f"\n{stepped}")
+        say("\n" + stepped.text(level, f"{name} per tick: {' less '.join(stepped.names)}"))
     for file in filter(None, (out, plot)):
         say(f"wrote {file}")
 

@@ -24,6 +24,10 @@ def synthetic(
         int | None,
         typer.Option("-n", help="How many records; as many as the release estimates if omitted."),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", help="New HTML file: the release, and the records beside it."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw synthetic records from a published folder alone: made by a model, hence biased."""
@@ -31,7 +35,8 @@ def synthetic(
     if format is None:
         known = " or ".join(f"FILE{ending}" for ending in _RECORDS)
         raise ParameterError(f"synthetic: expected --out {known}, got {out}")
-    check_new("synthetic", out)
+    for new in filter(None, (out, report)):
+        check_new("synthetic", new)
     release = TableRelease.load(folder)
     records = release.synthetic(n)  # a pyarrow table, as always from a folder
     try:
@@ -40,6 +45,8 @@ def synthetic(
     except OSError as error:
         raise OutputError(f"synthetic: cannot create {out} ({type(error).__name__})") from None
     found = release.likeness(records)
+    if report is not None:
+        release.report(report, synthetic=records)
     if as_json:
         rows = [row._asdict() for row in found]
         return show(written_document(out, records=records.num_rows, biased=True, likeness=rows))
@@ -47,3 +54,5 @@ def synthetic(
     say("A model makes them: biased. For estimates with intervals ask the release.")
     if found:
         say(likeness_text(found))
+    if report is not None:
+        say(f"wrote {report}")

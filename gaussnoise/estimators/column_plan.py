@@ -19,7 +19,7 @@ from ..tables.planning.door import plan
 from ..tables.planning.plan import Plan
 from ..tables.planning.ranges import FoundRange
 from ..tables.schema.numbers import PerPerson
-from ..tables.schema.schema import Attribute, OnOutside, Schema
+from ..tables.schema.schema import Attribute, OnOutside, Schema, with_infinite
 from .ranges import QUESTIONS, Counts, Ends, Exact, NoRangeError, find_range
 
 _FAILURES = 0.05  # part of 1 − level that is left for errors of the range
@@ -77,7 +77,7 @@ class ColumnPlan:
         def counted(thresholds: Sequence[float]) -> tuple[int, Sequence[int], Sequence[int]]:
             after = {t: math.nextafter(t, math.inf) for t in thresholds}
             edges = sorted({-math.inf, *after, *after.values(), math.inf})
-            own = Attribute(column, edges=edges)
+            own = with_infinite(Attribute(column, edges=edges))
             largest: Reduced = {0: ("max", own)} if self.per_person == "max" else {}
             once = None if limit is None else replace(limit, reduced=largest)
             read = [own, *self.groups]
@@ -123,17 +123,19 @@ class ColumnPlan:
         return asked if found is None else replace(asked, **vars(found))
 
     def plan(self, ranges: Sequence[FoundRange], privacy: AbstractPrivacy) -> Plan:
-        """Return the plan of counts, sums and squares in these ranges."""
+        """Return the plan of counts, sums and squares in these ranges; squares have no weights."""
         other = _WITHOUT if self.on_outside == "drop" else None
         numbers = [
-            Attribute(own.column, edges=[-math.inf, math.inf], other=other)
+            Attribute(
+                own.column, edges=[-math.inf, math.inf], other=_WITHOUT
+            )  # holds infinite ones
             if own.low is None or own.high is None
             else Attribute(
                 own.column,
                 clip=[own.low, own.high],
                 base={
                     "kind": "moments",
-                    "degrees": [0, 1, 2],
+                    "degrees": [0, 1] if "weight" in self.options else [0, 1, 2],
                     "about": own.low / 2 + own.high / 2,
                 },
                 other=other,

@@ -3,14 +3,14 @@
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import ParameterError
+from ..errors import DataError, GaussNoiseError, OutputError, ParameterError
 from ..files.disk import check_parent
 from ..numerics.rounding import rounded_down
 from ..privacy.budget import Budget
@@ -21,7 +21,7 @@ from ..records import check_on_outside
 from ..tables.planning.ranges import FoundRange
 from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
-from ..tables.schema.numbers import PER_PERSON, PerPerson
+from ..tables.schema.numbers import PER_PERSON, PerPerson, Weight
 from ..tables.schema.schema import Attribute, OnOutside, Schema
 from .knowledge import LARGEST, moment_order, number, positive, shown
 from .population import ColumnMeans, population_means
@@ -42,6 +42,7 @@ def column_means(
     rows_per_person: int = 1,
     neighbors: Neighbors = "add-remove",
     between: Mapping[str, Ends] | None = None,
+    weight: Weight | None = None,
     spread: float = 1.0,
     order: float | None = None,
     level: float = 0.95,
@@ -102,13 +103,19 @@ def column_means(
             public.
         between: the public bounds ``(low, high)`` of some columns; None for an end that is not
             known, like ``{"income": (0, None)}``. Numbers beyond them are clipped to them.
+        weight: the sample weights of rows: means are weighted sums over weighted counts. All
+            columns need both public ends, since a search counts rows and not what they weigh. The
+            interval is for the weighted mean of the counted rows themselves, as the plan counts
+            them (clipped, and rounded to steps of ``most / 2**20``), and exact for its noise: how
+            weighted means vary from sample to sample depends on the sampling design, and on squares
+            that plans do not release. It says nothing about a population: ``sampling`` and ``bias``
+            are 0. With ``person``, ``per_person`` is None.
         spread: the factor in the assumption above; 0.5 if it is less.
         order: k, the order of the moment, from 2 to 100; chosen as above if omitted.
         level: confidence level of the intervals, for each mean alone, in (0, 1).
-        on_outside: the treatment of a row without a finite number in a column, a listed category,
-            or a person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
-            private, as in :meth:`Plan.release`. Infinite numbers are clipped, as in all plans; the
-            search for a range leaves them out.
+        on_outside: the treatment of a row without a number in a column, a listed category, or a
+            person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
+            private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
         out: a new folder for the release, as in :meth:`Plan.release`.
         format: the format of its tables.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn; together with
@@ -166,8 +173,14 @@ def column_means(
         per_person = None
     if per_person in ("sum", "count") and any(None in pair for pair in ends.values()):
         raise ParameterError(
-            f"{name}: expected both public ends with per_person={per_person!r}: a range is found "
-            "for rows; hint: between={column: (0, most)}"
+            f"{name}: expected both public ends with per_person={per_person!r}: a search finds "
+            "where rows are, and what a person's rows add up to depends on the range to which each "
+            "is clipped; hint: between={column: (0, most)}, with the most that one person may have"
+        )
+    if weight is not None and (per_person or any(None in pair for pair in ends.values())):
+        raise ParameterError(
+            f"{name}: expected both public ends, and per_person=None, with weight=: ranges are "
+            "found for rows, not for what they weigh; hint: between={column: (0, most)}"
         )
     if person is None and not (type(rows_per_person) is int and rows_per_person == 1):
         raise ParameterError(f"{name}: rows_per_person= needs person=, whose rows it limits")
@@ -181,6 +194,7 @@ def column_means(
     part = rounded_down(Fraction(budget.whole) / len(columns))
     check_questions(neighbors, part)
     options = {"neighbors": neighbors, "person": person, "rows_per_person": rows_per_person}
+    options |= {} if weight is None else {"weight": weight}
     asked = ColumnPlan(columns, groups, options, per_person, on_outside, level)
     unit = asked.deviation(rounded_down(Fraction(budget.whole) * Fraction(UNSPENT)))
     check_format(format, asked.in_unit.schema, () if out is None else asked.in_unit.tables.subsets)
@@ -195,6 +209,18 @@ def column_means(
         plan = asked.plan(tuple(map(found_in, columns)), privacy)
         return plan.release(table, out=folder, format=format, on_outside=on_outside)
 
+    def paid(folder: Any) -> TableRelease:
+        try:
+            return release(folder)
+        except (DataError, OutputError):
+            raise
+        except GaussNoiseError as error:
+            # it may depend on the draws of the search, so that the charge must stay
+            raise OutputError(
+                f"{name}: no release follows from what the search found "
+                f"({type(error).__name__}); hint: public bounds, between="
+            ) from None
+
     charged = ledger_and_id(name, ledger, id)
     if charged is None or out is None:
         return population_means(release(out), level)
@@ -204,6 +230,7 @@ def column_means(
         "columns": columns,
         "by": Schema(groups).to_toml() if groups else "",
         **options,
+        **({} if weight is None else {"weight": asdict(weight)}),
         "per_person": per_person,
         "spread": spread,
         "k": order,
@@ -220,7 +247,7 @@ def column_means(
         protects=protects(asked.in_unit),
         target=out,
         draws=draws,
-        write=release,
+        write=paid,
         read=TableRelease.load,
     )
     return population_means(found, level)

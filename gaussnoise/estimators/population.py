@@ -14,9 +14,10 @@ from ..errors import ParameterError
 from ..tables.planning.facts import facts_of, mean_of
 from ..tables.planning.ranges import FoundRange, ranges_text
 from ..tables.release.noisy import AbstractRelease
-from ..tables.release.sums import number_rows
+from ..tables.release.sums import means, number_rows
 from ..text import guarantee_text
 from .knowledge import number
+from .ranges import FEW
 
 Array = NDArray[np.float64]
 
@@ -35,8 +36,8 @@ class ColumnMean:
         column: name of the column.
         group: category of each grouping column, by name.
         mean: the estimate; NaN where there is none.
-        count: noisy number of rows, or of persons, with a number in this column; of all groups
-            together, if no range was found.
+        count: noisy number of rows, or of persons, with a number in this column, or what they
+            weigh; of all groups together, if no range was found.
         low: lower end of the interval.
         high: upper end.
         noise: half-width due to noise.
@@ -77,7 +78,7 @@ class ColumnMeans:
     Attributes:
         means: one for each column and group.
         mean_of: the units whose mean it is, in words: rows, or persons with one number each.
-        level: confidence level of the intervals.
+        level: confidence level of the intervals; with weights, for the counted rows themselves.
         release: the release of a plan with these columns: its tables, questions, page and files.
 
     >>> import pyarrow as pa
@@ -96,9 +97,10 @@ class ColumnMeans:
 
     def __str__(self) -> str:
         plan: Any = self.release.plan
-        names = list(self.means[0].group) if self.means else []
+        names, weight = list(self.means[0].group) if self.means else [], plan.weight
         rows = [["column", *names, "mean", "low", "high", "noise", "sampling", "clipping"]]
-        rows[0].append("persons" if self.mean_of.startswith("persons") else "rows")
+        units = "persons" if self.mean_of.startswith("persons") else "rows"
+        rows[0].append(units if weight is None else "weight")
         for mean in self.means:
             numbers = (mean.noise, mean.sampling, mean.bias)
             half = (mean.high - mean.low) / 2
@@ -124,11 +126,15 @@ class ColumnMeans:
         few = [m for m in self.means if m.reason and math.isfinite(m.clipped[0])]
         return "\n".join(
             [
-                f"Population means over {self.mean_of}, with {self.level:.0%} intervals, "
+                f"{'Population means over' if weight is None else 'Means of the counted'} "
+                f"{self.mean_of}, with {self.level:.0%} intervals, "
                 f"{guarantee_text(facts_of(plan).privacy, self.release.private)}",
                 *lines,
                 "low to high: noise and sampling, added like squares, and then the bound on the "
-                "bias of clipping.",
+                "bias of clipping."
+                if weight is None
+                else "low to high: for the weighted mean of these rows, as they are clipped; exact "
+                "for noise. They are not about a population.",
                 *map(_few_text, few),
                 *ranges_text(plan.ranges, plan.rho),
             ]
@@ -176,9 +182,10 @@ def population_means(release: AbstractRelease, level: float = 0.95) -> ColumnMea
             "numbers; hint: release.means(column) for the rows that a plan counted"
         )
     level = number("population_means", "level", level)
-    means = [mean for own in plan.ranges for mean in _means(release, own, level)]
+    found = [mean for own in plan.ranges for mean in _means(release, own, level)]
     over = mean_of(plan, plan.ranges[0].column)
-    return ColumnMeans(tuple(means), over, level, release)
+    over += "" if plan.weight is None else f", weighted by {plan.weight.column!r}"
+    return ColumnMeans(tuple(found), over, level, release)
 
 
 def _means(release: AbstractRelease, own: FoundRange, level: float) -> Iterator[ColumnMean]:
@@ -199,11 +206,34 @@ def _means(release: AbstractRelease, own: FoundRange, level: float) -> Iterator[
         for _, group in _named(groups):
             yield _unknown(own.column, group, own.number, own.reason)
         return
+    if plan.weight is not None:
+        yield from _weighted(release, own, groups, 1 - left)
+        return
     sums, variances = number_rows(release, own.column, by, _ROWS)
     rows = plan.rows_per_person if plan.person is not None and not plan.per_person else 1
     for place, group in _named(groups):
         here = (slice(None), *place)
         yield _mean(own, group, sums[here], variances[here], z, share, plan.unit, rows)
+
+
+def _weighted(
+    release: AbstractRelease, own: FoundRange, groups: Any, level: float
+) -> Iterator[ColumnMean]:
+    """Yield the weighted means of the counted rows, with intervals for noise alone."""
+    table = means(release, own.column, tuple(a.name for a in groups))
+    lows, highs = table.confidence_interval(level)
+    ends = (own.low or 0.0, own.high or 0.0)
+    for place, group in _named(groups):
+        count, mean = float(table.counts[place]), float(table.estimate[place])
+        if count <= _CLEAR * math.sqrt(table.count_variance[place]):
+            reason = "what the rows weigh is too little beside the noise; hint: a larger budget"
+            yield _unknown(own.column, group, count, reason, ends)
+            continue
+        low, high = float(lows[place]), float(highs[place])
+        noise = max(high - mean, mean - low)
+        yield ColumnMean(
+            own.column, group, mean, count, low, high, noise, 0.0, 0.0, ends, own.assumed, 0.0
+        )
 
 
 def _named(groups: Any) -> Iterator[tuple[tuple[int, ...], Mapping[str, object]]]:
@@ -234,12 +264,13 @@ def _mean(
     covariance = (both - own_variance - total_variance) / 2
     enough, low, high = _CLEAR * math.sqrt(own_variance), own.low or 0.0, own.high or 0.0
     if count < max(enough, _FEWEST):
+        said = f"about {count:.0f} numbers, fewer than {enough:.0f}," if count >= FEW else ""
         return _unknown(
             own.column,
             group,
             count,
-            f"about {max(count, 0):.0f} numbers, fewer than {max(enough, 1.0):.0f}, are too few "
-            "beside the noise; hint: a larger budget, or larger groups",
+            f"{said or f'fewer than {FEW} numbers'} are too few beside the noise; hint: a larger "
+            "budget, or larger groups",
             (low, high),
         )
     center, radius = low / 2 + high / 2, high / 2 - low / 2

@@ -43,6 +43,7 @@ _LARGEST_END = 1e50  # sums of squares of larger numbers are not supported
 _SHORTEST = 1e-100  # length of a range whose steps are ordinary floats
 _CLOSEST = 2.0**-30  # least length of a range, as a part of its ends
 _LARGEST = 1e308  # thresholds are the edges of an attribute
+FEW = 2  # counts below it are said to be
 _MOST = 1e12  # a hint that asks for more numbers, or for so large a budget, helps no one
 
 
@@ -261,9 +262,9 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
         richer *= 1.05
     ways = [f"about {_about(more)} numbers"] if more < _MOST else []
     ways += [f"about {_about(richer / counts.rho)} times the budget"] if richer < _MOST else []
+    said = f"about {_about(number)}" if number >= FEW else f"fewer than {FEW}"
     raise NoRangeError(
-        f"about {_about(number)} numbers are too few to find a range; hint: "
-        + ", or ".join([*ways, _BOUNDS])
+        f"{said} numbers are too few to find a range; hint: " + ", or ".join([*ways, _BOUNDS])
     )
 
 

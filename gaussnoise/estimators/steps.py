@@ -13,6 +13,7 @@ from domains.floats import EPS
 
 from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
+from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import optimal_noise
 from ..numerics.integers import MOST_SUM
 from ..privacy.definitions import zCDP
@@ -95,7 +96,13 @@ def released_mean(mechanism: GaussianMechanism, rows: Array) -> NoisyMean:
 
 @lru_cache(maxsize=64)
 def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
-    return GaussianMechanism(optimal_noise(LpBall(d, 2)), zCDP(rho), n=n)
+    return GaussianMechanism(_ball_noise(d), zCDP(rho), n=n)
+
+
+@lru_cache(maxsize=1)
+def _ball_noise(d: int) -> OptimalNoise:
+    """Solve once for all steps, which differ in ρ alone."""
+    return optimal_noise(LpBall(d, 2))
 
 
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:

@@ -301,10 +301,30 @@ def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
 
 def _left_error(W: Array, factor: Array) -> float:
     """Return a bound on ‖W L − 1‖ that includes the rounding of its own computation."""
-    wide = W.astype(np.longdouble) @ factor.astype(np.longdouble)
-    error = float(np.linalg.norm((wide - np.eye(len(W))).astype(np.float64)))
-    rounding = 8 * W.shape[1] * float(np.finfo(np.longdouble).eps)
-    return (error + rounding * float(np.linalg.norm(np.abs(W) @ np.abs(factor)))) * (1 + 1e-9)
+    r, d = W.shape
+    # Powers of two, which round nothing, give all rows of L the same size. W and L are then split
+    # into leading bits and rests, W = W₁ + W₂ and L = L₁ + L₂, without rounding. Entries of a row
+    # of W₁ are multiples of a power of two, at most 2^bits times it, and so are columns of L₁. Any
+    # sum of d products of two is a multiple of a power of two, at most d 2^(2·bits) <= 2⁵³ times
+    # it, so W₁ L₁ is exact in any order. Its distance from 1 is rounded once. Only
+    # W L − W₁ L₁ = W₁ L₂ + W₂ L, some 2^-bits as large, has the error of a product of 2d terms, of
+    # at most d EPS (|W₁| |L₂| + |W₂| |L|), which is doubled for the rounding of this bound. 1e-150
+    # is larger than all that underflows: entries are far below 1e100.
+    powers = np.frexp(np.abs(factor).max(axis=1, initial=0.0))[1]
+    W, L = np.ldexp(W, powers), np.ldexp(factor, -powers[:, None])
+    bits = (53 - d.bit_length()) // 2
+    leading, top = _leading(W, bits), _leading(L.T, bits).T
+    left, right = np.hstack([leading, W - leading]), np.vstack([L - top, L])
+    apart = leading @ top - np.eye(r)
+    rounding = np.linalg.norm(apart) + 2 * d * np.linalg.norm(np.abs(left) @ np.abs(right))
+    error = np.linalg.norm(apart + left @ right) + EPS * rounding + 1e-150
+    return float(error) * (1 + 1e-9)
+
+
+def _leading(rows: Array, bits: int) -> Array:
+    """Return the entries rounded to the leading ``bits`` of the largest in their row."""
+    powers = np.frexp(np.abs(rows).max(axis=1, keepdims=True, initial=0.0))[1] - bits
+    return np.ldexp(np.rint(np.ldexp(rows, -powers)), powers)
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains.description import describe
-from domains.domain import AbstractFiniteDomain
+from domains.domain import AbstractDomain, AbstractFiniteDomain
 from domains.floats import Array
 from domains.sets.finite import FiniteSet
 
@@ -22,6 +22,7 @@ from ..noise.agreement import ReplaceWithin
 from ..noise.covariance import FactorCovariance
 from ..noise.kronecker_covariance import KroneckerCovariance
 from ..noise.optimal_noise import OptimalNoise
+from ..noise.own import Covariance, own_noise
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.stream_covariance import StreamCovariance
@@ -75,10 +76,13 @@ class GaussianMechanism(PickledByArguments):
 
     Args:
         noise: the result of :func:`optimal_noise` or :func:`gamma`, which includes the domain and
-            the neighbouring relation.
+            the neighbouring relation; or a :class:`Covariance` of one's own, whose scale is chosen
+            here; then ``.noise`` states its gap to the best.
         privacy: :class:`zCDP`, :class:`ApproxDP`, :class:`GDP`, :class:`KL` or :class:`TV`.
         n: public number of records: required under replacement (means), forbidden under add/remove
             (sums).
+        domain: with a :class:`Covariance`, the domain that it protects.
+        neighbors: with a :class:`Covariance`, the relation, as in :func:`optimal_noise`.
 
     Raises:
         ParameterError: n is missing or forbidden, the privacy guarantee is not one that
@@ -102,8 +106,20 @@ class GaussianMechanism(PickledByArguments):
     privacy: AbstractPrivacy
     _: KW_ONLY
     n: int | None = None
+    domain: InitVar[AbstractDomain | None] = None
+    neighbors: InitVar[Any] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, domain: AbstractDomain | None, neighbors: Any) -> None:
+        given: Any = self.noise
+        if isinstance(given, Covariance):
+            relation = "replace" if neighbors is None else neighbors
+            own = own_noise("GaussianMechanism", given, domain, 2, relation, 1e-6)
+            object.__setattr__(self, "noise", own)
+        elif domain is not None or neighbors is not None:
+            raise ParameterError(
+                "GaussianMechanism: expected domain= and neighbors= with a Covariance alone: noise "
+                "from optimal_noise() has its own"
+            )
         if not isinstance(self.noise, OptimalNoise):
             raise ParameterError(
                 "GaussianMechanism: expected noise from optimal_noise() or gamma(), got "

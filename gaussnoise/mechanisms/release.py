@@ -14,7 +14,7 @@ from domains.floats import Array
 from ..errors import CertificateError, ParameterError
 from ..files.disk import MOST_RECORD, read_json, reading
 from ..files.saved import AbstractSaved
-from ..noise.covariance import Covariance
+from ..noise.covariance import AbstractCovariance
 from ..numerics.intervals import ConfidenceInterval, Contrast, confidence_interval
 from ..text import estimate_text, guarantee_text
 from .projection import BiasedRelease, nearest, nearest_sum
@@ -38,7 +38,7 @@ class Release(AbstractSaved):
     """
 
     estimate: Array
-    covariance: Covariance
+    covariance: AbstractCovariance
     privacy: dict[str, object]
     private: bool
 
@@ -128,7 +128,7 @@ class Release(AbstractSaved):
         }
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], covariance: Covariance) -> "Release":
+    def load(cls, path: str | os.PathLike[str], covariance: AbstractCovariance) -> "Release":
         """Read a release that :meth:`save` wrote.
 
         Args:
@@ -136,11 +136,11 @@ class Release(AbstractSaved):
             covariance: covariance of the mechanism's noise; the file has only standard deviations.
 
         Raises:
-            ParameterError: covariance is not a :class:`Covariance`.
+            ParameterError: covariance is not an :class:`AbstractCovariance`.
             OutputError: the file cannot be read.
             CertificateError: the file is not a release, or its noise differs from this covariance.
         """
-        if not isinstance(covariance, Covariance):
+        if not isinstance(covariance, AbstractCovariance):
             raise ParameterError(
                 "Release.load: expected the covariance of its noise, got "
                 f"{type(covariance).__name__}; hint: mechanism.covariance"

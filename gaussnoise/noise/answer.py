@@ -10,7 +10,7 @@ from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.design import MAX_STEPS, Design
 from ..solvers.progress import Progress
 from .certificates.certificate import Certificate
-from .covariance import Covariance, FactorCovariance
+from .covariance import AbstractCovariance, FactorCovariance
 from .optimal_noise import OptimalNoise, Status, gap_between
 from .problem import Problem
 
@@ -18,7 +18,7 @@ from .problem import Problem
 def answer(
     problem: Problem,
     *,
-    covariance: Covariance,
+    covariance: AbstractCovariance,
     center: Array,
     certificate: Certificate,
     upper: float,

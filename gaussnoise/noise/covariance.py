@@ -2,7 +2,7 @@
 
 import abc
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from ..numerics.norms import norm
 Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a header for JSON, and arrays
 
 
-class Covariance(abc.ABC):
+class AbstractCovariance(abc.ABC):
     """A positive semidefinite matrix M of shape (dim, dim), which is written out only on request.
 
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove")
@@ -103,9 +103,8 @@ class Covariance(abc.ABC):
             )
 
 
-@final
 @dataclass(frozen=True, eq=False)
-class FactorCovariance(Covariance, PickledByArguments):
+class FactorCovariance(AbstractCovariance, PickledByArguments):
     """A covariance ``M = scale² · L @ L.T``, where no entries of L are huge, nor all tiny.
 
     The separate scale avoids under- and overflow for sizes of 1e±150.
@@ -151,5 +150,5 @@ class FactorCovariance(Covariance, PickledByArguments):
     @classmethod
     def decode(
         cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
-    ) -> Self:
-        return cls(arrays["factor"], header["scale"])
+    ) -> "FactorCovariance":
+        return FactorCovariance(arrays["factor"], header["scale"])

@@ -27,7 +27,7 @@ from .certificates.points import PointCertificate
 from .certificates.products import ProductCertificate
 from .certificates.streams import StreamCertificate
 from .certificates.tensors import TensorCertificate
-from .covariance import Covariance, FactorCovariance
+from .covariance import AbstractCovariance, FactorCovariance
 from .kronecker_covariance import KroneckerCovariance
 from .marginal_covariance import MarginalCovariance
 from .policy import PolicyGraph
@@ -172,7 +172,7 @@ def _check_types(header: dict) -> None:
 
 def _kinds(
     domain: AbstractDomain, header: dict, arrays: dict
-) -> tuple[type[Covariance], type[Certificate]]:
+) -> tuple[type[AbstractCovariance], type[Certificate]]:
     """Return the types of covariance and certificate that are stored for such a domain."""
     if isinstance(domain, Products) and "strategies" in header:
         return ProductCovariance, ProductCertificate

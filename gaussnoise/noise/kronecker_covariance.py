@@ -14,12 +14,12 @@ from domains.domain import AbstractDomain
 from domains.floats import Array
 
 from ..errors import CovarianceError
-from .covariance import Covariance, FactorCovariance, Stored
+from .covariance import AbstractCovariance, FactorCovariance, Stored
 from .marginal_covariance import MarginalCovariance
 from .product_covariance import ProductCovariance
 from .stream_covariance import StreamCovariance
 
-_KINDS: dict[str, type[Covariance]] = {
+_KINDS: dict[str, type[AbstractCovariance]] = {
     cls.__name__: cls
     for cls in (FactorCovariance, MarginalCovariance, ProductCovariance, StreamCovariance)
 }
@@ -27,14 +27,14 @@ _KINDS: dict[str, type[Covariance]] = {
 
 @final
 @dataclass(frozen=True, eq=False)
-class KroneckerCovariance(Covariance):
+class KroneckerCovariance(AbstractCovariance):
     """A covariance ``M = M_1 ⊗ … ⊗ M_m``.
 
     Attributes:
         parts: M_1, …, M_m.
     """
 
-    parts: tuple[Covariance, ...]
+    parts: tuple[AbstractCovariance, ...]
 
     @property
     def dim(self) -> int:

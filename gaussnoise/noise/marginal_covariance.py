@@ -1,6 +1,5 @@
 """Covariance of tables of counts, by sums over subsets: all cells of a table vary alike."""
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from domains.tables.tables import AbstractTables, Term
 from ..errors import CovarianceError
 from ..files.pickling import PickledByArguments
 from ..solvers.tables.boxes import Box
-from ..solvers.tables.orbits import ByType, Orbits, Type
+from ..solvers.tables.orbits import ByType, Orbits, Type, padded, row_keys
 from ..solvers.tables.residuals import (
     Subset,
     extended,
@@ -106,17 +105,13 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
     @cached_property
     def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
         """One table of each kind, with the same variance and size, and the kind of each table."""
-        subsets = self.domain.subsets
-        classes = -2 - np.arange(len(self.domain.sizes))  # attributes in no class are not alike
-        for k, members in enumerate(self.by_type.orbits.classes):
-            classes[list(members)] = k
-        flat = np.fromiter(itertools.chain.from_iterable(subsets), dtype=np.intp)
-        lengths = np.array([len(S) for S in subsets])
-        kinds = np.full((len(subsets), max(1, lengths.max())), -1)
-        kinds[np.arange(kinds.shape[1]) < lengths[:, None]] = classes[flat]
-        kinds.sort(axis=1)
-        _, first, which = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
-        return [subsets[k] for k in first], which.reshape(-1)
+        subsets, attributes = self.domain.subsets, len(self.domain.sizes)
+        classes = np.arange(attributes + 1)  # attributes in no class are not alike
+        for members in self.by_type.orbits.classes:
+            classes[list(members)] = members[0]
+        kinds = np.sort(classes[padded(subsets, attributes)], axis=1)
+        _, first, which = np.unique(row_keys(kinds), return_index=True, return_inverse=True)
+        return [subsets[k] for k in first], which
 
     def standard_deviation(self) -> Array:
         return np.repeat(np.array(self.domain.weights) * self.deviations, self.queries.astype(int))

@@ -13,7 +13,7 @@ from domains.floats import Array
 
 from ..solvers.progress import Progress
 from .certificates.certificate import Certificate, Verification
-from .covariance import Covariance
+from .covariance import AbstractCovariance
 from .problem import Problem, Relation
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ class Status(enum.Enum):
         "private; accept the "
         "gap, or ask for at most 48 ticks, or fewer patterns, which are solved to the tolerance."
     )
+    OWN = (
+        "A covariance of one's own, enlarged until it covers the set: feasible, hence private; the "
+        "gap is what the best noise could win."
+    )
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
 
 
@@ -87,7 +91,7 @@ class OptimalNoise:
             (``optimal_noise``).
         gamma: upper end of the bracket: ``‖sd(M)‖_p`` of the stored covariance.
         gamma_lower: lower end, proved by ``certificate``.
-        covariance: M, a :class:`Covariance`.
+        covariance: M, an :class:`AbstractCovariance`.
         center: v, shape (d,), zeros without shift.
         certificate: the dual witness.
         sensitivity_squared: proven upper bound on ``sup s' M⁺ s`` over differences s of neighbours:
@@ -109,7 +113,7 @@ class OptimalNoise:
     shifted: bool
     gamma: float
     gamma_lower: float
-    covariance: Covariance
+    covariance: AbstractCovariance
     center: Array
     certificate: Certificate
     sensitivity_squared: float

@@ -16,12 +16,12 @@ from domains.sets.stream import StreamWorkload
 from ..errors import CovarianceError
 from ..solvers.streams.filters import precision_bands
 from ..solvers.streams.optimum import Evaluation, evaluate
-from .covariance import Covariance, Stored
+from .covariance import AbstractCovariance, Stored
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class StreamCovariance(Covariance):
+class StreamCovariance(AbstractCovariance):
     """The covariance ``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``, defined by its weights alone.
 
     Attributes:

@@ -15,10 +15,10 @@ from ..numerics.norms import group_norm
 from ..solvers.tables.boxes import Box
 from ..solvers.tables.residuals import Subset, subsets_of
 from ..solvers.tables.strategies import AbstractStrategy
-from .covariance import Covariance, Stored
+from .covariance import AbstractCovariance, Stored
 
 
-class TableCovariance(Covariance):
+class TableCovariance(AbstractCovariance):
     """Covariance of answers from tables, never built as one matrix.
 
     Independent ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)`` on the cells over T contribute ``Σ_{T ⊆
@@ -86,7 +86,7 @@ def variances_of(header: dict[str, Any]) -> dict[Subset, float]:
     return {tuple(T): variance for T, variance in header["variances"]}
 
 
-def covariance_of_tables(covariance: Covariance) -> TableCovariance:
+def covariance_of_tables(covariance: AbstractCovariance) -> TableCovariance:
     """Return the covariance, or raise ParameterError if it is not one of tables."""
     if not isinstance(covariance, TableCovariance):
         raise ParameterError("Plan: expected noise of tables")

@@ -1,20 +1,18 @@
 """The quadratic oracle of K − K for listed points, which finds far pairs without listing all."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domains.errors import DomainTooLargeError
-from domains.floats import EPS, Array
+from domains.floats import Array
 
-_CHUNK = 2**10
-_CHUNK_ENTRIES = 2**24  # number of squared distances in memory at once: 128 MB
+Rows = NDArray[np.intp]
+
+_TILE = 2**9  # rows of a block: the distances between two blocks stay in the cache
 _MOST_OPERATIONS = 2**41  # number of operations that take about a minute
-_SAMPLE = 512
-# With more than _MANY points, only _MOST_ROWS rows are computed in double precision.
-_MANY, _MOST_ROWS = 2**14, 2**11
+_SAMPLE = 32  # rows farthest out, whose farthest pair shows what need not be computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,47 +25,43 @@ class FarPairs:
         largest: the largest squared distance of all pairs, up to rounding.
     """
 
-    rows: NDArray[np.intp]
+    rows: Rows
     squares: Array
     largest: float
 
 
-def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
+def far_pairs(points: Array, beyond: float = np.inf, most: int | None = None) -> FarPairs:
     """Return for each row of ``points`` (N, r) the pair with its farthest partner, if far enough.
 
-    With very many points, only rows that reach farthest are returned.
+    If ``most`` is given, pairs beyond that number of farthest ones may be left out.
 
-    By the triangle inequality, a row's distances are at most its distance from the middle plus the
-    largest such distance. Rows where this sum is below the threshold and below the farthest pair of
-    a sample are skipped.
+    Distances are first computed in single precision. Only rows whose largest may be beyond the
+    threshold, or may be the largest of all, are computed in double precision.
     """
     # the middle is the origin, which keeps the rounding of products smallest
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
-    radii = np.sqrt(np.einsum("ij,ij->i", points, points))
-    if radii.max() == 0:
+    squares = np.einsum("ij,ij->i", points, points)
+    if squares.max() == 0:
         return FarPairs(np.zeros((0, 2), dtype=np.intp), np.zeros(0), 0.0)
-    outer = np.argsort(radii)[::-1]
-    sample = _partners(points[outer[:_SAMPLE]])
-    rounding = 8 * (points.shape[1] + 8) * EPS * radii.max() ** 2
-    reach = math.sqrt(max(min(sample.largest, beyond) - rounding, 0.0))
-    # the distance of two points is at most the sum of their radii
-    kept = outer[radii[outer] + radii.max() >= reach * (1 - 1e-12)]
-    if len(kept) ** 2 * points.shape[1] > _MOST_OPERATIONS:
-        raise DomainTooLargeError(
-            f'neighbors="replace": the farthest of {len(kept)} points in {points.shape[1]} '
-            f"dimensions needs {len(kept) ** 2 * points.shape[1]:.2g} operations a step; hint: "
-            "keep only the extreme points, or gaussnoise.gamma(domain), whose sensitivity is at "
-            "most four times that of replacement"
-        )
-    if beyond == np.inf and len(kept) > _CHUNK:
-        largest = max(_farthest(points[kept]), sample.largest)
-        return FarPairs(np.zeros((0, 2), dtype=np.intp), np.zeros(0), largest)
-    find = _partners if len(kept) <= _MANY else lambda these: _longest_partners(these, beyond)
-    partners = find(points[kept])
-    listed = partners.squares > beyond
-    rows = np.sort(kept[partners.rows[listed]], axis=1)
+    known = _partners(points, squares, np.argsort(squares)[-_SAMPLE:], np.arange(len(points)))[1]
+    reaches, margin, tiles = _reaches(points, squares, float(known.max()), beyond)
+    least = min(beyond, reaches.max())  # the farthest pair of all is always among those returned
+    if most is not None and 2 * most < len(points):  # a pair may be that of both of its rows
+        least = max(least, np.partition(reaches, -2 * most)[-2 * most])
+    wanted = reaches >= least - margin
+    farthest, distances = np.zeros(len(points), dtype=np.intp), np.zeros(len(points))
+    for first, second, top in tiles:
+        if top < least - margin:
+            continue
+        for rows, others in ((first, second), (second, first)):
+            rows = rows[wanted[rows]]
+            partners, reach = _partners(points, squares, rows, others)
+            better = reach > distances[rows]
+            farthest[rows[better]], distances[rows[better]] = partners[better], reach[better]
+    listed = np.flatnonzero(distances > beyond)
+    rows = np.sort(np.column_stack([listed, farthest[listed]]), axis=1)
     rows, first = np.unique(rows, axis=0, return_index=True)
-    return FarPairs(rows, partners.squares[listed][first], max(partners.largest, sample.largest))
+    return FarPairs(rows, distances[listed[first]], float(distances.max()))
 
 
 def all_far_pairs(points: Array, beyond: float) -> FarPairs:
@@ -81,61 +75,84 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
     return FarPairs(rows, squares[first, second], float(squares.max(initial=0.0)))
 
 
-def _farthest(points: Array) -> float:
-    """Return the largest squared distance of all pairs, up to rounding in double precision."""
-    reaches, margin = _reaches(points)
-    return _partners(points, np.flatnonzero(reaches >= reaches.max() - margin)).largest
+def _reaches(
+    points: Array, squares: Array, known: float, beyond: float
+) -> tuple[Array, float, list[tuple[Rows, Rows, float]]]:
+    """Return every row's largest squared distance in single precision, a margin, and the pairs of
+    blocks of rows that were computed, with the largest of each.
 
-
-def _longest_partners(points: Array, beyond: float) -> FarPairs:
-    """Return pairs beyond a threshold, of the ``_MOST_ROWS`` rows that reach farthest."""
-    reaches, margin = _reaches(points)
-    rows = np.flatnonzero(reaches >= min(beyond, reaches.max()) - margin)
-    if len(rows) > _MOST_ROWS:
-        enough = np.partition(reaches[rows], -_MOST_ROWS)[-_MOST_ROWS]
-        rows = rows[reaches[rows] >= min(enough, reaches.max() - margin)]
-    return _partners(points, rows)
-
-
-def _reaches(points: Array) -> tuple[Array, float]:
-    """Return for every row the largest squared distance to rows of its block and later blocks, so
-    that every pair is covered, and a margin.
-
-    They are computed in single precision: each has an error of less than half the margin, a
-    generous bound on the rounding of coordinates, products and sums.
+    Each has an error of less than half the margin, a generous bound on the rounding of coordinates,
+    products and sums. Distances below the threshold, and below the largest by more than the margin,
+    may be missing: of pairs of blocks that are too near each other, none is computed. ``known`` is
+    the squared distance of some pair.
     """
-    squares = np.einsum("ij,ij->i", points, points)
-    size = math.sqrt(squares.max()) or 1.0  # scaled, since single precision has no large numbers
-    single, squares_single = (
-        (points / size).astype(np.float32),
-        (squares / size**2).astype(np.float32),
+    radii = np.sqrt(squares)
+    size = float(radii.max())  # scaled, since single precision has no large numbers
+    margin = 32 * (points.shape[1] + 8) * 2.0**-24 * size**2
+    # blocks of rows in one box, or at one distance from the middle: those that leave less to do
+    shells = np.array_split(np.argsort(radii), -(-len(points) // _TILE))
+    blocks, pairs, bounds = min(
+        (
+            (these, *_apart(points, radii, these, min(known, beyond) - margin))
+            for these in (_boxes(points, np.arange(len(points))), shells)
+        ),
+        key=lambda found: len(found[1]),
     )
-    reaches = np.zeros(len(points), dtype=np.float32)
-    for start in range(0, len(points), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        products = single[part] @ (-2 * single[start:].T)
-        products += squares_single[start:]
-        reaches[part] = products.max(axis=1) + squares_single[part]
-    margin = 32 * (points.shape[1] + 8) * 2.0**-24
-    return reaches.astype(np.float64) * size**2, margin * size**2
-
-
-def _partners(points: Array, rows: NDArray[np.intp] | None = None) -> FarPairs:
-    """Return the farthest partner of every row, or of ``rows``."""
-    rows = np.arange(len(points)) if rows is None else rows
-    squares = np.einsum("ij,ij->i", points, points)
-    farthest = np.zeros(len(rows), dtype=np.intp)
-    distances = np.zeros(len(rows))
-    chunk = max(1, _CHUNK_ENTRIES // len(points))
-    for start in range(0, len(rows), chunk):
-        part = slice(start, start + chunk)
-        products = points[rows[part]] @ points.T
-        products *= -2
-        products += squares
-        best = products.argmax(axis=1)
-        farthest[part] = best
-        distances[part] = (
-            np.take_along_axis(products, best[:, None], axis=1)[:, 0] + squares[rows[part]]
+    operations = 2.0 * len(pairs) * max(map(len, blocks)) ** 2 * points.shape[1]
+    if operations > _MOST_OPERATIONS:
+        raise DomainTooLargeError(
+            f'neighbors="replace": the farthest of {len(points)} points in {points.shape[1]} '
+            f"dimensions needs {operations:.2g} operations a step; hint: "
+            "keep only the extreme points, or gaussnoise.gamma(domain), whose sensitivity is at "
+            "most four times that of replacement"
         )
-    pairs = np.column_stack([rows, farthest])
-    return FarPairs(pairs, distances, float(distances.max(initial=0.0)))
+    single, ones = (points / size).astype(np.float32), np.ones((len(points), 1), dtype=np.float32)
+    lengths = (squares / size**2).astype(np.float32)[:, None]
+    left = [np.hstack([-2 * single[block], lengths[block], ones[block]]) for block in blocks]
+    right = [np.hstack([single[block], ones[block], lengths[block]]).T for block in blocks]
+    reaches, largest, tiles = np.zeros(len(points), dtype=np.float32), known, []
+    for (i, j), bound in zip(pairs.tolist(), bounds.tolist(), strict=True):
+        if bound < min(largest, beyond) - margin:
+            break
+        products, first, second = left[i] @ right[j], blocks[i], blocks[j]
+        top = float(products.max()) * size**2
+        if top >= min(largest, beyond) - margin:
+            reaches[first] = np.maximum(reaches[first], products.max(axis=1))
+            reaches[second] = np.maximum(reaches[second], products.max(axis=0))
+            largest = max(largest, top - margin)
+            tiles.append((first, second, top))
+    return reaches.astype(np.float64) * size**2, margin, tiles
+
+
+def _boxes(points: Array, rows: Rows) -> list[Rows]:
+    """Split rows at the median of their widest coordinate, until at most a tile is left."""
+    if len(rows) <= _TILE:
+        return [rows]
+    column = points[rows, np.argmax(np.ptp(points[rows], axis=0))]
+    order = np.argpartition(column, len(rows) // 2)
+    parts = np.split(rows[order], [len(rows) // 2])
+    return [block for part in parts for block in _boxes(points, part)]
+
+
+def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
+    """Return pairs of blocks that may be far apart, and bounds on squares, farthest first."""
+    lower = np.array([points[block].min(axis=0) for block in blocks])
+    upper = np.array([points[block].max(axis=0) for block in blocks])
+    outer = np.array([radii[block].max() for block in blocks])
+    found, bounds = [], []
+    for i in range(len(blocks)):
+        apart = np.maximum(upper[i] - lower[i:], upper[i:] - lower[i])
+        each = np.minimum(np.square(apart).sum(axis=1), np.square(outer[i] + outer[i:]))
+        far = np.flatnonzero(each >= least)
+        found.append(np.column_stack([np.full(len(far), i), far + i]))
+        bounds.append(each[far])
+    order = np.argsort(-np.concatenate(bounds))
+    return np.concatenate(found)[order], np.concatenate(bounds)[order]
+
+
+def _partners(points: Array, squares: Array, rows: Rows, others: Rows) -> tuple[Rows, Array]:
+    """Return each row's farthest partner among others, and its squared distance."""
+    products = points[rows] @ (-2 * points[others].T)
+    products += squares[others]
+    best = products.argmax(axis=1)
+    return others[best], products[np.arange(len(best)), best] + squares[rows]

@@ -2,10 +2,9 @@
 
 from domains.participation.patterns import AnyOf, Apart, Epochs, Window
 
-from .certify import StrategyCertificate, certify
+from ..noise.patterns import participations
 from .generator import NoiseGenerator
 from .noise import noise
-from .participations import participations
 from .plan import StreamPlan
 from .running import Stream
 from .series import SeriesTable
@@ -31,7 +30,6 @@ __all__ = [
     "Epochs",
     "NoiseGenerator",
     "SeriesTable",
-    "StrategyCertificate",
     "Stream",
     "StreamPlan",
     "StreamTables",
@@ -41,7 +39,6 @@ __all__ = [
     "UnknownLength",
     "UnlimitedTotals",
     "Window",
-    "certify",
     "decayed_sums",
     "matrix",
     "momentum",

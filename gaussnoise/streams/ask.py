@@ -19,7 +19,8 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     """Return the answer to a question in words about all ticks so far.
 
     Besides the questions of :meth:`TableRelease.ask`, which are about all rows so far, it takes
-    ``by tick``, one answer for the rows of each tick, as in ``share of employed=yes by tick``, and
+    ``by tick``, one answer for the rows of each tick, as in ``share of employed=yes by tick``, ``in
+    tick 3``, for the rows of that one, and
     ``change of share of employed=yes from tick 3 to tick 7``, with the exact covariance of the
     noise of both.
 
@@ -52,14 +53,16 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
         return change(tables, asked, question, level)
     if not isinstance(asked, ByTick):
         return answered(tables.total(), asked, question, level)
-    ticks = tuple(range(1, done + 1))
+    if asked.only is not None and asked.only > done:
+        raise ParameterError(f"ask: {question}: expected one of the {done} ticks so far")
+    ticks = tuple(range(1, done + 1)) if asked.only is None else (asked.only,)
     listed = []
     for tick in ticks:
         listed.append(answered(tables.period(tick), asked.of, question, level))
-        if listed[0].estimate.size * done > MOST_NUMBERS:
+        if listed[0].estimate.size * len(ticks) > MOST_NUMBERS:
             raise ParameterError(
                 f"ask: {question}: expected at most {MOST_NUMBERS} numbers, got "
-                f"{listed[0].estimate.size} at each of {done} ticks"
+                f"{listed[0].estimate.size} at each of {len(ticks)} ticks"
             )
     first = listed[0]
     estimate, low, high = (
@@ -68,7 +71,7 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     deviations = [one.standard_deviation for one in listed if one.standard_deviation is not None]
     return replace(
         first,
-        meaning=f"{first.meaning} by tick",
+        meaning=f"{first.meaning} {'by tick' if asked.only is None else f'in tick {asked.only}'}",
         attributes=("tick", *first.attributes),
         labels=(ticks, *first.labels),
         estimate=estimate,

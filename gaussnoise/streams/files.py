@@ -17,7 +17,7 @@ from ..noise.table_covariance import TableCovariance
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
-from ..tables.release.formats.format import About
+from ..tables.release.formats.format import Notes
 from ..tables.release.method import statement
 from ..tables.release.record import contrasts_of
 from ..tables.release.store import Place, StoredTables
@@ -195,7 +195,7 @@ def disclaimers(plan: StreamPlan) -> list[str]:
     )
 
 
-def tick_statement(plan: StreamPlan, tick: int) -> About:
+def tick_statement(plan: StreamPlan, tick: int) -> Notes:
     """Return sentences about one tick, by the headings of a method statement."""
     return _statement(
         plan,
@@ -205,7 +205,7 @@ def tick_statement(plan: StreamPlan, tick: int) -> About:
     )
 
 
-def series_statement(plan: StreamPlan, first: int, last: int, *, private: bool) -> About:
+def series_statement(plan: StreamPlan, first: int, last: int, *, private: bool) -> Notes:
     """Return sentences about one table over time."""
     return _statement(
         plan,
@@ -215,10 +215,11 @@ def series_statement(plan: StreamPlan, first: int, last: int, *, private: bool) 
     )
 
 
-def _statement(plan: StreamPlan, times: str, *, private: bool) -> About:
+def _statement(plan: StreamPlan, times: str, *, private: bool) -> Notes:
     return statement(
         plan.one_tick,
         facts_of_stream(plan),
+        plan.one_tick.asked.about,
         private=private,
         counted=[],
         unit=[],

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from domains.participation.patterns import AbstractPatterns, Epochs
 from domains.sets.stream import StreamWorkload
 
+from ..bounds.certify import sensitivity_of
 from ..errors import ConvergenceWarning, ParameterError
 from ..noise.certificates.certificate import Certificate
 from ..noise.certificates.points import PointCertificate
 from ..noise.certificates.streams import StreamCertificate
+from ..noise.patterns import check_participation, participations
 from ..noise.solve import optimal_noise
 from ..numerics.norms import norm
 from ..solvers.streams.few_states import few_states
 from ..solvers.streams.repeated import repeated_recursion
-from .certify import sensitivity_of
 from .generator import NoiseGenerator
-from .participations import check_participation, participations
 
 _EXPONENT = {"mean": 2.0, "max": math.inf}
 _MOST_REPEATED = 512  # most ticks: they take minutes

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..privacy.sampler import noise_stream, sampling_threads
 from ..solvers.tables.residuals import Subset
 from ..tables.release.files import write_texts
-from ..tables.release.method import texts_of
+from ..tables.release.method import attributes_of, texts_of
 from ..tables.release.store import FileFormat, StoredTables, table_writer
 from ..tables.schema.schema import OnOutside
 from .files import deviation_in, summary_text, tick_record, tick_statement, write_record
@@ -114,7 +114,7 @@ class OneMachine(AbstractMaker[Commit]):
         before = stored(self.state, plan, "cumulative", tick - 1) if tick > 1 else None
         total = own if before is None else {S: np.asarray(before[S] + own[S]) for S in own}
         written: dict[str, StoredTables] = {}
-        about = tick_statement(plan, tick)
+        notes = tick_statement(plan, tick)
         for what, tables, first in (("cumulative", total, 1), ("period", own, tick)):
             (folder / what).mkdir()
             with table_writer(
@@ -123,13 +123,15 @@ class OneMachine(AbstractMaker[Commit]):
                 plan.tables.subsets,
                 deviation_in(plan.covariance(plan.window(first, tick))),
                 self.format,
-                about,
+                notes,
             ) as writer:
                 for S in plan.tables.subsets:
                     writer.write(S, tables[S])
             written[what] = writer.tables
         (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
-        write_texts(folder, texts_of(plan.one_tick, about))
+        write_texts(
+            folder, texts_of(attributes_of(plan.one_tick), notes, plan.one_tick.asked.about)
+        )
         measurements = commits[-1].measurements_sha256
         key, rule = self.state.key, self.on_outside
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)

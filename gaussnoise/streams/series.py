@@ -17,7 +17,7 @@ from ..tables.release.formats import FORMATS, format_of
 from ..tables.release.forms import CellForms, Function, Place, places_of, side_by_side
 from ..tables.release.noisy import Names, read_only
 from ..tables.release.release import TableRelease
-from ..tables.release.show import first, table_text
+from ..tables.release.show import first, rounded, table_text
 from ..tables.release.table import AbstractEstimates
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.schema import Category
@@ -303,7 +303,7 @@ class SeriesTable(AbstractEstimates):
             known = " or ".join(own.ending for own in FORMATS.values())
             raise ParameterError(f"save: expected a name in {known}, got {file.name!r}") from None
         ends = self.windows[0][0], self.windows[-1][1]
-        about = series_statement(self._tables("save").plan, *ends, private=self.private)
+        notes = series_statement(self._tables("save").plan, *ends, private=self.private)
         rows = self._tidy()
         if rows.num_rows > format.most_rows:
             raise ParameterError(
@@ -314,7 +314,7 @@ class SeriesTable(AbstractEstimates):
             raise exists_already("save", file)
         try:
             with aside(file) as scratch, scratch.open("xb") as written:
-                with format.writer(written, rows.schema, about) as writer:
+                with format.writer(written, rows.schema, notes) as writer:
                     writer.write_table(rows)
         except OutputError:
             raise
@@ -382,19 +382,20 @@ class SeriesTable(AbstractEstimates):
         which = f"tick {last}" if first == last else f"ticks {first} to {last}"
         return f"SeriesTable({self.counted}, {which}, of {self.parts[-1]!r})"
 
-    def __str__(self) -> str:
+    def text(self, level: float = LEVEL, title: str | None = None) -> str:
         rows = max(_SHOWN // max(self.parts[0].estimate.size, 1), 1)
         shown = _stacked(self.parts[-rows:], self.windows[-rows:], self._source)
         left = len(self.windows) - len(shown.windows)
-        low, high = shown.confidence_interval()
-        sd = [f"± {x}" for x in first(shown.standard_deviation, 4)]
+        deviation, ends = shown.standard_deviation, shown.confidence_interval(level)
+        estimate, low, high = (rounded(x, deviation) for x in (shown.estimate, *ends))
+        sd = [f"± {x}" for x in first(deviation, 4)]
         return table_text(
-            repr(self) + (f", the last {len(shown.windows)} ticks" if left else ""),
+            (title or repr(self)) + (f", the last {len(shown.windows)} ticks" if left else ""),
             self.attributes,
             shown.labels,
             ["estimate", "± sd", "low", "high"],
-            [first(shown.estimate, 8), sd, first(low, 8), first(high, 8)],
-            self.closing,
+            [estimate, sd, low, high],
+            self.closing_at(level),
             private=self.private,
         )
 
@@ -431,7 +432,7 @@ def _part(
         raise ParameterError(
             "series: expected names of attributes, or a function from a release to one of its "
             f"tables with standard deviations, got a {type(found).__name__}; hint: "
-            'lambda tables: tables.means("pay", given="sex")'
+            'lambda tables: tables.proportions("age", given="sex")'
         )
     return _over_stream(found, tables, tuple(range(window[0], window[1] + 1)))
 

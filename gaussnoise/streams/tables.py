@@ -171,7 +171,7 @@ class StreamTables(PickledByArguments):
 
         Args:
             asked: names of attributes, as in ``release["sex", "age"]``; or a function from a
-                release to a table, such as ``lambda tables: tables.means("pay", given="sex")``.
+                release to a table: ``lambda tables: tables.proportions("age", given="sex")``.
 
         Returns:
             A :class:`SeriesTable`: its ``cumsum()`` has all rows so far, its ``trend()`` and

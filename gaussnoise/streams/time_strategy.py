@@ -20,12 +20,12 @@ from domains.sets.finite import FiniteSet
 from ..errors import ConvergenceWarning, ParameterError
 from ..files.pickling import PickledByArguments
 from ..noise.optimal_noise import OptimalNoise
+from ..noise.patterns import participations
 from ..noise.solve import optimal_noise
 from ..noise.stream_covariance import StreamCovariance
 from ..numerics.integers import exact_type
 from ..numerics.norms import norm
 from ..solvers.progress import interrupts_pass
-from .participations import participations
 from .reports import largest_change, worst_reports
 from .ticks import Ticks
 from .workloads import matrix, prefix_sums

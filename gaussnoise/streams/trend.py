@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ..tables.release.forms import Function, Place, side_by_side
 from ..tables.release.noisy import read_only
-from ..tables.release.show import first, table_text
+from ..tables.release.show import first, rounded, table_text
 from ..tables.release.table import AbstractEstimates
-from ..tables.release.tidy import LEVEL
+from ..tables.release.tidy import LEVEL, level_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,8 @@ class TrendTable(AbstractEstimates):
     def closing(self) -> str:
         how = "" if self.is_linear else "; to first order"
         return (
-            "slope per tick ± one standard deviation; low and high: 95 % intervals\n"
+            "slope per tick ± one standard deviation; low and high: "
+            f"{level_text(LEVEL)} intervals\n"
             f"χ², p: test of no change, {self.degrees} degrees of freedom; each cell for itself"
             f"{how}\nof the rows that were counted: the noise alone is tested, no population"
         )
@@ -118,21 +119,26 @@ class TrendTable(AbstractEstimates):
     def __repr__(self) -> str:
         return f"TrendTable(of {self.series!r})"
 
-    def __str__(self) -> str:
-        low, high = self.confidence_interval()
+    def text(self, level: float = LEVEL, title: str | None = None) -> str:
+        deviation, ends = self.standard_deviation, self.confidence_interval(level)
+        slope, low, high = (rounded(x, deviation) for x in (self.estimate, *ends))
         pvalues = np.ravel(self.pvalue)[: len(first(self.estimate, 1))]
         columns = {
-            "slope": first(self.estimate, 5),
-            "± sd": [f"± {x}" for x in first(self.standard_deviation, 3)],
-            "low": first(low, 5),
-            "high": first(high, 5),
+            "slope": slope,
+            "± sd": [f"± {x}" for x in first(deviation, 3)],
+            "low": low,
+            "high": high,
             "χ²": first(self.statistic, 4),
             "p": [f"{p:.2g}" if not p < _SMALL else f"< {_SMALL:.4f}" for p in pvalues],
         }
-        names, numbers = list(columns), list(columns.values())
-        private = self.private
         return table_text(
-            repr(self), self.attributes, self.labels, names, numbers, self.closing, private=private
+            title or repr(self),
+            self.attributes,
+            self.labels,
+            list(columns),
+            list(columns.values()),
+            self.closing_at(level),
+            private=self.private,
         )
 
 

@@ -15,6 +15,39 @@ from gaussnoise.tables.release.biased import integer, projected
 
 pytestmark = pytest.mark.benchmark
 
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_loading_checks_the_proof_of_36_tables_and_does_not_plan_again(neighbors, tmp_path):
+    """Expected: 36 tables with cumulative counts are loaded in less than one eigh(1024), .1 s or
+    so; to plan them takes 3 (add-remove) to 20 times as long.
+    """
+    schema = gn.Schema(
+        [
+            gn.Attribute(f"a{i}", edges=range(51 + 3 * i), base="prefix")
+            if i % 3 == 0
+            else gn.Attribute(f"a{i}", range(2 + 2 * i))
+            for i in range(9)
+        ]
+    )
+    codes = np.random.default_rng(0).integers(0, 2, (1000, 9))
+    table = pa.table({f"a{i}": codes[:, i] for i in range(9)})
+    matrix = np.random.default_rng(0).normal(size=(1024, 1024))
+    starts = [time.process_time()]
+    np.linalg.eigh(matrix + matrix.T)
+    starts.append(time.process_time())
+    planned = gn.plan(schema, 2, gn.zCDP(0.5), neighbors=neighbors)
+    starts.append(time.process_time())
+    planned.release(table, out=tmp_path / "out", format="parquet")
+    gn.TableRelease.load(tmp_path / "out")
+    starts.append(time.process_time())
+    loaded = gn.TableRelease.load(tmp_path / "out")
+    unit, solved, _, read = np.diff([*starts, time.process_time()])
+    print(f"\n36 tables, {neighbors}: loaded in {read:.2f} s, planned in {solved / read:.1f} times")
+    assert loaded.plan.bracket == planned.bracket
+    assert read < unit
+    assert read < solved
+
+
 SIZES = (10,) * 20
 ROWS = 50_000
 

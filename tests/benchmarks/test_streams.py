@@ -96,7 +96,7 @@ def test_few_states_are_closer_to_the_optimum_than_buffered_toeplitz_matrices(lo
     n = 256
     matrix = peer.optimize(n=n, error=loss, min_buffers=4, max_buffers=4)
     workload = gn.streams.prefix_sums(n)
-    theirs = gn.streams.certify(
+    theirs = gn.certify(
         np.asarray(matrix.toeplitz_coefs(n)), workload, p=2 if loss == "mean" else math.inf
     )
     ours = gn.streams.noise(workload, states=4, error=loss)

@@ -90,6 +90,40 @@ def test_optimize(call):
     assert found["standard_deviations"] == pytest.approx(noise.covariance.standard_deviation())
 
 
+def test_certify(call, tmp_path):
+    found = call("certify", "w.csv", "w.csv")
+    same = gn.certify(np.tril(np.ones((4, 4))), np.tril(np.ones((4, 4))))
+    assert found["factor"] == pytest.approx(same.factor)
+    assert found["rho"] == pytest.approx(2)  # the first cell is in four outputs
+    assert found["answers"]["standard_deviation"] == pytest.approx([1] * 4)
+    measured = [{"attributes": names, "standard_deviation": 2} for names in (["a", "b"], ["a"])]
+    document = {"sizes": {"a": 3, "b": 2}, "measurements": [*measured, measured[1]]}
+    (tmp_path / "m.json").write_text(json.dumps(document), encoding="utf-8")
+    found = call("certify", "m.json")
+    same = gn.certify({("a", "b"): 2.0, ("a",): [2.0, 2.0]}, sizes={"a": 3, "b": 2})
+    assert found["error"] == pytest.approx(same.error)
+    assert found["rho"] == pytest.approx(3 / 8, rel=1e-15)
+    assert found["answers"]["attributes"] == ["a × b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["w.csv"], "certify: expected a strategy and a workload, got one matrix"),
+        (["m.json", "w.csv"], "certify: expected no second file with m.json"),
+        (["m.json"], "certify: expected measured tables in m.json"),
+        (["none.json"], "certify: cannot read none.json"),
+        (["none.csv", "w.csv"], "certify: cannot read none.csv: there is no such file"),
+        (["w.csv", "w.csv", "--p", "1"], "certify: expected --p 2 or more"),
+    ],
+)
+@pytest.mark.usefixtures("call")
+def test_certify_says_what_it_expects(words, message, capsys, tmp_path):
+    (tmp_path / "m.json").write_text("{}", encoding="utf-8")
+    assert run(["certify", *words]) == 1
+    assert message in capsys.readouterr().err
+
+
 def test_ledger(call, capsys):
     assert call("ledger", "create", "budget", "--rho", "1")["remaining"] == 1
     assert run(["release", "t.csv", *PLANNED, "--out", "o", "--ledger", "budget", "--id", "a"]) == 0

@@ -14,7 +14,7 @@ from domains.sets.tensor import TensorPower
 from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN, rounded_up
 from ...solvers.bodies.axes import axes_entries, axes_factor, axes_spectrum, axes_trace, longest
-from ..covariance import Covariance, FactorCovariance
+from ..covariance import AbstractCovariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 from .tensors import stripped
@@ -64,7 +64,7 @@ class AxesCertificate(Certificate):
         return "powers of the axes alone, or their differences"
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Compute the largest form over the set in rational arithmetic from the stored factor."""
         power, scale, _ = stripped(problem.domain)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from domains.floats import Array
 
 from ...errors import CertificateError
-from ..covariance import Covariance, Stored
+from ..covariance import AbstractCovariance, Stored
 from ..problem import Problem
 
 
@@ -67,7 +67,7 @@ class Certificate(abc.ABC):
         return f"{type(self).__name__}, which lists no points"
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Recompute both ends in another way than the solver, from the domain and stored numbers.
 

@@ -12,7 +12,7 @@ from domains.floats import Array
 
 from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN
-from ..covariance import Covariance, Stored
+from ..covariance import AbstractCovariance, Stored
 from ..kronecker_covariance import KroneckerCovariance, arrays_of_part, joined, kronecker
 from ..problem import Problem
 from .certificate import Certificate, Verification
@@ -64,7 +64,7 @@ class KroneckerCertificate(Certificate):
         return "a product of measures, which lists no points"
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Check every part by its own method, as a problem of its own."""
         domains = parts_over_time(problem.domain)

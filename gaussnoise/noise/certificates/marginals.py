@@ -19,7 +19,7 @@ from ...numerics.rounding import CANCELLATION, ROUNDING_MARGIN
 from ...solvers.tables.residuals import rank, residual_subsets, subsets_of
 from ...solvers.tables.workload import Workload
 from ..agreement import ReplaceWithin
-from ..covariance import Covariance
+from ..covariance import AbstractCovariance
 from ..marginal_covariance import MarginalCovariance
 from ..policy import PolicyGraph
 from ..problem import Problem
@@ -87,7 +87,7 @@ class MarginalCertificate(TableCertificate):
         return np.sqrt(losses * moved)
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Check variances subset by subset, and record by record where the full table is small."""
         if not isinstance(covariance, MarginalCovariance):

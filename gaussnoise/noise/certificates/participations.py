@@ -17,7 +17,7 @@ from ...numerics.feasibility import check_range, whiten
 from ...numerics.norms import dual_ball_norm, norm, nuclear_norm_below, row_lengths
 from ...numerics.precision import precision_for
 from ...numerics.rounding import ROUNDING_MARGIN
-from ..covariance import Covariance, FactorCovariance
+from ..covariance import AbstractCovariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 
@@ -94,7 +94,7 @@ class ParticipationCertificate(Certificate):
         return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Check patterns against the participation rule, by QR and semidefinite programmes."""
         if (

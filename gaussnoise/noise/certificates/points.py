@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.domain import AbstractDomain
+from domains.errors import DomainTooLargeError
 from domains.floats import EPS, Array, power_of_two
 from domains.oracles.distance import is_near
 from domains.sets.finite import FiniteSet
@@ -21,7 +22,7 @@ from ...numerics.precision import precision_for
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...numerics.span import placed
 from ...solvers.bodies.body import Body, about
-from ..covariance import Covariance, FactorCovariance
+from ..covariance import AbstractCovariance, FactorCovariance
 from ..policy import PolicyGraph
 from ..problem import Problem
 from ..sensitivity import covered, largest_pair, members
@@ -78,7 +79,7 @@ class PointCertificate(Certificate):
         return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Check the points against the domain's list of points, or against its oracles."""
         numbers = [
@@ -137,7 +138,7 @@ def _listed(domain: AbstractDomain) -> FiniteSet:
 def _by_oracle(
     witness: "PointCertificate",
     problem: Problem,
-    covariance: Covariance,
+    covariance: AbstractCovariance,
     center: Array,
     claimed: float,
 ) -> Verification:
@@ -198,13 +199,16 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Return whether x is a member, or as near the hull as a rounded member is."""
-    return domain.contains(x) or is_near(domain, x)
+    """Return whether x is proven to be a member, or as near the hull as a rounded member is."""
+    try:
+        return domain.contains(x) or is_near(domain, x)
+    except DomainTooLargeError:  # it cannot be told, but −x may be a member
+        return False
 
 
 def check_points(
     problem: Problem,
-    covariance: Covariance,
+    covariance: AbstractCovariance,
     center: Array,
     domain: FiniteSet,
     below: tuple[float, float],
@@ -234,7 +238,7 @@ def check_points(
     return Verification(gamma, below[0], enclosure, sensitivity, below[1])
 
 
-def _stored(covariance: Covariance) -> tuple[Array, float]:
+def _stored(covariance: AbstractCovariance) -> tuple[Array, float]:
     """Return a factor and a scale, exactly as they are stored."""
     if isinstance(covariance, FactorCovariance):
         return covariance.unit_factor, covariance.scale

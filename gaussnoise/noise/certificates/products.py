@@ -13,7 +13,7 @@ from domains.floats import Array
 
 from ...errors import CertificateError
 from ...solvers.tables.workload import Workload
-from ..covariance import Covariance, Stored
+from ..covariance import AbstractCovariance, Stored
 from ..problem import Problem
 from ..product_covariance import ProductCovariance
 from ..sensitivity import largest_move
@@ -67,7 +67,7 @@ class ProductCertificate(TableCertificate):
         return max(self.domain.weights) * traces / workload.ranks * (1 - SLACK), counts
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Check the bracket of a product covariance, attribute by attribute."""
         try:
@@ -92,7 +92,7 @@ class ProductCertificate(TableCertificate):
 
 
 def _checked(
-    witness: ProductCertificate, problem: Problem, covariance: Covariance, claimed: float
+    witness: ProductCertificate, problem: Problem, covariance: AbstractCovariance, claimed: float
 ) -> Verification:
     replaced = problem.protected == "replace"
     if (

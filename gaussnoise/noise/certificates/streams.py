@@ -14,7 +14,7 @@ from ...errors import CertificateError
 from ...numerics.norms import dual_ball_norm, norm
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.streams.optimum import Evaluation, evaluate
-from ..covariance import Covariance, Stored
+from ..covariance import AbstractCovariance, Stored
 from ..problem import Problem
 from ..stream_covariance import StreamCovariance
 from .certificate import Certificate, Verification
@@ -48,7 +48,7 @@ class StreamCertificate(Certificate):
         )
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Repeat the recursions with nodes of a wider interval, from the stored weights."""
         domain = problem.domain

@@ -17,7 +17,7 @@ from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.bodies.harmonics import enclosure, harmonic_bases, multiplicity, traces_below
 from ...solvers.design import Protected
-from ..covariance import Covariance, FactorCovariance
+from ..covariance import AbstractCovariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 
@@ -62,7 +62,7 @@ class TensorCertificate(Certificate):
         return traces_below(self.domain, self.kind, self.atoms, self.weights)
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Check the factor's harmonic degrees; find the largest form by branch and bound."""
         if not all(np.isfinite(array).all() for array in (self.atoms, self.weights)):
@@ -92,7 +92,7 @@ class TensorCertificate(Certificate):
 
 
 def _checked(
-    witness: "TensorCertificate", problem: Problem, covariance: Covariance, center: Array
+    witness: "TensorCertificate", problem: Problem, covariance: AbstractCovariance, center: Array
 ) -> tuple[float, float]:
     """Return the largest z' M⁺ z over the set, and γ, after a check of the factor's form."""
     power, scale, shift = stripped(problem.domain)

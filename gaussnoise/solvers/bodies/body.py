@@ -82,7 +82,7 @@ class Body:
     @cached_property
     def sizes(self) -> Array:
         """The largest absolute value of every coordinate, shape (d,)."""
-        return np.abs(self._along_axes).max(axis=0)
+        return np.abs(self._along_axes).max(axis=0) + self._gaps(np.eye(self.dim))
 
     def rounded(self, p: float) -> float:
         """Return a bound on the excess of γ_p of rounded support points over that of the body.
@@ -127,6 +127,13 @@ class Body:
         return np.array([self.domain.support_point(theta) for theta in directions]).reshape(
             -1, self.dim
         )
+
+    def _gaps(self, directions: Array) -> Array:
+        """Return bounds on the excess of the reach along directions over that of support points."""
+        if self._image is not None:
+            return np.zeros(len(directions))
+        gap = self.domain._support_gap
+        return np.array([max(gap(theta), gap(-theta)) for theta in directions])
 
     def start(self) -> Array:
         """Return support points (k, d) along axes and in even directions; they span the body."""
@@ -232,7 +239,8 @@ class Body:
         if not len(directions):
             return np.zeros(self.dim)
         tops = self.support_points(np.vstack([directions, -directions]))
-        return np.abs(tops @ directions.T).max(axis=0) @ np.abs(directions)
+        reach = np.abs(tops @ directions.T).max(axis=0) + self._gaps(directions)
+        return reach @ np.abs(directions)
 
 
 def blur(center: Array, size: float) -> float:

@@ -157,10 +157,12 @@ class Differences:
         """Return at most ``most`` far pairs, or ``each`` per dimension; one a point if many."""
         count, rank = points.shape
         if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
-            pairs, each = all_far_pairs(points, beyond), _PAIRS
+            most = max(most, _PAIRS * rank)
+            pairs = all_far_pairs(points, beyond)
         else:
-            pairs = far_pairs(points, beyond)
-        return Far(_longest(pairs.rows, pairs.squares, max(most, each * rank)), pairs.largest)
+            most = max(most, each * rank)
+            pairs = far_pairs(points, beyond, most)
+        return Far(_longest(pairs.rows, pairs.squares, most), pairs.largest)
 
 
 def _longest(rows: Rows, squares: Array, most: int) -> Rows:

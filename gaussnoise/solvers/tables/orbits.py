@@ -3,16 +3,39 @@
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .residuals import Subset, check_count
 
 # A subset up to exchange of equivalent attributes: the position of the class of each attribute,
 # sorted, with repeats.
 Type = tuple[int, ...]
+Rows = NDArray[np.intp]
+
+
+def padded(subsets: Collection[Sequence[int]], fill: int) -> Rows:
+    """Return one row for every subset, which ends in ``fill`` where it is short."""
+    lengths = np.fromiter(map(len, subsets), dtype=np.intp, count=len(subsets))
+    rows = np.full((len(subsets), max(1, lengths.max(initial=0))), fill)
+    flat = np.fromiter(itertools.chain.from_iterable(subsets), dtype=np.intp)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = flat
+    return rows
+
+
+def row_keys(rows: Rows) -> Rows:
+    """Return one number for every row of numbers from 0 on, in the order of the rows."""
+    keys = np.zeros(len(rows), dtype=np.intp)
+    for column in rows.T:
+        keys = keys * (column.max(initial=0) + 1) + column
+        if keys.max(initial=0) >> 31:  # the next product must fit into 64 bits
+            keys = np.unique(keys, return_inverse=True)[1]
+    return keys
 
 
 def alike(
@@ -20,34 +43,39 @@ def alike(
 ) -> tuple[tuple[int, ...], ...]:
     """Return classes of equivalent attributes, whose exchange does not change ``values``.
 
-    Exchanges of pairs generate all permutations within a class, and exchangeability is an
-    equivalence relation: if (i j) and (j k) change nothing, neither does (i k) = (i j)(j k)(i j).
+    Subsets are sorted. Exchanges of pairs generate all permutations within a class, and
+    exchangeability is an equivalence relation: if (i j) and (j k) change nothing, neither does
+    (i k) = (i j)(j k)(i j).
     """
-    masks = {sum(1 << i for i in S): value for S, value in values.items()}
-    having: dict[int, list[int]] = defaultdict(list)
-    for S, mask in zip(values, masks, strict=True):
-        for i in S:
-            having[i].append(mask)
+    numbers: dict[Hashable, int] = {}
+    marks = [numbers.setdefault(value, len(numbers)) for value in values.values()]
+    rows = padded(values, len(kinds))
+    order = np.argsort(row_keys(rows))
+    rows = np.column_stack([rows, len(kinds) + 1 + np.array(marks, dtype=np.intp)])[order]
+    places = np.argsort(rows[:, :-1], axis=None, kind="stable") // (rows.shape[1] - 1)
+    ends = np.cumsum(np.bincount(rows[:, :-1].ravel(), minlength=len(kinds) + 1))
 
-    def exchangeable(i: int, j: int) -> bool:
-        """Return whether i and j may be exchanged. As many subsets have i as have j, so that it
-        suffices to check one direction.
-        """
-        flip = 1 << i | 1 << j
-        return all(
-            masks.get(mask ^ flip, masks) == masks[mask] for mask in having[i] if not mask >> j & 1
-        )
+    def rest(i: int) -> Rows:
+        """Return the rest of each subset with i, and its value, in the order of the rest."""
+        having = rows[places[ends[i - 1] if i else 0 : ends[i]]]
+        return having[having != i].reshape(len(having), rows.shape[1] - 1)
 
-    classes: dict[Hashable, list[list[int]]] = defaultdict(list)
+    def exchangeable(i: int, mine: Rows, j: int, other: Rows) -> bool:
+        """Return whether i and j may be exchanged."""
+        without_j, without_i = (mine != j).all(axis=1), (other != i).all(axis=1)
+        return np.array_equal(mine[without_j], other[without_i])
+
+    classes: dict[Hashable, list[tuple[list[int], Rows]]] = defaultdict(list)
     for i, kind in enumerate(kinds):
-        similar = classes[kind, len(having[i])]
-        for group in similar:
-            if exchangeable(i, group[0]):
+        own = rest(i)
+        similar = classes[kind, len(own)]
+        for group, first in similar:
+            if exchangeable(i, own, group[0], first):
                 group.append(i)
                 break
         else:
-            similar.append([i])
-    return tuple(sorted(tuple(group) for groups in classes.values() for group in groups))
+            similar.append(([i], own))
+    return tuple(sorted(tuple(group) for groups in classes.values() for group, _ in groups))
 
 
 @dataclass(frozen=True)
@@ -73,7 +101,7 @@ class Orbits:
 
     def type_of(self, S: Subset) -> Type:
         """Return the type of a subset of the attributes in classes."""
-        return tuple(sorted(self._class_of[i] for i in S))
+        return tuple(sorted([self._class_of[i] for i in S]))
 
     def size(self, kind: Type) -> int:
         """Return the number of subsets of this type."""
@@ -117,7 +145,7 @@ class ByType(Mapping[Subset, float]):
     values_by_type: Mapping[Type, float]
 
     def __getitem__(self, T: Subset) -> float:
-        if any(i not in self.orbits for i in T) or any(i >= j for i, j in itertools.pairwise(T)):
+        if [*T] != sorted({*T}):
             raise KeyError(T)
         return self.values_by_type[self.orbits.type_of(T)]
 

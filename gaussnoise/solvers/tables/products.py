@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from domains.errors import DomainTooLargeError, InvalidDomainError
 from domains.floats import Array
-from domains.tables.bases import AbstractBase
+from domains.tables.bases import AbstractBase, check_apart
 from domains.tables.clipped import Clipped
 
 from ...numerics.feasibility import whiten
@@ -41,7 +41,7 @@ _STILL = 1e-4  # relative change of every μ
 _MOST_ROUNDS = 25
 _MOST_SOLVED = 1200  # number of categories that take half a minute
 # Limits of Gram matrices, so that products and differences keep digits.
-_APART, _SMALLEST, _LARGEST = 1e-8, 1e-90, 1e90
+_SMALLEST, _LARGEST = 1e-90, 1e90
 _MOST_PENALTY = 1e4  # multiple of the Gram matrix's mean: the largest μ, where totals are free
 # Directions on which no query depends are measured too, so that every cell can be released. They
 # get this share of the budget, or more where contrasts of few bits would round the share to zero.
@@ -322,9 +322,4 @@ def _check_seen(
                 raise InvalidDomainError(
                     f"{name}: expected queries with entries between 1e-45 and 1e45; hint: rescale"
                 )
-            apart = float((np.diag(gram) + gram[0, 0] - 2 * gram[0]).max())
-            if len(gram) > 1 and apart <= _APART * largest:
-                raise InvalidDomainError(
-                    f"{name}: expected queries that tell categories apart, by more than 1e-4 of "
-                    f"their size; hint: take away what they have in common, or Total({base.size})"
-                )
+            check_apart(base, gram)

@@ -1,5 +1,6 @@
 """A workload of tables over bases: a row for each type of table, and of residual measurement."""
 
+import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable
@@ -17,7 +18,7 @@ from domains.tables.bases import AbstractBase
 from domains.tables.tables import AbstractTables
 
 from ...numerics.norms import dual_power, group_norm
-from .orbits import Orbits, Type, alike
+from .orbits import Orbits, Type, alike, padded, row_keys
 from .patterns import is_enumerable, pattern_sums, products
 from .residuals import Subset, check_count
 from .strategies import AbstractStrategy, IdentityStrategy
@@ -77,28 +78,36 @@ class Workload:
     def _of(cls, domain: AbstractTables, *, total: bool, public: Collection[int]) -> Self:
         terms, sizes = domain.terms, domain.sizes
         asked: dict[int, dict[AbstractBase, int]] = defaultdict(dict)
-        for term in terms:
-            for i, base in term:
-                asked[i].setdefault(base, len(asked[i]))
+        # marginals share one pair for each attribute: it is hashed once, not for every table
+        pairs = {id(pair): pair for pair in itertools.chain.from_iterable(terms)}
+        numbers = {
+            key: (i, asked[i].setdefault(base, len(asked[i]))) for key, (i, base) in pairs.items()
+        }
         several = {i for i, bases in asked.items() if len(bases) > 1}
-        priorities: dict[Subset, list[Hashable]] = defaultdict(list)
-        for term, weight in zip(terms, domain.weights, strict=True):
-            chosen = tuple((i, asked[i][base]) for i, base in term if i in several)
-            priorities[tuple(i for i, _ in term)].append((chosen, weight))
+        values: dict[Subset, Hashable] = dict(zip(domain.subsets, domain.weights, strict=True))
+        if several:
+            priorities: dict[Subset, list[Hashable]] = defaultdict(list)
+            for term, S, weight in zip(terms, domain.subsets, domain.weights, strict=True):
+                chosen = tuple((i, asked[i][base]) for i, base in term if i in several)
+                priorities[S].append((chosen, weight))
+            values = {S: tuple(sorted(choices, key=repr)) for S, choices in priorities.items()}
         kinds = [
             (i in public, i if i in several else tuple(asked.get(i, (sizes[i],))))
             for i in range(len(sizes))
         ]
-        values = {S: tuple(sorted(choices, key=repr)) for S, choices in priorities.items()}
         classes = [members for members in alike(values, kinds) if members[0] in asked]
         classes.sort(key=lambda members: sizes[members[0]] == 1)
         orbits = Orbits(tuple(classes))
-        largest = max(domain.weights)
-        tables = {
-            tuple(sorted((orbits.class_of(i), asked[i][base]) for i, base in term)): weight
-            / largest
-            for term, weight in zip(terms, domain.weights, strict=True)
-        }
+        width = max(map(len, asked.values()), default=1)
+        codes = {key: orbits.class_of(i) * width + b for key, (i, b) in numbers.items()}
+        most = len(classes) * width
+        rows = padded([[codes[id(pair)] for pair in term] for term in terms], most)
+        rows.sort(axis=1)
+        first = np.sort(np.unique(row_keys(rows), return_index=True)[1])
+        tables = [
+            tuple(divmod(code, width) for code in row if code < most)
+            for row in rows[first].tolist()
+        ]
         moving = sum(sizes[members[0]] > 1 for members in classes)
         types = {tuple(k for k, _ in table) for table in tables}
         known = frozenset(k for k, members in enumerate(classes) if members[0] in public)
@@ -108,7 +117,7 @@ class Workload:
             if (T or total) and all(k < moving for k in T) and not (T and known.issuperset(T))
         ]
         check_count(sum(orbits.size(T) for T in residuals))
-        weights = np.array(list(tables.values()))
+        weights = np.array(domain.weights)[first] / max(domain.weights)
         weights.flags.writeable = False
         return cls(
             tuple(IdentityStrategy(sizes[members[0]]) for members in classes),

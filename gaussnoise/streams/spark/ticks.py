@@ -17,7 +17,7 @@ from ...errors import ParameterError, StreamError
 from ...files.commits import Commits
 from ...files.disk import read_json, remove, remove_at_once
 from ...tables.release.files import write_texts
-from ...tables.release.method import texts_of
+from ...tables.release.method import attributes_of, texts_of
 from ...tables.release.store import StoredTables
 from ...tables.schema.schema import OnOutside
 from ...tables.spark.layout import Layout
@@ -226,7 +226,8 @@ class Executors(AbstractMaker[GroupsCommit]):
         )
         files = dict(self.run.in_tasks(range(len(layout.groups)), parts))
         (work.result / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
-        write_texts(work.result, texts_of(plan.one_tick, tick_statement(plan, tick)))
+        one, about = plan.one_tick, tick_statement(plan, tick)
+        write_texts(work.result, texts_of(attributes_of(one), about, one.asked.about))
         written = {
             what: StoredTables(work.result / what, layout.table_places)
             for what in (CUMULATIVE, PERIOD)

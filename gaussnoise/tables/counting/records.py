@@ -140,7 +140,7 @@ def misfits(
 
 def outside_error(attribute: Attribute) -> DataError:
     """Return the error for a record without a cell: a null, NaN, unknown or outside the edges."""
-    if attribute.clip is not None:
+    if attribute.clip is not None or attribute.has_infinite:
         return DataError(
             f"column {attribute.name!r}: expected only numbers, got a null, NaN or another value; "
             'hint: correct the table, or give the attribute a catch-all: other = "…"'

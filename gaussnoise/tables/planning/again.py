@@ -4,13 +4,20 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from domains.tables.products import Products
+
 from ...errors import GaussNoiseError, NotAvailableError, OutputError
 from ...files.disk import MALFORMED, read_json
+from ...noise.optimal_noise import OptimalNoise
+from ...privacy.guarantee import check_gaussian
+from ..schema.entries import workload_domain
 from ..schema.schema import Schema
-from .request import arguments_in
+from .request import Request, arguments_in
 
 if TYPE_CHECKING:
     from .plan import Plan
+
+NOISE = "noise.npz"  # the optimal noise with its proof, where solving takes longer than checking
 
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
@@ -58,9 +65,32 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             f"load: {folder} is not a complete release ({type(error).__name__})"
         ) from None
     try:
-        return plan(Schema.loads(arguments.pop("schema")), **arguments)
+        schema = Schema.loads(arguments.pop("schema"))
+        return _proven(schema, folder / NOISE, **arguments) or plan(schema, **arguments)
     except (GaussNoiseError, TypeError, ValueError, OverflowError) as error:
         raise OutputError(
             f"load: {folder} cannot be planned again by this version: {error}; hint: gaussnoise "
             f"{writer} wrote it; its files can be read as they are"
         ) from None
+
+
+def _proven(
+    schema: Schema, path: Path, *, workload: Any, weights: Any = None, **asked: Any
+) -> "Plan | None":
+    """Return the plan with the stored noise, verified; None if it is not the noise of this plan."""
+    from .plan import Plan
+
+    if "targets" in asked or not path.exists():
+        return None  # targets set weights by solving
+    check_gaussian("load", asked["privacy"], stacklevel=2).stated()
+    domain = workload_domain(schema, workload, weights)
+    try:
+        noise = OptimalNoise.load(path)
+    except GaussNoiseError:
+        return None
+    stored = noise.domain
+    if not isinstance(stored, Products) or noise.sensitivity_squared != 1:
+        return None
+    if (stored.sizes, stored.terms, stored.weights) != (domain.sizes, domain.terms, domain.weights):
+        return None
+    return Plan(Request(schema=schema, domain=stored, **asked), noise)

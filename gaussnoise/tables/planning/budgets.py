@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -294,25 +293,17 @@ class Budgets:
         )
 
     def _repr_html_(self) -> str:
+        from ..release.report.render import rendered
+
         rhos, means, errors = self._blocks()
-
-        def row(cells: Sequence[str], tag: str) -> str:
-            first, *rest = map(escape, cells)
-            numbers = "".join(f"<{tag}>{cell}</{tag}>" for cell in rest)
-            return f'<tr><th scope="row" style="text-align:left">{first}</th>{numbers}</tr>'
-
-        note = f'<tr><th colspan="{len(rhos) + 1}" style="text-align:left">{escape(self._note())}'
-        return "\n".join(
-            [
-                f"<table><caption>{escape(self._head())}</caption>",
-                f"<thead>{row(['rho', *rhos], 'th')}</thead>",
-                "<tbody>",
-                *(row(cells, "td") for cells in means),
-                f"{note}</th></tr>",
-                *(row(cells, "td") for cells in errors),
-                "</tbody></table>",
-                *(f"<p>{escape(sentence)}</p>" for sentence in self._in_words()),
-            ]
+        return rendered(
+            "budgets.html",
+            head=self._head(),
+            rhos=rhos,
+            means=means,
+            note=self._note(),
+            errors=errors,
+            sentences=self._in_words(),
         )
 
 

@@ -270,6 +270,7 @@ def plan(
             f"hours, more than {_MOST_CELLS:.0e} of them; hint: ask for fewer or smaller marginals"
         )
     if over is None:
+        _ = result.query  # a budget whose noise cannot be drawn is refused here, not by the release
         return result
     from ...streams.plan import continual  # imported here, since streams import plans
 

@@ -163,6 +163,11 @@ def relation_text(plan: "Plan") -> str:
     return f"add-remove (one {one} more or less; the number of rows is private)"
 
 
+def unit_of(plan: "Plan") -> str:
+    """Return what tables count, in the plural."""
+    return "records" if plan.per_person else "rows"
+
+
 def counted_text(plan: "Plan") -> str:
     """Return in words which rows the tables count."""
     if plan.per_person:

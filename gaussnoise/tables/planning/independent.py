@@ -36,8 +36,9 @@ def independent_deviations(plan: "Plan") -> Array:
         # The least variance for one marginal alone at unit sensitivity. Replacing a row keeps the
         # sum of its cells, and the sums over each public combination, which lowers it from 2.
         public = plan.noise.problem.public
-        known = [plan.domain.cells([i for i in S if i in public]) for S in plan.domain.subsets]
-        free = cells / np.array(known, dtype=np.float64)
+        subsets = plan.domain.subsets if public else ()
+        known = [float(plan.domain.cells([i for i in S if i in public])) for S in subsets] or 1.0
+        free = cells / np.array(known)
         alone = np.ones_like(cells) if plan.neighbors == "add-remove" else 2 * (1 - 1 / free)
         if plan.neighbors == "replace" and plan.person is not None:
             alone = 2 * (1 - 1 / (cells + 1))  # a person without any row may be exchanged too

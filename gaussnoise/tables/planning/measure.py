@@ -125,12 +125,15 @@ class ResidualQuery(PickledByArguments):
             max(multipliers.values()) >> MAX_BITS
             or min(multipliers.values()) < _COARSEST_MULTIPLIER
         ):
-            size = "large" if max(multipliers.values()) >> MAX_BITS else "small"
+            size, would_do = "large", "rho between 1e-12 and 1e100"
+            if not max(multipliers.values()) >> MAX_BITS:
+                # deviations are proportional to 1/√ρ; rounding may take half of a step
+                ratio = ((_COARSEST_MULTIPLIER + 1) * max(wanted.values()) / scale) ** 2
+                size, would_do = "small", f"rho = {ratio * rho:.3g}, {ratio:.3g} times as much"
             raise ParameterError(
-                f"rho = {rho:.3g} is too {size}: noise from {min(wanted.values()):.3g} to "
-                f"{max(wanted.values()):.3g} lattice steps cannot be drawn; hint: rho between "
-                "1e-12 and 1e100, queries of like size, and few attributes with bases of their own "
-                "in one table"
+                f"rho = {rho:.3g} for a row is too {size}: noise from {min(wanted.values()):.3g} "
+                f"to {max(wanted.values()):.3g} lattice steps cannot be drawn; hint: {would_do}, "
+                "queries of like size, or fewer attributes with bases of their own in one table"
             )
         squares = {kind: s**2 for kind, s in multipliers.items()}
         moved = squared_sensitivity(orbits, of_class, squares, neighbors)

@@ -440,6 +440,8 @@ class Plan(AbstractPlan):
     @cached_property
     def _cells(self) -> Array:
         """The number of cells of every released table."""
+        if self.domain.is_cells:
+            return self.queries
         return np.array([float(self.tables.cells(S)) for S in self.tables.subsets])
 
     @property
@@ -464,12 +466,13 @@ class Plan(AbstractPlan):
         """
         drawn: set[Subset] = set()
         hours = {}
-        for marginal, S in zip(self.marginals, self.tables.subsets, strict=True):
-            new = {T for T in subsets_of(S) if T in self.query.multipliers} - drawn
-            integers = sum(self.query.rows(T) for T in new)
-            seconds = integers * SECONDS_PER_INTEGER + self.tables.cells(S) * _SECONDS_PER_CELL
+        tables = zip(self.marginals, self.tables.subsets, self._cells.tolist(), strict=True)
+        for marginal, S, cells in tables:
+            new = [T for T in subsets_of(S) if T not in drawn]
+            integers = sum([self.query.rows(T) for T in new if T in self.query.multipliers])
+            seconds = integers * SECONDS_PER_INTEGER + cells * _SECONDS_PER_CELL
             hours[marginal] = seconds / 3600
-            drawn |= new
+            drawn.update(new)
         return hours
 
     @property

@@ -11,7 +11,7 @@ from domains.tables.products import Products
 from domains.tables.tables import AbstractTables
 
 from ...errors import ParameterError
-from ...noise.covariance import Covariance
+from ...noise.covariance import AbstractCovariance
 from ...noise.table_covariance import covariance_of_tables
 from ...numerics.intervals import quantile
 from ...text import near
@@ -169,7 +169,7 @@ def _deviation(goal: Target, answers: int) -> float:
     return goal.standard_deviation(answers)
 
 
-def largest_ratio(covariance: Covariance, goals: Sequence[Target | None]) -> float:
+def largest_ratio(covariance: AbstractCovariance, goals: Sequence[Target | None]) -> float:
     """Return the largest ratio of an answer's standard deviation to the one its target allows.
 
     Deviations are at unit sensitivity.

@@ -1,5 +1,6 @@
 """The text of plans."""
 
+import heapq
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ def head_lines(plan: "Plan", facts: Facts, relation: str, noise: str | None = No
 
 def plan_text(plan: "Plan") -> str:
     """Return the text that ``print(plan)`` shows."""
-    facts, count = facts_of(plan), len(plan.entries)
+    facts, count = facts_of(plan), len(plan.domain.terms)
     table = _cells_text(plan) if plan.domain.is_cells else _answers_text(plan)
     return "\n".join(
         [
@@ -112,7 +113,8 @@ def _answers_text(plan: "Plan") -> list[str]:
 
 def _middles_text(plan: "Plan") -> list[str]:
     """Return a line that explains moments of bins, if the plan asks for them."""
-    asked = {(i, getattr(base, "base", base)) for term in plan.domain.terms for i, base in term}
+    terms = () if plan.domain.is_cells else plan.domain.terms
+    asked = {(i, getattr(base, "base", base)) for term in terms for i, base in term}
     attributes = plan.schema.attributes
     if not any(
         isinstance(base, Moments) and moment_source(base, attributes[i]) == MIDDLES
@@ -134,7 +136,7 @@ def numbers_text(plan: "Plan") -> list[str]:
             f"Counts and sums are weighted by {plan.weight.column!r}, clipped to "
             f"{interval_text(0, plan.weight.most)}."
         )
-    for term in plan.domain.terms:
+    for term in () if plan.domain.is_cells else plan.domain.terms:
         numbers = [(i, base) for i, base in term if isinstance(base, Clipped)]
         if not numbers or 1 not in numbers[0][1].degrees:
             continue
@@ -151,9 +153,10 @@ def numbers_text(plan: "Plan") -> list[str]:
                 f"{interval_text(base.low, base.high)}"
             )
     if units:
-        each = ", ".join(f"{unit} of {name}" for name, unit in units.items())
+        unit = "record" if plan.per_person else "row"
+        each = ", ".join(f"{most} of {name}" for name, most in units.items())
         lines.append(
-            f"In errors of entries, sums are counted in what one row can be at most: {each}."
+            f"Errors of sums above are divided by the most that one {unit} can add: {each}."
         )
     return lines
 
@@ -181,16 +184,17 @@ def _impossible_text(plan: "Plan") -> list[str]:
 
 def _span(values: NDArray[np.float64]) -> str:
     """Return the range of the values as text: one number, or the least and the largest."""
-    low, high = f"{values.min():.4g}", f"{values.max():.4g}"
+    ends = values.min(), values.max()
+    low, high = (f"{x:,.0f}" if 1e4 <= x < 1e15 else f"{x:.4g}" for x in ends)
     return low if low == high else f"{low} to {high}"
 
 
 def hours_text(core_hours: Mapping[tuple[str, ...], float]) -> str:
     """Return the core hours of executors in words, and the tables that take the most."""
-    hours = sorted(core_hours.items(), key=lambda item: -item[1])
-    most = ", ".join(f"{marginal_name(m)} {hour:.3g}" for m, hour in hours[:_MOST_HOURS])
+    hours = heapq.nlargest(_MOST_HOURS, core_hours.items(), key=lambda item: item[1])
+    most = ", ".join(f"{marginal_name(m)} {hour:.3g}" for m, hour in hours)
     return (
-        f"with Spark's executors alone, about {sum(hour for _, hour in hours):.3g} core hours; of "
+        f"with Spark's executors alone, about {sum(core_hours.values()):.3g} core hours; of "
         f"tables, the most: {most}"
     )
 

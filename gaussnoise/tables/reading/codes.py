@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import DataError, SchemaWarning
 from ..schema.dates import is_dated
-from ..schema.schema import Attribute, OnOutside
+from ..schema.schema import Attribute, OnOutside, with_infinite
 from .batches import batches, joined, number_form, parts
 from .codes_lazy import coded_lazily
 from .codes_polars import coded_polars
@@ -195,10 +195,10 @@ def code_of(source: Opened, attribute: Attribute, column: Column) -> Codes:
 
 def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> Lazy:
     # attributes without their bases, which a worker does not need
-    plain = [
-        Attribute(a.name, a.categories, edges=a.edges, other=a.other, clip=a.clip)
-        for a in attributes
-    ]
+    plain = []
+    for a in attributes:
+        own = Attribute(a.name, a.categories, edges=a.edges, other=a.other, clip=a.clip)
+        plain.append(with_infinite(own) if a.has_infinite else own)
     needed = [*(a.name for a in attributes), *([person] if person else [])]
     forms = {name: source.form(name) for name in needed}
     native = source.frame.to_native()[list(forms)]

@@ -10,7 +10,7 @@ import narwhals as nw
 from ..schema.schema import Attribute, Category
 from .frames import Lazy
 from .persons import PERSON, spark_person
-from .steps import narwhals_steps, with_finite
+from .steps import narwhals_steps, not_nan, with_finite
 from .types import WORDS, cells_in, edges_in, width_of
 
 # more cells need a table in the user's database, fewer only an expression
@@ -100,9 +100,10 @@ def _joined_bins(
     """
     begin, last = edges_in(attribute.edges or (), dtype)
     value = nw.col(f"r{k}") if dtype.is_integer() else nw.col(f"r{k}").cast(nw.Float64)
+    present = ~value.is_null()
     if not dtype.is_integer():
         frame = with_finite(frame, k)
-    present = ~value.is_null() if dtype.is_integer() else nw.col(f"f{k}")
+        present = not_nan(k) if attribute.has_infinite else nw.col(f"f{k}")
 
     def search(bounds: Sequence[float], least: int, most: int) -> nw.Expr:
         """Return the number of bounds up to the value, from ``least`` to ``most``, by bisection."""

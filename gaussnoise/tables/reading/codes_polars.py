@@ -56,7 +56,9 @@ def _codes(attribute: Attribute, dtype: nw.dtypes.DType) -> "pl.Expr":
         begin, last = edges_in(attribute.edges, dtype)
         own = getattr(pl, type_name(dtype)) if dtype.is_integer() else pl.Float64
         value = column if dtype.is_integer() else column.cast(pl.Float64)
-        present = value.is_not_null() if dtype.is_integer() else value.is_finite()
+        present = value.is_not_null()
+        if not dtype.is_integer():
+            present = value.is_not_nan() if attribute.has_infinite else value.is_finite()
         codes = pl.lit(pl.Series(begin, dtype=own)).search_sorted(value, side="right")
         return (
             pl.when(present & (value <= pl.lit(last, dtype=own)))

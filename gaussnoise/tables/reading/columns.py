@@ -346,7 +346,7 @@ def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
     if is_dated(attribute.edges):
         return np.zeros(len(numbers), dtype=np.int32)
     if attribute.edges is not None:
-        return _binned(numbers, np.isfinite(numbers), *edges_in(attribute.edges, nw.Float64()))
+        return _binned_doubles(numbers, attribute, nw.Float64())
     import pyarrow as pa
 
     keys = {key_of(category): k for k, category in enumerate(attribute.categories or (), 1)}
@@ -359,6 +359,11 @@ def _binned(
 ) -> Codes:
     codes = np.searchsorted(np.array(begin, dtype=numbers.dtype), numbers, side="right")
     return np.where(present & (numbers <= numbers.dtype.type(last)), codes, 0)
+
+
+def _binned_doubles(numbers: Doubles, attribute: Attribute, dtype: nw.dtypes.DType) -> Codes:
+    present = ~np.isnan(numbers) if attribute.has_infinite else np.isfinite(numbers)
+    return _binned(numbers, present, *edges_in(attribute.edges or (), dtype))
 
 
 def _index_in(values: Arrow, cells: Mapping[Any, int]) -> Codes:
@@ -421,8 +426,7 @@ def _arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes
         present = values.is_valid().to_numpy(zero_copy_only=False)
         return _binned(values.fill_null(0).to_numpy(), present, *edges_in(attribute.edges, dtype))
     if attribute.edges is not None:
-        numbers = doubles_of(values)
-        return _binned(numbers, np.isfinite(numbers), *edges_in(attribute.edges, dtype))
+        return _binned_doubles(doubles_of(values), attribute, dtype)
     kind = category_type(attribute)
     if kind is str and (dtype == nw.String or _is_string(values)):
         values = values.cast(pa.large_string())

@@ -61,11 +61,17 @@ def with_finite(frame: Lazy, k: int) -> Lazy:
     return frame.with_columns(nw.col(f"r{k}").cast(nw.Float64).is_finite().alias(f"f{k}"))
 
 
+def not_nan(k: int) -> nw.Expr:
+    """Return whether r{k} is a number, also an infinite one, given f{k}."""
+    value = nw.col(f"r{k}").cast(nw.Float64)
+    return nw.col(f"f{k}") | (value == nw.lit(math.inf)) | (value == nw.lit(-math.inf))
+
+
 def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
     """Return the steps of r{k}, given f{k}, as an expression of any lazy engine."""
     low, high, width = _ends(attribute)
     value = nw.col(f"r{k}").cast(nw.Float64)
-    present = nw.col(f"f{k}") | (value == nw.lit(math.inf)) | (value == nw.lit(-math.inf))
+    present = not_nan(k)
     inside = nw.when(value > low).then(value).otherwise(nw.lit(low))
     inside = nw.when(value < high).then(inside).otherwise(nw.lit(high))
     steps = (((inside - low) / width) * float(STEPS) + 0.5).floor().cast(nw.Int64)

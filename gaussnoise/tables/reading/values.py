@@ -327,7 +327,8 @@ def _finder(attribute: Attribute, form: Form) -> Find:
         return _in_bins(moment_of, *moments_between(edges))
     if edges is not None:
         *begin, last = map(place, edges)
-        return _in_bins(lambda value: _finite(number_of(value, form)), begin, last)
+        kept = (lambda number: number) if attribute.has_infinite else _finite
+        return _in_bins(lambda value: kept(number_of(value, form)), begin, last)
     key = {Form.TEXT: _text_key, Form.TYPED: _typed_key, Form.UNTYPED: _untyped_key}[form]
     kind = type((attribute.categories or ("",))[0])
     cells: dict[object, int] = {}

@@ -2,13 +2,13 @@
 
 import datetime
 import math
-import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...layout import WIDTH, fitted
 from ..schema.schema import Category
 from .show import first, table_text
 from .tidy import arrow_columns, framed, level_text, with_level
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from narwhals.typing import EagerAllowed
 
 Array = NDArray[np.float64]
-
-_WIDTH = 80  # most characters of the lines above and below the numbers
 
 
 @final
@@ -135,11 +133,11 @@ class Answer:
         alone = f"all {self.compared} at once" if self.compared > 1 else "each alone"
         closing, *notes = f"{level_text(self.level)} intervals, {alone}; {self.note}".split("; ")
         for k, note in enumerate(notes):
-            if k and len(closing) + len(note) + 2 > _WIDTH:
+            if k and len(closing) + len(note) + 2 > WIDTH:
                 break  # one line: the first notes are the ones that matter
             closing += f"; {note}"
         return table_text(
-            textwrap.fill(self.meaning, _WIDTH, break_on_hyphens=False),
+            fitted(self.meaning),
             self.attributes,
             self.labels,
             shown,

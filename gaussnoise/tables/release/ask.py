@@ -15,7 +15,7 @@ from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
-from ..planning.facts import counted_text
+from ..planning.facts import counted_text, unit_of
 from ..schema.bases import as_base, query_labels
 from ..schema.schema import Category
 from .answer import Answer
@@ -68,7 +68,7 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     * ``sum of income given sex``, ``average income by sex``: of a number that the schema clips
     * ``ratio of (sex=F, employed=yes) to (sex=M, employed=yes) given age``
     * ``difference of (mean of income, sex=F) and (mean of income, sex=M)``
-    * ``difference of share of employed=yes given sex=F and sex=M``
+    * ``difference of share of employed=yes between sex=F and sex=M``
     * ``top 3 of region``, ``largest share of employed=yes by region``
     * ``cdf of age given sex``, ``quantile 0.5, 0.9 of age given sex``, ``median of age``
     * conditions on bins: ``age<65``, ``age at least 18``, ``age between 18 and 65``
@@ -360,7 +360,8 @@ class _Asked:
         meaning = f"cdf of {self._named({asked.attribute: None})}{self._groups(asked.given)}"
         found, notes = self._single(Share({asked.attribute: None}, asked.given), axes)
         if attribute.other is not None:
-            notes.insert(0, f"of all rows, those in {attribute.other!r} too, which are in no bin")
+            unit = unit_of(self.release.plan)
+            notes.insert(0, f"of all {unit}, those in {attribute.other!r} too, which are in no bin")
         return self._answer(meaning, axes, found, notes)
 
     def _quantile(self, asked: Quantile) -> Answer:
@@ -384,7 +385,8 @@ class _Asked:
         name = self._named({asked.attribute: None})
         notes = ["biased, but intervals cover at least that often", quantiles.method]
         if attribute.other is not None:
-            notes.insert(0, f"of the rows in bins, without those in {attribute.other!r}")
+            unit = unit_of(self.release.plan)
+            notes.insert(0, f"of the {unit} in bins, without those in {attribute.other!r}")
         meaning = f"quantile {which} of {name}{self._groups(asked.given)}"
         return self._answer(meaning, axes, _Found(quantiles.estimate, None, low, high), notes)
 

@@ -1,7 +1,6 @@
 """The tables of changes that are shown and written, and a sentence on each of them."""
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,8 @@ from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
-from ..planning.facts import counted_text, marginal_name
+from ...layout import WIDTH, fitted
+from ..planning.facts import counted_text, marginal_name, unit_of
 from ..schema.entries import Entry, entry_term, term_name
 from ..schema.numbers import interval_text
 from .comparison import ComparisonTable
@@ -41,7 +41,6 @@ CLOSING = (
 )
 NO_CHANGE = "No change that the noise allows to see."
 
-_WIDTH = 80  # columns of a terminal
 _SHOWN = 20  # rows of a table that are printed
 _MOST_TABLES = 12  # most tables that are printed
 _LEAST = 6  # least columns of a label
@@ -57,11 +56,13 @@ class ShownChanges:
         table: later less earlier.
         statistic: the kind of the numbers.
         title: the name of the table in parts; of sums and means, the first says of which number.
+        unit: the noun for everything that is counted, in the plural.
     """
 
     table: ComparisonTable
     statistic: Statistic
     title: tuple[str, ...]
+    unit: str = "rows"
 
     @property
     def name(self) -> str:
@@ -69,7 +70,7 @@ class ShownChanges:
         if self.statistic in ("sum", "mean"):
             first, *groups = self.title
             return first + (f" by {marginal_name(tuple(groups))}" if groups else "")
-        return " × ".join(self.title) or "all rows"
+        return " × ".join(self.title) or f"all {self.unit}"
 
     @cached_property
     def relative(self) -> ComparisonTable:
@@ -97,7 +98,7 @@ class ShownChanges:
             said += f" ({number(near, cell.digits)} or more)"
         group = " · ".join(shown(name, 40) for name in cell.names)
         if low.size > 1:
-            said += f"; noise does not explain {certain.sum():,} of {low.size:,} changes"
+            said += f"; more than noise: {certain.sum():,} of {low.size:,} changes"
         return (f"{group}: {said}" if group else said[0].upper() + said[1:]) + "."
 
     def cells(self, places: Sequence[int]) -> list[tuple[Cell, Cell, float, float]]:
@@ -118,7 +119,7 @@ class ShownChanges:
             numbers.append([*texts, percent(relative)])
             labels.append(change.names)
         widths = [max(map(len, column)) for column in zip(_NUMBERS, *numbers, strict=True)]
-        left = _WIDTH - sum(widths) - 2 * len(widths)
+        left = WIDTH - sum(widths) - 2 * len(widths)
         most = max(left // max(len(names), 1) - 2, _LEAST)
         rows = [
             [*(shown(label, most) for label in own), *texts]
@@ -126,11 +127,11 @@ class ShownChanges:
         ]
         more = f"… and {size - _SHOWN} more" if size > _SHOWN else ""
         text = rows_text(
-            folded(self.name),
+            fitted(self.name),
             [shown(name, most) for name in names],
             _NUMBERS,
             rows,
-            [more, folded(self.finding)],
+            [more, fitted(self.finding)],
             private=self.table.private,
         )
         return text
@@ -211,7 +212,7 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
             ShownChanges(changes.sums(own, groups), "sum", (f"sum of {own}", *groups)),
         ]
     if all(base.is_identity for base in entry.values()):
-        return [ShownChanges(changes[names], "count", names)]
+        return [ShownChanges(changes[names], "count", names, unit_of(changes.after.plan))]
     schema = changes.before.plan.schema
     parts = [term_name(schema, [(schema.names.index(n), base)]) for n, base in entry.items()]
     return [ShownChanges(changes.answers(entry), "answer", tuple(parts))]
@@ -219,18 +220,22 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
 
 def changes_text(changes: "Changes", found: Sequence[ShownChanges]) -> str:
     """Return the first tables of changes, and a sentence on each other, as text of 80 columns."""
-    others = [folded(f"{one.name}: {one.finding}") for one in found[_MOST_TABLES:]]
+    others = [fitted(f"{one.name}: {one.finding}") for one in found[_MOST_TABLES:]]
     closing = [
-        folded(said) for said in (CLOSING, TOGETHER, *notes_text(changes), *cost_text(changes))
+        fitted(said)
+        for said in (CLOSING, TOGETHER, *notes_text(changes, found), *cost_text(changes))
     ]
     parts = [*map(str, found[:_MOST_TABLES]), "\n".join(others), "\n".join(closing)]
     return "\n\n".join(filter(None, parts))
 
 
-def notes_text(changes: "Changes") -> list[str]:
+def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
     """Return sentences on the rows and values that the numbers are about."""
     plan = changes.after.plan
-    used = [a for a in plan.schema.attributes if any(a.name in names for names in changes.after)]
+    numbers = {f"{one.statistic} of " for one in found}
+    first = {one.title[0].removeprefix(kind) for one in found for kind in numbers if one.title}
+    names = first.union(*(one.table.attributes for one in found))
+    used = [a for a in plan.schema.attributes if a.name in names]
     notes = [
         f"Sums and means of {a.name} are of values clipped to {interval_text(*a.clip)}."
         for a in used
@@ -275,7 +280,7 @@ def changes_record(
         "after": _release_record(changes.after),
         "rho_of_both": changes.rho_charged,
         "intervals": interval_record(),
-        "notes": notes_text(changes),
+        "notes": notes_text(changes, found),
         "tables": [one.record(rows=rows) for one in found],
     }
 
@@ -309,11 +314,6 @@ def percent(relative: Cell) -> str:
     if not (math.isfinite(relative.low) and math.isfinite(relative.high)):
         return "—"
     return signed(100 * relative.estimate, digits_of(100 * relative.deviation))
-
-
-def folded(text: str) -> str:
-    """Return text in lines of at most 80 columns."""
-    return textwrap.fill(text, _WIDTH, break_long_words=False)
 
 
 def _plain(value: float) -> float | None:

@@ -1,5 +1,6 @@
 """Changes between two releases on disk: tidy tables, their record, and a page."""
 
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -7,25 +8,45 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...files.disk import check_parent, digests_in
+from ...text import printable
+from ..schema.about import About
 from ..schema.entries import Entry
+from ..schema.schema import Attribute
 from .changes import (
     CLOSING,
     TOGETHER,
     ShownChanges,
     changes_record,
+    changes_text,
     cost_text,
     notes_text,
+    release_name,
     shown_changes,
 )
 from .comparison import ComparisonTable
-from .files import check_format, staged
+from .files import check_format, save_figure, staged, write_texts
 from .formats import FORMATS
-from .formats.format import About
+from .formats.format import AbstractBook, Notes
+from .method import (
+    ACCURACY,
+    CLASSES,
+    COMPILED,
+    DESCRIPTION,
+    GUARANTEE,
+    UNIT,
+    about_of,
+    class_text,
+    stated,
+    texts_of,
+)
 from .report.changes import changes_page
 from .store import FileFormat, file_names
 
 if TYPE_CHECKING:
     from .difference import Changes
+
+
+_BYTES_OF_A_ROW = 2**20  # at most, in a sheet
 
 
 def save_changes(
@@ -40,32 +61,71 @@ def save_changes(
     plan = changes.before.plan
     check_format(format, plan.schema, [plan.subset(one.table.attributes) for one in found])
     check_parent(Path(directory), "save")
-    said = {
-        "Privacy": cost_text(changes),
-        "Accuracy": [CLOSING, TOGETHER, *notes_text(changes)],
-        "Findings": [f"{one.name}: {one.finding}" for one in found],
-    }
-    about = About(title or "What changed", said)
+    used = {name for one in found for name in one.table.attributes}
+    attributes = [a for a in plan.schema.attributes if a.name in used]
+    said = about_of(changes.after.plan)
+    notes = _statement(changes, found, title, attributes, said)
     with staged(directory) as folder:
-        files = [_write(folder, kind, found, format, about) for kind in ("changes", "relative")]
+        files = _write(folder, found, format, notes)
         (folder / "report.html").write_text(changes_page(changes, title, of), encoding="utf-8")
+        summary = printable(changes_text(changes, found))
+        write_texts(folder, {"summary.txt": summary + "\n", **texts_of(attributes, notes, said)})
+        save_figure(found[-1].table.plot, folder / "changes.png")
         record: dict[str, Any] = changes_record(changes, found, rows=False)
-        for table, own, relative in zip(record["tables"], *files, strict=True):
-            table["files"] = {"changes": own, "relative": relative}
+        for table, own in zip(record["tables"], files, strict=True):
+            table["files"] = own
         record["files"] = digests_in(folder)
         text = json.dumps(record, indent=2, ensure_ascii=False)
         (folder / "changes.json").write_text(text + "\n", encoding="utf-8")
 
 
+def _statement(
+    changes: "Changes",
+    found: Sequence[ShownChanges],
+    title: str | None,
+    attributes: Sequence[Attribute],
+    said: About,
+) -> Notes:
+    """Return sentences about changes, by the headings of a method statement."""
+    names = [release_name(one) or "a release" for one in (changes.before, changes.after)]
+    filled = {
+        DESCRIPTION: [
+            f"Changes from {names[0]} to {names[1]}: later less earlier, and in relation to the "
+            "earlier number.",
+            *(f"{one.name}: {one.finding}" for one in found),
+        ],
+        CLASSES: [class_text(attribute) for attribute in attributes],
+        UNIT: notes_text(changes, found),
+        GUARANTEE: cost_text(changes),
+        ACCURACY: [CLOSING, TOGETHER],
+        COMPILED: ["The noise of both releases is independent, so that variances add up."],
+    }
+    return stated(title or "What changed", said, filled)
+
+
 def _write(
-    folder: Path, kind: str, found: Sequence[ShownChanges], format: FileFormat, about: About
-) -> list[str]:
-    """Write one tidy file for each table, and return their names."""
-    names = file_names([one.title for one in found], format, kind)
-    (folder / kind).mkdir()
-    for name, one in zip(names, found, strict=True):
-        table: ComparisonTable = one.table if kind == "changes" else one.relative
-        rows = table.to_arrow()
-        with FORMATS[format].writer(folder / name, rows.schema, about) as file:
-            file.write_table(rows)
-    return names
+    folder: Path, found: Sequence[ShownChanges], format: FileFormat, notes: Notes
+) -> list[dict[str, str]]:
+    """Write tidy tables of changes and relative changes, and return the names of their files."""
+    tables: dict[str, list[ComparisonTable]] = {
+        "changes": [one.table for one in found],
+        "relative": [one.relative for one in found],
+    }
+    own = FORMATS[format]
+    if isinstance(own, AbstractBook):
+        path = folder / f"changes{own.ending}"
+        titles = [f"{one.name}, {kind}" for kind in tables for one in found]
+        with own.book(path, titles, notes) as book:
+            for k, table in enumerate(itertools.chain(*tables.values())):
+                rows = table.to_arrow()
+                with book.sheet(k, rows.schema, _BYTES_OF_A_ROW * rows.num_rows) as sheet:
+                    sheet.write_table(rows)
+        return [dict.fromkeys(tables, path.name) for _ in found]
+    files = {kind: file_names([one.title for one in found], format, kind) for kind in tables}
+    for kind, listed in tables.items():
+        (folder / kind).mkdir()
+        for name, table in zip(files[kind], listed, strict=True):
+            rows = table.to_arrow()
+            with own.writer(folder / name, rows.schema, notes) as file:
+                file.write_table(rows)
+    return [dict(zip(files, names, strict=True)) for names in zip(*files.values(), strict=True)]

@@ -1,6 +1,7 @@
 """Several releases of one data set as one: generalised least squares, budgets added."""
 
 import hashlib
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -106,17 +107,14 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
         )
     listed = _checked(releases)
     attributes: dict[str, Attribute] = {}
-    for release in listed:
-        for attribute in release.plan.schema.attributes:
-            check_alike("combine", attributes.setdefault(attribute.name, attribute), attribute)
+    for attribute in itertools.chain(*(release.plan.schema.attributes for release in listed)):
+        attributes.setdefault(attribute.name, attribute)
     schema = Schema(attributes.values())
     at = {name: i for i, name in enumerate(schema.names)}
     domain = _domain(listed, schema, at)
     tables = domain.tables
     strategies = _strategies(listed, schema)
     sources = tuple(source for release in listed for source in sources_of(release))
-    if len({source.id for source in sources}) < len(sources):
-        raise ParameterError("combine: expected releases with independent noise, got one twice")
     parts = tuple(part for release in listed for part in releases_of(release))
     first = listed[0].plan
     residuals, variances, gaps = _measured(listed, at, strategies)
@@ -159,24 +157,7 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
         )
     if len(releases) < 2:
         raise ParameterError(f"combine: expected two releases or more, got {len(releases)}")
-    if any(release.times is not None for release in releases):
-        raise ParameterError(
-            "combine: expected releases with independent noise, got tables of a stream; "
-            "hint: its own tables of several ticks are combined by StreamTables.combined"
-        )
-    for what, found in (
-        ("neighbouring relation", {release.plan.neighbors for release in releases}),
-        ("number of rows per person", {release.plan.rows_per_person for release in releases}),
-        ("column of persons", {release.plan.person for release in releases}),
-        ("record of persons", {_record_of(release.plan) for release in releases}),
-        ("set of public attributes", {release.plan.public for release in releases}),
-        ("weight of rows", {release.plan.weight for release in releases}),
-    ):
-        if len(found) > 1:
-            raise ParameterError(
-                f"combine: expected one {what}, got {' and '.join(sorted(map(str, found)))}; "
-                "hint: their budgets protect different things, or their rows count differently"
-            )
+    check_together("combine", releases)
     # a row that one release drops is in the tables of another, unless both drop it, or it
     # is certain that there is no such row
     fits = {name for r in releases if r.on_outside == "refuse" for name in _strict(r)}
@@ -190,13 +171,60 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
     return list(releases)
 
 
+def check_together(
+    function: str,
+    releases: Sequence[TableRelease],
+    may_differ: Sequence[str] = (),
+) -> None:
+    """Raise ParameterError where releases cannot be computed with together.
+
+    Args:
+        function: the name that the error begins with.
+        releases: the releases.
+        may_differ: what may differ among the releases, as :func:`differing` names it.
+    """
+    expected = f"{function}: expected releases with independent noise, got"
+    if any(release.times is not None for release in releases):
+        raise ParameterError(
+            f"{expected} tables of a stream; hint: its own tables have difference(later, earlier) "
+            "and combined(weights)"
+        )
+    for what, found in differing(releases).items():
+        if what not in may_differ:
+            raise ParameterError(
+                f"{function}: expected one {what}, got {' and '.join(found)}; hint: their budgets "
+                "protect different things, or their rows count differently"
+            )
+    known: dict[str, Attribute] = {}
+    for release in releases:
+        for attribute in release.plan.schema.attributes:
+            _check_alike(function, known.setdefault(attribute.name, attribute), attribute)
+    ids = [source.id for release in releases for source in sources_of(release)]
+    if len(set(ids)) < len(ids):
+        raise ParameterError(f"{expected} one twice")
+
+
+def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
+    """Return what releases do not have in common, by its name, with what each of them has."""
+    plans = [release.plan for release in releases]
+    listed = {
+        "neighbouring relation": {plan.neighbors for plan in plans},
+        "number of rows per person": {plan.rows_per_person for plan in plans},
+        "column of persons": {plan.person for plan in plans},
+        "set of public attributes": {plan.public for plan in plans},
+        "record of persons": {_record_of(plan) for plan in plans},
+        "weight of rows": {plan.weight for plan in plans},
+    }
+    return {what: sorted(map(str, own)) for what, own in listed.items() if len(own) > 1}
+
+
 def _strict(release: TableRelease) -> set[str]:
     """Return the attributes in the tables of a release that have no catch-all."""
     used = {name for marginal in release for name in marginal}
     return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
 
 
-def check_alike(function: str, known: Attribute, other: Attribute) -> None:
+def _check_alike(function: str, known: Attribute, other: Attribute) -> None:
     """Raise ParameterError unless two attributes have the same categories, edges or interval."""
     # labels identify categories; integers can equal booleans, so their types are compared too
     same = (known.edges, known.other, known.clip) == (other.edges, other.other, other.clip)
@@ -320,7 +348,7 @@ def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> A
     table = np.zeros([query.strategies[i].size for i in S])
     for T in subsets_of(S):
         if T in residuals:
-            table = table + query.spread(residuals[T], T, S)
+            table += query.spread(residuals[T], T, S)  # in place: a sum of () is no array
     table.flags.writeable = False
     return table
 

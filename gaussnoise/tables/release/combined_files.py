@@ -1,6 +1,7 @@
 """Combined releases on disk: the tables, and the releases that they are combined from."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -20,21 +21,24 @@ from ...files.disk import (
 )
 from ...numerics.intervals import quantile
 from ...text import number_of, printable, versions
-from ..planning.facts import marginal_name, relation_text
+from ..planning.facts import Facts, counted_text, marginal_name, relation_text, unit_text
+from ..schema.about import About
 from .combine import combine
 from .files import (
     answer_files,
     check_format,
+    draw_picture,
     listed,
     read_release,
     save_release,
     staged,
     table_places,
     write_answers,
+    write_texts,
 )
-from .formats.format import About
-from .marks import MARKS_TEXT
+from .formats.format import Notes
 from .merged import Agreement, MergedPlan
+from .method import about_of, attributes_of, statement, texts_of
 from .noisy import AbstractRelease
 from .record import marginal_records
 from .release import TableRelease
@@ -61,16 +65,19 @@ def save_combined(
     check_parent(Path(directory), "save")
     with staged(directory) as folder:
         places = _write_sources(plan, folder, format)
-        about = _about(release, places)
+        said = about_of(plan)
+        notes = _statement(release, places, said)
         with table_writer(
-            folder, plan.schema, plan.tables.subsets, release.deviation, format, about
+            folder, plan.schema, plan.tables.subsets, release.deviation, format, notes
         ) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
         answers = answer_files(release, format, MOST_READ)
         for k, name in answers.items():
             (folder / name).parent.mkdir(exist_ok=True)
-            write_answers(release, k, name, folder / name, about)
+            write_answers(release, k, name, folder / name, notes)
+        draw_picture(release, folder / "release.png")
+        write_texts(folder, texts_of(attributes_of(plan), notes, said))
         summary = printable(combined_text(release, places))
         (folder / "summary.txt").write_text(summary + "\n", encoding="utf-8")
         record = _record(release, folder, places, writer.tables, answers)
@@ -202,20 +209,32 @@ def agreement_text(agreement: Agreement | None) -> str:
     )
 
 
-def _about(release: TableRelease, places: Sequence[str]) -> About:
-    """Return sentences about the tables, for formats that have a place for them."""
+def _statement(release: TableRelease, places: Sequence[str], said: About) -> Notes:
+    """Return sentences about the tables, by the headings of a method statement."""
     plan: Any = release.plan
-    return About(
-        f"Tables combined from {len(places)} releases",
-        {
-            "Privacy": [
-                f"The budgets add up: ρ = {release.rho_charged:.6g} in all.",
-                f"Neighbouring data sets: {relation_text(plan)}.",
-                *disclaimers(release),
-            ],
-            "Accuracy": [INTERVALS, MARKS_TEXT, *numbers_text(release), *dropped_text(release)],
-            "Data": [f"Combined from {', '.join(places)}.", agreement_text(plan.agreement)],
-        },
+    facts = Facts(
+        whole="combination",
+        relation=relation_text(plan),
+        unit=unit_text(plan.rows_per_person, plan.person, bool(plan.per_person)),
+        counted=counted_text(plan),
+        privacy={},
+        budget=f"zCDP, ρ = {release.rho_charged:.6g}, the sum of all budgets",
+        integers=0,
+        noise="that of the combined releases, drawn for each of them by itself",
+        exact=[f"Exact, without noise: {marginal_name(plan.public)}."] if plan.public else [],
+        gap=math.nan,
+        verdict=[],
+    )
+    return statement(
+        plan,
+        facts,
+        replace(said, title=f"Tables combined from {len(places)} releases"),
+        private=release.private,
+        counted=dropped_text(release),
+        unit=numbers_text(release),
+        policy=disclaimers(release),
+        times=[],
+        origin=[f"Combined from {', '.join(places)}.", agreement_text(plan.agreement)],
     )
 
 

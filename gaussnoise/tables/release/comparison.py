@@ -9,14 +9,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains.records import read_only
-
 from ...errors import ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ...text import near
 from ..schema.schema import Category
 from .cells import CLOSING
 from .forms import Function, Place, differences, places_of, quotients, side_by_side
+from .noisy import read_only
 from .ratios import Ratios, difference_of_ratios, fieller
 from .table import AbstractEstimates
 from .tidy import LEVEL

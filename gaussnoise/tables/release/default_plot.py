@@ -12,6 +12,7 @@ from ...drawing import dotted_height, dotted_rows, label_text, new_figure
 from ...errors import ParameterError
 from ..schema.dates import place, shown_places
 from .cells import CellList, in_order
+from .comparison import ComparisonTable
 from .plots import plot_heatmap, plot_intervals, title_text, warning_text
 from .table import AbstractEstimates, MarginalTable, ProportionTable, QueryTable
 from .tidy import level_text
@@ -37,6 +38,8 @@ def plot_table(table: AbstractEstimates, level: float) -> "Figure":
         if table.steps is not None:
             return _cdfs(table, level)
         return _shares(table, level) if table.given else _dots(table, level)
+    if isinstance(table, ComparisonTable):
+        return _dots(table, level)
     if not isinstance(table, MarginalTable | QueryTable):
         raise ParameterError(f"plot: expected a released table, got {type(table).__name__}")
     shape = table.estimate.shape
@@ -97,6 +100,8 @@ def _name(axes: "Axes", table: AbstractEstimates, level: float, which: str) -> N
     """Write titles that name the numbers, and explain their intervals."""
     share = isinstance(table, ProportionTable)
     what = "share" if share else "rows (unbiased estimate)"
+    if isinstance(table, ComparisonTable):
+        what = f"{table.kind} of {' and '.join(table.names)}"
     axes.set_xlabel(f"{what}, with {level_text(level)} intervals, each alone")
     _entitle(axes, table, which)
 
@@ -108,6 +113,7 @@ def _entitle(axes: "Axes", table: AbstractEstimates, which: str) -> None:
         title += f" given {' × '.join(map(label_text, table.given))}" if table.given else ""
     else:
         title = title_text(table) if isinstance(table, MarginalTable | QueryTable) else ""
+        title = title or " × ".join(map(label_text, table.attributes))
     more = f" ({which})" if which else ""
     axes.set_title(f"{warning_text(table.private)}{title}{more}", fontsize="medium")
 

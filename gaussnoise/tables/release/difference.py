@@ -16,7 +16,7 @@ from ...text import number_of
 from ..schema.entries import Entry
 from .changes import check_shown
 from .changes_files import save_changes
-from .combine import check_alike, sources_of
+from .combine import check_together, differing
 from .comparison import ComparisonTable, compared
 from .contrasts import Weights
 from .noisy import Names
@@ -24,6 +24,14 @@ from .release import TableRelease
 from .report.changes import save_changes_report
 from .store import FileFormat
 from .table import AbstractEstimates
+
+# what a budget protects: where it differs, costs do not add up, but numbers can be compared
+_PROTECTED = (
+    "neighbouring relation",
+    "number of rows per person",
+    "column of persons",
+    "set of public attributes",
+)
 
 
 def difference(before: TableRelease, after: TableRelease) -> "Changes":
@@ -39,16 +47,16 @@ def difference(before: TableRelease, after: TableRelease) -> "Changes":
     Args:
         before: the earlier release.
         after: the later one. Attributes of one name must have the same categories, edges or
-            interval, and rows the same weight; all else may differ: the tables that were planned,
-            the order of attributes, the budget, the neighbouring relation.
+            interval, and rows the same weight and record of a person; all else may differ: the
+            planned tables, the order of attributes, the budget, the neighbouring relation.
 
     Returns:
         :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later less earlier,
         with intervals; so are ``proportions``, ``means``, ``sums``, ``answers`` and ``cdf``.
 
     Raises:
-        ParameterError: the same release twice, tables of a stream, or attributes or weights that
-            differ.
+        ParameterError: the same release twice, tables of a stream, or attributes, weights, or
+            records of persons (``per_person``) that differ.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("smoker", [True, False])])
@@ -70,26 +78,9 @@ def difference(before: TableRelease, after: TableRelease) -> "Changes":
                 f"difference: expected two releases, got {type(release).__name__}; hint: "
                 "difference(january, june)"
             )
-        if release.times is not None:
-            raise ParameterError(
-                "difference: expected releases with independent noise, got tables of a stream; "
-                "hint: its own tables have difference(later, earlier) and combined(weights)"
-            )
-    names = {attribute.name: attribute for attribute in before.plan.schema.attributes}
-    for attribute in after.plan.schema.attributes:
-        check_alike("difference", names.get(attribute.name, attribute), attribute)
-    if not set(names) & set(after.plan.schema.names):
+    check_together("difference", both, _PROTECTED)
+    if not set(before.plan.schema.names) & set(after.plan.schema.names):
         raise ParameterError("difference: expected an attribute that both releases have, got none")
-    if before.plan.weight != after.plan.weight:
-        raise ParameterError(
-            f"difference: expected one weight of rows, got {before.plan.weight} and "
-            f"{after.plan.weight}; hint: they count differently"
-        )
-    if {source.id for source in sources_of(before)} & {source.id for source in sources_of(after)}:
-        raise ParameterError(
-            "difference: expected releases with independent noise, got one twice; hint: a "
-            "release's own tables have difference(attribute, first, second)"
-        )
     return Changes(before, after)
 
 
@@ -134,11 +125,7 @@ class Changes(PickledByArguments):
 
         None if they protect different things, so that their costs do not add up.
         """
-        kinds = {
-            (plan.neighbors, plan.rows_per_person, plan.person, plan.public)
-            for plan in (self.before.plan, self.after.plan)
-        }
-        if len(kinds) > 1:
+        if differing([self.before, self.after]):
             return None
         costs = self.before.rho_charged, self.after.rho_charged
         return rounded_up(sum(map(Fraction, costs), Fraction(0)))
@@ -199,8 +186,9 @@ class Changes(PickledByArguments):
         """Write tables of changes, and a page, to a new directory.
 
         ``changes/`` holds one tidy file for each table, later less earlier, ``relative/`` one with
-        the changes divided by the earlier numbers, both with intervals; ``report.html`` is the page
-        of :meth:`report`, and ``changes.json`` lists the files.
+        the changes divided by the earlier numbers, both with intervals, or one workbook has all.
+        ``report.html`` is the page of :meth:`report`; ``summary.txt``, ``method.txt``, ``ddi.xml``
+        and ``changes.png`` describe them, and ``changes.json`` lists the files.
 
         Args:
             directory: a new directory, which appears only when it is complete.

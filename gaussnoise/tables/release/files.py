@@ -5,13 +5,16 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+from domains.description import describe
+from domains.errors import InvalidDomainError
 
 from ...errors import GaussNoiseError, OutputError, ParameterError, another_format
 from ...files.disk import (
@@ -26,10 +29,11 @@ from ...privacy.ledger_results import OLD_TABLES
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...text import printable
+from ..planning.again import NOISE
 from ..schema.schema import OnOutside, Schema
 from .formats import FORMATS, format_of
-from .formats.format import About
-from .method import statement_of, texts_of
+from .formats.format import Notes
+from .method import attributes_of, statement_of, texts_of
 from .noisy import AbstractRelease
 from .record import (
     FORMAT,
@@ -136,9 +140,9 @@ def save_release(
     with staged(directory) as folder:
         plan = release.plan
         document = document_of(release, format)
-        about = document.about
+        notes = document.notes
         with table_writer(
-            folder, plan.schema, plan.tables.subsets, release.deviation, format, about
+            folder, plan.schema, plan.tables.subsets, release.deviation, format, notes
         ) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
@@ -154,18 +158,20 @@ class Document:
         marginals: the entry of every table in the record, without its place.
         measurements: the entry of every noisy measurement in the record.
         summary: ``summary.txt``.
-        about: sentences for the method statement, by heading.
+        notes: sentences for the method statement, by heading.
         texts: further files of text, by name.
         answers: files of the entries of the workload that ask for more than cells.
+        proven: whether the optimal noise has a file, so that it is not solved for again.
     """
 
     record: Mapping[str, object]
     marginals: list[dict[str, object]]
     measurements: list[dict[str, object]]
     summary: str
-    about: About
+    notes: Notes
     texts: Mapping[str, str]
     answers: Mapping[int, str]
+    proven: bool
 
 
 def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST_READ) -> Document:
@@ -193,16 +199,28 @@ def document_of(
     """Return the document of a release in files of a format, as for :func:`rehearsed`."""
     format = "parquet" if len(release) > MOST_FILES else format
     answers = answer_files(release, format, most_cells)
-    about = statement_of(release)
+    notes = statement_of(release)
     return Document(
         release_record(release, answers),
         marginal_records(release),
         measurement_records(release),
         release_text(release),
-        about,
-        texts_of(release.plan, about),
+        notes,
+        texts_of(attributes_of(release.plan), notes, release.plan.asked.about),
         answers,
+        _has_noise(release.plan),
     )
+
+
+def _has_noise(plan: "Plan") -> bool:
+    """Return whether the noise of a plan takes longer to find than to check, and can be stored."""
+    if plan.domain.is_cells or len(plan.query.multipliers) > MOST_FILES:
+        return False
+    try:
+        describe(plan.domain)
+    except InvalidDomainError:  # a base of one's own that files have no name for
+        return False
+    return True
 
 
 def write_document(document: Document, release: AbstractRelease, folder: Path) -> None:
@@ -212,29 +230,34 @@ def write_document(document: Document, release: AbstractRelease, folder: Path) -
     """
     for k, name in document.answers.items():
         (folder / name).parent.mkdir(exist_ok=True)
-        write_answers(release, k, name, folder / name, document.about)
+        write_answers(release, k, name, folder / name, document.notes)
     draw_picture(release, folder / "release.png")
     write_record(document, release, folder, {})
 
 
-def write_answers(release: AbstractRelease, k: int, name: str, path: Path, about: About) -> None:
+def write_answers(release: AbstractRelease, k: int, name: str, path: Path, notes: Notes) -> None:
     """Write the tidy file of a workload entry that asks for more than cells.
 
     It is computed from the tables, hence at no further privacy cost. Its name ends in its format.
     """
     rows = with_means(release, release.plan.domain.terms[k]).to_arrow()
-    with format_of(name).writer(path, rows.schema, about) as file:
+    with format_of(name).writer(path, rows.schema, notes) as file:
         file.write_table(rows)
 
 
 def draw_picture(release: AbstractRelease, path: Path) -> None:
     """Draw the picture of a release, if it can be drawn."""
-    try:
-        from .release_plot import plot_release
+    from .release_plot import plot_release
 
+    save_figure(lambda: plot_release(release), path)
+
+
+def save_figure(drawn: Callable[[], Any], path: Path) -> None:
+    """Write a picture, if it can be drawn."""
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            plot_release(release).savefig(path, dpi=150, format="png")
+            drawn().savefig(path, dpi=150, format="png")
     except Exception:  # noqa: BLE001 (a label that cannot be drawn must not undo a release)
         path.unlink(missing_ok=True)
 
@@ -257,6 +280,8 @@ def write_record(
     """
     (folder / "summary.txt").write_text(printable(document.summary) + "\n", encoding="utf-8")
     write_texts(folder, document.texts)
+    if document.proven:
+        release.plan.noise.save(folder / NOISE)
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
     subsets = zip(document.marginals, release.plan.tables.subsets, strict=True)
     marginals = [
@@ -329,6 +354,8 @@ def read_release(
         if not (whole and all(place.file in record["files"] for place in places.values())):
             raise ValueError
         calibrated = record["noise"]["sigma"], record["noise"].get("contrasts", {})
+        if NOISE in record["files"] and not _is_stated(plan, record):
+            raise _calibrated_elsewhere(folder)
     except OutputError:
         raise
     except (OSError, GaussNoiseError, *MALFORMED) as error:
@@ -341,12 +368,26 @@ def read_release(
         query.scale if query is not None else 0.0,
         contrasts_of(plan),
     ):
-        raise OutputError(
-            f"load: {folder} was calibrated by another version or machine; hint: its files are "
-            "intact, read them as "
-            "they are"
-        )
+        raise _calibrated_elsewhere(folder)
     return private, rho, on_outside, tuple(zoneless), StoredTables(folder, places)
+
+
+def _is_stated(plan: "Plan", record: dict[str, Any]) -> bool:
+    """Return whether the record states the integers that this plan draws, and their budget."""
+    query, keys = plan.query.query, ("integer_sensitivity_squared", "rho_of_one_row")
+    drawn = (0, 0.0) if query is None else (query.sensitivity_squared, query.rho)
+    stated = {tuple(of["attributes"]): of["multiplier"] for of in record["measurements"]}
+    measured = {
+        tuple([plan.schema.names[i] for i in T]): str(s) for T, s in plan.query.multipliers.items()
+    }
+    return tuple([record["noise"][key] for key in keys]) == drawn and stated == measured
+
+
+def _calibrated_elsewhere(folder: Path) -> OutputError:
+    return OutputError(
+        f"load: {folder} was calibrated by another version or machine; hint: its files are intact, "
+        "read them as they are"
+    )
 
 
 def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:

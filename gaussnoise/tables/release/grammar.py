@@ -53,9 +53,11 @@ _GRAMMAR = rf"""
     start: _ASK? (form | compared | top | change) _MARK?
     form: (plain | cdf | quantile) [_AND conditions]
     compared: (RATIO | DIFFERENCE) _OF operand (_AND | _TO) (plain | bracketed given*)
+        | (RATIO | DIFFERENCE) (_OF | _OVER) plain _BETWEEN conditions _AND conditions given* -> gap
     top: (TOP INT | BOTTOM INT | LARGEST | SMALLEST) _OF? operand [_AND conditions]
        | _WHICH conditions _HAS (LARGEST | SMALLEST) _OF? operand [_AND conditions]
     change: _CHANGE _OF operand _FROM _TICK INT _TO _TICK INT
+        | DIFFERENCE (_OF | _OVER) plain _BETWEEN _TICK INT _AND _TICK INT
     cdf: _CDF _OF NAME ("," conditions)? given*
     quantile: _QUANTILE PROBABILITY ("," PROBABILITY)* _OF NAME ("," conditions)? given*
         | _MEDIAN _OF? NAME ("," conditions)? given*
@@ -63,15 +65,16 @@ _GRAMMAR = rf"""
     ?operand: plain | bracketed
     bracketed: "(" plain [_AND conditions] ")"
     ?plain: count | total | share | sum | mean | bare
-    count: (_COUNT | _HOW_MANY) (_OF group | "," conditions)? given*
+    count: (_COUNT | _HOW_MANY (_OF? _PEOPLE)? _ARE?) (_OF group | ","? conditions)? given*
     total: _TOTAL (_OF? group | "," conditions)? given*
-    share: (_SHARE | PER_CENT) _OF group given*
+    share: (_SHARE | _FRACTION | PER_CENT) _OF group given*
+        | (_SHARE | _FRACTION | PER_CENT) _OF group _HAS conditions given* -> had
     sum: _SUM _OF? NAME ("," conditions)? given*
     mean: (_MEAN | _AVERAGE) _OF? NAME ("," conditions)? given*
     bare: conditions given*
 
     ?group: conditions | "(" conditions (_AND conditions)? ")" -> merged
-    given: (_GIVEN | _BY | _FOR) (conditions | TICK ("," conditions)?)
+    given: (_GIVEN | _BY | _FOR) (conditions | TICK ("," conditions)?) | OVER_TIME | _AT_TICK INT
     conditions: condition ("," condition)*
     condition: NAME -> named
         | NAME ("=" | _IS) VALUE ("|" VALUE)* -> labels
@@ -89,6 +92,12 @@ _GRAMMAR = rf"""
     _SUM.2: /sum/i
     _MEAN.2: /mean/i
     _HOW_MANY: /how\s+many(\s+(rows|records))?|number/i
+    _PEOPLE: /people|persons|rows|records/i
+    _ARE: /(are|were)(\s+there)?|have|has|had/i
+    _FRACTION: /fraction|proportion|distribution/i
+    _OVER: /in/i
+    OVER_TIME: /over\s+time/i
+    _AT_TICK: /(in|at)\s+tick/i
     _TOTAL: /total/i
     _AVERAGE: /average/i
     PER_CENT: /per\s*cent(age)?/i
@@ -98,23 +107,23 @@ _GRAMMAR = rf"""
     SMALLEST: /smallest|lowest|least(\s+common)?/i
     _CHANGE: /change/i
     _WHICH: /which/i
-    _HAS: /(has|have)(\s+the)?/i
+    _HAS: /(has|have|had)(\s+the)?/i
     _OF.2: /of/i
     _TO.2: /to/i
     _AND.2: /and/i
     _GIVEN.2: /given/i
     _BY.2: /by/i
-    _FOR: /for(\s+each)?|among|where|with|per/i
-    _IN.2: /in/i
+    _FOR: /for(\s+each)?|in\s+each|among|where|with|if|per/i
+    _IN.2: /in(?!\s+(each|tick))/i
     _IS: /is/i
     LESS_THAN: /<(?!=)|(less|younger|fewer|lower)\s+than|under|below/i
     AT_LEAST: />=|at\s+least/i
-    MORE_THAN: />(?!=)|(more|older|higher|greater)\s+than|over|above/i
+    MORE_THAN: />(?!=)|(more|older|higher|greater)\s+than|over(?!\s+time)|above/i
     _BETWEEN: /between/i
     _FROM: /from/i
     _TICK: /tick/i
     TICK: /tick/i
-    _ASK: /what\s+(is|are|was|were)(\s+the)?|the/i
+    _ASK: /what(\s+(is|are|was|were))?(\s+the)?|the/i
     _MARK: "?"
     INT: /[0-9]{{1,9}}/
     PROBABILITY: /{NUMBER}/
@@ -123,7 +132,16 @@ _GRAMMAR = rf"""
 """
 _SIGNS = {"COMMA": "a comma", "$END": "the end of the question", "INT": "a whole number"}
 _SIGNS |= {"LPAR": '"("', "RPAR": '")"', "EQUAL": '"="', "VBAR": '"|"'}
-_QUIET = {"_ASK", "_MARK", "_IS"}  # words that no message offers
+_QUIET = {
+    "_ASK",
+    "_MARK",
+    "_IS",
+    "_PEOPLE",
+    "_ARE",
+    "_FRACTION",
+    "_OVER",
+    "OVER_TIME",
+}  # words that no message offers
 _COMPARED = {"LESS_THAN": operator.lt, "AT_LEAST": operator.ge, "MORE_THAN": operator.gt}
 _SHOWN = 8  # most labels in a message
 _SOLID = re.compile(r"\S")
@@ -336,13 +354,15 @@ class _Meaning(Transformer):
     def __init__(self, reader: _Reader) -> None:
         super().__init__()
         self._reader, self._attributes = reader, reader.schema.attributes
-        self._by_tick = False
+        self._by_tick: ByTick | None = None  # without a question
 
     def start(self, meta: Meta, children: list) -> Question:
         (asked,) = children
-        if self._by_tick and isinstance(asked, Top | Change):
+        if self._by_tick is None:
+            return asked
+        if isinstance(asked, Top | Change):
             self._fail("expected no groups by tick in this question", meta)
-        return ByTick(asked) if self._by_tick else asked
+        return self._by_tick._replace(of=asked)
 
     def form(self, meta: Meta, children: list) -> AtOnce:
         asked, more = children
@@ -376,6 +396,15 @@ class _Meaning(Transformer):
         both = self._amount(first), self._amount(second)
         return Ratio(*both) if word.type == "RATIO" else Difference(*both)
 
+    def gap(self, meta: Meta, children: list) -> Ratio | Difference:
+        word, part, first, second, *groups = children
+        place = "of" if part.is_count else "given"
+        both = [
+            self._amount(replace(part, **{place: self._joined(getattr(part, place), own, *groups)}))
+            for own in (first, second)
+        ]
+        return Ratio(*both) if word.type == "RATIO" else Difference(*both)
+
     def top(self, meta: Meta, children: list) -> Top:
         *before, part, more = children
         part = self._extended(part, more)
@@ -394,8 +423,8 @@ class _Meaning(Transformer):
         return Top(self._amount(part), count, bool({"TOP", "LARGEST"} & set(words)))
 
     def change(self, meta: Meta, children: list) -> Change:
-        part, *ticks = children
-        earlier, later = map(int, ticks)
+        *_, part, earlier, later = children
+        earlier, later = int(earlier), int(later)
         if not earlier or not later or earlier == later:
             self._fail("expected two ticks, from 1 on", meta)
         return Change(self._amount(part), (earlier, later))
@@ -416,17 +445,27 @@ class _Meaning(Transformer):
         return replace(self._extended(*children), at=meta)
 
     def count(self, meta: Meta, children: list) -> _Part:
-        return self._part("count", meta, {}, children)
+        part = self._part("count", meta, {}, children)
+        for i in self._clipped({**part.of, **part.given}):
+            name = self._attributes[i].name
+            self._fail(
+                f"expected attributes with categories or bins; hint: mean of {name}, as the "
+                "schema clips it",
+                meta,
+            )
+        return part
 
     def bare(self, meta: Meta, children: list) -> _Part:
-        return self._part("bare", meta, {}, children)
+        part = self._part("bare", meta, {}, children)
+        for i in self._clipped(part.of):
+            rest = {k: cells for k, cells in part.of.items() if k != i}
+            return replace(part, kind="mean", of={i: None}, given={**rest, **part.given})
+        return part
 
     def total(self, meta: Meta, children: list) -> _Part:
-        part = self.count(meta, children)
-        for i, cells in part.of.items():
-            base = self._attributes[i].base
-            if cells is None and isinstance(base, Clipped):
-                return replace(part, of={**part.of, i: _summed(base)})
+        part = self._part("count", meta, {}, children)
+        for i, base in self._clipped(part.of).items():
+            return replace(part, of={**part.of, i: _summed(base)})
         return part
 
     def sum(self, meta: Meta, children: list) -> _Part:
@@ -443,6 +482,16 @@ class _Meaning(Transformer):
         if isinstance(children[0], Token):
             return self._part("per cent", meta, {}, children[1:])
         return self._part("share", meta, {}, children)
+
+    def had(self, meta: Meta, children: list) -> _Part:
+        kind = "per cent" if isinstance(children[0], Token) else "share"
+        whole, part, *given = [child for child in children if isinstance(child, _Read)]
+        return self._part(kind, meta, {}, [part, whole._replace(are_groups=True), *given])
+
+    def _clipped(self, where: Conditions) -> dict[int, Clipped]:
+        """Return the bases of the numbers that are named without a condition."""
+        bases = {i: self._attributes[i].base for i, cells in where.items() if cells is None}
+        return {i: base for i, base in bases.items() if isinstance(base, Clipped)}
 
     def _part(
         self, kind: str, meta: Meta, of: dict[int, Condition], children: list[_Read]
@@ -500,7 +549,13 @@ class _Meaning(Transformer):
     # conditions
 
     def given(self, meta: Meta, children: list) -> _Read:
-        self._by_tick |= isinstance(children[0], Token)
+        if isinstance(children[0], Token):
+            word = children[0]
+            only = int(word) if word.type == "INT" else None
+            asked = ByTick(Count({}), only)
+            if only == 0 or self._by_tick not in (None, asked):
+                self._fail("expected one tick, from 1 on, or by tick", meta)
+            self._by_tick = asked
         where = children[-1].where if isinstance(children[-1], _Read) else {}
         return _Read(where, meta, are_groups=True)
 

@@ -53,6 +53,13 @@ class Likeness(NamedTuple):
     low: float | str | None
     high: float | str | None
 
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the synthetic records' lies in the interval; None where one of both is None."""
+        value: Any = self.synthetic  # a date is a text, as both ends then are
+        ends: Any = self.low, self.high
+        return None if None in (value, *ends) else ends[0] <= value <= ends[1]
+
 
 def likeness(release: AbstractRelease, records: Any) -> list[Likeness]:
     """Return statistics of synthetic records beside those of the release.

@@ -257,7 +257,7 @@ def _write(
     The folder is empty or does not exist yet.
     """
     folder.mkdir(exist_ok=True)
-    plan, about = blank.plan, document.about
+    plan, about = blank.plan, document.notes
     with (
         closing(_private(plan, table, blank.on_outside, progress)) as noisy,
         table_writer(

@@ -147,9 +147,10 @@ AtOnce: TypeAlias = Count | Share | Mean | Ratio | Difference | Cdf | Quantile |
 
 
 class ByTick(NamedTuple):
-    """One answer for each tick of a stream."""
+    """One answer for each tick of a stream, or for one tick only."""
 
     of: AtOnce
+    only: int | None = None
 
 
 Question: TypeAlias = AtOnce | Change | ByTick

@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from ...errors import ParameterError
 from ...privacy.definitions import dp_event
@@ -93,9 +93,10 @@ class TableRelease(AbstractRelease):
         """Write the release to a new directory.
 
         The directory holds the tables, ``release.json``, ``summary.txt``, ``method.txt``,
-        ``ddi.xml`` and ``release.png``: one tidy file per marginal, or one Parquet dataset for more
-        than 1000 marginals, or one workbook. A combination of releases has their folders beside its
-        tables instead of the last three.
+        ``ddi.xml``, ``release.png`` and, if queries other than counts were planned, ``noise.npz``:
+        one tidy file per marginal, or one Parquet dataset for more than 1000 marginals, or one
+        workbook. A combination of releases has their folders beside its tables, and no
+        ``noise.npz``.
 
         Args:
             directory: a new directory, which appears only when it is complete.
@@ -119,7 +120,13 @@ class TableRelease(AbstractRelease):
             return save_combined(self, directory, format)
         save_release(self, directory, format)
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        synthetic: Any = None,
+    ) -> None:
         """Write one HTML page for all readers of a release: director, auditor, journalist.
 
         It holds the request, tables and pictures with intervals, the largest and smallest groups,
@@ -131,10 +138,13 @@ class TableRelease(AbstractRelease):
         Args:
             path: a new file, like ``report.html``; not in the folder of the release.
             title: the heading of the page.
+            synthetic: the result of :meth:`synthetic`, which the page then compares with the
+                release, as :meth:`likeness` does; None for no comparison.
 
         Raises:
             OutputError: the file exists, cannot be written, or would be among released files.
-            ParameterError: the title is not a text.
+            ParameterError: the title is not a text, or the records have other columns than this
+                release draws.
 
         >>> import pathlib, tempfile
         >>> import pyarrow as pa
@@ -151,7 +161,7 @@ class TableRelease(AbstractRelease):
         from .report.pages import save_report
 
         save = save_combined_report if isinstance(self.plan, MergedPlan) else save_report
-        save(self, path, title)
+        save(self, path, title, synthetic)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
@@ -164,7 +174,8 @@ class TableRelease(AbstractRelease):
             directory: the folder of the release; its files are checked against the sha256 in
                 ``release.json``. It may hold no other files, and no links.
             plan: the plan of the release, planned again with the same arguments; if left out, it is
-                planned here, from the request in ``release.json``.
+                made here, from the request in ``release.json``, and from the proven noise in
+                ``noise.npz`` if it is there: its proof is checked, and compared with the record.
 
         Raises:
             OutputError: files are missing, altered or added, the release is of another plan, or

@@ -1,10 +1,11 @@
 """The picture of a release: one of its tables, beside all standard deviations."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...drawing import OURS, THEIRS, label_text, new_figure
+from .merged import MergedPlan
 from .noisy import AbstractRelease
 from .plots import draw_cells, draw_intervals, warning_text
 
@@ -23,7 +24,8 @@ _MOST_COLOURED, _MOST_CELLS = 2**22, 2**14
 def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = None) -> "Figure":
     """Draw one released marginal with 95 % intervals, beside all standard deviations.
 
-    A table of two attributes and more than 1000 cells is drawn as a heat map.
+    A table of two attributes and more than 1000 cells is drawn as a heat map. Of a combination of
+    releases, the table alone is drawn.
 
     Args:
         release: the release to draw.
@@ -41,13 +43,18 @@ def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = No
     2
     """
     chosen = _first_table(release) if marginal is None else marginal
+    plan: Any = release.plan
+    is_merged = isinstance(plan, MergedPlan)
     if chosen is None:
         figure = new_figure(7, 5.2)
         right = figure.subplots()
     else:
         table = release[chosen]
-        figure = new_figure(12, 5.2)
-        left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+        figure = new_figure(7 if is_merged else 12, 5.2)
+        if is_merged:
+            left = right = figure.subplots()
+        else:
+            left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
         shape = table.estimate.shape
         if marginal is None and len(shape) == 2 and shape[0] < shape[1]:
             table = release[chosen[::-1]]  # the attribute of fewer values makes the series
@@ -55,8 +62,11 @@ def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = No
             draw_cells(left, table)
         else:
             draw_intervals(left, table)
-    _draw_comparison(right, release.plan)
-    budget = f"{release.plan.rho:.4g}-zCDP, {release.plan.neighbors} neighbours"
+    if not is_merged:
+        _draw_comparison(right, plan)
+    budget = (
+        f"{release.rho_charged if is_merged else plan.rho:.4g}-zCDP, {plan.neighbors} neighbours"
+    )
     figure.suptitle(f"{warning_text(release.private)}{budget}: unbiased marginal counts")
     return figure
 

@@ -24,7 +24,7 @@ from ...solvers.tables.residuals import Subset
 from ..planning.facts import marginal_name
 from ..schema.schema import Schema
 from .formats import FORMATS, FileFormat, format_of
-from .formats.format import UNSAID, About, AbstractBook
+from .formats.format import UNSAID, AbstractBook, Notes
 from .formats.parquet import row_groups
 from .tidy import LEVEL, NUMBERS, arrow_columns
 
@@ -225,17 +225,17 @@ class FilesWriter(AbstractTableWriter):
         subsets: Sequence[Subset],
         deviation: Deviation,
         format: FileFormat,
-        about: About,
+        notes: Notes,
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
-        self._format, self._about = FORMATS[format], about
+        self._format, self._notes = FORMATS[format], notes
         names = file_names([tuple(schema.names[i] for i in S) for S in subsets], format)
         self._files = dict(zip(subsets, names, strict=True))
 
     def write(self, S: Subset, estimate: Array) -> None:
         self._places[S] = Place(self._files[S], 0, estimate.shape)
         path = self._folder / self._files[S]
-        self._fill(S, estimate, lambda schema: self._format.writer(path, schema, self._about))
+        self._fill(S, estimate, lambda schema: self._format.writer(path, schema, self._notes))
 
 
 @final
@@ -249,13 +249,13 @@ class BookWriter(AbstractTableWriter):
         subsets: Sequence[Subset],
         deviation: Deviation,
         format: AbstractBook,
-        about: About,
+        notes: Notes,
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
         self._number = {S: k for k, S in enumerate(subsets)}
         self._file = f"tables/tables{format.ending}"
         titles = [marginal_name(tuple(schema.names[i] for i in S)) for S in subsets]
-        self._book = self._stack.enter_context(format.book(folder / self._file, titles, about))
+        self._book = self._stack.enter_context(format.book(folder / self._file, titles, notes))
 
     def write(self, S: Subset, estimate: Array) -> None:
         k = self._number[S]
@@ -358,18 +358,18 @@ def table_writer(
     subsets: Sequence[Subset],
     deviation: Deviation,
     format: FileFormat,
-    about: About = UNSAID,
+    notes: Notes = UNSAID,
 ) -> AbstractTableWriter:
     """Return a writer of separate files up to 1000 marginals, or of one dataset beyond.
 
-    ``about`` are sentences on the tables, for formats that have a place for them.
+    ``notes`` are sentences on the tables, for formats that have a place for them.
     """
     if len(subsets) > MOST_FILES:
         return DatasetWriter(folder, schema, subsets, deviation)
     book = FORMATS[format]
     if isinstance(book, AbstractBook):
-        return BookWriter(folder, schema, subsets, deviation, book, about)
-    return FilesWriter(folder, schema, subsets, deviation, format, about)
+        return BookWriter(folder, schema, subsets, deviation, book, notes)
+    return FilesWriter(folder, schema, subsets, deviation, format, notes)
 
 
 def _slices(size: int) -> Iterator[slice]:

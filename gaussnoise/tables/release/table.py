@@ -31,6 +31,7 @@ from .tidy import (
     arrow_columns,
     as_pandas,
     framed,
+    level_text,
     with_level,
 )
 
@@ -328,19 +329,32 @@ class AbstractEstimates(abc.ABC):
         return cells_html(self, repr(self))
 
     def __str__(self) -> str:
-        sd, (low, high) = self.standard_deviation, self.confidence_interval()
+        return self.text()
+
+    def text(self, level: float = LEVEL, title: str | None = None) -> str:
+        """Return the first cells as text, with intervals of this level; ``print`` shows it.
+
+        Args:
+            level: the level of the intervals.
+            title: the first line; if left out, what the table is.
+        """
+        sd, (low, high) = self.standard_deviation, self.confidence_interval(level)
         estimate, low, high = (rounded(x, sd) for x in (self.estimate, low, high))
         numbers = [estimate, [f"± {x}" for x in first(sd, 4)], low, high]
         names = ["estimate", "± sd", "low", "high"]
         return table_text(
-            repr(self),
+            title or repr(self),
             self.attributes,
             self.labels,
             names,
             numbers,
-            self.closing,
+            self.closing_at(level),
             private=self.private,
         )
+
+    def closing_at(self, level: float) -> str:
+        """Return :attr:`closing` for intervals of another level."""
+        return self.closing.replace(level_text(LEVEL), level_text(level))
 
 
 @final

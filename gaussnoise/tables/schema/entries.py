@@ -1,5 +1,6 @@
 """Entries of a workload: tables, by the names of their attributes, and the queries about them."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -42,29 +43,28 @@ def entry_term(schema: Schema, entry: Entry) -> Asked:
         raise ParameterError(
             f'expected attribute names, or bases like {{"age": "prefix"}}, got {entry!r}'
         )
-    return _term(schema, {name: i for i, name in enumerate(schema.names)}, _own(schema), entry)
+    own, positions = _own(schema), {name: i for i, name in enumerate(schema.names)}
+    return {i: own[i] for i in _positions(positions, entry)} | _asked(schema, positions, entry)
 
 
 def _own(schema: Schema) -> list[AbstractBase]:
     return [attribute.base or Identity(attribute.size) for attribute in schema.attributes]
 
 
-def _term(
-    schema: Schema, positions: Mapping[str, int], own: list[AbstractBase], entry: Entry
-) -> Asked:
-    term = {
-        i: own[i]
-        for i in attribute_positions(
-            positions, (entry,) if isinstance(entry, str) else tuple(entry)
-        )
-    }
+def _positions(positions: Mapping[str, int], entry: Entry) -> Subset:
+    return attribute_positions(positions, (entry,) if isinstance(entry, str) else tuple(entry))
+
+
+def _asked(schema: Schema, positions: Mapping[str, int], entry: Entry) -> Asked:
+    """Return the bases that an entry states, which replace the attributes' own."""
+    asked = {}
     for name, base in entry.items() if isinstance(entry, Mapping) else ():
         if base is not None:
             try:
-                term[positions[name]] = as_base(base, schema.attributes[positions[name]])
+                asked[positions[name]] = as_base(base, schema.attributes[positions[name]])
             except SchemaError as error:
                 raise ParameterError(str(error)) from None
-    return term
+    return asked
 
 
 def workload_domain(
@@ -89,9 +89,8 @@ def _domain(
         if all(base.is_identity for base in own):
             return Marginals(schema.sizes, subsets, weights=weights)
         return Products(own, subsets, weights=weights)
-    if not isinstance(workload, list | tuple) or not all(
-        isinstance(m, str | tuple | list | Mapping) for m in workload
-    ):
+    types = set(map(type, workload)) if isinstance(workload, list | tuple) else {object}
+    if not all(issubclass(given, str | tuple | list | Mapping) for given in types):
         raise ParameterError(
             f'plan: expected k or a list of marginals like [("age", "sex")], got {workload!r}'
         )
@@ -110,11 +109,20 @@ def _domain(
             "plan: expected at least one marginal; hint: [()] asks for the total alone"
         )
     positions = {name: i for i, name in enumerate(schema.names)}
-    terms = [_term(schema, positions, own, entry) for entry in workload]
-    if all(base.is_identity for term in terms for base in term.values()):
-        if len(set(map(frozenset, terms))) < len(terms):
+    subsets = [_positions(positions, entry) for entry in workload]
+    terms: Sequence[Subset | Asked] = subsets
+    cells = all(own[i].is_identity for i in set(itertools.chain.from_iterable(subsets)))
+    if any(issubclass(given, Mapping) for given in types):
+        asked = [
+            {i: own[i] for i in S} | _asked(schema, positions, entry)
+            for S, entry in zip(subsets, workload, strict=True)
+        ]
+        terms, cells = asked, all(base.is_identity for term in asked for base in term.values())
+    if cells:
+        domain = Marginals(schema.sizes, terms, weights=weights)
+        if len(domain.subsets) < len(terms):
             raise ParameterError("plan: expected distinct marginals, got one twice")
-        return Marginals(schema.sizes, terms, weights=weights)
+        return domain
     try:
         return Products(own, terms, weights=weights)
     except InvalidDomainError as error:

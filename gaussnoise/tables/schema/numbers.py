@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.domain import AbstractDomain
-from domains.tables.bases import AbstractBase
+from domains.tables.bases import AbstractBase, check_apart
 from domains.tables.clipped import Clipped
 from domains.tables.products import Products
 
@@ -144,6 +144,11 @@ def clipped_base(value: object, attribute: "Attribute") -> Clipped:
         raise SchemaError(
             f"attribute {attribute.name!r}: base: {EXPECTED_CLIPPED}; got {value!r:.80}{hint}"
         ) from None
+    if base.about:  # the ends alone are refused by plans that ask for them
+        try:
+            check_apart(base, base.gram())
+        except ValueError as error:
+            raise SchemaError(f"attribute {attribute.name!r}: base: {error}") from None
     if isinstance(value, Clipped) and value not in (base, in_own_unit(base)):
         raise SchemaError(
             f"attribute {attribute.name!r}: base: expected the ends and the unit of the attribute; "
@@ -192,8 +197,9 @@ def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
 
 def check_one_number(schema: "Schema", domain: AbstractDomain) -> None:
     """Refuse a table with two clipped numbers: sums of products are not supported."""
-    for S in getattr(domain, "subsets", ()):
-        clipped = [schema.names[i] for i in S if schema.attributes[i].clip is not None]
+    numbers = {i for i, attribute in enumerate(schema.attributes) if attribute.clip is not None}
+    for S in getattr(domain, "subsets", ()) if len(numbers) > 1 else ():
+        clipped = [schema.names[i] for i in S if i in numbers]
         if len(clipped) > 1:
             raise ParameterError(
                 f"plan: expected at most one clipped number in a table, got {clipped[0]!r} and "

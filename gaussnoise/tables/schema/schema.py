@@ -1,6 +1,7 @@
 """The schema of a table: its possible content, stated before any data are read."""
 
 import bisect
+import copy
 import datetime
 import io
 import itertools
@@ -11,7 +12,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeAlias, final
 
@@ -107,6 +108,7 @@ class Attribute:
     base: AbstractBase | None = None
     clip: tuple[float, float] | None = None
     groups: tuple[Level, ...] | None = None
+    has_infinite: bool = field(default=False, init=False, repr=False)
 
     def __init__(
         self,
@@ -210,6 +212,16 @@ class Attribute:
             "]" if k == last and not is_open(self.edges[-1]) else ")" for k in range(last + 1)
         ]
         return tuple(f"{opening[k]}{ends[k]}, {ends[k + 1]}{closing[k]}" for k in range(last + 1))
+
+
+def with_infinite(attribute: Attribute) -> Attribute:
+    """Return bins of which the outer ones hold infinite numbers too, to search for a range.
+
+    Clipped numbers have them at their ends. In tables they are outside all bins.
+    """
+    own = copy.copy(attribute)
+    object.__setattr__(own, "has_infinite", True)
+    return own
 
 
 @final

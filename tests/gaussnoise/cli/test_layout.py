@@ -8,7 +8,7 @@ import pytest
 from pyarrow import csv
 
 from gaussnoise.cli.app import run
-from gaussnoise.cli.layout import fitted
+from gaussnoise.layout import fitted
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
 
@@ -89,6 +89,10 @@ COMMANDS = [
     ("optimize", "w.csv"),
     ("optimize", "w.csv", "--neighbors", "replace", "--p", "inf", "-o", "w.npz"),
     ("optimize", "t.csv"),
+    ("certify", "w.csv", "w.csv"),
+    ("certify", "w.csv", "w.csv", "--neighbors", "replace", "--p", "inf"),
+    ("certify", "measured.json"),
+    ("certify", "w.csv"),
     ("plan", "-s", "absent.toml", "--rho", "1"),
 ]
 GROUPS = ("", "stream", "ledger")
@@ -111,6 +115,9 @@ def test_no_line_of_any_command_or_help_is_longer_than_the_terminal(tmp_path, mo
     csv.write_csv(pa.table(columns), "t.csv")
     for name, text in (("numbers", NUMBERS), ("counts", COUNTS)):
         (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
+    one = '{"attributes": ["sex"], "standard_deviation": 2}'
+    measured = f'{{"sizes": {{"sex": 2}}, "measurements": [{one}]}}'
+    (tmp_path / "measured.json").write_text(measured, encoding="utf-8")
     (tmp_path / "w.csv").write_text("1,0,0\n1,1,0\n1,1,1\n", encoding="utf-8")
     seen = {words[0] for words in COMMANDS}
     for words in COMMANDS:

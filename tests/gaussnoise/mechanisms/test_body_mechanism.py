@@ -1047,3 +1047,40 @@ def test_magnitudes_of_composites_are_those_of_their_parts():
     assert (magnitudes(hull(ball, LpBall(2, 2))) >= single).all()
     assert (magnitudes(Kronecker(ball, ball)) >= np.kron(single, single)).all()
     assert (magnitudes(DifferenceBody(ball)) >= 2 * single).all()
+
+
+FACTORS = {
+    "random": lambda Q, sizes: Q,
+    "long columns": lambda Q, sizes: Q * sizes[: Q.shape[1]],
+    "long rows": lambda Q, sizes: sizes[:, None] * Q,
+    "nearly singular": lambda Q, sizes: Q * sizes[: Q.shape[1]] @ Q[: Q.shape[1]],
+    "entries of all sizes": lambda Q, sizes: np.sign(Q) * sizes[(np.abs(Q) * 97).astype(int) % 16],
+    "an empty coordinate": lambda Q, sizes: Q * (np.arange(16) > 0)[:, None],
+}
+
+
+@pytest.mark.parametrize("shape", FACTORS)
+@pytest.mark.parametrize("far", [0.0, 1e-12, 0.3])
+def test_the_error_of_a_left_inverse_is_bounded_as_fractions_say(shape, far):
+    rng = np.random.default_rng(3)
+    Q = np.linalg.qr(rng.normal(size=(16, 9)))[0]
+    L = FACTORS[shape](Q, rng.permutation(np.geomspace(1e-4, 1e4, 16)))
+    W = _body.left_inverse(L) * (1 + far)
+    gap = exactly(W) @ exactly(L) - exactly(np.eye(9))
+    exact = np.square(gap).sum()
+    bound = Fraction(_body_lattice._left_error(W, L))
+    assert exact <= bound**2 <= exact * Fraction(1.001)
+    if far == 0:  # the plain product does not know its own rounding
+        plain = Fraction(float(np.linalg.norm(W @ L - np.eye(9))))
+        assert abs(plain**2 / exact - 1) > 0.001
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 1000])
+def test_products_of_leading_bits_are_exact(d):
+    bits = (53 - d.bit_length()) // 2
+    rows = _body_lattice._leading(np.random.default_rng(d).uniform(0.9, 1, size=(40, d)), bits)
+    product = rows @ rows.T
+    assert exactly(product[0, :9]).tolist() == (exactly(rows[:9]) @ exactly(rows[0])).tolist()
+    full = np.random.default_rng(d).uniform(0.9, 1, size=(40, d))
+    if d > 1:
+        assert ((exactly(full) @ exactly(full[0])) != exactly(full @ full[0])).any()

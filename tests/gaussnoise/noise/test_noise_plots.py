@@ -76,7 +76,7 @@ def covered(noise):
     points = noise.domain.to_finite_set().points
     if noise.shifted:
         rows = points
-    elif isinstance(noise.neighbors, gn.PolicyGraph):
+    elif isinstance(noise.neighbors, gn.results.PolicyGraph):
         rows = [
             sign * (points[i] - points[j]) for i, j in noise.neighbors.edges for sign in (1, -1)
         ]

@@ -338,7 +338,8 @@ def test_components_that_do_not_belong_to_the_edges_are_refused(edges, component
     # split in two, the exact number of records in a part would be released as public knowledge
     with pytest.raises(gn.GaussNoiseError):
         gn.optimal_noise(
-            FiniteSet(np.eye(3)), neighbors=gn.PolicyGraph(np.array(edges), np.array(components))
+            FiniteSet(np.eye(3)),
+            neighbors=gn.results.PolicyGraph(np.array(edges), np.array(components)),
         )
 
 
@@ -566,7 +567,7 @@ def test_what_is_not_noised_is_the_same_for_all_data_in_the_same_components(name
 @pytest.mark.parametrize("components", [[0, 0, 1], [0, 1, 2]])
 def test_forged_components_publish_nothing_more(components):
     noise = solve(FiniteSet(np.eye(3)), nx.path_graph(3))
-    forged = gn.PolicyGraph(noise.neighbors.edges, np.array(components))
+    forged = gn.results.PolicyGraph(noise.neighbors.edges, np.array(components))
     mechanism = mechanism_for(dataclasses.replace(noise, neighbors=forged), 10)
     np.testing.assert_array_equal(mechanism._offset([5, 3, 2]), mechanism._offset([5, 4, 1]))
     assert mechanism._lattice.strategy == mechanism_for(noise, 10)._lattice.strategy

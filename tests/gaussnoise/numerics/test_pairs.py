@@ -107,15 +107,53 @@ def test_pairs_beyond_a_threshold(points, beyond, sample):
     assert {i for i, value in enumerate(best) if value > beyond} <= mentioned
 
 
-@pytest.mark.parametrize("chunk", [1, 7 * 60, 2**24])
-def test_blocks_of_any_size_find_the_same_pairs(monkeypatch, chunk):
-    points = np.random.default_rng(0).normal(size=(60, 3))
-    expected = far_pairs(points, 4.0)
-    monkeypatch.setattr(pairs_module, "_CHUNK_ENTRIES", chunk)
-    found = far_pairs(points, 4.0)
-    np.testing.assert_array_equal(found.rows, expected.rows)
-    np.testing.assert_allclose(found.squares, expected.squares)
-    assert found.largest == pytest.approx(max(farthest(points)), rel=1e-14)
+@pytest.mark.parametrize("tile", [1, 7, 64])
+@pytest.mark.parametrize("shape", [(60, 3), (100, 30)])
+@pytest.mark.parametrize("most", [None, 1, 12])
+def test_blocks_of_any_size_find_the_same_pairs(monkeypatch, tile, shape, most):
+    points = np.random.default_rng(0).normal(size=shape)
+    points[::3] = 1e-3 * points[::3] + np.sign(points[::3])  # clusters
+    best = np.array(farthest(points))
+    beyond = float(np.median(best))
+    expected = {
+        tuple(sorted((i, int(np.square(points - points[i]).sum(axis=1).argmax()))))
+        for i in np.flatnonzero(best > beyond)
+    }
+    expected = sorted(expected, key=lambda pair: -square(points, *pair))[:most]
+    monkeypatch.setattr(pairs_module, "_TILE", tile)
+    monkeypatch.setattr(pairs_module, "_SAMPLE", 2)
+    found = far_pairs(points, beyond, most)
+    pairs = [tuple(pair) for pair in found.rows.tolist()]
+    assert set(expected) <= set(pairs)
+    np.testing.assert_allclose(found.squares, [square(points, i, j) for i, j in pairs])
+    assert found.largest == pytest.approx(best.max(), rel=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["clusters", "high dimension"])
+def test_blocks_that_are_near_each_other_are_left_out(monkeypatch, kind):
+    rng = np.random.default_rng(5)
+    points = {
+        "clusters": rng.normal(size=(8, 3))[rng.integers(8, size=4096)]
+        + 1e-3 * rng.normal(size=(4096, 3)),
+        "high dimension": rng.normal(size=(4096, 50)),
+    }[kind]
+    listed = []
+    found = pairs_module._apart
+    monkeypatch.setattr(pairs_module, "_TILE", 64)
+    monkeypatch.setattr(
+        pairs_module, "_apart", lambda *given: (listed.append(found(*given)), listed[-1])[1]
+    )
+    best = max(float(np.square(points - x).sum(axis=1).max()) for x in points)
+    assert far_pairs(points).largest == pytest.approx(best, rel=1e-14)
+    assert min(len(pairs) for pairs, _ in listed) < 0.4 * 64 * 65 / 2
+    # without the blocks that are farthest apart, the pair would be lost
+    monkeypatch.setattr(
+        pairs_module,
+        "_apart",
+        lambda *given: [part[len(part) // 2 :] for part in found(*given[:3], 0.0)],
+    )
+    squares = np.square(points).sum(axis=1)
+    assert pairs_module._reaches(points, squares, 0.0, np.inf)[0].max() < 0.99 * best
 
 
 @pytest.mark.parametrize(

@@ -170,8 +170,6 @@ def test_very_many_points_look_among_the_outer_ones_first(monkeypatch, p):
     whole = gn.optimal_noise(domain, p)
     monkeypatch.setattr(candidates_module, "_MANY", 100)
     monkeypatch.setattr(candidates_module, "_OUTER", 20)
-    monkeypatch.setattr(pairs_module, "_MANY", 100)
-    monkeypatch.setattr(pairs_module, "_MOST_ROWS", 10)
     looks = []
     far = Differences.far
 
@@ -211,11 +209,9 @@ def test_what_is_found_near_the_known_ones_does_not_end_a_solve(monkeypatch):
 @pytest.mark.parametrize("rows", [1, 20, 10**6])
 def test_of_very_many_points_the_rows_that_reach_farthest_are_found(monkeypatch, rows):
     points = RNG.normal(size=(300, 3))
-    monkeypatch.setattr(pairs_module, "_CHUNK", 64)
+    monkeypatch.setattr(pairs_module, "_TILE", 64)
     whole = far_pairs(points, 30.0)
-    monkeypatch.setattr(pairs_module, "_MANY", 0)
-    monkeypatch.setattr(pairs_module, "_MOST_ROWS", rows)
-    found = far_pairs(points, 30.0)
+    found = far_pairs(points, 30.0, rows)
     assert found.largest == pytest.approx(whole.largest, rel=1e-14)
     squares = np.square(points[found.rows[:, 0]] - points[found.rows[:, 1]]).sum(axis=1)
     np.testing.assert_allclose(found.squares, squares, rtol=1e-12)
@@ -223,6 +219,6 @@ def test_of_very_many_points_the_rows_that_reach_farthest_are_found(monkeypatch,
     assert 0 < len(found.rows) <= len(whole.rows)
     assert {tuple(pair) for pair in found.rows} <= {tuple(pair) for pair in whole.rows}
     assert found.squares.max() == pytest.approx(whole.largest, rel=1e-12)
-    nothing = far_pairs(points, 1e3)
+    nothing = far_pairs(points, 1e3, rows)
     assert len(nothing.rows) == 0
     assert nothing.largest == pytest.approx(whole.largest, rel=1e-14)

@@ -62,7 +62,7 @@ def test_few_states_are_nearly_the_best_of_all_noise(made):
 
 def test_its_strategy_can_be_certified(made):
     workload, loss, generator = made
-    found = streams.certify(generator, workload, p=np.inf if loss == "max" else 2)
+    found = gn.certify(generator, workload, p=np.inf if loss == "max" else 2)
     assert found.factor == pytest.approx(generator.factor, rel=1e-5)
     assert found.sensitivity == pytest.approx(1, rel=1e-6)
 

@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import gaussnoise as gn
 from gaussnoise import streams
+from gaussnoise.bounds.certify import sensitivity_of
 from gaussnoise.errors import InvalidDomainError, ParameterError
 from gaussnoise.solvers.streams.recursions import Recursion
-from gaussnoise.streams.certify import sensitivity_of
 
 CASES = {
     "epochs": (streams.prefix_sums(16), streams.Epochs(16, 4), "mean"),
@@ -78,11 +79,11 @@ def test_the_answers_have_the_stated_deviations(made):
 def test_its_strategy_is_certified_as_stated(made):
     workload, who, loss, generator = made
     p = np.inf if loss == "max" else 2
-    found = streams.certify(generator, workload.toarray(), participation=who, p=p)
+    found = gn.certify(generator, workload.toarray(), participation=who, p=p)
     assert found.sensitivity == pytest.approx(1, rel=1e-6)
     assert found.factor == pytest.approx(generator.factor, rel=2e-4)
     assert 1 <= generator.factor < 1.06
-    once = streams.certify(
+    once = gn.certify(
         streams.noise(workload, error=loss), workload.toarray(), participation=who, p=p
     )
     assert generator.factor < once.factor

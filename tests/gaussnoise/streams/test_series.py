@@ -416,7 +416,11 @@ def test_the_shell_shows_series_from_the_public_folder(stream, tmp_path, capsys)
     command = ["stream", "series", folder, "-m", "sex"]
     assert run([*command, "--trend", "--step", "3", "-o", str(file), "--plot", str(picture)]) == 0
     shown = capsys.readouterr().out
-    for words in ("SeriesTable(rows of each tick", "test of no change, 3 degrees", "ticks 3 to 4"):
+    for words in (
+        "sex: rows of each tick, ticks 1",
+        "test of no change, 3 degrees",
+        "ticks 3 to 4",
+    ):
         assert words in shown
     assert file.stat().st_size > 0
     assert picture.stat().st_size > 0
@@ -434,3 +438,25 @@ def test_the_shell_shows_series_from_the_public_folder(stream, tmp_path, capsys)
     assert "exists already" in capsys.readouterr().err
     assert run(["stream", "series", folder, "-m", "", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["attributes"] == ["tick"]
+
+
+def test_the_shell_has_intervals_of_other_levels(stream, capsys):
+    command = ["stream", "series", str(stream.path), "-m", "sex", "--trend", "--step", "3"]
+    assert run([*command, "--level", "0.8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["level"] == 0.8
+    series = Stream.open(stream.path).series("sex")
+    for rows_of, table in (
+        (found["rows"], series),
+        (found["trend"]["rows"], series.trend()),
+        (found["step"]["rows"], series.step(3)),
+    ):
+        low, high = (end.ravel().tolist() for end in table.confidence_interval(0.8))
+        assert [row["low"] for row in rows_of] == low
+        assert [row["high"] for row in rows_of] == high
+    assert run([*command, "--level", "0.8"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("80 % intervals") == 3
+    assert "95 %" not in shown
+    assert run([*command, "--level", "2"]) == 1
+    assert "level" in capsys.readouterr().err

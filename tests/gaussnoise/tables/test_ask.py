@@ -17,7 +17,9 @@ from gaussnoise.tables.release.question import (
     Change,
     Count,
     Difference,
+    Mean,
     Quantile,
+    Ratio,
     Share,
     Top,
 )
@@ -115,6 +117,24 @@ def test_questions_mean_what_they_say(question, meaning):
         ),
         ("change of count of sex=F from tick 3 to tick 7", Change(Count({0: (0,)}), (3, 7))),
         ("share of sex=F by tick", ByTick(Share({0: (0,)}, {}))),
+        ("how many people have age at least 65?", Count({1: (3,)})),
+        ("how many are there?", Count({})),
+        ("number of people with age<18", Count({1: (0,)})),
+        ("how many sex=F", Count({0: (0,)})),
+        ("how many in each region", Count({4: None})),
+        ("what share of sex=F has age<18", Share({1: (0,)}, {0: (0,)})),
+        ("what per cent of sex=F has age<18 by region", Share({1: (0,)}, {0: (0,), 4: None}, True)),
+        ("fraction of sex=F if age<18", Share({0: (0,)}, {1: (0,)})),
+        ("distribution of age by sex", Share({1: None}, {0: None})),
+        (
+            "difference in share of sex=F between age<18 and age>=65 by region",
+            Difference(Share({0: (0,)}, {1: (0,), 4: None}), Share({0: (0,)}, {1: (3,), 4: None})),
+        ),
+        ("ratio of count between sex=F and sex=M", Ratio(Count({0: (0,)}), Count({0: (1,)}))),
+        ("difference of count between tick 1 and tick 3", Change(Count({}), (1, 3))),
+        ("count of sex=F in tick 3", ByTick(Count({0: (0,)}), 3)),
+        ("age over time", ByTick(Count({1: None}))),
+        ("age over 40", Count({1: (2, 3)})),
     ],
 )
 def test_words_that_people_use_are_understood(question, meaning):
@@ -131,6 +151,13 @@ def test_names_of_attributes_stand_before_newer_words():
     assert parsed("count by tick", schema) == Count({3: None})
     assert parsed("number more than 1", schema) == Count({1: (2,)})  # numbers are exact
     assert parsed("number between 0 and 1", schema) == Count({1: (0, 1)})
+    words = ["people", "are", "fraction", "distribution", "over", "what", "gap", "has"]
+    schema = gn.Schema([gn.Attribute(word, [0, 1]) for word in words])
+    for i, word in enumerate(words):
+        assert parsed(f"{word}=1", schema) == Count({i: (1,)})
+        assert parsed(f"number of {word}=1", schema) == Count({i: (1,)})
+        assert parsed(f"share of {word}=1 by {word}=0|1", schema) == Share({i: (1,)}, {i: (0, 1)})
+    assert parsed("how many people=1", schema) == Count({0: (1,)})
 
 
 def test_questions_of_strangers_are_read_quickly():
@@ -148,6 +175,31 @@ def test_questions_of_strangers_are_read_quickly():
     ):
         with pytest.raises(ParameterError):
             parsed(question, SCHEMA)
+
+
+def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
+    schema = gn.Schema(
+        [
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("age", edges=[0, 20, 40, 120]),
+            gn.Attribute("pay", clip=[0, 100]),
+        ]
+    )
+    for question, meaning in (
+        ("pay by sex", Mean(2, {0: None})),
+        ("mean of pay by age", Mean(2, {1: None})),
+        ("mean of pay, age between 20 and 120 by sex", Mean(2, {1: (1, 2), 0: None})),
+        ("which age has the highest pay", Top(Mean(2, {1: None}), 1, True)),
+        ("largest pay by sex", Top(Mean(2, {0: None}), 1, True)),
+        (
+            "difference in mean of pay between sex=M and sex=F",
+            Difference(Mean(2, {0: (1,)}), Mean(2, {0: (0,)})),
+        ),
+    ):
+        assert parsed(question, schema) == meaning
+    for question in ("count of pay", "how many pay, sex=F", "count by pay"):
+        with pytest.raises(ParameterError, match="hint: mean of pay"):
+            parsed(question, schema)
 
 
 @one_test_of(
@@ -533,6 +585,11 @@ def test_streams_answer_by_tick_and_from_tick_to_tick():
     assert found.low < found.estimate < found.high
     by = tables.ask("share of job=a by sex by tick")
     assert (by.attributes, by.labels) == (("tick", "sex"), ((1, 2, 3), ("F", "M")))
+    third = tables.ask("share of job=a by sex in tick 3")
+    assert (third.labels[0], third.meaning[-10:]) == ((3,), " in tick 3")
+    np.testing.assert_array_equal(third.estimate[0], by.estimate[2])
+    with pytest.raises(ParameterError, match="one of the 3 ticks so far"):
+        tables.ask("count in tick 4")
     for k in range(3):
         own = tables.period(k + 1).ask("share of job=a by sex")
         np.testing.assert_array_equal((by.estimate[k], by.low[k]), (own.estimate, own.low))

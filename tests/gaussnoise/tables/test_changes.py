@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
+from two_dates import SCHEMA, people
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
@@ -22,25 +23,7 @@ from gaussnoise.tables.release.changes import (
 from gaussnoise.tables.release.formats import FORMATS, format_of
 from gaussnoise.tables.release.report.changes import changes_page
 
-SCHEMA = gn.Schema(
-    [
-        gn.Attribute("sex", ["F", "M"]),
-        gn.Attribute("age", edges=[0, 18, 65, 120]),
-        gn.Attribute("pay", clip=[0, 5000]),
-    ]
-)
 WORKLOAD = [("sex", "age"), ("sex", "pay"), {"age": "prefix"}]
-
-
-def people(seed, count):
-    rng = np.random.default_rng(seed)
-    return pa.table(
-        {
-            "sex": rng.choice(["F", "M"], count),
-            "age": rng.uniform(0, 120, count),
-            "pay": rng.uniform(0, 4000 + 500 * seed, count),
-        }
-    )
 
 
 def plan(rho=0.1, workload=WORKLOAD):
@@ -83,6 +66,9 @@ def test_json_has_the_numbers_of_the_library(folders, changes, capsys):
     assert (found["before"]["name"], found["after"]["name"]) == ("january", "june")
     assert found["rho_of_both"] == pytest.approx(0.3)
     counts, means, sums = found["tables"]
+    assert found["notes"] == ["Sums and means of pay are of values clipped to [0, 5000]."]
+    assert run(["difference", *folders, "--of", "age,sex", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []
     assert [one["statistic"] for one in (counts, means, sums)] == ["count", "mean", "sum"]
     expected = changes["age", "sex"]
     assert counts["attributes"] == ["age", "sex"]
@@ -105,7 +91,12 @@ def test_json_has_the_numbers_of_the_library(folders, changes, capsys):
 def test_files_of_every_format_hold_the_changes(format, folders, changes, tmp_path, capsys):
     out = tmp_path / "out"
     assert run(["difference", *folders, "-o", str(out), "--format", format]) == 0
-    assert f"wrote {out}/report.html" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"wrote {out}: " in said
+    for name in ("report.html", "summary.txt", "method.txt", "ddi.xml", "changes.png"):
+        assert (out / name).stat().st_size > 1000
+        assert name in said
+    assert "A row in both has spent" in (out / "method.txt").read_text(encoding="utf-8")
     record = json.loads((out / "changes.json").read_text(encoding="utf-8"))
     assert set(record["files"]) == {
         str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()
@@ -114,12 +105,27 @@ def test_files_of_every_format_hold_the_changes(format, folders, changes, tmp_pa
     for one, table in zip(record["tables"], shown_changes(changes), strict=True):
         path = out / one["files"]["changes"]
         if format == "xlsx":
-            assert path.stat().st_size > 1000
             continue
         found = format_of(path.name).estimates(path, 0, table.table.estimate.size)
         np.testing.assert_allclose(found, table.table.estimate.ravel())
     page = (out / "report.html").read_text(encoding="utf-8")
     assert shown_changes(changes)[0].finding in page
+
+
+def test_a_workbook_has_all_changes_behind_one_cover(changes, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is missing")
+    changes.save(tmp_path / "out", "xlsx", title="A year")
+    (path,) = (tmp_path / "out").rglob("*.xlsx")
+    book = openpyxl.load_workbook(path)
+    found = shown_changes(changes)
+    assert len(book.worksheets) == 1 + 2 * len(found)
+    cover = [row[0].value for row in book.worksheets[0]]
+    assert cover[0] == "A year"
+    assert f"{found[0].name}: {found[0].finding}" in cover
+    for k, table in enumerate([one.table for one in found] + [one.relative for one in found], 1):
+        header, *rows = book.worksheets[k].iter_rows(values_only=True)
+        at = header.index("estimate")
+        np.testing.assert_array_equal([row[at] for row in rows], table.estimate.ravel())
 
 
 def test_sentences_name_a_change_only_where_the_interval_supports_it():
@@ -137,7 +143,7 @@ def test_sentences_name_a_change_only_where_the_interval_supports_it():
     assert low < 2700 < high
     assert " more (" in rise["sex × age"]
     assert " fewer (" in fall["sex × age"]
-    assert "noise does not explain 6 of 6 changes" in fall["sex × age"]
+    assert "more than noise: 6 of 6 changes" in fall["sex × age"]
 
 
 def test_sentences_are_right_as_often_as_they_say():

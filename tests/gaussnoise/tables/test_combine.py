@@ -325,3 +325,14 @@ def test_tables_of_a_stream_are_refused():
     so_far = plan.simulate([PEOPLE] * 2, np.random.default_rng(0))
     with pytest.raises(ParameterError, match="of a stream"):
         gn.combine([so_far.total(), so_far.period(1)])
+
+
+def test_releases_that_were_asked_for_the_total_are_combined():
+    workload = [("sex", "age"), ()]
+    releases = [released(workload, 0.3, 1), released(workload, 0.5, 2)]
+    total = gn.combine(releases)[()]
+    assert total.estimate.shape == ()
+    deviations = np.array([float(one[()].standard_deviation) for one in releases])
+    weights = deviations**-2 / sum(deviations**-2)
+    expected = sum(w * float(one[()].estimate) for w, one in zip(weights, releases, strict=True))
+    assert float(total.estimate) == pytest.approx(expected)

@@ -88,6 +88,10 @@ def test_the_record_says_what_was_combined(both, folders):
     assert set(record["files"]) == {
         str(path.relative_to(both)) for path in both.rglob("*") if path.is_file()
     } - {"release.json"}
+    assert {"release.png", "method.txt", "ddi.xml", "summary.txt"} <= record["files"].keys()
+    method = (both / "method.txt").read_text(encoding="utf-8")
+    assert "ρ = 0.3, the sum of all budgets" in method
+    assert "Combined from releases/1-first, releases/2-second." in method
     assert [one["file"] for one in record["answers"]] == ["answers/2-sex-by-pay.csv"]
 
 

@@ -375,6 +375,20 @@ def test_multipliers_too_coarse_for_the_wanted_variances_are_refused():
         planned((2, 3), [(0, 1)], 1e-29).release(pa.table({"a0": [0], "a1": [0]}))
 
 
+@pytest.mark.parametrize("most", [1, 50])
+def test_a_plan_that_no_release_could_draw_is_refused_with_the_budget_that_would_do(most):
+    schema = gn.Schema([gn.Attribute(f"a{i}", edges=range(6), base="prefix") for i in range(3)])
+    weight = gn.Weight("w", most)
+    with pytest.raises(ParameterError, match="too small") as refused:
+        gn.plan(schema, 3, gn.zCDP(1e-3), weight=weight)
+    times = float(str(refused.value).split(" times as much")[0].split()[-1])
+    plan = gn.plan(schema, 3, gn.zCDP(1e-3 * times), weight=weight)
+    assert min(plan.query.multipliers.values_by_type.values()) >= 64
+    assert plan.rho_charged <= 1e-3 * times
+    with pytest.raises(ParameterError, match="too small"):
+        gn.plan(schema, 3, gn.zCDP(0.9e-3 * times), weight=weight)
+
+
 def test_a_total_without_noise_is_refused_where_rows_come_and_go():
     with pytest.raises(CovarianceError, match="total"):
         ResidualQuery.calibrated((IdentityStrategy(2),), {(0,): 1.0}, "add-remove", 0.5)

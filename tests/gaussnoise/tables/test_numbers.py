@@ -458,6 +458,10 @@ def test_schemas_of_numbers_are_read_back():
         ({"clip": [0, 1], "edges": [0, 1]}, "either categories or edges"),
         ({"clip": [0, 1], "base": "prefix"}, 'expected "sum"'),
         ({"clip": [0, 1], "base": {"kind": "moments", "degrees": [3]}}, 'expected "sum"'),
+        *(
+            ({"clip": [0, 1], "base": {**SQUARES, "about": about}}, "tell categories apart, by")
+            for about in (1e6, -1e300)
+        ),
         ({"clip": [0, 1], "base": gn.Clipped(0, 2)}, "the ends and the unit"),
         ({"clip": [0, 1], "base": [[1, 1]]}, 'expected "sum"'),
     ],

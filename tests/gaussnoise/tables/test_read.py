@@ -32,6 +32,7 @@ from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.reading.batches import batches
 from gaussnoise.tables.reading.frames import guarded
 from gaussnoise.tables.reading.opened import opened
+from gaussnoise.tables.schema.schema import with_infinite
 
 CANARY = "CANARY-7391"
 
@@ -152,6 +153,12 @@ def test_infinite_edges_do_not_include_infinity(build):
         (1,): 1,
         (2,): 3,
     }
+
+
+def test_a_search_for_a_range_counts_infinity_in_the_outer_bins(build):
+    table = build({"x": [-1e308, 1e308, math.inf, -math.inf, math.nan, 0.0]})
+    bins = with_infinite(gn.Attribute("x", edges=[-math.inf, 0, math.inf], other="o"))
+    assert counted(table, bins) == {(0,): 2, (1,): 3, (2,): 1}
 
 
 def test_other_catches_integers(build):
@@ -437,6 +444,7 @@ def test_what_becomes_of_nan_does_not_depend_on_other_rows(tmp_path, values, wid
     asked = [
         (gn.Attribute("x", edges=[0, 1, 4], other="rest"), {}),
         (gn.Attribute("x", edges=[-inf, 1, inf], other="rest"), {}),
+        (with_infinite(gn.Attribute("x", edges=[-inf, 1, inf], other="rest")), {}),
         (gn.Attribute("x", clip=[0, 1], other="rest"), {}),
         (gn.Attribute("x", clip=[-4, 4]), {}),
         (gn.Attribute("x", [1, 2], other="rest"), {}),

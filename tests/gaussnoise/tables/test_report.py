@@ -120,6 +120,24 @@ def odd():
     return gn.plan(gn.Schema(attributes), 2, gn.zCDP(1.0))
 
 
+def persons():
+    """Return a plan of one record for each person and sex."""
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("stay", clip=[0, 30])])
+    workload = [("sex",), ("sex", "stay"), ()]
+    return gn.plan(schema, workload, gn.zCDP(1), person="who", per_person={"stay": "mean"})
+
+
+def visits(rows=900):
+    rng = np.random.default_rng(4)
+    return pa.table(
+        {
+            "who": rng.integers(0, 400, rows),
+            "sex": rng.choice(["F", "M"], rows, p=[0.7, 0.3]),
+            "stay": rng.uniform(0, 30, rows),
+        }
+    )
+
+
 @pytest.fixture(scope="module")
 def release():
     return survey().release(people())
@@ -146,6 +164,7 @@ CASES = {
     "plan with targets": lambda: plan_page(survey(privacy=None, targets=20.0)),
     "odd plan": lambda: plan_page(odd(), title=EVIL[0]),
     "plan without noise": lambda: plan_page(survey(workload=[()], neighbors="replace")),
+    "persons": lambda: release_page(persons().release(visits())),
     "changes": lambda: changes_page(gn.difference(*(survey().release(people(n)) for n in (900, 800))
         )),
     "combined": lambda: combined_page(gn.combine([
@@ -587,7 +606,7 @@ def test_pages_say_which_tables_are_exact_and_what_is_clipped():
     assert "none is needed: all tables are public" in page
     clipped = gn.plan(schema, [("sex", "income")], gn.zCDP(1)).release(table)
     page = Page(release_page(clipped, "")).words
-    assert "a number, clipped to [0, 100]" in page
+    assert "a number; one outside [0, 100] counts as the nearer end" in page
     assert "weight at" not in page
 
 
@@ -656,14 +675,54 @@ def main_text(text):
     )
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in CASES if not name.startswith("odd") and "changes" not in name]
-)
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("odd")])
 def test_words_of_specialists_stand_at_the_end(pages, name):
     words = main_text(pages[name]).words
     assert not re.search(r"[ρεδσγ]|\bnull\b|\bschema\b|sha256|optimal\b|1e-0", words)
     assert "For specialists" in words
     assert Page(pages[name]).words.index("sha256") > len(words) - 200
+    assert re.search(r"at most [\d.]+ % sure", words)
+
+
+def test_one_record_of_each_person_is_a_record_and_no_row(pages):
+    words = main_text(pages["persons"]).words
+    for said in ("Records in the tables", "F has", "more records than M", "Records: ",
+                 "Per cent of all", "Most records", "Fewest records"):  # fmt: skip
+        assert said in words
+    assert "Half-widths of 95 % intervals, in records" in Page(plan_page(persons())).words
+    without = words.replace("any number of rows", "").replace("each group of their rows", "")
+    assert not re.search(r"\b[Rr]ows\b", without)
+    changed = gn.difference(*(persons().release(visits(n)) for n in (900, 800)))
+    changed = Page(changes_page(changed)).words
+    assert "all records:" in changed
+    assert not re.search(r"\d rows", changed)
+
+
+def test_synthetic_records_stand_beside_the_release(release, tmp_path):
+    labels = {"F": 3, "M": 1}
+    drawn = pa.table(
+        {
+            "sex": [sex for sex, times in labels.items() for _ in range(6 * times)],
+            "age": ["[0, 18)", "[18, 65)", "[65, 120]"] * 8,
+            "county": [f"{k:03}" for k in range(24)],
+        }
+    )
+    found = release.likeness(drawn)
+    release.report(tmp_path / "page.html", synthetic=drawn)
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    values = {value for value, _ in page.numbers}
+    for row in found:
+        assert f"{row.column} {row.statistic}" in page.words
+        assert {row.synthetic, row.release, row.low, row.high} <= values
+    inside = sum(row.low <= row.synthetic <= row.high for row in found)
+    assert f"{inside} of the {len(found)} statistics below" in page.words
+    assert "drew 24 synthetic records" in page.words
+    assert "biased" in page.words
+    assert "ynthetic" not in release_page(release)
+    both = gn.combine([survey().release(people()) for _ in range(2)])
+    assert "drew 24 synthetic records" in combined_page(both, synthetic=drawn)
+    with pytest.raises(ParameterError, match="got a column 'pay'"):
+        release_page(release, synthetic=pa.table({"pay": [1]}))
 
 
 def test_rows_that_are_left_out_are_described_in_plain_words():
@@ -693,7 +752,9 @@ def test_a_page_begins_with_lines_for_its_readers():
     words = Page(
         release_page(gn.plan(schema, 1, gn.zCDP(1)).release(pa.table({"sex": ["F"]})))
     ).words
-    at = [words.index(text) for text in (*lines.values(), "table of counts", "What the tables say")]
+    at = [
+        words.index(text) for text in (*lines.values(), "1 table about sex", "What the tables say")
+    ]
     assert at == sorted(at)
     assert "Source: Register Period: 2024 Contact: a@b & c" in words
 

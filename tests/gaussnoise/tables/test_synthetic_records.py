@@ -158,12 +158,14 @@ def test_without_mbi_the_error_says_what_to_install(release, monkeypatch):
 
 def test_the_shell_writes_records_and_is_quiet(folder, tmp_path, capfd):
     out = tmp_path / "people.csv"
-    words = ["synthetic", str(folder), "-n", "50", "-o", str(out)]
+    page = tmp_path / "page.html"
+    words = ["synthetic", str(folder), "-n", "50", "-o", str(out), "--report", str(page)]
     assert run(words) == 0
     said, noise = capfd.readouterr()
     assert noise == ""
     assert "biased" in said
-    assert len(said.splitlines()) == 8  # two lines, and the three quartiles of age
+    assert len(said.splitlines()) == 9  # three lines, and the three quartiles of age
+    assert "A model drew 50 synthetic records" in page.read_text(encoding="utf-8")
     assert max(map(len, said.splitlines()[1:])) <= 80
     records = csv.read_csv(out)
     assert records.num_rows == 50

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ....files.disk import opened
 from ...planning.facts import marginal_name
 from ..tidy import LEVEL, NUMBERS, level_text
-from .format import About, AbstractFormat
+from .format import AbstractFormat, Notes
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # text that needs no escapes
 _WAITS = 1000  # milliseconds
@@ -34,13 +34,13 @@ class Csv(AbstractFormat):
     ending = ".csv"
 
     def writer(
-        self, file: Path | IO[bytes], schema: Any, about: About
+        self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
         from pyarrow import csv
 
         if isinstance(file, Path):
             keys = [name for name in schema.names if name not in NUMBERS]
-            write_metadata(file, _MEANINGS, keys, schema, about)
+            write_metadata(file, _MEANINGS, keys, schema, notes)
         return csv.CSVWriter(file, schema)
 
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
@@ -48,7 +48,7 @@ class Csv(AbstractFormat):
 
 
 def write_metadata(
-    path: Path, meanings: Mapping[str, str], keys: Sequence[str], schema: Any, about: About
+    path: Path, meanings: Mapping[str, str], keys: Sequence[str], schema: Any, notes: Notes
 ) -> None:
     """Write the metadata of the columns of a CSV file, to the file where readers expect it.
 
@@ -57,7 +57,7 @@ def write_metadata(
         meanings: the meaning of columns whose title does not say it.
         keys: the titles of the columns that say which cell a row is.
         schema: the arrow schema of the rows.
-        about: sentences about the table.
+        notes: sentences about the table.
 
     Source: https://www.w3.org/TR/tabular-metadata/
     """
@@ -74,7 +74,7 @@ def write_metadata(
         "@context": "http://www.w3.org/ns/csvw",
         "url": path.name,
         "dc:title": marginal_name(tuple(keys)),
-        "dc:description": "\n".join(about.sentences),
+        "dc:description": "\n".join(notes.sentences),
         "dialect": {"encoding": "utf-8", "header": True},
         "tableSchema": {"columns": columns}
         | ({"primaryKey": [names[key] for key in keys]} if keys else {}),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 @final
 @dataclass(frozen=True)
-class About:
+class Notes:
     """Sentences about tables, for formats that have a place for them.
 
     Attributes:
@@ -32,7 +32,7 @@ class About:
         return [self.title, *(said for section in self.sections.values() for said in section)]
 
 
-UNSAID = About()
+UNSAID = Notes()
 
 
 class AbstractFormat(abc.ABC):
@@ -49,11 +49,11 @@ class AbstractFormat(abc.ABC):
 
     @abc.abstractmethod
     def writer(
-        self, file: Path | IO[bytes], schema: Any, about: About
+        self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
         """Return a context of a file of rows with an arrow schema; ``write_table`` adds some.
 
-        ``about`` is written where the format has a place for notes.
+        ``notes`` are written where the format has a place for them.
         """
 
     @abc.abstractmethod
@@ -85,7 +85,7 @@ class AbstractBook(AbstractFormat):
     """A format that holds all tables in one file."""
 
     @abc.abstractmethod
-    def book(self, path: Path, titles: Sequence[str], about: About) -> AbstractContextManager[Any]:
+    def book(self, path: Path, titles: Sequence[str], notes: Notes) -> AbstractContextManager[Any]:
         """Return a context of a new file of tables with these titles.
 
         Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0;

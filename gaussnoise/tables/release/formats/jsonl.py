@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from .format import About, AbstractFormat, estimates_of, new_file
+from .format import AbstractFormat, Notes, estimates_of, new_file
 
 _LONGEST_LINE = 2**24  # bytes; the rest of a longer line is no row
 
@@ -27,7 +27,7 @@ class JsonLines(AbstractFormat):
     ending = ".jsonl"
 
     def writer(
-        self, file: Path | IO[bytes], schema: Any, about: About
+        self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
         return _writer(file)
 

@@ -15,7 +15,7 @@ from ....files.disk import opened
 from ...planning.facts import marginal_name
 from ..marks import marks_of
 from ..tidy import NUMBERS
-from .format import About, AbstractFormat, estimates_of, new_file
+from .format import AbstractFormat, Notes, estimates_of, new_file
 
 _START = b'{"version": "2.0", "class": "dataset", "value": [\n'
 _LONGEST_LINE = 2**12  # bytes: four numbers; the rest of a longer line is no row
@@ -35,9 +35,9 @@ class JsonStat(AbstractFormat):
     most_rows = 2**22  # readers hold all of a cube in memory
 
     def writer(
-        self, file: Path | IO[bytes], schema: Any, about: About
+        self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
-        return _writer(file, schema, about)
+        return _writer(file, schema, notes)
 
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
         with opened(path) as file:
@@ -48,14 +48,14 @@ class JsonStat(AbstractFormat):
 
 
 @contextmanager
-def _writer(file: Path | IO[bytes], schema: Any, about: About) -> Iterator[Any]:
+def _writer(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
     names = [name for name in schema.names if name not in NUMBERS]
-    with new_file(file) as own, _written(own, names, about) as rows:
+    with new_file(file) as own, _written(own, names, notes) as rows:
         yield rows
 
 
 @contextmanager
-def _written(file: IO[bytes], names: Sequence[str], about: About) -> Iterator["_Cells"]:
+def _written(file: IO[bytes], names: Sequence[str], notes: Notes) -> Iterator["_Cells"]:
     rows = _Cells(file, names)
     file.write(_START)
     yield rows
@@ -66,7 +66,7 @@ def _written(file: IO[bytes], names: Sequence[str], about: About) -> Iterator["_
     labels = [*(list(labels) for labels in rows.labels), list(NUMBERS)]
     rest = {
         "label": marginal_name(tuple(names)),
-        "note": about.sentences,
+        "note": notes.sentences,
         "id": ids,
         "size": [len(own) for own in labels],
         "role": {"metric": [measure]},

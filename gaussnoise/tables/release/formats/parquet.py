@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....files.disk import opened
-from .format import About, AbstractFormat
+from .format import AbstractFormat, Notes
 
 _MOST_ROWS = 2**22  # most rows of a group that is read: pyarrow writes 2²⁰, releases 2¹⁸
 _MOST_BYTES = 2**28  # most bytes of one column of a row group
@@ -23,7 +23,7 @@ class Parquet(AbstractFormat):
     holds_many = True
 
     def writer(
-        self, file: Path | IO[bytes], schema: Any, about: About
+        self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
         from pyarrow import parquet
 

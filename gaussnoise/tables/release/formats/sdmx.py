@@ -13,7 +13,7 @@ from ...planning.facts import marginal_name
 from ..marks import LOW_RELIABILITY, marks_of
 from ..tidy import LEVEL, NUMBERS, level_text
 from .csv import column_of, write_metadata
-from .format import About, AbstractFormat
+from .format import AbstractFormat, Notes
 
 _VALUE = "OBS_VALUE: Observation value"
 _STATUS = "OBS_STATUS: Observation status"
@@ -45,16 +45,16 @@ class SdmxCsv(AbstractFormat):
     holds_records = False
 
     def writer(
-        self, file: Path | IO[bytes], schema: Any, about: About
+        self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
-        return _writer(file, schema, about)
+        return _writer(file, schema, notes)
 
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
         return column_of(path, _VALUE, first_row, cells)
 
 
 @contextmanager
-def _writer(file: Path | IO[bytes], schema: Any, about: About) -> Iterator[Any]:
+def _writer(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -66,7 +66,7 @@ def _writer(file: Path | IO[bytes], schema: Any, about: About) -> Iterator[Any]:
     fields += [(name, pa.float64()) for name in _ATTRIBUTES.values()] + [(_MARK, pa.string())]
     rows.schema = pa.schema(fields)
     if isinstance(file, Path):
-        write_metadata(file, {}, rows.dimensions, rows.schema, about)
+        write_metadata(file, {}, rows.dimensions, rows.schema, notes)
     with csv.CSVWriter(file, rows.schema) as writer:
         rows.writer = writer
         yield rows

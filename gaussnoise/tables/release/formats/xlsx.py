@@ -23,7 +23,7 @@ from ....files.disk import opened
 from ...planning.facts import marginal_name
 from ..marks import marks_of
 from ..tidy import NUMBERS
-from .format import About, AbstractBook
+from .format import AbstractBook, Notes
 
 _ROWS = 2**20  # rows of a sheet
 _HEADER = 1  # rows above a table
@@ -85,14 +85,14 @@ class Xlsx(AbstractBook):
     longest_text = _LONGEST_TEXT
 
     def writer(
-        self, file: Path | IO[bytes], schema: Any, about: About
+        self, file: Path | IO[bytes], schema: Any, notes: Notes
     ) -> AbstractContextManager[Any]:
-        return _one_sheet(file, schema, about)
+        return _one_sheet(file, schema, notes)
 
     def book(
-        self, path: Path, titles: Sequence[str], about: About
+        self, path: Path, titles: Sequence[str], notes: Notes
     ) -> AbstractContextManager["_Book"]:
-        return _opened_book(path, titles, about)
+        return _opened_book(path, titles, notes)
 
     def estimates(self, path: Path, first_row: int, cells: int) -> NDArray[np.float64]:
         sheet, row = divmod(first_row, _ROWS)
@@ -113,19 +113,19 @@ class Xlsx(AbstractBook):
 
 
 @contextmanager
-def _one_sheet(file: Path | IO[bytes], schema: Any, about: About) -> Iterator["_Rows"]:
+def _one_sheet(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator["_Rows"]:
     title = marginal_name(tuple(name for name in schema.names if name not in NUMBERS))
-    with _opened_book(file, [title], about) as book, book.sheet(0, schema, _LARGE) as rows:
+    with _opened_book(file, [title], notes) as book, book.sheet(0, schema, _LARGE) as rows:
         yield rows
 
 
 @contextmanager
-def _opened_book(file: Path | IO[bytes], titles: Sequence[str], about: About) -> Iterator["_Book"]:
+def _opened_book(file: Path | IO[bytes], titles: Sequence[str], notes: Notes) -> Iterator["_Book"]:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         names = ["about", *(_sheet_name(k, title) for k, title in enumerate(titles, 1))]
         for name, text in _parts(names):
             archive.writestr(name, text)
-        _write_cover(archive, names[1:], titles, about)
+        _write_cover(archive, names[1:], titles, notes)
         yield _Book(archive)
 
 
@@ -238,11 +238,11 @@ def _head(widths: Sequence[int], frozen: int = 0) -> str:
 
 
 def _write_cover(
-    archive: zipfile.ZipFile, names: Sequence[str], titles: Sequence[str], about: About
+    archive: zipfile.ZipFile, names: Sequence[str], titles: Sequence[str], notes: Notes
 ) -> None:
     """Write the first sheet: sentences about the release, and links to the tables."""
-    lines = [(about.title[:_LONGEST_TEXT], _TITLE), ("", _PLAIN)]
-    for heading, sentences in about.sections.items():
+    lines = [(notes.title[:_LONGEST_TEXT], _TITLE), ("", _PLAIN)]
+    for heading, sentences in notes.sections.items():
         lines += [(heading, _HEAD)]
         lines += [(sentence[:_LONGEST_TEXT], _WRAPPED) for sentence in sentences] + [("", _PLAIN)]
     lines += [("Tables", _HEAD)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ....text import versions
+from ...planning.facts import relation_text, unit_of
 from ...schema.entries import Entry as Asked
 from ..changes import (
     TOGETHER,
@@ -23,7 +24,7 @@ from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
 from .charts import Picture
 from .numbers import MOST_ANSWERS, Numbers, cells_of
-from .pages import save_page, stored_facts
+from .pages import save_page, stored_facts, summed_privacy
 from .render import Cell, number, rendered
 
 if TYPE_CHECKING:
@@ -91,10 +92,13 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
     The same releases give the same page. Only released estimates in it come from data.
     """
     found = [one for one in shown_changes(changes, of) if one.table.estimate.size <= MOST_ANSWERS]
+    plan = changes.before.plan
     return rendered(
         "changes.html",
         facts=None,
-        plan=None,
+        plan=plan,
+        typical_error=None,
+        **summed_privacy(plan, changes.rho_charged if changes.private else None),
         about={},
         title=title or "What changed",
         private=changes.private,
@@ -102,16 +106,18 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
             ("changed", "What changed"),
             ("changes_tables", "The tables of changes"),
             ("both", "Both releases"),
+            ("specialists", "For specialists"),
         ],
         findings=found,
         together=TOGETHER,
-        notes=notes_text(changes),
+        notes=notes_text(changes, found),
         shown=[_Section(one, f"table-{k}") for k, one in enumerate(found[:_MOST_IN_FULL], 1)],
         left=max(0, len(found) - _MOST_IN_FULL),
         both=[
             _release_facts("Before", changes.before),
             _release_facts("After", changes.after),
         ],
+        spent="spent_both",
         cost=cost_text(changes),
         level=level_text(LEVEL),
         version=versions("gaussnoise")["gaussnoise"],
@@ -121,12 +127,12 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
 def _release_facts(when: str, release: AbstractRelease) -> dict[str, object]:
     """Return the facts on one release that the page has."""
     plan, (total,) = release.plan, cells_of(release[()], [0])
-    unit = "one person" if plan.person is not None or plan.rows_per_person > 1 else "one row"
     return {
         "when": when,
         "name": release_name(release),
+        "counted": unit_of(plan),
         "total": total._replace(mark=""),  # marks are not explained here
         "rho": f"{release.rho_charged:.6g}" if release.private else "none: a simulation",
-        "unit": f"{unit}, under {plan.neighbors}",
+        "protected": relation_text(plan),
         "stored": stored_facts(release),
     }

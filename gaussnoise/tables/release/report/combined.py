@@ -4,44 +4,44 @@ import os
 from typing import Any
 
 from ....privacy.definitions import zCDP
-from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import counted_text, marginal_name, percent_text, relation_text
+from ...planning.facts import counted_text, marginal_name, relation_text, unit_of
 from ...schema.numbers import interval_text
 from ..merged import MergedPlan
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
 from .errors import errors_of_release, typical_error
-from .pages import named, save_page, stored_facts, tables_facts
+from .pages import named, save_page, stored_facts, summed_privacy, tables_facts
 from .render import rendered
 
 
 def save_combined_report(
-    release: AbstractRelease, path: str | os.PathLike[str], title: str | None
+    release: AbstractRelease, path: str | os.PathLike[str], title: str | None, synthetic: Any
 ) -> None:
     """Write the page of a combination of releases to a new file, as :func:`save_report` does."""
     plan: Any = release.plan
-    save_page(lambda: combined_page(release, title), path, title, [release, *plan.releases])
+    save_page(
+        lambda: combined_page(release, title, synthetic), path, title, [release, *plan.releases]
+    )
 
 
-def combined_page(release: AbstractRelease, title: str | None = None) -> str:
+def combined_page(release: AbstractRelease, title: str | None = None, synthetic: Any = None) -> str:
     """Return a page of combined tables: the request, the releases, and the tables."""
     merged: Any = release.plan
     plan: MergedPlan = merged
     errors, rho = errors_of_release(release), release.rho_charged
-    surest = most_posterior(zCDP(rho), SHOWN_DELTA) if rho else 0.5
     return rendered(
         "combined.html",
         facts=None,
         about={},
         plan=plan,
+        unit=unit_of(merged),
         title=title or ("Combined tables" if release.private else "Simulated tables, combined"),
         private=release.private,
-        person="one person" if plan.person or plan.rows_per_person > 1 else "one row",
-        surest=percent_text(surest),
-        chance=f"{1 / SHOWN_DELTA:,.0f}",
+        **summed_privacy(merged, rho),
         typical_error=typical_error(errors),
         has_sums=any("" not in entry for entry in errors),
+        spent="spent",
         sources=[_source_facts(one, k) for k, one in enumerate(plan.releases, 1)],
         relation=relation_text(merged),
         rho=rho,
@@ -51,7 +51,7 @@ def combined_page(release: AbstractRelease, title: str | None = None) -> str:
         interval_text=interval_text,
         marginal_name=marginal_name,
         named=named,
-        **tables_facts(release, errors, counted_text(merged)),
+        **tables_facts(release, errors, counted_text(merged), synthetic),
     )
 
 

@@ -36,7 +36,7 @@ def _single(numbers: Numbers) -> str | None:
     )
     if math.isnan(estimate):
         return None
-    what = "Rows" if numbers.kind == "cells" else numbers.title
+    what = numbers.unit.capitalize() if numbers.kind == "cells" else numbers.title
     return f"{what}: {_with_range(estimate, low, high, deviation)}."
 
 
@@ -59,7 +59,7 @@ def _pair(numbers: Numbers) -> str:
         way = "higher" if sign > 0 else "lower"
         return f"{numbers.title}: {first} is {size} {way} than {second} ({interval})."
     way = "more" if sign > 0 else "fewer"
-    return f"{first} has {size} {way} rows than {second} ({interval})."
+    return f"{first} has {size} {way} {numbers.unit} than {second} ({interval})."
 
 
 def _several(numbers: Numbers) -> str:
@@ -75,7 +75,7 @@ def _several(numbers: Numbers) -> str:
     if not low[top] > high.min():
         return f"{prefix}{same}."
     rivals = int((high >= low[top]).sum()) - 1
-    most, as_high = "has the most rows", "have as many"
+    most, as_high = f"has the most {numbers.unit}", "have as many"
     if numbers.kind == "mean":
         most, as_high = "is highest", "be as high"
     others = f"{rivals:,} other{'s' if rivals > 1 else ''} may" if rivals else "no other can"

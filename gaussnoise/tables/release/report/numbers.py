@@ -13,7 +13,7 @@ from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
 
 from ....numerics.intervals import ConfidenceInterval
-from ...planning.facts import marginal_name
+from ...planning.facts import marginal_name, unit_of
 from ...schema.schema import Category
 from ..marks import marks_of
 from ..noisy import AbstractRelease
@@ -23,7 +23,7 @@ from ..sums import means, summed_in, sums
 from ..table import AbstractEstimates, ProportionTable
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
-from .render import Cell, number, shown
+from .render import Cell, counted, digits_of, number, shown
 
 _MOST_ROWS = 60  # most rows of a table that is written in full
 _ENDS = 10  # rows at each end of a longer table
@@ -31,6 +31,7 @@ _MOST_LINES = 30  # most lines of a picture with names
 _MOST_COLOURED = 1500  # most cells that are drawn as colours
 _MOST_PANELS = 12  # most pictures of one table
 _MOST_COLUMNS = 8  # most columns of a table of two attributes
+_MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns, and numbers, beside a picture on paper
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of all these tables together
 MOST_ANSWERS = 10**5  # most answers of one entry
@@ -82,6 +83,7 @@ class Numbers:
         file: the file that has them all, or None.
         margin: a function from attributes to the table of counts over them, for totals.
         shares: the shares of all rows, of cells of one attribute.
+        unit: the noun for everything that is counted, in the plural.
     """
 
     table: AbstractEstimates
@@ -92,20 +94,21 @@ class Numbers:
     file: str | None = None
     margin: Callable[[tuple[str, ...]], AbstractEstimates] | None = None
     shares: AbstractEstimates | None = None
+    unit: str = "rows"
 
     @property
     def accuracy(self) -> str:
-        """The noise in the numbers, in words."""
+        """The number of estimates, and their noise, in words."""
+        count = counted(self.table.estimate.size, "number")
         deviation = self.table.standard_deviation
         known = deviation[np.isfinite(deviation)]
         if not known.size:
-            return "No estimate: the noise hides whether there are any rows."
+            return f"{count}. No estimate: the noise hides whether anything was counted."
         least, most = float(known.min()), float(known.max())
         if most == 0:
-            return "Exact: without noise."
-        if least == most:
-            return f"Standard deviation {most:.4g} in every number."
-        return f"Standard deviations from {least:.4g} to {most:.4g}."
+            return f"{count}. Exact: without noise."
+        ends = dict.fromkeys(number(x, digits_of(x / 100)) for x in (least, most))
+        return f"{count}, with noise of standard deviation {' to '.join(ends)}."
 
     @cached_property
     def pictures(self) -> list[Picture]:
@@ -187,6 +190,13 @@ class Numbers:
         """Whether it is written as a table of two attributes."""
         shape = self.table.estimate.shape
         return len(shape) == 2 and min(shape) <= _MOST_COLUMNS and math.prod(shape) <= _MOST_ROWS
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a picture and its table fit side by side on a sheet of paper."""
+        shape = self.table.estimate.shape
+        columns = min(shape) + 2 if self.is_crossed else len(shape) + 2
+        return columns <= _MOST_BESIDE and math.prod(shape) <= _MOST_BESIDE_ROWS
 
     @property
     def hidden(self) -> int:
@@ -321,14 +331,15 @@ def _parts(
     file: str | None,
 ) -> list[Numbers]:
     """Return the tables of an entry: counts and shares, means and sums, or its answers."""
-    schema, summed = release.plan.schema, summed_in(term)
+    schema, summed, unit = release.plan.schema, summed_in(term), unit_of(release.plan)
     asked = {schema.names[i]: base for i, base in term}
     if all(base.is_identity for base in asked.values()):
         table = release[tuple(asked)]
-        return _counts(release, Numbers(table, _title(table), anchor, kind="cells", file=file))
+        counts = Numbers(table, _title(table), anchor, kind="cells", file=file, unit=unit)
+        return _counts(release, counts)
     if summed is None:
         answers = release.answers(asked)
-        return [Numbers(answers, _title(answers), anchor, file=file)]
+        return [Numbers(answers, _title(answers), anchor, file=file, unit=unit)]
     own, groups = schema.names[summed], tuple(schema.names[i] for i, _ in term if i != summed)
     base = schema.attributes[summed].base
     degrees = [d for d in base.degrees if d != 1] if isinstance(base, Clipped) else []
@@ -337,11 +348,14 @@ def _parts(
     if rest.estimate.shape[axis := [i for i, _ in term].index(summed)] == 1:
         rest = rest.part(axis, 0)  # one statistic, which the title names
     what, named = "Counts" if degrees == [0] else "Counts and sums of squares", f"{shown(own)}{by}"
-    over, whose = (" over persons", "records") if release.plan.per_person else ("", "rows")
+    what = f"{what} of {unit} with {named}"
+    over = " over persons" if release.plan.per_person else ""
+    own_means, own_sums = means(release, own, groups), sums(release, own, groups)
+    numbers = partial(Numbers, heading=True, unit=unit)
     return [
-        Numbers(means(release, own, groups), f"Mean of {named}{over}", anchor, True, "mean"),
-        Numbers(sums(release, own, groups), f"Sum of {named}{over}", f"{anchor}-sum", True),
-        Numbers(rest, f"{what} of {whose} with {named}", f"{anchor}-count", True, file=file),
+        numbers(own_means, f"Mean of {named}{over}", anchor, kind="mean"),
+        numbers(own_sums, f"Sum of {named}{over}", f"{anchor}-sum"),
+        numbers(rest, what, f"{anchor}-count", file=file),
     ]
 
 
@@ -356,11 +370,11 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     given = own[int(shape[0] < shape[1])]
     shares = {
         f"Per cent of each {shown(given, _MOST_NAME)}": proportions(release, own, given=given),
-        "Per cent of all rows": proportions(release, own),
+        f"Per cent of all {counts.unit}": proportions(release, own),
     }
     return [
         replace(counts, margin=release.__getitem__),
-        *(Numbers(t, title, counts.anchor, kind="share") for title, t in shares.items()),
+        *(replace(counts, table=t, title=title, kind="share") for title, t in shares.items()),
     ]
 
 

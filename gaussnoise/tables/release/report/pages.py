@@ -3,17 +3,19 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
 from ....privacy.definitions import zCDP
+from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text
+from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text, unit_of
 from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
+from ..likeness import Likeness, likeness
 from ..marks import MARKS_TEXT
 from ..noisy import AbstractRelease
 from ..store import StoredTables
@@ -30,7 +32,7 @@ from .errors import (
 )
 from .findings import finding_of
 from .numbers import cells_of, entries_of, extremes_of, files_of
-from .render import rendered
+from .render import counted, digits_of, rendered
 
 if TYPE_CHECKING:
     from ...planning.plan import Plan
@@ -41,15 +43,19 @@ _MOST_FIRST = 24  # most tables listed where the page begins; more are at its en
 _MOST_COMPARED = 20  # most entries in the picture of a plan
 _MOST_NAMED = 4  # most attributes in the first sentence
 _WEAK = 0.999  # a belief that protects weakly, from one of 50 %
+_CHANCE = f"{1 / SHOWN_DELTA:,.0f}"  # the chance of a larger belief
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 
 
 def save_report(
-    document: "Plan | AbstractRelease", path: str | os.PathLike[str], title: str | None
+    document: "Plan | AbstractRelease",
+    path: str | os.PathLike[str],
+    title: str | None,
+    synthetic: Any = None,
 ) -> None:
     """Write the page of a plan or a release to a new file, as :func:`save_page` does."""
     if isinstance(document, AbstractRelease):
-        return save_page(lambda: release_page(document, title), path, title, [document])
+        return save_page(lambda: release_page(document, title, synthetic), path, title, [document])
     save_page(lambda: plan_page(document, title), path, title, [])
 
 
@@ -88,13 +94,14 @@ def _is_inside(place: Path, folder: Path) -> bool:
         return False
 
 
-def release_page(release: AbstractRelease, title: str | None = None) -> str:
+def release_page(release: AbstractRelease, title: str | None = None, synthetic: Any = None) -> str:
     """Return a page for a director, an auditor and a journalist; the same for the same release.
 
     It holds the finding of every table; tables and pictures with intervals; the largest and
-    smallest groups; the request; the role of noise; privacy in plain words; and for specialists the
-    guarantee in full, the distance of the noise from the optimum, the making of the release, and
-    five words. Only released estimates in it come from data.
+    smallest groups; synthetic records beside the release, where they are given; the request; the
+    role of noise; privacy in plain words; and for specialists the guarantee in full, the distance
+    of the noise from the optimum, the making of the release, and five words. Only released
+    estimates in it come from data.
     """
     plan, private = release.plan, release.private
     errors = errors_of_release(release)
@@ -107,12 +114,12 @@ def release_page(release: AbstractRelease, title: str | None = None) -> str:
         facts,
         rho=release.rho_charged if private else plan.rho,
         private=private,
-        **tables_facts(release, errors, facts.counted),
+        **tables_facts(release, errors, facts.counted, synthetic),
     )
 
 
 def tables_facts(
-    release: AbstractRelease, errors: Sequence[Errors], counted: str
+    release: AbstractRelease, errors: Sequence[Errors], counted: str, synthetic: Any
 ) -> dict[str, object]:
     """Return the facts on the tables of a release, or of a combination, that its page has."""
     plan, entries = release.plan, entries_of(release)
@@ -138,7 +145,24 @@ def tables_facts(
         "extremes": extremes_of(entries[:_MOST_FIRST]),
         "all_extremes": extremes_of(entries) if len(plan.entries) > _MOST_FIRST else None,
         "stored": stored_facts(release),
+        **_synthetic_facts(release, synthetic),
     }
+
+
+def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object]:
+    """Return synthetic records beside the release, with decimals; nothing without records."""
+    found = [] if records is None else likeness(release, records)
+    inside = [row.is_inside for row in found if row.is_inside is not None]
+    return {
+        "likeness": [(row, digits_of(_size(row) / 1000)) for row in found],
+        "records": 0 if records is None else len(records),
+        "fits": (sum(inside), len(inside)),
+    }
+
+
+def _size(row: Likeness) -> float:
+    """Return the largest of the numbers in a comparison; 0 for dates."""
+    return max((abs(x) for x in row[2:] if isinstance(x, float)), default=0.0)
 
 
 def plan_page(plan: "Plan", title: str | None = None) -> str:
@@ -173,6 +197,7 @@ def _page(
     return rendered(
         template,
         plan=plan,
+        unit=unit_of(plan),
         title=title,
         about=plan.asked.about.stated,
         facts=facts,
@@ -186,7 +211,7 @@ def _page(
         ],
         surest=percent_text(facts.surest(rho)),
         is_weak=facts.surest(rho) > _WEAK,
-        chance=f"{1 / SHOWN_DELTA:,.0f}",
+        chance=_CHANCE,
         definition=f"{facts.privacy['definition']}: {', '.join(stated)}",
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
@@ -196,12 +221,22 @@ def _page(
     )
 
 
+def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
+    """Return what pages say of the risk of several releases, which cost this ρ together."""
+    surest = None if rho is None else most_posterior(zCDP(rho), SHOWN_DELTA) if rho else 0.5
+    return {
+        "person": "one person" if plan.person or plan.rows_per_person > 1 else "one row",
+        "surest": None if surest is None else percent_text(surest),
+        "chance": _CHANCE,
+    }
+
+
 def named(names: Sequence[str]) -> str:
     """Return a few names, in a sentence."""
     some = list(names[:_MOST_NAMED])
     more = len(names) - len(some)
     if more > 0:
-        return f"{', '.join(some)} and {more:,} more attributes"
+        return f"{', '.join(some)} and {counted(more, 'more attribute')}"
     return " and ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
 
 
@@ -226,7 +261,7 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
     theirs = ours / np.where(plan.deviations > 0, plan.deviations, 1) * plan.independent_deviations
     order = np.argsort(ours, kind="stable")
     drawn = order[:: max(1, -(-len(order) // _MOST_COMPARED))]
-    what = f"Half-widths of {level_text(LEVEL)} intervals, in rows"
+    what = f"Half-widths of {level_text(LEVEL)} intervals, in {unit_of(plan)}"
     picture = comparison_chart(
         [plan.entries[k] for k in drawn],
         ours[drawn],

@@ -4,6 +4,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
+WIDTH = 80  # columns of lines that are not fitted to a terminal
 _INDENT = "  "  # the rest of a broken line begins with it
 _LEAST_GAP = 2  # blanks between columns
 _NARROWEST = 40  # width below which a terminal breaks lines itself
@@ -11,7 +12,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 _BLANK = "\0"  # stands for a blank where no line may be broken
 
 
-def fitted(text: str, width: int) -> str:
+def fitted(text: str, width: int = WIDTH) -> str:
     """Return text of which no line is longer than a terminal, words that are longer excepted.
 
     Lines of one length with three columns or more are rows of one table: its widest columns of

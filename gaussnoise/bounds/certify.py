@@ -1,0 +1,330 @@
+"""The door that certifies strategies: matrices, streams, and tables that another tool released."""
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from domains.domain import AbstractDomain
+from domains.floats import EPS, power_of_two
+from domains.participation.patterns import AbstractPatterns
+from domains.sets.finite import FiniteSet
+from domains.sets.stream import StreamWorkload
+
+from ..errors import ParameterError
+from ..noise.covariance import FactorCovariance
+from ..noise.patterns import check_participation, dense, participations
+from ..noise.policy import PolicyGraph
+from ..noise.problem import Problem, Relation
+from ..noise.sensitivity import check_relation, covered
+from ..noise.solve import check_problem, solved
+from ..numerics.feasibility import Whitened
+from ..numerics.norms import norm
+from ..numerics.rounding import ROUNDING_MARGIN
+from .measured import TableCertificate, certify_tables, is_measured
+from .strategy import StrategyCertificate
+
+Array = NDArray[np.float64]
+
+_RESIDUAL = 1e-9  # share of a query that may be outside the strategy's row space, as rounding
+_ROUNDING = 16 * EPS  # relative error of a squared length, for each tick of a person and in all
+_DOUBT = 1e-6  # largest relative error of deviations that the conditioning of a strategy may cause
+
+
+def certify(
+    strategy: Any,
+    workload: Any = None,
+    *,
+    neighbors: Any = "add-remove",
+    participation: AbstractPatterns | None = None,
+    domain: AbstractDomain | None = None,
+    standard_deviation: "ArrayLike" = 1.0,
+    sizes: Any = None,
+    p: float = 2,
+    tol: float = 1e-6,
+) -> StrategyCertificate | TableCertificate:
+    """Compare anyone's strategy C for a workload A with the best possible noise.
+
+    The strategy's outputs are C x + noise, independent in every output, for a histogram x (a sum
+    of records, where a domain is given); the answers are the best linear unbiased estimate of A x
+    from *all* outputs. All outputs are accounted together. Tables that another tool measured are a
+    strategy as well: no matrix is written out for them.
+
+    Args:
+        strategy: C, shape (outputs, cells), at any scale, of any rank: its sensitivity is computed.
+            Or the first column of a lower-triangular Toeplitz matrix, shape (k,), k <= cells; or an
+            object with ``materialize(n)``, ``materialize()`` or ``toarray()``, such as the matrices
+            of jax_privacy. Or measured tables of counts: ``{("age", "sex"): standard_deviation}``,
+            with a list for tables that were measured several times; a list of mbi's
+            ``LinearMeasurement``; a contingency table of OpenDP. Their noise is taken to be
+            Gaussian.
+        workload: A, shape (queries, cells), in the row space of C; or an object with ``toarray()``.
+            For measured tables: the sets of attributes whose tables are the answers, by default
+            all that were measured.
+        neighbors: "add-remove", "replace" or a policy graph on the cells, as in
+            :func:`optimal_noise`. Where the number of records is public, it is used as known.
+        participation: for data that arrive over time, who takes part when; A is then lower
+            triangular of shape (n, n), with no zero on the diagonal, and column i of both matrices
+            belongs to tick i. Whether tick t's answer needs later outputs is not checked.
+        domain: the set K of records, whose coordinates are the columns of both matrices; if
+            omitted, a record is in one cell.
+        standard_deviation: that of the noise of all outputs, or of each, shape (outputs,): it
+            decides their relative accuracy and ``rho``.
+        sizes: for measured tables, the number of categories of every attribute: a mapping, a
+            :class:`Schema`, or a domain of mbi.
+        p: error norm in [2, ∞].
+        tol: relative gap of the best noise.
+
+    Returns:
+        A :class:`StrategyCertificate`; for measured tables, a :class:`TableCertificate`.
+
+    Raises:
+        ParameterError: a query is outside the strategy's row space, or a table is not determined;
+            shapes or names do not fit; the strategy is too nearly singular; p < 2, or an unknown
+            relation.
+        InvalidDomainError: the workload is no matrix of finite numbers; for ``participation``, it
+            is not lower triangular, or the patterns are over other ticks.
+
+    Source: the lower end is that of :func:`gaussnoise.optimal_noise` (Nikolov & Tang 2023, Theorem
+    26; for repeated participation, see ``ParticipationCertificate``).
+
+    >>> tree = np.vstack([np.eye(4), [[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]]])
+    >>> found = gn.certify(tree, np.tril(np.ones((4, 4))))
+    >>> print(f"{found.error:.4f} {found.lower:.4f} {found.factor:.3f}")
+    2.7775 2.6219 1.059
+    >>> A = np.tril(np.ones((30, 30)))
+    >>> root = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, 30))])  # A = C C
+    >>> found = gn.certify(root[:7], A, participation=gn.streams.Apart(30, 4, 7, kind="counts"))
+    >>> print(f"{found.error / 30**0.5:.3f} {found.lower / 30**0.5:.3f} {found.factor:.3f}")
+    4.304 3.941 1.092
+    """
+    if is_measured(strategy):
+        plain = np.ndim(standard_deviation) == 0 and standard_deviation == 1.0
+        if participation is not None or domain is not None or not plain:
+            raise ParameterError(
+                "certify: expected no participation=, domain= or standard_deviation= for measured "
+                "tables; hint: {('age', 'sex'): standard_deviation}"
+            )
+        return certify_tables(strategy, workload, sizes, neighbors, p, tol)
+    return _certify_matrix(
+        strategy, workload, neighbors, participation, domain, standard_deviation, p, tol
+    )
+
+
+def _certify_matrix(
+    strategy: Any,
+    workload: Any,
+    neighbors: Any,
+    participation: AbstractPatterns | None,
+    domain: AbstractDomain | None,
+    standard_deviation: "ArrayLike",
+    p: float,
+    tol: float,
+) -> StrategyCertificate:
+    """Return the certificate of a matrix."""
+    if participation is not None:
+        check_participation("certify", participation)
+        if neighbors != "add-remove" or domain is not None:
+            raise ParameterError(
+                'certify: expected neighbors="add-remove" and no domain with participation='
+            )
+    if workload is None:
+        raise ParameterError(
+            "certify: expected a workload of shape (queries, cells), got none; hint: "
+            "certify(strategy, workload)"
+        )
+    who, given = participation, FiniteSet.from_workload(dense(workload))
+    check_problem("certify", given, p, tol, "auto")
+    A = given.points.T
+    records = A.shape[1]
+    C, scale = _unit(_weighted(_matrix(strategy, records), standard_deviation))
+    target: AbstractDomain = given
+    if domain is not None:
+        if not isinstance(domain, AbstractDomain) or domain.dim != records:
+            raise ParameterError(
+                f"certify: expected a domain of records in R^{records}, as many coordinates as the "
+                f"workload has columns, got {domain!r:.80}"
+            )
+        listed = domain._listed()
+        if listed is None:
+            target = A @ domain
+        else:
+            A, C, domain = A @ listed.points.T, C @ listed.points.T, None
+            target = FiniteSet(A.T)
+    if who is not None:
+        target = participations(A, who)
+    elif domain is None and isinstance(workload, StreamWorkload):
+        target = workload
+    relation = check_relation("certify", neighbors, target)
+    moved = _largest_move(C, relation, domain) if who is None else sensitivity_of(C, who)
+    rows, size = _estimated(C, A, None if domain is not None else relation)
+    spread = norm(np.linalg.norm(rows, axis=1), p) * size
+    error = spread * moved * (1 + len(A.T) * ROUNDING_MARGIN)
+    error, sensitivity, unit = float(error), float(scale * moved), float(size / scale)
+    if not all(0 < value < math.inf for value in (sensitivity, error, unit)):
+        raise ParameterError(
+            "certify: the error, or the sensitivity, is zero, beyond the largest double or below "
+            "the least; hint: rescale the workload, or the strategy"
+        )
+    best = solved(target, p, relation, tol)  # the sentences state its gap
+    return StrategyCertificate(
+        error,
+        best.gamma_lower,
+        sensitivity,
+        float(p),
+        relation,
+        best,
+        FactorCovariance(rows, unit),
+        who,
+    )
+
+
+def _estimated(C: Array, A: Array, relation: Relation | None) -> tuple[Array, float]:
+    """Return a factor of the estimate's covariance for unit noise on C x, and its scale.
+
+    The covariance is ``A (C'C)⁺ A'``. Where the numbers of records are public, only differences of
+    cells matter, so that their means are subtracted. The factor is enlarged by its rounding.
+    """
+    W, size = _unit(A)
+    if relation == "add-remove" and _is_triangular(C, A):
+        B = scipy.linalg.solve_triangular(C.T, W.T, lower=False).T
+        with np.errstate(over="ignore", invalid="ignore"):
+            left = np.abs(B @ C - W).max()
+        if not left <= _RESIDUAL * np.abs(W).max():
+            raise _singular()
+    else:
+        B = _through_singular_values(C, W, relation)
+    rows, largest = _unit(B)
+    return rows, largest * size
+
+
+def _through_singular_values(C: Array, W: Array, relation: Relation | None) -> Array:
+    """Return W C⁺, in coordinates of C's left singular vectors."""
+    whole = float(np.linalg.norm(C))
+    C, centered = _centered(C, relation), _centered(W, relation)
+    _, values, axes = np.linalg.svd(C, full_matrices=False)
+    doubt = 8 * max(C.shape) * EPS
+    kept = values > doubt * whole
+    axes, values = axes[kept], values[kept]
+    doubt *= whole / values.min(initial=whole)
+    if doubt > _DOUBT:
+        raise _singular()
+    inside = centered @ axes.T
+    outside = np.linalg.norm(centered - inside @ axes, axis=1)
+    sizes = np.linalg.norm(W, axis=1)
+    missed = outside > max(_RESIDUAL, doubt) * sizes
+    if missed.any():
+        worst = int(np.argmax(np.where(missed, outside / np.maximum(sizes, math.ulp(0.0)), 0)))
+        raise ParameterError(
+            "certify: expected a workload in the row space of the strategy, got "
+            f"{missed.sum()} of {len(W)} queries that no linear estimate from the strategy's "
+            f"outputs answers without bias: of query {worst}, the share "
+            f"{outside[worst] / sizes[worst]:.3g} of its length is outside; hint: add rows to the "
+            "strategy, such as this query, until numpy.linalg.matrix_rank of both together is that "
+            "of the strategy"
+        )
+    return inside / values * (1 + 4 * doubt)
+
+
+def _centered(matrix: Array, relation: Relation | None) -> Array:
+    """Return the matrix without the means over cells between which records can move."""
+    if relation is None or relation == "add-remove":
+        return matrix
+    labels = np.zeros(matrix.shape[1], dtype=np.intp)
+    if isinstance(relation, PolicyGraph):
+        labels = relation.components
+    moved = matrix.copy()
+    for label in np.unique(labels):
+        moved[:, labels == label] -= matrix[:, labels == label].mean(axis=1, keepdims=True)
+    return moved
+
+
+def _singular() -> ParameterError:
+    return ParameterError(
+        "certify: the strategy is too nearly singular for double precision; hint: rescale it"
+    )
+
+
+def _unit(matrix: Array) -> tuple[Array, float]:
+    """Return the matrix divided by a power of two, with entries of at most about one; the power."""
+    size = power_of_two(np.abs(matrix).max(initial=0.0))
+    return matrix / size, size
+
+
+def _largest_move(C: Array, relation: Relation, domain: AbstractDomain | None) -> float:
+    """Return a proven bound on the length of one record's move of the outputs."""
+    if domain is not None:
+        reach = domain - domain if relation == "replace" else domain
+        around = math.sqrt(reach.max_quadratic(np.eye(reach.dim)).upper_bound)
+        longest = (C @ reach).max_quadratic(np.eye(len(C))).upper_bound
+        slack = max(C.shape) * _ROUNDING * float(np.linalg.norm(C)) * around
+        return math.sqrt(longest) * (1 + ROUNDING_MARGIN) + slack
+    unit, size = _unit(C)
+    points = FiniteSet(unit.T)
+    target = covered(points, Problem(points, 2.0, relation))
+    lengths = np.linalg.norm(target.points, axis=1) * (1 + (len(C) + 2) * _ROUNDING)
+    whitened = Whitened(target.points, lengths, np.zeros(len(C)))
+    return size * target.longest(whitened) * (1 + _ROUNDING)
+
+
+def sensitivity_of(C: Array, who: AbstractPatterns) -> float:
+    """Return a proven bound on the length of one person's move of the strategy's answers."""
+    (unit, size), rounding = _unit(C), 1 + who.most * len(C) * _ROUNDING
+    if not _is_triangular(C, C):
+        # C = Q L: the columns of the lower-triangular L have the inner products of those of C
+        triangle = np.flip(np.linalg.qr(unit[:, ::-1])[1])
+        rounding += 2 * who.most * C.size * _ROUNDING
+        if triangle.shape != (C.shape[1],) * 2 or not triangle.diagonal().all():
+            raise _singular()
+        unit = np.tril(triangle)
+    longest = participations(unit, who).max_quadratic(np.eye(len(unit))).upper_bound
+    return size * math.sqrt(longest * rounding)
+
+
+def _is_triangular(C: Array, A: Array) -> bool:
+    """Return whether C is square, lower triangular, without zeros on its diagonal."""
+    n = A.shape[1]
+    return C.shape == (n, n) and not np.triu(C, 1).any() and bool(C.diagonal().all())
+
+
+def _weighted(C: Array, standard_deviation: "ArrayLike") -> Array:
+    """Return C with every row divided by the standard deviation of its noise."""
+    try:
+        scales = np.asarray(standard_deviation, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        scales = np.array(math.nan)
+    if scales.shape not in ((), (len(C),)) or not (np.isfinite(scales) & (scales > 0)).all():
+        raise ParameterError(
+            "certify: expected a positive standard deviation, or one for each of the "
+            f"{len(C)} outputs, got {standard_deviation!r:.80}"
+        )
+    return C / scales.reshape(-1, 1)
+
+
+def _matrix(strategy: Any, n: int) -> Array:
+    """Return C as an array of shape (outputs, n)."""
+    given = strategy
+    if hasattr(given, "materialize"):
+        try:
+            given = given.materialize(n)
+        except TypeError:  # it knows its own size
+            given = given.materialize()
+    try:
+        array = np.asarray(dense(given), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(
+            "certify: expected a strategy as an array of numbers, or an object with materialize "
+            "or toarray, got "
+            f"{type(strategy).__name__}"
+        ) from None
+    if array.ndim == 1 and 0 < len(array) <= n:
+        array = np.tril(scipy.linalg.toeplitz(np.append(array, np.zeros(n - len(array)))))
+    if array.ndim != 2 or not len(array) or array.shape[1] != n or not np.isfinite(array).all():
+        raise ParameterError(
+            f"certify: expected a finite strategy of shape (outputs, {n}), as many columns as the "
+            "workload has, or the first column of a Toeplitz one, of at "
+            f"most {n} numbers; got shape {array.shape}"
+        )
+    return array

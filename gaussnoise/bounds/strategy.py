@@ -1,0 +1,168 @@
+"""The proven error of a strategy, and its distance from the best possible one."""
+
+import abc
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, final
+
+from domains.participation.patterns import AbstractPatterns
+
+from ..noise.certificates.certificate import Certificate
+from ..noise.covariance import AbstractCovariance
+from ..noise.optimal_noise import OptimalNoise
+from ..noise.problem import Relation
+from ..numerics.rounding import rounded_up
+
+_RELATIONS = {
+    "add-remove": "One record is added or removed.",
+    "replace": "One record is replaced by another; the number of records is public.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractStrategyCertificate(abc.ABC):
+    """The fields that certificates of matrices and of tables have in common."""
+
+    error: float
+    lower: float
+    sensitivity: float
+    p: float
+    neighbors: Relation
+    optimal: OptimalNoise
+    covariance: AbstractCovariance
+
+    @property
+    def factor(self) -> float:
+        """The ratio ``error / lower``, which bounds the error relative to the least possible."""
+        return self.error / self.lower
+
+    @property
+    def upper(self) -> float:
+        """The error of the best noise known: the least possible is between ``lower`` and this."""
+        return self.optimal.gamma
+
+    @property
+    def witness(self) -> Certificate:
+        """The dual witness that proves ``lower``; ``optimal.verify()`` checks it again."""
+        return self.optimal.certificate
+
+    @property
+    def rho(self) -> float:
+        """The joint privacy loss ρ (zCDP) of all outputs together, half of ``sensitivity²``."""
+        return rounded_up(Fraction(self.sensitivity) ** 2 / 2)
+
+    @abc.abstractmethod
+    def columns(self) -> dict[str, list]:
+        """Return columns with the standard deviations of the answers, and of the best ones."""
+
+    @abc.abstractmethod
+    def _said(self) -> tuple[str, str]:
+        """Return in words whom the noise protects, and by how much that moves the outputs."""
+
+    @property
+    @abc.abstractmethod
+    def _answers(self) -> int:
+        """The number of answers."""
+
+    def explain(self) -> str:
+        """Return the numbers in sentences."""
+        n, share = self._answers, 1.0
+        what = "root of the summed p-th powers of the standard deviations"
+        if self.p == 2:
+            what, share = f"root mean square error of the {n} answers", math.sqrt(n)
+        elif self.p == math.inf:
+            what = f"largest standard deviation among the {n} answers"
+        who, moved = self._said()
+        return (
+            f"At unit noise multiplier, the {what} is at most {self.error / share:.6g} with this "
+            f"strategy. No strategy of any kind, {self._same}, has less than "
+            f"{self.lower / share:.6g}: this one is at most "
+            f"{100 * (self.factor - 1):.3g} % above the best possible, and the best one known has "
+            f"{self.upper / share:.6g}. {who} {moved}"
+        )
+
+    @property
+    def _same(self) -> str:
+        """The part of a sentence that says under which conditions strategies are compared."""
+        return "for the same neighbours"
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def to_frame(self, backend: Literal["pyarrow", "pandas", "polars"] = "pyarrow") -> Any:
+        """Return :meth:`columns` as a dataframe.
+
+        Args:
+            backend: "pyarrow", "pandas" or "polars".
+        """
+        import narwhals as nw
+        import pyarrow as pa
+
+        return nw.from_arrow(pa.table(self.columns()), backend=backend).to_native()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StrategyCertificate(AbstractStrategyCertificate):
+    """The error of a strategy, and a lower bound on that of every strategy.
+
+    Attributes:
+        error: upper bound on ``‖sd‖_p`` of all answers at unit noise multiplier. Noise
+            σ·sensitivity on the strategy's answers makes it σ·error; σ = 1/√(2ρ) is ρ-zCDP.
+        lower: certified lower bound on this error for every strategy, of any kind, for the same
+            neighbours or the same participation.
+        sensitivity: proven upper bound on how far one record or person moves the strategy's
+            answers, each divided by the standard deviation of its noise; at their given scale where
+            no standard deviation was stated.
+        p: the norm of the error: 2 is root total variance, ``math.inf`` the largest standard
+            deviation.
+        neighbors: the neighbouring relation.
+        optimal: the best known noise, with the certificate behind ``lower``.
+        covariance: that of the best linear unbiased estimate of the answers, at the stated noise.
+        participation: who takes part when; None if each record counts once.
+
+    >>> found = gn.certify(np.eye(4), gn.streams.prefix_sums(4))
+    >>> print(f"{found.factor:.3f} {found.rho:.2f}")
+    1.206 0.50
+    """
+
+    participation: AbstractPatterns | None
+
+    @property
+    def _answers(self) -> int:
+        return self.covariance.dim
+
+    @property
+    def _same(self) -> str:
+        return (
+            "for the same neighbours"
+            if self.participation is None
+            else ("under the same participation")
+        )
+
+    def _said(self) -> tuple[str, str]:
+        if self.participation is not None:
+            who, one = f"Who takes part: {self.participation!r}.", "person"
+        else:
+            who = _RELATIONS.get(str(self.neighbors), f"The neighbours: {self.neighbors}.")
+            one = "record"
+        return who, (
+            f"One {one} moves the strategy's answers, as they were given, by at most "
+            f"{self.sensitivity:.6g}."
+        )
+
+    def columns(self) -> dict[str, list]:
+        """Return a row for each answer, at the same joint privacy loss.
+
+        The columns are its number, its standard deviation, that of the best noise known, and the
+        ratio of both.
+        """
+        own = self.covariance.standard_deviation()
+        best = self.optimal.covariance.standard_deviation() / self.sensitivity
+        return {
+            "answer": list(range(len(own))),
+            "standard_deviation": own.tolist(),
+            "best_known": best.tolist(),
+            "times_best": [a / b if b else math.nan for a, b in zip(own, best, strict=True)],
+        }

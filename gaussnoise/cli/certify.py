@@ -1,0 +1,83 @@
+"""The command that certifies a strategy: a matrix, or tables that another tool measured."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..bounds.certify import certify
+from ..errors import ParameterError
+from ..files.disk import opened
+from .console import ERR, say, show
+from .documents import certificate_document
+from .matrix import read_matrix
+from .options import Json, Neighbors, Norm
+from .patience import patience
+
+_FORM = (
+    'hint: {"sizes": {"sex": 2, "age": 4}, "measurements": [{"attributes": ["sex", "age"], '
+    '"standard_deviation": 2}], "workload": [["sex"]]}, where "workload" may be left out'
+)
+
+
+def certify_strategy(
+    strategy: Annotated[
+        Path,
+        typer.Argument(
+            help="Matrix of outputs by cells: .npy, .npz or .mtx, or CSV of numbers alone; each "
+            "row divided by the standard deviation of its noise, where these differ. Or .json: "
+            "sizes of attributes, and measured tables with their standard deviations."
+        ),
+    ],
+    workload: Annotated[
+        Path | None,
+        typer.Argument(help="Matrix of queries by cells. Not for .json, which names its tables."),
+    ] = None,
+    neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    as_json: Json = False,
+) -> None:
+    """Say how far a strategy of anyone's is from the best possible, with proof. Needs no data."""
+    if not p >= 2:
+        raise ParameterError(
+            f"certify: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error"
+        )
+    given: Any
+    if strategy.suffix == ".json":
+        if workload is not None:
+            raise ParameterError(f"certify: expected no second file with {strategy}; {_FORM}")
+        given, wanted, sizes = _tables(strategy)
+    elif workload is None:
+        raise ParameterError(
+            "certify: expected a strategy and a workload, got one matrix; hint: gaussnoise certify "
+            "STRATEGY WORKLOAD"
+        )
+    else:
+        given, wanted = read_matrix(strategy, "certify"), read_matrix(workload, "certify")
+        sizes = None
+    with patience(ERR, "solving"):
+        found = certify(given, wanted, neighbors=neighbors, sizes=sizes, p=p)
+    if as_json:
+        return show(certificate_document(found, neighbors))
+    for sentence in found.explain().split(". "):
+        say(sentence.rstrip(".") + ".")
+    noise = "the stated noise" if sizes else "noise of standard deviation 1 on every output"
+    say(f"joint privacy loss at {noise}: rho = {found.rho:.6g}")
+    say(f"error over lower end: {found.factor:.6g}")
+
+
+def _tables(path: Path) -> tuple[Any, Any, Any]:
+    """Return the measurements, the workload and the sizes in a JSON file."""
+    try:
+        with opened(path) as file:
+            document = json.load(file)
+        measured: dict[tuple[str, ...], list[float]] = {}
+        for one in document["measurements"]:
+            names = tuple(one["attributes"])
+            measured.setdefault(names, []).append(one["standard_deviation"])
+        return measured, document.get("workload"), dict(document["sizes"])
+    except OSError as error:
+        raise ParameterError(f"certify: cannot read {path} ({type(error).__name__})") from None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise ParameterError(f"certify: expected measured tables in {path}; {_FORM}") from None
