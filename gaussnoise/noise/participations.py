@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -30,7 +31,7 @@ from .certificates.certificate import Certificate
 from .certificates.chains import ChainCertificate
 from .certificates.participations import SOLVED_AGAIN, ParticipationCertificate, longest_move
 from .covariance import FactorCovariance
-from .optimal_noise import OptimalNoise, Status
+from .optimal_noise import OptimalNoise, Status, gap_between
 from .problem import Problem
 
 Indices = NDArray[np.intp]
@@ -39,8 +40,6 @@ _SHARE = 0.8  # share of the tolerance for the solver; the checks may widen the 
 _ROUGH = 1e-3  # tolerance of the solution that column generation starts from
 _NEGLIGIBLE_WEIGHT = 1e-14  # weights below this share of the largest are dropped
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
-_MOST_TICKS = 128  # most ticks at which a wide gap is worth another search, which takes minutes
-_WIDE = 0.02
 
 
 def participation_noise(
@@ -57,8 +56,8 @@ def participation_noise(
     that method makes no more progress, M is found by a barrier method if patterns and ticks are
     few, and otherwise by column generation from the result of Newton's method. Where there are too
     many sets of ticks to list, M is that of the best banded strategy, and a Markov chain proves its
-    distance from the optimum; for at most 128 ticks, column generation is tried as well if this
-    distance is wide.
+    distance from the optimum. If this is wider than ``tol``, column generation follows, which may
+    take minutes, and the better of both upper ends and of both lower ends is kept.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
@@ -68,15 +67,38 @@ def participation_noise(
         )
     if isinstance(domain.who, Apart) and not (domain.who.lists_few or domain.who.are_disjoint):
         noise = banded_noise(problem, domain, domain.who, tol)
-        if is_enough(noise):
+        if noise.gap <= tol:
             return noise
-        return min(noise, _searched(problem, domain, tol, watch), key=lambda one: one.gamma)
+        searched = _searched(problem, domain, tol, watch)
+        upper = min(noise, searched, key=lambda one: one.gamma)
+        lower = max(noise, searched, key=lambda one: one.gamma_lower)
+        return _with_lower_end(upper, lower, tol)
     return _searched(problem, domain, tol, watch)
 
 
-def is_enough(noise: OptimalNoise) -> bool:
-    """Return whether another search than for a banded strategy is not worth its time."""
-    return noise.gap <= _WIDE or noise.domain.dim > _MOST_TICKS
+def _with_lower_end(noise: OptimalNoise, lower: OptimalNoise, tol: float) -> OptimalNoise:
+    """Return the noise with the lower end that another answer to the same problem proves."""
+    if noise is lower:
+        return noise
+    return replace(
+        noise,
+        gamma_lower=lower.gamma_lower,
+        certificate=lower.certificate,
+        method=f"{noise.method}; lower end: {lower.method}",
+        status=Status.SOLVED
+        if gap_between(lower.gamma_lower, noise.gamma) <= tol
+        else noise.status,
+    )
+
+
+def with_chain(
+    noise: OptimalNoise, banded: OptimalNoise, domain: AbstractParticipations, tol: float
+) -> OptimalNoise:
+    """Return the noise for numbers, scaled as the chain's certificate of another answer checks."""
+    size = power_of_two(np.abs(domain.matrix).max())
+    method = f"{noise.method}; lower end: {banded.method}"
+    factor = noise.covariance.factor() / size
+    return _covered(noise.problem, domain, factor, banded.certificate, method, tol)
 
 
 def banded_noise(

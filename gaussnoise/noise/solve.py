@@ -26,7 +26,7 @@ from .bodies import body_noise, with_factor
 from .certificates.kronecker import KroneckerCertificate, product_above, product_below
 from .kronecker_covariance import KroneckerCovariance
 from .optimal_noise import OptimalNoise, Status
-from .participations import banded_noise, is_enough, participation_noise
+from .participations import banded_noise, participation_noise, with_chain
 from .points import point_noise
 from .policy import PolicyGraph
 from .problem import Problem, Relation
@@ -257,19 +257,28 @@ def _count_noise(
 
     A number in [0, 1] is a vector no longer than one, so that noise for vectors covers it.
     """
-    vectors = VectorParticipations(domain.matrix, domain.who)
-    if isinstance(domain.who, Apart) and not domain.who.are_disjoint:
-        noise = banded_noise(problem, domain, domain.who, tol)
-        if is_enough(noise):
+    who = domain.who
+    if isinstance(who, Apart) and not who.are_disjoint:
+        noise = banded_noise(problem, domain, who, tol)
+        if noise.gap <= tol:
             return noise
         own = body_noise(function, problem, tol, "auto", watch)
-    else:
-        over = replace(problem, domain=vectors)
-        design = participation_noise(function, over, vectors, tol, "auto", watch)
-        own = body_noise(function, problem, tol, "auto", watch)
-        method = f"numbers as vectors no longer than one: {design.method}"
-        noise = with_factor(own, design.covariance.factor(), tol, method)
-    return min(noise, own, key=lambda one: one.gamma)
+        if own.gamma <= noise.gamma:
+            if own.gamma_lower >= noise.gamma_lower:
+                return own
+            return with_chain(own, noise, domain, tol)
+        if own.gamma_lower <= noise.gamma_lower:
+            return noise
+        method = f"{noise.method}; lower end: {own.method}"
+        return with_factor(own, noise.covariance.factor(), tol, method)
+    vectors = VectorParticipations(domain.matrix, who)
+    over = replace(problem, domain=vectors)
+    design = participation_noise(function, over, vectors, tol, "auto", watch)
+    own = body_noise(function, problem, tol, "auto", watch)
+    method = f"numbers as vectors no longer than one: {design.method}"
+    return min(
+        with_factor(own, design.covariance.factor(), tol, method), own, key=lambda one: one.gamma
+    )
 
 
 def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> None:

@@ -14,7 +14,7 @@ from ...errors import CertificateError
 from ...numerics.norms import dual_ball_norm, norm, nuclear_norm_below, row_lengths
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.streams.chains import Chain
-from ..covariance import Covariance, FactorCovariance
+from ..covariance import AbstractCovariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 from .participations import longest_move
@@ -100,7 +100,7 @@ class ChainCertificate(Certificate):
         return "a Markov chain on one person's ticks, which lists no points"
 
     def check(
-        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Check the chain against the participation rule, and cover what one person may do."""
         if (

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,17 @@ import scipy
 import gaussnoise as gn
 from domains.participation.participations import CountParticipations, VectorParticipations
 from gaussnoise.errors import CertificateError, ConvergenceWarning
+from gaussnoise.noise.bodies import body_noise, with_factor
 from gaussnoise.noise.certificates.chains import ChainCertificate
 from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.noise.participations import (
+    _searched,
+    _with_lower_end,
+    banded_noise,
+    with_chain,
+)
+from gaussnoise.noise.problem import Problem
+from gaussnoise.solvers.progress import watching
 from gaussnoise.solvers.streams import banded_strategy as bands
 from gaussnoise.solvers.streams import chains
 from gaussnoise.solvers.streams.chains import Chain, best_chain
@@ -25,10 +35,11 @@ def prefix_sums(n):
     return np.tril(np.ones((n, n)))
 
 
-def bracket(who, p=2.0) -> Any:
+def bracket(who, p=2.0, tol=0.02) -> Any:
     K = gn.streams.participations(prefix_sums(who.n), who)
-    with pytest.warns(ConvergenceWarning):
-        return gn.optimal_noise(K, p, neighbors="add-remove")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return gn.optimal_noise(K, p, neighbors="add-remove", tol=tol)
 
 
 def all_sets(who):
@@ -142,6 +153,47 @@ def test_the_bracket_contains_the_exact_optimum(kind, p, monkeypatch):
     assert found.gamma_lower <= exact.gamma
     assert exact.gamma_lower <= found.gamma < 1.1 * exact.gamma
     assert found.verify().enclosure <= 1
+
+
+@pytest.mark.parametrize(
+    ("who", "searched"),
+    [
+        (Apart(130, 4, 2), (79.8872, 86.2549)),
+        (Apart(160, 5, 30, kind="counts"), (69.9323, 98.4033)),
+        (Apart(60, 6, 10, kind="counts"), (41.1825, 60.2752)),
+        (Apart(48, 6, 8), (38.9712, 39.1960)),
+    ],
+    ids=repr,
+)
+def test_neither_end_is_worse_than_with_column_generation_alone(who, searched):
+    found = bracket(who, tol=1e-3)
+    lower, upper = searched
+    assert found.gamma_lower > lower - 1e-3
+    assert found.gamma < upper + 1e-3
+
+
+@pytest.mark.parametrize("kind", ["counts", "vectors"])
+def test_either_noise_goes_with_the_lower_end_of_the_other(kind):
+    who = Apart(40, 5, 4, kind=kind)
+    K = gn.streams.participations(prefix_sums(40), who)
+    problem = Problem(K, 2.0, "add-remove")
+    banded = banded_noise(problem, K, who, 1e-3)
+    with watching(False, 1e-3) as watch:
+        if kind == "counts":
+            searched = body_noise("optimal_noise", problem, 1e-3, "auto", watch)
+            first = with_chain(searched, banded, K, 1e-3)
+            second = with_factor(searched, banded.covariance.factor(), 1e-3, "banded")
+        else:
+            assert isinstance(K, VectorParticipations)
+            searched = _searched(problem, K, 1e-3, watch)
+            first = _with_lower_end(searched, banded, 1e-3)
+            second = _with_lower_end(banded, searched, 1e-3)
+    for found, upper, lower in ((first, searched, banded), (second, banded, searched)):
+        assert upper.gamma * (1 - 1e-4) < found.gamma < upper.gamma * (1 + 1e-6)
+        assert found.gamma_lower == lower.gamma_lower
+        checked = found.verify()
+        assert checked.enclosure <= 1
+        assert checked.gamma_lower >= found.gamma_lower * (1 - 1e-6)
 
 
 def test_numbers_need_no_more_noise_than_vectors():
