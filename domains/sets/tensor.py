@@ -116,6 +116,16 @@ class TensorPower(AbstractDomain):
         value, _ = _contract(tensor, u, self.order)
         return _powers(u[None], self.order)[0] if value > 0 else np.zeros(self.dim)
 
+    def _support_gap(self, theta: Array) -> float:
+        d, k, size = self.base, self.order, float(np.abs(theta).max())
+        if k <= 2 or d <= 2 or size == 0:
+            return 0.0
+        tensor = _symmetrized(theta / size, d, k)
+        if _best_of_monomial(tensor, d, k) is not None:
+            return 0.0
+        found, _ = _contract(tensor, self._best_vector(tensor), k)
+        return size * max(_form_bound(tensor, d, k) - max(found, 0.0), 0.0)
+
     def _best_vector(self, tensor: Array) -> Array:
         """Return the best unit vector found for the form of a symmetric tensor."""
         d, k = self.base, self.order
@@ -411,6 +421,22 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
     u = np.array([math.cos(angle), math.sin(angle)])
     upper = max(excluded, float(bounds.max(initial=-math.inf)), best, polynomial(u)[0])
     return u, upper + 16 * count * EPS * float(np.abs(samples).max())
+
+
+def _form_bound(tensor: Array, d: int, k: int) -> float:
+    """Return an upper bound on ``<T, u ⊗ … ⊗ u>`` over unit vectors u, for T symmetric."""
+    # of even order, the form is quadratic in the powers of half the order; of odd order, its square
+    # is quadratic in the powers of the same order, and has the same maximizers
+    coordinates = symmetric_coordinates(d, k // 2 if k % 2 == 0 else k)
+    E = coordinates.basis()
+    if k % 2 == 0:
+        G = np.asarray(E.T @ (E.T @ tensor.reshape(E.shape[0], -1)).T)
+    else:
+        G = np.outer(E.T @ tensor, E.T @ tensor)
+    G = (G + G.T) / 2
+    bound = _sphere_bound(G, np.zeros(len(G)), coordinates)
+    bound += 16 * len(tensor) * EPS * float(np.linalg.norm(tensor)) ** (1 if k % 2 == 0 else 2)
+    return bound if k % 2 == 0 else math.sqrt(max(bound, 0.0))
 
 
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:

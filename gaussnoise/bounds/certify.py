@@ -141,6 +141,7 @@ def _certify_matrix(
     records = A.shape[1]
     C, scale = _unit(_weighted(_matrix(strategy, records), standard_deviation))
     target: AbstractDomain = given
+    lost = _lost(C, 0) if domain is None else 0.0
     if domain is not None:
         if not isinstance(domain, AbstractDomain) or domain.dim != records:
             raise ParameterError(
@@ -151,6 +152,7 @@ def _certify_matrix(
         if listed is None:
             target = A @ domain
         else:
+            lost = _lost(abs(C) @ abs(listed.points.T), records)
             A, C, domain = A @ listed.points.T, C @ listed.points.T, None
             target = FiniteSet(A.T)
     if who is not None:
@@ -158,7 +160,10 @@ def _certify_matrix(
     elif domain is None and isinstance(workload, StreamWorkload):
         target = workload
     relation = check_relation("certify", neighbors, target)
-    moved = _largest_move(C, relation, domain) if who is None else sensitivity_of(C, who)
+    if who is None:
+        moved = _largest_move(C, relation, domain) + lost
+    else:
+        moved = sensitivity_of(C, who)
     rows, size = _estimated(C, A, None if domain is not None else relation)
     spread = norm(np.linalg.norm(rows, axis=1), p) * size
     error = spread * moved * (1 + len(A.T) * ROUNDING_MARGIN)
@@ -251,6 +256,15 @@ def _unit(matrix: Array) -> tuple[Array, float]:
     """Return the matrix divided by a power of two, with entries of at most about one; the power."""
     size = power_of_two(np.abs(matrix).max(initial=0.0))
     return matrix / size, size
+
+
+def _lost(sizes: Array, terms: int) -> float:
+    """Return a bound on what rounding may change in the difference of two columns of outputs.
+
+    Sizes bound the outputs, which are sums of so many products of rounded numbers. Where large
+    outputs cancel, the bound is not small in relation to the difference.
+    """
+    return 2 * (terms + 2) * EPS * float(np.linalg.norm(sizes, axis=0).max())
 
 
 def _largest_move(C: Array, relation: Relation, domain: AbstractDomain | None) -> float:

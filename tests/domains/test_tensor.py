@@ -1,5 +1,6 @@
 """Tensor powers: exact cases, brackets against samples, membership."""
 
+import contextlib
 import functools
 import itertools
 import math
@@ -11,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domains import DimensionError, DomainTooLargeError, InvalidDomainError, TensorPower
+from domains.oracles.distance import is_near
+from domains.sets import tensor
 from domains.sets.tensor import symmetric_coordinates
 
 
@@ -186,3 +189,28 @@ def test_membership_is_of_rank_one_tensors():
         if k > 1:
             assert not K.contains((power(x, k) + power(np.array([1.0, 0, 0]), k)) / 2)
             assert not K.contains(power(x, k) * 0.5 + 1e-6 * rng.normal(size=3**k))
+
+
+@pytest.mark.parametrize(("d", "k"), [(2, 5), (3, 3), (4, 3), (3, 4), (4, 5), (3, 6)])
+def test_what_the_search_may_miss_is_bounded(d, k):
+    """No member of a fine sample is above the bound."""
+    rng = np.random.default_rng(10 * d + k)
+    K, sample = TensorPower(d, k), sphere(d, 20_000, rng)
+    for theta in rng.normal(size=(3, K.dim)):
+        highest = (powers(sample, k) @ theta).max()
+        assert highest <= K.support(theta) + K._support_gap(theta) + 1e-9 * abs(highest)
+
+
+def test_a_search_that_misses_proves_nothing(monkeypatch):
+    """A convex combination of members is never outside, though a support point be a bad one."""
+    rng = np.random.default_rng(1)
+    K = TensorPower(3, 4)
+    x = power(sphere(3, 1, rng)[0], 4) * 0.5 + power(sphere(3, 1, rng)[0], 4) * 0.5
+    far = 1.5 * power(np.array([0.6, 0.0, 0.8]), 4)
+    assert is_near(K, x)
+    assert not is_near(K, far)
+    monkeypatch.setattr(tensor, "_climb", lambda polynomial, starts: starts[0])
+    with contextlib.suppress(DomainTooLargeError):
+        assert is_near(K, x)
+    monkeypatch.setattr(TensorPower, "_support_gap", lambda self, theta: 0.0)
+    assert not is_near(K, x)  # negative control: without the bound, the search is believed

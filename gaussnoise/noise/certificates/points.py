@@ -202,7 +202,7 @@ def _belongs(x: Array, domain: AbstractDomain) -> bool:
     """Return whether x is proven to be a member, or as near the hull as a rounded member is."""
     try:
         return domain.contains(x) or is_near(domain, x)
-    except DomainTooLargeError:  # it cannot be told, but −x may be a member
+    except DomainTooLargeError:  # not decided: −x may be a member, which will do
         return False
 
 

@@ -66,7 +66,8 @@ def planned_from(record: Any, folder: Path) -> "Plan":
         ) from None
     try:
         schema = Schema.loads(arguments.pop("schema"))
-        return _proven(schema, folder / NOISE, **arguments) or plan(schema, **arguments)
+        stored = folder / NOISE if NOISE in record.get("files", {}) else None
+        return _proven(schema, stored, **arguments) or plan(schema, **arguments)
     except (GaussNoiseError, TypeError, ValueError, OverflowError) as error:
         raise OutputError(
             f"load: {folder} cannot be planned again by this version: {error}; hint: gaussnoise "
@@ -75,12 +76,12 @@ def planned_from(record: Any, folder: Path) -> "Plan":
 
 
 def _proven(
-    schema: Schema, path: Path, *, workload: Any, weights: Any = None, **asked: Any
+    schema: Schema, path: Path | None, *, workload: Any, weights: Any = None, **asked: Any
 ) -> "Plan | None":
     """Return the plan with the stored noise, verified; None if it is not the noise of this plan."""
     from .plan import Plan
 
-    if "targets" in asked or not path.exists():
+    if "targets" in asked or path is None or not path.exists():
         return None  # targets set weights by solving
     check_gaussian("load", asked["privacy"], stacklevel=2).stated()
     domain = workload_domain(schema, workload, weights)

@@ -165,7 +165,8 @@ def relation_text(plan: "Plan") -> str:
 
 def unit_of(plan: "Plan") -> str:
     """Return what tables count, in the plural."""
-    return "records" if plan.per_person else "rows"
+    counted = "records" if plan.per_person else "rows"
+    return counted if plan.weight is None else f"weighted {counted}"
 
 
 def counted_text(plan: "Plan") -> str:
@@ -178,6 +179,11 @@ def counted_text(plan: "Plan") -> str:
             f"{' and '.join(numbers)}; of persons in more groups, {most} drawn at random"
         )
     return "every row" if plan.person is None else drawn_text(plan.rows_per_person)
+
+
+def persons_text(plan: "Plan", name: str) -> str:
+    """Return what follows the name of a sum or mean over persons; nothing for rows."""
+    return f" over {mean_of(plan, name)}" if name in plan.per_person else ""
 
 
 def mean_of(plan: "Plan", name: str) -> str:

@@ -15,7 +15,7 @@ from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
-from ..planning.facts import counted_text, unit_of
+from ..planning.facts import counted_text, persons_text, unit_of
 from ..schema.bases import as_base, query_labels
 from ..schema.schema import Category
 from .answer import Answer
@@ -402,6 +402,8 @@ class _Asked:
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
             notes = [f"counted: {most}", *notes]
+        if self.release.plan.weight is not None:
+            notes = [f"weighted by {self.release.plan.weight.column}", *notes]
         return Answer(
             self.text,
             meaning,
@@ -514,14 +516,18 @@ class _Asked:
             return f"{what} of {self._named(asked.of)}{self._groups(asked.given)}"
         if isinstance(asked, Mean):
             number = self._named({asked.attribute: None})
-            return f"mean of {number}{self._groups(asked.given)}"
+            return f"mean of {number}{self._persons(asked.attribute)}{self._groups(asked.given)}"
         if brief or not asked.where:
             return self._named(asked.where)
         summed = {i: cells for i, cells in asked.where.items() if cells is asked.summed}
         if not asked.summed or not summed:
             return f"count of {self._named(asked.where)}"
         rest = {i: cells for i, cells in asked.where.items() if i not in summed}
-        return self._named(summed) + self._groups(rest)
+        return self._named(summed) + self._persons(*summed) + self._groups(rest)
+
+    def _persons(self, attribute: int) -> str:
+        plan = self.release.plan
+        return persons_text(plan, plan.schema.names[attribute])
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]]) -> str:

@@ -13,7 +13,7 @@ from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
 from ...layout import WIDTH, fitted
-from ..planning.facts import counted_text, marginal_name, unit_of
+from ..planning.facts import counted_text, marginal_name, persons_text, unit_of
 from ..schema.entries import Entry, entry_term, term_name
 from ..schema.numbers import interval_text
 from .comparison import ComparisonTable
@@ -57,19 +57,21 @@ class ShownChanges:
         statistic: the kind of the numbers.
         title: the name of the table in parts; of sums and means, the first says of which number.
         unit: the noun for everything that is counted, in the plural.
+        over: what follows the name of a sum or mean over persons.
     """
 
     table: ComparisonTable
     statistic: Statistic
     title: tuple[str, ...]
     unit: str = "rows"
+    over: str = ""
 
     @property
     def name(self) -> str:
         """The name of the table in one line."""
         if self.statistic in ("sum", "mean"):
             first, *groups = self.title
-            return first + (f" by {marginal_name(tuple(groups))}" if groups else "")
+            return first + self.over + (f" by {marginal_name(tuple(groups))}" if groups else "")
         return " × ".join(self.title) or f"all {self.unit}"
 
     @cached_property
@@ -207,9 +209,14 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
     groups = tuple(name for name in names if name not in numbers)
     if numbers and all(entry[name].is_identity for name in groups):
         (own,) = numbers
+        found: dict[Statistic, ComparisonTable] = {
+            "mean": changes.means(own, groups),
+            "sum": changes.sums(own, groups),
+        }
+        over = persons_text(changes.after.plan, own)
         return [
-            ShownChanges(changes.means(own, groups), "mean", (f"mean of {own}", *groups)),
-            ShownChanges(changes.sums(own, groups), "sum", (f"sum of {own}", *groups)),
+            ShownChanges(table, kind, (f"{kind} of {own}", *groups), over=over)
+            for kind, table in found.items()
         ]
     if all(base.is_identity for base in entry.values()):
         return [ShownChanges(changes[names], "count", names, unit_of(changes.after.plan))]

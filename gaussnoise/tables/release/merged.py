@@ -89,8 +89,8 @@ class MergedPlan(PickledByArguments):
 
     @property
     def unit(self) -> int:
-        """The parts that a row is counted in, in the release that has the fewest."""
-        return min(source.unit for source in self.sources)
+        """The parts that a row is counted in, in the release with numbers that has the fewest."""
+        return min([source.unit for source in self.sources if source.unit > 1], default=1)
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:

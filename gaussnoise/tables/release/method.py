@@ -98,7 +98,9 @@ def statement(
         "3.6 Statistical population": counted,
         "3.8 Coverage - time": times,
         "4 Unit of measure": [
-            f"Number of {unit_of(plan)}." if plan.weight is None else "Sum of weights.",
+            f"Number of {unit_of(plan)}."  # pyright: ignore[reportArgumentType]
+            if plan.weight is None
+            else "Sum of weights.",
             *unit,
         ],
         GUARANTEE: [

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import networkx
@@ -305,6 +306,26 @@ def test_records_of_a_given_set():
     assert listed.error == pytest.approx(cells.error, rel=1e-12)
     with pytest.raises(ParameterError, match=r"records in R\^2"):
         gn.certify(C, A, domain=gn.LpBall(3, 2))
+
+
+@pytest.mark.parametrize(
+    ("offset", "neighbors"),
+    [(x, relation) for x in (1e3, 1e6, 3e7) for relation in ("add-remove", "replace")]
+    + [(2930641957557437.5, "add-remove")],
+)
+def test_the_loss_is_no_less_than_the_exact_one_where_large_numbers_cancel(offset, neighbors):
+    """Against fractions: of records of a given set, and of outputs with a standard deviation."""
+    c, ends = 0.3843491908309302, [offset, offset + 0.9567809473164062]
+    one = [[x, 0.0] for x in ends] if neighbors == "replace" else [ends]
+    strategy = [[c, -c]]
+    found = [gn.certify(strategy, strategy, domain=gn.FiniteSet(one), neighbors=neighbors)]
+    moves = [Fraction(c) * (Fraction(ends[1]) - Fraction(ends[0]))]
+    if neighbors == "replace":
+        found.append(gn.certify([ends], [ends], neighbors=neighbors, standard_deviation=3.0))
+        moves.append((Fraction(ends[1]) - Fraction(ends[0])) / 3)
+    for certificate, move in zip(found, moves, strict=True):
+        assert Fraction(certificate.rho) >= move**2 / 2
+        assert certificate.rho <= float(move**2 / 2) * (1 + 1e-14 * offset) ** 2
 
 
 def test_trees_over_time_for_persons_who_come_again():

@@ -676,6 +676,22 @@ def test_the_shell_answers_from_the_folder_alone(release, tmp_path, call, quick_
     assert "cdf of age given sex" in out
 
 
+def test_sums_and_means_over_persons_are_called_so():
+    schema = gn.Schema([gn.Attribute("ward", ["a", "b"]), gn.Attribute("days", clip=[0, 60])])
+    rows = pa.table({"id": [1, 1, 2], "ward": ["a", "a", "b"], "days": [3.0, 5.0, 9.0]})
+    workload = [("ward", "days")]
+    plans = {
+        "": gn.plan(schema, workload, gn.zCDP(1)),
+        " over persons, each with the mean of their own numbers": gn.plan(
+            schema, workload, gn.zCDP(1), person="id", per_person={"days": "mean"}
+        ),
+    }
+    for over, plan in plans.items():
+        release = plan.simulate(rows, np.random.default_rng(0))
+        assert f"sum of days{over} given ward" in str(release.ask("total days by ward"))
+        assert f"mean of days{over} given ward" in str(release.ask("mean of days by ward"))
+
+
 def test_answers_say_which_rows_they_are_of():
     schema = gn.Schema([gn.Attribute("age", edges=[0, 10, 20], other="not said")])
     rows = pa.table({"id": ["a", "a", "b"], "age": [5.0, 15.0, None]})

@@ -12,6 +12,7 @@ import scipy
 
 import gaussnoise as gn
 from gaussnoise.errors import ParameterError
+from gaussnoise.tables.release.text import numbers_text
 
 SEX, AGE = gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])
 JOB = gn.Attribute("job", ["a", "b", "c"], other="?")
@@ -244,6 +245,8 @@ def test_numbers_are_combined_too():
     coarse = dataclasses.replace(two, query=dataclasses.replace(two.query, unit=2**10))
     free = [gn.combine([one, r]).plan.agreement.degrees_of_freedom for r in (two, coarse)]
     assert free == [4, 2]  # sums that are rounded to other multiples are not compared
+    counts = gn.plan(schema, [("sex",)], gn.zCDP(1)).simulate(PEOPLE, rng)
+    assert numbers_text(gn.combine([one, counts])) == numbers_text(one)  # counts have no steps
     weight = gn.Weight("who", most=500)
     weighted = gn.plan(schema, [("sex", "age")], gn.zCDP(1), weight=weight).simulate(PEOPLE, rng)
     with pytest.raises(ParameterError, match="one weight of rows"):

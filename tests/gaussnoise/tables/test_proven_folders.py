@@ -111,6 +111,17 @@ def test_folders_without_the_file_are_planned_again(folder):
     gn.TableRelease.load(folder)
 
 
+def test_noise_that_the_record_does_not_list_is_not_read(folder, monkeypatch):
+    """Folders of the format before may hold other files."""
+    noise = (folder / "noise.npz").read_bytes()
+    (folder / "noise.npz").unlink()
+    changed(folder, lambda record: record["files"].pop("noise.npz"))
+    changed(folder, lambda record: record.update(format="gaussnoise.tables/2"))
+    (folder / "noise.npz").write_bytes(noise)
+    monkeypatch.delattr(gn.OptimalNoise, "load")
+    gn.TableRelease.load(folder)
+
+
 @pytest.mark.parametrize(
     "change",
     [

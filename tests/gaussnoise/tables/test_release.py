@@ -608,6 +608,22 @@ def test_a_ledger_refuses_another_request_under_the_same_id(tmp_path, ledger):
         )
 
 
+def test_costs_for_one_person_add_up_whatever_number_of_rows_is_counted(tmp_path, ledger):
+    table = pa.table({"sex": ["f", "m", "m"], "id": ["a", "a", "b"], "house": ["x", "x", "y"]})
+    schema = gn.Schema([gn.Attribute("sex", ["f", "m"])])
+
+    def publish(id, **unit):
+        plan = gn.plan(schema, 1, gn.zCDP(0.1), **unit)
+        plan.release(table, out=tmp_path / id, ledger=ledger, id=id)
+
+    publish("one", person="id")
+    publish("two", person="id", rows_per_person=4)
+    assert ledger.spent == pytest.approx(0.2)
+    for other in ({"person": "house"}, {"rows_per_person": 4}, {}):
+        with pytest.raises(LedgerError, match="protects"):
+            publish("three", **other)
+
+
 def test_refused_data_and_failures_under_a_ledger(monkeypatch, tmp_path, ledger):
     plan = planned((2, 3), [(0, 1)], rho=0.1)
     with pytest.raises(DataError):

@@ -800,6 +800,27 @@ def test_findings_of_means_give_the_gap_and_its_interval():
     assert re.fullmatch(r"Mean of income: [\d,]+ \([\d,]+ to [\d,]+\)\.", single)
 
 
+def test_a_group_that_is_all_noise_does_not_hide_what_is_known_of_others():
+    schema = gn.Schema(
+        [gn.Attribute("region", ["North", "South", "Isle"]), gn.Attribute("pay", clip=[0, 100])]
+    )
+    rows = {"region": ["North"] * 3000 + ["South"] * 3000 + ["Isle"] * 2}
+    table = pa.table(rows | {"pay": [70.0] * 3000 + [30.0] * 3000 + [100.0] * 2})
+    plan, rng = gn.plan(schema, [("region", "pay")], gn.zCDP(0.01)), np.random.default_rng(3)
+    for _ in range(20):
+        said = finding_of(entries_of(plan.simulate(table, rng))[0].parts[0])
+        assert re.match(r"Mean of pay by region: North is high\w+, [67]\d", said)
+
+
+def test_weighted_counts_are_called_so():
+    table = people().append_column("w", pa.array(np.full(len(people()), 7.0)))
+    release = survey(weight=gn.Weight("w", most=10)).simulate(table, np.random.default_rng(0))
+    words = Page(release_page(release)).words
+    assert "weighted rows" in words
+    assert not re.search(r"(most|fewer|more|all) rows", words)
+    assert "weighted by w" in release.ask("count of sex").note
+
+
 def test_findings_are_right_as_often_as_they_say():
     rng = np.random.default_rng(11)
     plan = gn.plan(gn.Schema([gn.Attribute("a", ["x", "y", "z"])]), 1, gn.zCDP(0.01))

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ..marks import MARKS, marks_of
 from ..table import AbstractEstimates
 from .numbers import Numbers
 from .render import digits_of, number, shown
@@ -63,24 +64,41 @@ def _pair(numbers: Numbers) -> str:
 
 
 def _several(numbers: Numbers) -> str:
-    """Return the group with the largest number, as far as the noise allows to say."""
+    """Return the group with the largest number, as far as the noise allows to say.
+
+    Groups with the last mark are not named while others are better known, and may be as high.
+    """
     table = numbers.table
     low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
     estimate, deviation = np.ravel(table.estimate), np.ravel(table.standard_deviation)
     prefix = f"{numbers.title}: " if numbers.kind == "mean" else ""
-    same = _SAME.format(between="between the groups")
-    if np.isnan(estimate).all():
-        return f"{prefix}{same}."
-    top = int(np.nanargmax(estimate))
-    if not low[top] > high.min():
-        return f"{prefix}{same}."
-    rivals = int((high >= low[top]).sum()) - 1
-    most, as_high = f"has the most {numbers.unit}", "have as many"
+    same = f"{prefix}{_SAME.format(between='between the groups')}."
+    known = np.isfinite(low) & np.isfinite(high)
+    clear = known & (marks_of(estimate, deviation) != MARKS[-1])
+    named = np.flatnonzero(clear if clear.sum() > 1 else known)
+    if not len(named):
+        return same
+
+    def said(k: int) -> str:
+        return _with_range(*(float(part[k]) for part in (estimate, low, high, deviation)))
+
+    top = int(named[np.argmax(estimate[named])])
+    most, as_high, more = f"has the most {numbers.unit}", "have as many", "has more"
     if numbers.kind == "mean":
-        most, as_high = "is highest", "be as high"
-    others = f"{rivals:,} other{'s' if rivals > 1 else ''} may" if rivals else "no other can"
-    own = _with_range(*(float(part[top]) for part in (estimate, low, high, deviation)))
-    return f"{prefix}{_name(table, top)} {most}, {own}; {others} {as_high}."
+        most, as_high, more = "is highest", "be as high", "is higher"
+    lowest = int(np.argmin(np.where(known, high, math.inf)))
+    if low[top] > high[lowest]:
+        rivals = int((~(high < low[top])).sum()) - 1
+        others = f"{rivals:,} other{'s' if rivals > 1 else ''} may" if rivals else "no other can"
+        return f"{prefix}{_name(table, top)} {most}, {said(top)}; {others} {as_high}."
+    # the interval of the largest may be wide, and those of others narrow
+    above = int(named[np.argmax(low[named])])
+    if not low[above] > high[lowest]:
+        return same
+    return (
+        f"{prefix}{_name(table, above)} {more}, {said(above)}, than {_name(table, lowest)}, "
+        f"{said(lowest)}."
+    )
 
 
 def _with_range(estimate: float, low: float, high: float, deviation: float) -> str:
