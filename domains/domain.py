@@ -179,10 +179,9 @@ class AbstractDomain(Storable, abc.ABC):
 
     def _magnitudes(self) -> Array:
         """Return bounds on the numbers that coordinates are computed from, shape (dim,)."""
-        from .oracles.distance import bounding_box
+        from .oracles.distance import reach_of
 
-        lower, upper = bounding_box(self)
-        return np.maximum(np.abs(lower), np.abs(upper))
+        return reach_of(self)
 
     def _support_gap(self, theta: Array) -> float:
         """Return a proven bound on the excess of the support over its value at the support point.

@@ -53,17 +53,6 @@ def seminorm(x: Array, form: Array) -> float:
     return math.sqrt(max(float(x @ form @ x), 0.0))
 
 
-def reach_of(K: AbstractDomain) -> Array:
-    """Return the largest absolute value of every coordinate over K."""
-    axes = np.eye(K.dim)
-    return np.array(
-        [
-            max(abs(K._support_point(s * axis)[i]) for s in (1.0, -1.0))
-            for i, axis in enumerate(axes)
-        ]
-    )
-
-
 def middle_of(K: AbstractDomain) -> Array:
     """Return the center of symmetry of K, or else the center of its bounding box."""
     center = K._center()

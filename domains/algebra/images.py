@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from ..domain import AbstractDomain, QuadraticMax
 from ..errors import DimensionError, InvalidDomainError
 from ..floats import Array, Map
+from ..oracles.distance import reach_of
 from ..oracles.image import ConvexImage
 from ..sets.polytope import Polytope
 from .arguments import checked_domains, finite_array, points_of, same_kind
-from .brackets import bracket, reach_of, seminorm, value_at
+from .brackets import bracket, seminorm, value_at
 from .members import parts_of
 
 _DUST = 1e-11  # relative size in a quadratic form up to which mixed terms may be rounding errors

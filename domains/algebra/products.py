@@ -5,13 +5,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import scipy
 
 from ..domain import AbstractDomain, QuadraticMax
 from ..floats import EPS, Array, Map
+from ..oracles.distance import reach_of
 from ..oracles.image import ConvexImage
 from ..participation.participations import VectorParticipations
 from ..sets.stream import StreamWorkload
@@ -26,7 +27,7 @@ from .arguments import (
     points_of_all,
     same_kind,
 )
-from .brackets import ASCENTS, STARTS, bracket, middle_of, reach_of, seminorm
+from .brackets import ASCENTS, STARTS, bracket, middle_of, seminorm
 from .differences import DifferenceBody
 from .hulls import Hull, hull
 from .images import LinearImage, Translate, linear_image, translate
@@ -37,6 +38,7 @@ from .parts import AbstractOfParts
 _MOST_PIECES, _MOST_PAIRED = 64, 12
 _THIN = 1e-13  # least half width of a body along an axis, relative to the largest: rounding
 _GOLDEN, _SECTIONS = (math.sqrt(5) - 1) / 2, 80  # an interval of 60 shrinks to 1e-15
+_ROUNDED = 64 * EPS  # relative distance of a point from a body that may be rounding
 
 
 def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
@@ -388,44 +390,50 @@ class Kronecker(AbstractDomain):
 
     def _product_near(self, x: Array) -> Array | None:
         """Return a product of members of the factors near the leading term σ u ⊗ v of x."""
+        if any(K._near(np.zeros((1, K.dim))) is None for K in (self.left, self.right)):
+            return None
         U, sizes, V = np.linalg.svd(x.reshape(self.left.dim, self.right.dim), full_matrices=False)
         signs = (1.0,) if self.left.is_symmetric and self.right.is_symmetric else (1.0, -1.0)
         found = [self._split(sign * U[:, 0], sign * V[0], float(sizes[0])) for sign in signs]
-        known = [member for member in found if member is not None]
-        return min(known, key=lambda member: float(np.linalg.norm(member - x)), default=None)
+        return min(found, key=lambda member: float(np.linalg.norm(member - x)))
 
-    def _split(self, u: Array, v: Array, size: float) -> Array | None:
+    def _split(self, u: Array, v: Array, size: float) -> Array:
         """Return a product near σ u ⊗ v, of members near s u and (σ/s) v for the best scale s.
 
         How far both are from convex factors, relative to their lengths, is quasiconvex in log s, so
         that a golden section finds its least value.
         """
-        tiny = float(np.finfo(np.float64).tiny)
+        size = max(size, float(np.finfo(np.float64).tiny))
 
-        def at(scale: float) -> tuple[float, Array] | None:
+        def at(scale: float) -> tuple[float, Array]:
             s = math.exp(scale)
-            t = max(size, tiny) / s
-            x, y = self.left._near(s * u[None]), self.right._near(t * v[None])
-            if x is None or y is None:
-                return None
-            apart = float(np.linalg.norm(x[0] / s - u) + np.linalg.norm(y[0] / t - v))
+            t = size / s
+            x: Any = self.left._near(s * u[None])
+            y: Any = self.right._near(t * v[None])
+            with np.errstate(over="ignore"):  # far apart, where a scale is tiny
+                apart = float(np.linalg.norm(x[0] / s - u) + np.linalg.norm(y[0] / t - v))
             return apart, _kron(x[0], y[0])
 
         most = [
             math.log(float(np.linalg.norm(reach_of(K))) or 1.0) for K in (self.left, self.right)
         ]
-        low, high = min(math.log(max(size, tiny)) - most[1], most[0]), most[0]
-        best = at((low + high) / 2)
+        low, high = min(math.log(size) - most[1], most[0]), most[0]
+        inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        first, second = at(inner), at(outer)
+        best = min(first, second, key=lambda found: found[0])
         for _ in range(_SECTIONS):
-            if best is None or best[0] <= EPS:
+            if best[0] <= _ROUNDED:
                 break
-            inner, outer = low + (1 - _GOLDEN) * (high - low), low + _GOLDEN * (high - low)
-            first, second = at(inner), at(outer)
-            if first is None or second is None:
-                return None
-            low, high = (low, outer) if first[0] <= second[0] else (inner, high)
+            if first[0] <= second[0]:
+                high, outer, second = outer, inner, first
+                inner = high - _GOLDEN * (high - low)
+                first = at(inner)
+            else:
+                low, inner, first = inner, outer, second
+                outer = low + _GOLDEN * (high - low)
+                second = at(outer)
             best = min(best, first, second, key=lambda found: found[0])
-        return None if best is None else best[1]
+        return best[1]
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         if not form.any():

@@ -18,6 +18,11 @@ def bounding_box(domain: AbstractDomain) -> tuple[Array, Array]:
     return _bounds(domain, _axis_points(domain))
 
 
+def reach_of(domain: AbstractDomain) -> Array:
+    """Return a proven bound on the absolute value of every coordinate over the domain."""
+    return np.abs(bounding_box(domain)).max(axis=0)
+
+
 def _bounds(domain: AbstractDomain, points: Array) -> tuple[Array, Array]:
     axes = np.eye(domain.dim)
     below, above = ([domain._support_gap(sign * axis) for axis in axes] for sign in (-1.0, 1.0))

@@ -427,16 +427,18 @@ def _form_bound(tensor: Array, d: int, k: int) -> float:
     """Return an upper bound on ``<T, u ⊗ … ⊗ u>`` over unit vectors u, for T symmetric."""
     # of even order, the form is quadratic in the powers of half the order; of odd order, its square
     # is quadratic in the powers of the same order, and has the same maximizers
-    coordinates = symmetric_coordinates(d, k // 2 if k % 2 == 0 else k)
+    is_even = k % 2 == 0
+    coordinates = symmetric_coordinates(d, k // 2 if is_even else k)
     E = coordinates.basis()
-    if k % 2 == 0:
+    if is_even:
         G = np.asarray(E.T @ (E.T @ tensor.reshape(E.shape[0], -1)).T)
     else:
         G = np.outer(E.T @ tensor, E.T @ tensor)
     G = (G + G.T) / 2
+    norm = float(np.linalg.norm(tensor))
     bound = _sphere_bound(G, np.zeros(len(G)), coordinates)
-    bound += 16 * len(tensor) * EPS * float(np.linalg.norm(tensor)) ** (1 if k % 2 == 0 else 2)
-    return bound if k % 2 == 0 else math.sqrt(max(bound, 0.0))
+    bound += 16 * len(tensor) * EPS * (norm if is_even else norm**2)
+    return bound if is_even else math.sqrt(max(bound, 0.0))
 
 
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:

@@ -261,8 +261,8 @@ def _unit(matrix: Array) -> tuple[Array, float]:
 def _lost(sizes: Array, terms: int) -> float:
     """Return a bound on what rounding may change in the difference of two columns of outputs.
 
-    Sizes bound the outputs, which are sums of so many products of rounded numbers. Where large
-    outputs cancel, the bound is not small in relation to the difference.
+    Sizes bound the outputs, each the sum of ``terms`` products of rounded numbers. Where
+    large outputs cancel, the bound is not small in relation to the difference.
     """
     return 2 * (terms + 2) * EPS * float(np.linalg.norm(sizes, axis=0).max())
 

@@ -135,11 +135,8 @@ class StrategyCertificate(AbstractStrategyCertificate):
 
     @property
     def _same(self) -> str:
-        return (
-            "for the same neighbours"
-            if self.participation is None
-            else ("under the same participation")
-        )
+        same = "for the same neighbours"
+        return same if self.participation is None else "under the same participation"
 
     def _said(self) -> tuple[str, str]:
         if self.participation is not None:

@@ -12,7 +12,7 @@ from ..files.disk import opened
 from .console import ERR, say, show
 from .documents import certificate_document
 from .matrix import read_matrix
-from .options import Json, Neighbors, Norm
+from .options import Json, Neighbors, Norm, check_norm
 from .patience import patience
 
 _FORM = (
@@ -39,10 +39,7 @@ def certify_strategy(
     as_json: Json = False,
 ) -> None:
     """Say how far a strategy of anyone's is from the best possible, with proof. Needs no data."""
-    if not p >= 2:
-        raise ParameterError(
-            f"certify: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error"
-        )
+    check_norm("certify", p)
     given: Any
     if strategy.suffix == ".json":
         if workload is not None:

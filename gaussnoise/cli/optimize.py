@@ -14,7 +14,7 @@ from ..text import number_of
 from .console import ERR, check_new, say, show
 from .documents import noise_document
 from .matrix import read_matrix
-from .options import Json, Neighbors, Norm
+from .options import Json, Neighbors, Norm, check_norm
 from .patience import patience
 
 
@@ -35,10 +35,7 @@ def show_noise(
     as_json: Json = False,
 ) -> None:
     """Say what noise is best for a workload of counting queries. Needs no data."""
-    if not p >= 2:
-        raise ParameterError(
-            f"optimize: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error"
-        )
+    check_norm("optimize", p)
     if out is not None and out.suffix != ".npz":
         raise ParameterError(f"optimize: expected --out FILE.npz, got {out}")
     check_new("optimize", out)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import ParameterError
 from ..tables.release.formats import FORMATS
 
 Tables = Annotated[
@@ -150,3 +151,11 @@ SomeTicks = Annotated[
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
 Published = Annotated[Path, typer.Argument(help="Folder of a release, or of a stream.")]
 StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]
+
+
+def check_norm(command: str, p: float) -> None:
+    """Raise ParameterError for a norm that no certificate is about."""
+    if not p >= 2:
+        raise ParameterError(
+            f"{command}: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error"
+        )

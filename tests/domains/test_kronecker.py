@@ -16,7 +16,7 @@ from domains import (
     kron,
 )
 from domains.algebra.products import Kronecker
-from domains.oracles.distance import bounding_box, is_near
+from domains.oracles.distance import bounding_box, is_near, reach_of
 
 
 def random_body(rng, dim):
@@ -29,6 +29,17 @@ def random_body(rng, dim):
         lambda: LpBall(dim, float(rng.choice([1.5, 2, 3]))) + center,
         lambda: G @ LpBall(dim + 1, float(rng.choice([1.5, 4]))) + center,
         lambda: hull(LpBall(dim, 2), FiniteSet(2 * rng.normal(size=(3, dim)))) + center,
+    ]
+    return kinds[rng.integers(len(kinds))]()
+
+
+def symmetric_body(rng, dim):
+    F, G = rng.normal(size=(dim, dim)), rng.normal(size=(dim, dim + 1))
+    kinds = [
+        lambda: Ellipsoid(F @ F.T),
+        lambda: Zonotope(F),
+        lambda: LpBall(dim, float(rng.choice([1.5, 2, 3]))),
+        lambda: G @ LpBall(dim + 1, 4),
     ]
     return kinds[rng.integers(len(kinds))]()
 
@@ -65,6 +76,22 @@ def test_products_of_members_are_never_outside():
         inside += [told(domain, y) for domain, y in made]
     assert False not in inside
     assert inside.count(True) >= 0.9 * len(inside)
+
+
+def test_products_a_little_beyond_the_boundary_are_never_inside():
+    """Of symmetric bodies, x ⊗ y is largest along a ⊗ b if x and y are along a and b."""
+    rng = np.random.default_rng(4)
+    in_box = 0
+    for _ in range(12):
+        K, L = (symmetric_body(rng, dim) for dim in (2, int(rng.integers(2, 4))))
+        B = kron(K, L)
+        top = np.kron(*(k.support_point(rng.normal(size=k.dim)) for k in (K, L)))
+        low, high = bounding_box(B)
+        for beyond in (1.001, 1.1):
+            in_box += bool(((low <= beyond * top) & (beyond * top <= high)).all())
+            assert told(B, beyond * top) is not True
+        assert told(B, top) is not False
+    assert in_box >= 6  # or the box alone would exclude them
 
 
 def test_support_is_bracketed_and_the_bracket_is_of_use():
@@ -161,3 +188,21 @@ def test_products_of_thin_ellipses_have_their_optimum(t, angle):
     )
     assert noise.gamma_lower <= (1 + t**2) * (1 + 1e-11)
     assert 1 + t**2 <= noise.gamma <= (1 + t**2) * (1 + 1e-6)
+
+
+def test_the_bound_holds_for_factors_that_are_products_themselves(monkeypatch):
+    """The search is made to stop early: the reach of a factor counts what the search may miss."""
+    rng = np.random.default_rng(5)
+    known = Kronecker._support_point
+    monkeypatch.setattr(Kronecker, "_support_point", lambda self, t: 0.01 * known(self, t))
+    for _ in range(4):
+        K, L, M = random_body(rng, 2), random_body(rng, 2), random_body(rng, 2)
+        A = rng.normal(size=(2, 4))
+        inner = np.einsum("ni,mj->nmij", extreme_points(rng, K, 40), extreme_points(rng, L, 40))
+        pairs = inner.reshape(-1, 4) @ A.T, extreme_points(rng, M, 40)
+        points = np.einsum("ni,mj->nmij", *pairs).reshape(-1, 4)
+        nearly = np.outer(rng.normal(size=2), rng.normal(size=2)) + 0.1 * rng.normal(size=(2, 2))
+        for theta in (nearly.ravel(), rng.normal(size=4)):
+            values = points @ theta
+            assert values.max() <= above(kron(A @ kron(K, L), M), theta) + 1e-9 * np.ptp(values)
+        assert (np.abs(pairs[0]).max(axis=0) <= reach_of(A @ kron(K, L)) * (1 + 1e-9)).all()

@@ -55,24 +55,34 @@ class ShownChanges:
     Attributes:
         table: later less earlier.
         statistic: the kind of the numbers.
-        title: the name of the table in parts; of sums and means, the first says of which number.
+        parts: the names of the table's attributes, with their queries where they have some.
         unit: the noun for everything that is counted, in the plural.
+        number: the clipped number that sums and means are of; else None.
         over: what follows the name of a sum or mean over persons.
     """
 
     table: ComparisonTable
     statistic: Statistic
-    title: tuple[str, ...]
+    parts: tuple[str, ...]
     unit: str = "rows"
+    number: str | None = None
     over: str = ""
+
+    @property
+    def title(self) -> tuple[str, ...]:
+        """The name of the table in parts, for names of files."""
+        return self.parts if self.number is None else (self._what, *self.parts)
 
     @property
     def name(self) -> str:
         """The name of the table in one line."""
-        if self.statistic in ("sum", "mean"):
-            first, *groups = self.title
-            return first + self.over + (f" by {marginal_name(tuple(groups))}" if groups else "")
-        return " × ".join(self.title) or f"all {self.unit}"
+        if self.number is None:
+            return " × ".join(self.parts) or f"all {self.unit}"
+        return self._what + self.over + (f" by {marginal_name(self.parts)}" if self.parts else "")
+
+    @property
+    def _what(self) -> str:
+        return f"{self.statistic} of {self.number}"
 
     @cached_property
     def relative(self) -> ComparisonTable:
@@ -215,7 +225,7 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
         }
         over = persons_text(changes.after.plan, own)
         return [
-            ShownChanges(table, kind, (f"{kind} of {own}", *groups), over=over)
+            ShownChanges(table, kind, groups, number=own, over=over)
             for kind, table in found.items()
         ]
     if all(base.is_identity for base in entry.values()):
@@ -239,9 +249,7 @@ def changes_text(changes: "Changes", found: Sequence[ShownChanges]) -> str:
 def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
     """Return sentences on the rows and values that the numbers are about."""
     plan = changes.after.plan
-    numbers = {f"{one.statistic} of " for one in found}
-    first = {one.title[0].removeprefix(kind) for one in found for kind in numbers if one.title}
-    names = first.union(*(one.table.attributes for one in found))
+    names = {one.number for one in found}.union(*(one.table.attributes for one in found))
     used = [a for a in plan.schema.attributes if a.name in names]
     notes = [
         f"Sums and means of {a.name} are of values clipped to {interval_text(*a.clip)}."

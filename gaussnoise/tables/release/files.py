@@ -247,9 +247,13 @@ def write_answers(release: AbstractRelease, k: int, name: str, path: Path, notes
 
 def draw_picture(release: AbstractRelease, path: Path) -> None:
     """Draw the picture of a release, if it can be drawn."""
-    from .release_plot import plot_release
 
-    save_figure(lambda: plot_release(release), path)
+    def drawn() -> Any:
+        from .release_plot import plot_release
+
+        return plot_release(release)
+
+    save_figure(drawn, path)
 
 
 def save_figure(drawn: Callable[[], Any], path: Path) -> None:

@@ -111,6 +111,13 @@ def test_folders_without_the_file_are_planned_again(folder):
     gn.TableRelease.load(folder)
 
 
+def test_noise_that_covers_the_set_and_not_its_differences_is_not_the_plans(folder):
+    known = gn.TableRelease.load(folder).plan
+    gn.gamma(known.domain, known.noise.p).save(folder / "noise.npz")
+    changed(folder, lambda record: None, ["noise.npz"])
+    assert gn.TableRelease.load(folder).plan.deviations.tolist() == known.deviations.tolist()
+
+
 def test_noise_that_the_record_does_not_list_is_not_read(folder, monkeypatch):
     """Folders of the format before may hold other files."""
     noise = (folder / "noise.npz").read_bytes()

@@ -2,6 +2,7 @@ import itertools
 import json
 import math
 import os
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -687,6 +688,12 @@ def test_a_picture_that_cannot_be_drawn_does_not_undo_a_release(monkeypatch, tmp
     planned((2, 3), [(0, 1)]).release(table_of([[0, 1]], 2), out=tmp_path / "out")
     files = ["ddi.xml", "method.txt", "release.json", "summary.txt", "tables"]
     assert sorted(os.listdir(tmp_path / "out")) == files
+
+
+def test_a_release_needs_no_library_that_draws(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "gaussnoise.tables.release.release_plot", None)
+    planned((2, 3), [(0, 1)]).release(table_of([[0, 1]], 2), out=tmp_path / "out")
+    assert not (tmp_path / "out" / "release.png").exists()
 
 
 def test_the_directory_is_not_there_before_it_is_complete(monkeypatch, tmp_path):

@@ -166,7 +166,7 @@ def test_the_shell_writes_records_and_is_quiet(folder, tmp_path, capfd):
     assert "biased" in said
     assert len(said.splitlines()) == 9  # three lines, and the three quartiles of age
     assert "A model drew 50 synthetic records" in page.read_text(encoding="utf-8")
-    assert max(map(len, said.splitlines()[1:])) <= 80
+    assert max(len(line) for line in said.splitlines() if str(tmp_path) not in line) <= 80
     records = csv.read_csv(out)
     assert records.num_rows == 50
     assert set(records["age"].to_pylist()) <= set(SCHEMA.attributes[1].labels)
