@@ -26,6 +26,7 @@ from ..solvers.streams.chains import best_chain
 from ..solvers.streams.exchange import Exchanged, exchange_optimum
 from ..solvers.streams.overlapping import Overlapping, affordable, overlapping_optimum
 from ..solvers.streams.separated import Separated, covering_sets, separated_optimum
+from ..solvers.streams.wide_strategy import wide_strategy
 from .answer import answer, upper_end
 from .certificates.certificate import Certificate
 from .certificates.chains import ChainCertificate
@@ -40,6 +41,7 @@ _SHARE = 0.8  # share of the tolerance for the solver; the checks may widen the 
 _ROUGH = 1e-3  # tolerance of the solution that column generation starts from
 _NEGLIGIBLE_WEIGHT = 1e-14  # weights below this share of the largest are dropped
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
+_MOST_WIDE = 2**20  # largest k n² for strategies without a band: tens of seconds
 
 
 def participation_noise(
@@ -66,7 +68,7 @@ def participation_noise(
             "replaced by another is one removed and one added, twice the noise"
         )
     if isinstance(domain.who, Apart) and not (domain.who.lists_few or domain.who.are_disjoint):
-        noise = banded_noise(problem, domain, domain.who, tol)
+        noise = apart_noise(problem, domain, domain.who, tol)
         if noise.gap <= tol:
             return noise
         searched = _searched(problem, domain, tol, watch)
@@ -101,10 +103,13 @@ def with_chain(
     return _covered(noise.problem, domain, factor, banded.certificate, method, tol)
 
 
-def banded_noise(
+def apart_noise(
     problem: Problem, domain: AbstractParticipations, who: Apart, tol: float
 ) -> OptimalNoise:
-    """Return the noise of the best banded strategy, with a Markov chain as its certificate."""
+    """Return the noise of the best banded strategy, with a Markov chain as its certificate.
+
+    If the gap is wider than ``tol``, steps from there to a strategy without a band follow.
+    """
     n, k, A = domain.dim, who.most, domain.matrix
     unit = A / power_of_two(np.abs(A).max())
     C = banded_strategy(unit, k, who.b, problem.p)
@@ -113,7 +118,14 @@ def banded_noise(
     chain, w = best_chain(unit, k, who.b, problem.p, vectors=vectors)
     certificate = ChainCertificate(domain, chain, w / max(dual_ball_norm(w, problem.p), 1.0))
     method = f"banded strategy of {min(who.b, n)} diagonals, for {k} of {n} ticks"
-    return _covered(problem, domain, factor, certificate, method, tol)
+    banded = _covered(problem, domain, factor, certificate, method, tol)
+    if banded.gap <= tol or k * n**2 > _MOST_WIDE:
+        return banded
+    C = wide_strategy(C, unit, k, who.b, problem.p, signed=vectors)
+    factor = scipy.linalg.solve_triangular(C, unit.T, trans=1, lower=True).T
+    method = f"strategy without a band, for {k} of {n} ticks"
+    wide = _covered(problem, domain, factor, certificate, method, tol)
+    return min(banded, wide, key=lambda one: one.gamma)
 
 
 def _covered(

@@ -15,10 +15,10 @@ import scipy
 
 from domains.floats import Array
 
+from .descent import descended
 from .repeated import mean_power
 
-_STEPS, _MEMORY = 600, 30
-_GRADIENT, _DECREASE = 1e-9, 1e-11
+_STEPS, MEMORY = 600, 30
 _POWERS = (16, 128, 1024)  # that replace a maximum, one stage each
 
 
@@ -35,24 +35,16 @@ def banded_strategy(A: Array, k: int, b: int, p: float) -> Array:
         b: least distance between them.
         p: norm of the error, in [2, ∞].
     """
-    band = _Band(A, k, b)
+    band = Band(A, k, b)
     x = band.start()
-    options = {
-        "maxiter": _STEPS,
-        "maxfun": 2 * _STEPS,
-        "maxcor": _MEMORY,
-        "gtol": _GRADIENT,
-        "ftol": _DECREASE,
-    }
-    with np.errstate(all="ignore"):  # the line search takes back steps that are too long
-        for power in _POWERS if np.isinf(p) else (p / 2,):
-            x = scipy.optimize.minimize(
-                band.value, x, args=(power,), jac=True, method="L-BFGS-B", options=options
-            ).x
+    for power in _POWERS if np.isinf(p) else (p / 2,):
+        x = descended(lambda y, power=power: band.value(y, power), x, steps=_STEPS, memory=MEMORY)
     return band.strategy(x)
 
 
-class _Band:
+class Band:
+    """Strategies with few diagonals: the errors of these, and derivatives by their entries."""
+
     def __init__(self, A: Array, k: int, b: int) -> None:
         n = len(A)
         self.A, self.k, self.width = A, k, min(b, n)
@@ -92,13 +84,10 @@ class _Band:
         total, scales = u @ u + self.k * v**2, np.sqrt(norms)
         C = np.zeros_like(self.A)
         C[self.places] = (directions * scales[:, None])[self.inside]
-        try:
-            mixing, inverses = self._mixing(C)
-        except np.linalg.LinAlgError:
-            return np.inf, np.zeros_like(x)
+        mixing, inverses = self.mixing(C)
         error, by_variance = mean_power(np.square(mixing).sum(axis=1), power, len(C))
         slope = np.zeros_like(directions)
-        slope[self.inside] = self._slope(C, mixing, inverses, by_variance)[self.places]
+        slope[self.inside] = self.slope(C, mixing, inverses, by_variance)[self.places]
         by_norm = (slope * directions).sum(axis=1) / (2 * scales)
         slope *= scales[:, None]
         slope -= directions * (slope * directions).sum(axis=1)[:, None]
@@ -111,12 +100,9 @@ class _Band:
                 [2 * v * (summed[-1] + self.k / total)],
             ]
         )
-        value = error + float(np.log(total))
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            return np.inf, np.zeros_like(x)
-        return value, gradient
+        return error + float(np.log(total)), gradient
 
-    def _mixing(self, C: Array) -> tuple[Array, list[Array]]:
+    def mixing(self, C: Array) -> tuple[Array, list[Array]]:
         """Return A C⁻¹, and the inverses of the diagonal blocks of C."""
         mixing, inverses = np.zeros_like(C), []
         later = None
@@ -131,7 +117,7 @@ class _Band:
             later = own
         return mixing, inverses
 
-    def _slope(self, C: Array, mixing: Array, inverses: list[Array], weights: Array) -> Array:
+    def slope(self, C: Array, mixing: Array, inverses: list[Array], weights: Array) -> Array:
         """Return ``−2 Bᵀ diag(weights) B C⁻ᵀ`` on the band, B = A C⁻¹."""
         slope, before, earlier = np.zeros_like(C), None, None
         for own, inverse in zip(self.parts, inverses, strict=True):

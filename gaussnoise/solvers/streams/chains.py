@@ -16,13 +16,16 @@ import scipy
 from domains.floats import Array
 
 from ...numerics.norms import dual_power
+from .descent import descended
 
 _STEPS, _MEMORY = 300, 20
+_DECREASE = 2e-9
 _WORK = 2.0**34  # products in all steps together
 _MOST = 2**18  # largest number of entries in the powers of K that steps are taken with
 _MOST_FREE = 512  # ticks, each of which may have a correlation of its own with every other
 _COMMON, _OWN = 0.8, 0.4  # entries of c at the start, not yet shortened to less than one
 _RARE = -8.0  # logarithm of s for sets of fewer ticks, at the start
+_ALONE = 1e-8  # share of sets of one tick that is added, so that every tick has some
 _RANGE = 1e-14  # eigenvalues below this share of the largest are rounding
 
 
@@ -104,7 +107,10 @@ def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Ch
     fewer = np.arange(k)[::-1, None] * np.log(largest)
     with np.errstate(divide="ignore"):
         start = np.log(chain.start) + fewer
-    return replace(chain, start=np.exp(start - start.max()), steps=chain.steps / largest), w
+    chain = replace(chain, start=np.exp(start - start.max()), steps=chain.steps / largest)
+    # the second moment is positive definite if every tick has a share alone
+    start = chain.start + _ALONE * chain.total() / len(A) * (np.arange(k)[:, None] == k - 1)
+    return replace(chain, start=start / start.max()), w
 
 
 def _searched(A: Array, k: int, b: int, p: float, rank: int) -> tuple["_Search", Array]:
@@ -117,11 +123,7 @@ def _searched(A: Array, k: int, b: int, p: float, rank: int) -> tuple["_Search",
         x = search.first()
     steps = min(_STEPS, int(_WORK / ((k + 10) * n**3)))
     if steps:
-        options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": _MEMORY}
-        with np.errstate(all="ignore"):  # the line search takes back steps that are too long
-            x = scipy.optimize.minimize(
-                search.value, x, jac=True, method="L-BFGS-B", options=options
-            ).x
+        x = descended(search.value, x, steps=steps, memory=_MEMORY, decrease=_DECREASE)
     return search, x
 
 
@@ -212,7 +214,7 @@ class _Search:
         scaled = np.sqrt(w)[:, None] * self.A
         moment = (np.triu(pairs) + np.triu(pairs, 1).T) * correlations
         if not np.isfinite(moment).all():
-            return np.inf, np.zeros_like(x)
+            raise np.linalg.LinAlgError
         squares, axes = np.linalg.eigh(scaled @ moment @ scaled.T)
         roots = np.sqrt(np.maximum(squares, _RANGE * squares[-1]))
         worth = roots.sum()

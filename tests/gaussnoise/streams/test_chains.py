@@ -12,6 +12,7 @@ import scipy
 
 import gaussnoise as gn
 from domains.participation.participations import CountParticipations, VectorParticipations
+from domains.participation.sensitivity import _path_bound
 from gaussnoise.errors import CertificateError, ConvergenceWarning
 from gaussnoise.noise.bodies import body_noise, with_factor
 from gaussnoise.noise.certificates.chains import ChainCertificate
@@ -19,7 +20,7 @@ from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.noise.participations import (
     _searched,
     _with_lower_end,
-    banded_noise,
+    apart_noise,
     with_chain,
 )
 from gaussnoise.noise.problem import Problem
@@ -27,6 +28,7 @@ from gaussnoise.solvers.progress import watching
 from gaussnoise.solvers.streams import banded_strategy as bands
 from gaussnoise.solvers.streams import chains
 from gaussnoise.solvers.streams.chains import Chain, best_chain
+from gaussnoise.solvers.streams.wide_strategy import _Wide
 
 Apart = gn.streams.Apart
 
@@ -107,10 +109,72 @@ def test_derivatives_of_a_chain_agree_with_differences(p, rank):
 
 @pytest.mark.parametrize("power", [1.0, 3.0])
 def test_derivatives_of_a_band_agree_with_differences(power):
-    band = bands._Band(np.tril(np.random.default_rng(0).uniform(0.5, 1.5, (11, 11))), 2, 4)
+    band = bands.Band(np.tril(np.random.default_rng(0).uniform(0.5, 1.5, (11, 11))), 2, 4)
     x = band.start()
     x = x + np.random.default_rng(1).normal(size=x.size) / 10
     assert largest_error(lambda y: band.value(y, power), x) < 1e-7
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("who", [Apart(9, 2, 3), Apart(11, 4, 2), Apart(9, 3, 4)], ids=repr)
+def test_derivatives_without_a_band_agree_with_differences(who, signed):
+    rng = np.random.default_rng(0)
+    A = np.tril(rng.uniform(0.5, 1.5, (who.n, who.n)))
+    wide = _Wide(A, who.most, who.b, signed=signed)
+    C = bands.banded_strategy(A, who.most, who.b, 2.0)
+    x = C[wide.band.places]
+    x = x + rng.normal(size=x.size) / 10
+    assert largest_error(lambda y: wide.value(y, 1.5, 20.0), x) < 1e-7
+
+
+@pytest.mark.parametrize("who", [Apart(12, 3, 3), Apart(13, 5, 2), Apart(9, 9, 1)], ids=repr)
+def test_the_bound_along_a_path_is_above_every_set_and_exact_where_only_neighbors_meet(who):
+    rng = np.random.default_rng(who.n)
+    for _ in range(5):
+        X = rng.exponential(size=(who.n, who.n)) ** 2
+        X = X + X.T
+        most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        between = np.where(who.meet(), X, 0.0)
+        assert _path_bound(who, X.diagonal(), between) >= most * (1 - 1e-12)
+        ticks = np.arange(who.n)
+        X[np.abs(ticks - ticks[:, None]) >= 2 * who.b] = 0.0
+        most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        between = np.where(who.meet(), X, 0.0)
+        assert _path_bound(who, X.diagonal(), between) == pytest.approx(most, rel=1e-12)
+
+
+def test_the_smoothed_bound_tends_to_the_proven_one_from_above():
+    who, rng = Apart(14, 4, 3), np.random.default_rng(0)
+    C = np.tril(rng.normal(size=(14, 14)))
+    X = C.T @ C / 14
+    proven = _path_bound(who, X.diagonal(), np.where(who.meet(), np.abs(X), 0.0))
+    smooth, _ = _Wide(np.eye(14), who.most, who.b, signed=True).bound(X, 1e4)
+    assert proven <= smooth < proven * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("kind", ["counts", "vectors"])
+@pytest.mark.parametrize("p", [2.0, 4.0, np.inf])
+def test_random_workloads_are_covered_by_brute_force_and_have_two_ends(kind, p, monkeypatch):
+    monkeypatch.setattr(Apart, "lists_few", False)
+    who, rng = Apart(12, 3, 3, kind=kind), np.random.default_rng(19)
+    for A in (rng.uniform(0.2, 1.5, (12, 12)), rng.normal(size=(12, 12)) + 2 * np.eye(12)):
+        K = gn.streams.participations(np.tril(A), who)
+        noise = apart_noise(Problem(K, p, "add-remove"), K, who, 1e-9)
+        assert noise.gap < 0.15
+        X = K.matrix.T @ np.linalg.solve(noise.covariance.toarray(), K.matrix)
+        X = np.abs(X) if kind == "vectors" else X
+        longest = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+        assert 0.98 < longest <= 1 + 1e-12
+
+
+def test_the_bound_along_a_path_without_its_charges_is_too_small():
+    who, rng = Apart(12, 4, 2), np.random.default_rng(0)
+    X = rng.exponential(size=(12, 12))
+    X = X + X.T
+    most = max(X[np.ix_(t, t)].sum() for t in all_sets(who))
+    between = np.where(who.meet(), X, 0.0)
+    near = np.triu(np.tril(between, 2 * who.b - 1), 1 - 2 * who.b)
+    assert _path_bound(who, X.diagonal(), near) < most <= _path_bound(who, X.diagonal(), between)
 
 
 @pytest.mark.parametrize("who", [Apart(9, 2, 3), Apart(10, 3, 3), Apart(9, 3, 4)], ids=repr)
@@ -173,11 +237,14 @@ def test_neither_end_is_worse_than_with_column_generation_alone(who, searched):
 
 
 @pytest.mark.parametrize("kind", ["counts", "vectors"])
-def test_either_noise_goes_with_the_lower_end_of_the_other(kind):
-    who = Apart(40, 5, 4, kind=kind)
-    K = gn.streams.participations(prefix_sums(40), who)
+def test_either_noise_goes_with_the_lower_end_of_the_other(kind, monkeypatch):
+    # as where sets cannot be listed: exact sensitivities are below those of the mixed answers
+    monkeypatch.setattr(Apart, "lists_few", False)
+    monkeypatch.setattr(CountParticipations, "_points", None)
+    who = Apart(24, 5, 4, kind=kind)
+    K = gn.streams.participations(prefix_sums(24), who)
     problem = Problem(K, 2.0, "add-remove")
-    banded = banded_noise(problem, K, who, 1e-3)
+    banded = apart_noise(problem, K, who, 1e-3)
     with watching(False, 1e-3) as watch:
         if kind == "counts":
             searched = body_noise("optimal_noise", problem, 1e-3, "auto", watch)
