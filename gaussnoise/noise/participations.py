@@ -40,6 +40,7 @@ Indices = NDArray[np.intp]
 _SHARE = 0.8  # share of the tolerance for the solver; the checks may widen the gap by the rest
 _ROUGH = 1e-3  # tolerance of the solution that column generation starts from
 _NEGLIGIBLE_WEIGHT = 1e-14  # weights below this share of the largest are dropped
+MOST_SEARCHED = 48  # ticks up to which column generation may improve a chain's lower end
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
 _MOST_WIDE = 2**20  # largest k n² for strategies without a band: tens of seconds
 
@@ -57,9 +58,10 @@ def participation_noise(
     Where patterns are disjoint, M is found by Newton's method on the dual. Where they overlap, or
     that method makes no more progress, M is found by a barrier method if patterns and ticks are
     few, and otherwise by column generation from the result of Newton's method. Where there are too
-    many sets of ticks to list, M is that of the best banded strategy, and a Markov chain proves its
-    distance from the optimum. If this is wider than ``tol``, column generation follows, which may
-    take minutes, and the better of both upper ends and of both lower ends is kept.
+    many sets of ticks to list, M is that of the best known strategy, and a Markov chain proves its
+    distance from the optimum. If this is wider than ``tol`` and ticks are few, column generation
+    follows, and the better of both upper ends and of both lower ends is kept. With more ticks it
+    takes minutes, and neither end was ever better.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
@@ -69,7 +71,7 @@ def participation_noise(
         )
     if isinstance(domain.who, Apart) and not (domain.who.lists_few or domain.who.are_disjoint):
         noise = apart_noise(problem, domain, domain.who, tol)
-        if noise.gap <= tol:
+        if noise.gap <= tol or domain.dim > MOST_SEARCHED:
             return noise
         searched = _searched(problem, domain, tol, watch)
         upper = min(noise, searched, key=lambda one: one.gamma)

@@ -26,7 +26,7 @@ from .bodies import body_noise, with_factor
 from .certificates.kronecker import KroneckerCertificate, product_above, product_below
 from .kronecker_covariance import KroneckerCovariance
 from .optimal_noise import OptimalNoise, Status
-from .participations import apart_noise, participation_noise, with_chain
+from .participations import MOST_SEARCHED, apart_noise, participation_noise, with_chain
 from .points import point_noise
 from .policy import PolicyGraph
 from .problem import Problem, Relation
@@ -260,7 +260,7 @@ def _count_noise(
     who = domain.who
     if isinstance(who, Apart) and not who.are_disjoint:
         noise = apart_noise(problem, domain, who, tol)
-        if noise.gap <= tol:
+        if noise.gap <= tol or domain.dim > MOST_SEARCHED:
             return noise
         own = body_noise(function, problem, tol, "auto", watch)
         if own.gamma <= noise.gamma:

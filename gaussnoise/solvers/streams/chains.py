@@ -20,7 +20,7 @@ from .descent import descended
 
 _STEPS, _MEMORY = 300, 20
 _DECREASE = 2e-9
-_WORK = 2.0**34  # products in all steps together
+_WORK = 2.0**36  # products in all steps with equally many ticks together: about 10 s
 _MOST = 2**18  # largest number of entries in the powers of K that steps are taken with
 _MOST_FREE = 512  # ticks, each of which may have a correlation of its own with every other
 _COMMON, _OWN = 0.8, 0.4  # entries of c at the start, not yet shortened to less than one

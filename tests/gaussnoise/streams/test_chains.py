@@ -14,6 +14,7 @@ import gaussnoise as gn
 from domains.participation.participations import CountParticipations, VectorParticipations
 from domains.participation.sensitivity import _path_bound
 from gaussnoise.errors import CertificateError, ConvergenceWarning
+from gaussnoise.noise import participations, solve
 from gaussnoise.noise.bodies import body_noise, with_factor
 from gaussnoise.noise.certificates.chains import ChainCertificate
 from gaussnoise.noise.covariance import FactorCovariance
@@ -201,6 +202,19 @@ def test_no_banded_matrix_is_better(who, peer):
     checked = noise.verify()
     assert checked.enclosure <= 1
     assert checked.gamma_lower >= noise.gamma_lower * (1 - 1e-6)
+
+
+def test_more_ticks_than_48_need_no_column_generation(monkeypatch):
+    def refused(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(participations, "_searched", refused)
+    monkeypatch.setattr(solve, "body_noise", refused)
+    found = bracket(Apart(64, 4, 8), tol=1e-6)
+    assert 41.3 < found.gamma_lower < found.gamma < 41.48
+    assert found.status is gn.results.Status.PARTICIPATIONS
+    counts = bracket(Apart(64, 4, 8, kind="counts"), tol=1e-6)
+    assert counts.gamma <= found.gamma * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("kind", ["counts", "vectors"])
