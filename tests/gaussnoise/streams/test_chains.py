@@ -284,6 +284,12 @@ def test_numbers_need_no_more_noise_than_vectors():
     assert vectors.gap < 0.007
 
 
+def test_numbers_need_no_more_noise_than_vectors_whose_sets_are_listed():
+    counts = bracket(Apart(96, 3, 24, kind="counts"), tol=1e-3)
+    assert counts.gamma < 40.87  # the upper end for vectors
+    assert 40.5 < counts.gamma_lower
+
+
 def test_answers_with_a_chain_are_stored_bit_for_bit(tmp_path):
     noise = bracket(Apart(64, 4, 8, kind="counts"))
     noise.save(tmp_path / "noise.npz")
