@@ -4,7 +4,7 @@ import numpy as np
 
 from ..floats import Array
 from .maxcut import MaxCut, largest_forms
-from .patterns import AbstractPatterns, Indices
+from .patterns import AbstractPatterns, Apart, Indices
 
 _ROUNDING = 2.0**-44
 _BATCH = 2**22  # largest number of entries in the matrices of one batch
@@ -17,7 +17,8 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
     Otherwise it comes from two dynamic programmes. The first gives each tick the most that k − 1
     other ticks can add to it: any of them, or twice the earlier ones alone, or twice the later
     ones. The second finds the pattern with the largest sum of these totals. The least of the three
-    bounds is returned.
+    bounds is returned. For ticks that are only required to be far enough apart, :func:`_path_bound`
+    is a fourth one.
     """
     between = np.where(who.meet(), X, 0.0)
     if who.lists_few:
@@ -30,7 +31,36 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
             for part in shares
         ]
         largest = min(float(who.totals(each[None])[0]) for each in own)
+        if isinstance(who, Apart):
+            largest = min(largest, _path_bound(who, X.diagonal(), between))
     return float(largest) * (1 + who.most**2 * _ROUNDING)
+
+
+def _path_bound(who: Apart, own: Array, between: Array) -> float:
+    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets.
+
+    Ticks are at places 0, …, k − 1 of a path. Values between successive ticks are exact. Ticks that
+    are m >= 2 places apart are at least m b apart: either is charged with the largest value of its
+    row or column from that distance on. Hence the bound is exact if there are no values between
+    ticks 2b or more apart.
+    """
+    n, k, b = who.n, who.most, who.b
+    between = np.triu(np.maximum(between, between.T), b)
+    far = np.triu(between, 2 * b)
+    rows = np.maximum.accumulate(far[:, ::-1], axis=1)[:, ::-1]
+    columns = np.maximum.accumulate(far, axis=0)
+    gains = np.tile(own, (k, 1))
+    for m in range(2, min(k, -(-n // b))):
+        gains[: k - m, : n - m * b] += rows.diagonal(m * b)
+        gains[m:, m * b :] += columns.diagonal(m * b)
+    ticks = np.arange(n)
+    steps = np.where(ticks - ticks[:, None] >= b, 2 * between, -np.inf)
+    reached = gains[0]
+    largest = float(reached.max())
+    for gain in gains[1:]:
+        reached = gain + (reached[:, None] + steps).max(axis=0)
+        largest = max(largest, float(reached.max()))
+    return largest
 
 
 def set_sums(X: Array, sets: Indices) -> Array:

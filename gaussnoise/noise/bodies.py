@@ -107,6 +107,27 @@ def body_noise(
     )
 
 
+def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> OptimalNoise:
+    """Return the answer for K ∪ −K = K with this factor in place of its own."""
+    body, size = unit_body(noise.domain, np.zeros(noise.domain.dim))
+    factor, longest, outside = _enclosing(factor / size, body)
+    covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN))
+    return answer(
+        noise.problem,
+        covariance=covariance,
+        center=noise.center,
+        certificate=noise.certificate,
+        upper=upper_end(covariance, noise.p, size * float(outside.sum())),
+        lower=noise.gamma_lower,
+        sensitivity_squared=1.0,
+        method=method,
+        unsolved=noise.status,
+        steps=noise.steps,
+        trace=noise.trace,
+        tol=tol,
+    )
+
+
 def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
     """Return which points to keep: the lightest, of total weight below ``spared``, are left out."""
     order = np.argsort(weights)

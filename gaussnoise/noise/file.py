@@ -19,6 +19,7 @@ from ..solvers.progress import Progress
 from .agreement import ReplaceWithin
 from .certificates.axes import AxesCertificate
 from .certificates.certificate import Certificate
+from .certificates.chains import ChainCertificate
 from .certificates.kronecker import KroneckerCertificate
 from .certificates.marginals import MarginalCertificate
 from .certificates.participations import ParticipationCertificate
@@ -183,6 +184,8 @@ def _kinds(
         return KroneckerCovariance, KroneckerCertificate
     if "participations" in arrays:
         return FactorCovariance, ParticipationCertificate
+    if "chain_steps" in arrays:
+        return FactorCovariance, ChainCertificate
     if "axes_share" in header:
         return FactorCovariance, AxesCertificate
     return FactorCovariance, TensorCertificate if "tensor_atoms" in arrays else PointCertificate

@@ -1,13 +1,19 @@
 """The best noise for people who add a vector at each of their ticks."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from domains.floats import Array, power_of_two
-from domains.participation.participations import VectorParticipations
-from domains.participation.patterns import AbstractPatterns
+from domains.participation.participations import (
+    AbstractParticipations,
+    VectorParticipations,
+)
+from domains.participation.patterns import AbstractPatterns, Apart
 from domains.participation.sensitivity import blocks
 
 from ..errors import ParameterError
@@ -15,13 +21,18 @@ from ..numerics.norms import dual_ball_norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.points.columns import Report
 from ..solvers.progress import Progress, Watch
+from ..solvers.streams.banded_strategy import banded_strategy
+from ..solvers.streams.chains import best_chain
 from ..solvers.streams.exchange import Exchanged, exchange_optimum
 from ..solvers.streams.overlapping import Overlapping, affordable, overlapping_optimum
 from ..solvers.streams.separated import Separated, covering_sets, separated_optimum
+from ..solvers.streams.wide_strategy import wide_strategy
 from .answer import answer, upper_end
+from .certificates.certificate import Certificate
+from .certificates.chains import ChainCertificate
 from .certificates.participations import SOLVED_AGAIN, ParticipationCertificate, longest_move
 from .covariance import FactorCovariance
-from .optimal_noise import OptimalNoise, Status
+from .optimal_noise import OptimalNoise, Status, gap_between
 from .problem import Problem
 
 Indices = NDArray[np.intp]
@@ -29,7 +40,9 @@ Indices = NDArray[np.intp]
 _SHARE = 0.8  # share of the tolerance for the solver; the checks may widen the gap by the rest
 _ROUGH = 1e-3  # tolerance of the solution that column generation starts from
 _NEGLIGIBLE_WEIGHT = 1e-14  # weights below this share of the largest are dropped
+MOST_SEARCHED = 48  # ticks up to which column generation may improve a chain's lower end
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
+_MOST_WIDE = 2**20  # largest k n² for strategies without a band: tens of seconds
 
 
 def participation_noise(
@@ -44,7 +57,11 @@ def participation_noise(
 
     Where patterns are disjoint, M is found by Newton's method on the dual. Where they overlap, or
     that method makes no more progress, M is found by a barrier method if patterns and ticks are
-    few, and otherwise by column generation from the result of Newton's method.
+    few, and otherwise by column generation from the result of Newton's method. Where there are too
+    many sets of ticks to list, M is that of the best known strategy, and a Markov chain proves its
+    distance from the optimum. If this is wider than ``tol`` and ticks are few, column generation
+    follows, and the better of both upper ends and of both lower ends is kept. With more ticks it
+    takes minutes, and neither end was ever better.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
@@ -52,16 +69,84 @@ def participation_noise(
             "vectors; hint: a person "
             "replaced by another is one removed and one added, twice the noise"
         )
-    who, A, p = domain.who, domain.matrix, problem.p
-    size = power_of_two(np.abs(A).max())
-    unit, report = A / size, watch.scaled(size)
-    sets, Z, optimum, note = _found(unit, who, p, _SHARE * tol, report)
-    certificate = _certificate(domain, sets, optimum.weights, Z, optimum.coordinate_weights, p)
-    longest, outside = longest_move(domain, optimum.factor, size)
-    margin = ROUNDING_MARGIN if who.most == 1 else SOLVED_AGAIN
-    covariance = FactorCovariance(optimum.factor, size * longest * (1 + margin))
-    upper = upper_end(covariance, p, size * float(outside.sum()))
-    lower = certificate.lower_bound()
+    if isinstance(domain.who, Apart) and not (domain.who.lists_few or domain.who.are_disjoint):
+        noise = apart_noise(problem, domain, domain.who, tol)
+        if noise.gap <= tol or domain.dim > MOST_SEARCHED:
+            return noise
+        searched = _searched(problem, domain, tol, watch)
+        upper = min(noise, searched, key=lambda one: one.gamma)
+        lower = max(noise, searched, key=lambda one: one.gamma_lower)
+        return _with_lower_end(upper, lower, tol)
+    return _searched(problem, domain, tol, watch)
+
+
+def _with_lower_end(noise: OptimalNoise, lower: OptimalNoise, tol: float) -> OptimalNoise:
+    """Return the noise with the lower end that another answer to the same problem proves."""
+    if noise is lower:
+        return noise
+    return replace(
+        noise,
+        gamma_lower=lower.gamma_lower,
+        certificate=lower.certificate,
+        method=f"{noise.method}; lower end: {lower.method}",
+        status=Status.SOLVED
+        if gap_between(lower.gamma_lower, noise.gamma) <= tol
+        else noise.status,
+    )
+
+
+def with_chain(
+    noise: OptimalNoise, banded: OptimalNoise, domain: AbstractParticipations, tol: float
+) -> OptimalNoise:
+    """Return the noise for numbers, scaled as the chain's certificate of another answer checks."""
+    size = power_of_two(np.abs(domain.matrix).max())
+    method = f"{noise.method}; lower end: {banded.method}"
+    factor = noise.covariance.factor() / size
+    return _covered(noise.problem, domain, factor, banded.certificate, method, tol)
+
+
+def apart_noise(
+    problem: Problem, domain: AbstractParticipations, who: Apart, tol: float
+) -> OptimalNoise:
+    """Return the noise of the best banded strategy, with a Markov chain as its certificate.
+
+    If the gap is wider than ``tol``, steps from there to a strategy without a band follow.
+    """
+    n, k, A = domain.dim, who.most, domain.matrix
+    unit = A / power_of_two(np.abs(A).max())
+    C = banded_strategy(unit, k, who.b, problem.p)
+    factor = scipy.linalg.solve_triangular(C, unit.T, trans=1, lower=True).T
+    vectors = isinstance(domain, VectorParticipations)
+    chain, w = best_chain(unit, k, who.b, problem.p, vectors=vectors)
+    certificate = ChainCertificate(domain, chain, w / max(dual_ball_norm(w, problem.p), 1.0))
+    method = f"banded strategy of {min(who.b, n)} diagonals, for {k} of {n} ticks"
+    banded = _covered(problem, domain, factor, certificate, method, tol)
+    if banded.gap <= tol or k * n**2 > _MOST_WIDE:
+        return banded
+    C = wide_strategy(C, unit, k, who.b, problem.p, signed=vectors)
+    factor = scipy.linalg.solve_triangular(C, unit.T, trans=1, lower=True).T
+    method = f"strategy without a band, for {k} of {n} ticks"
+    wide = _covered(problem, domain, factor, certificate, method, tol)
+    return min(banded, wide, key=lambda one: one.gamma)
+
+
+def _covered(
+    problem: Problem,
+    domain: AbstractParticipations,
+    factor: Array,
+    certificate: Certificate,
+    method: str,
+    tol: float,
+    optimum: Separated | Overlapping | Exchanged | None = None,
+    trace: Sequence[Progress] = (),
+) -> OptimalNoise:
+    """Return the answer with a factor for A divided by its size, scaled to cover one person."""
+    size = power_of_two(np.abs(domain.matrix).max())
+    longest, outside = longest_move(domain, factor, size)
+    margin = ROUNDING_MARGIN if domain.who.most == 1 else SOLVED_AGAIN
+    covariance = FactorCovariance(factor, size * longest * (1 + margin))
+    upper = upper_end(covariance, problem.p, size * float(outside.sum()))
+    lower, steps = certificate.lower_bound(), optimum.steps if optimum else 0
     return answer(
         problem,
         covariance=covariance,
@@ -70,12 +155,24 @@ def participation_noise(
         upper=upper,
         lower=lower,
         sensitivity_squared=1.0,
-        method=f"{note} of at most {who.most} of {domain.dim} ticks",
-        unsolved=Status.INTERRUPTED if optimum.interrupted else Status.PARTICIPATIONS,
-        steps=optimum.steps,
-        trace=[*watch.trace, Progress(optimum.steps, lower, upper)],
+        method=method,
+        unsolved=Status.INTERRUPTED if optimum and optimum.interrupted else Status.PARTICIPATIONS,
+        steps=steps,
+        trace=[*trace, Progress(steps, lower, upper)],
         tol=tol,
     )
+
+
+def _searched(
+    problem: Problem, domain: VectorParticipations, tol: float, watch: Watch
+) -> OptimalNoise:
+    """Return the noise found with a list of sets, or with sets that one person's effect shows."""
+    who, A, p = domain.who, domain.matrix, problem.p
+    size = power_of_two(np.abs(A).max())
+    sets, Z, optimum, note = _found(A / size, who, p, _SHARE * tol, watch.scaled(size))
+    certificate = _certificate(domain, sets, optimum.weights, Z, optimum.coordinate_weights, p)
+    method = f"{note} of at most {who.most} of {domain.dim} ticks"
+    return _covered(problem, domain, optimum.factor, certificate, method, tol, optimum, watch.trace)
 
 
 def _found(

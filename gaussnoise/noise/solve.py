@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from domains.algebra.products import parts_over_time
 from domains.domain import AbstractDomain
-from domains.participation.participations import VectorParticipations
+from domains.participation.participations import CountParticipations, VectorParticipations
+from domains.participation.patterns import Apart
 from domains.sets.finite import FiniteSet
 from domains.tables.marginals import Marginals
 from domains.tables.products import Products
@@ -17,14 +19,14 @@ from domains.tables.products import Products
 from ..errors import ConvergenceWarning, ParameterError
 from ..numerics.norms import check_order
 from ..numerics.rounding import ROUNDING_MARGIN
-from ..solvers.progress import Watcher, interrupts_pass, watching
+from ..solvers.progress import Watch, Watcher, interrupts_pass, watching
 from .agreement import ReplaceWithin
 from .answer import answer, warned
-from .bodies import body_noise
+from .bodies import body_noise, with_factor
 from .certificates.kronecker import KroneckerCertificate, product_above, product_below
 from .kronecker_covariance import KroneckerCovariance
 from .optimal_noise import OptimalNoise, Status
-from .participations import participation_noise
+from .participations import MOST_SEARCHED, apart_noise, participation_noise, with_chain
 from .points import point_noise
 from .policy import PolicyGraph
 from .problem import Problem, Relation
@@ -196,6 +198,13 @@ def _answered(
         if isinstance(domain, VectorParticipations):
             return participation_noise(function, problem, domain, tol, method, watch)
         listed = _listed(function, domain, method)
+        if (
+            isinstance(domain, CountParticipations)
+            and listed is None
+            and method == "auto"
+            and problem.protected == "add-remove"
+        ):
+            return _count_noise(function, problem, domain, tol, watch)
         if listed is None:
             return body_noise(function, problem, tol, method, watch)
         return point_noise(problem, listed, tol, method, watch)
@@ -238,6 +247,37 @@ def _part_by_part(
         steps=sum(noise.steps for noise in answers),
         trace=(),
         tol=tol,
+    )
+
+
+def _count_noise(
+    function: str, problem: Problem, domain: CountParticipations, tol: float, watch: Watch
+) -> OptimalNoise:
+    """Return the best known noise for numbers in [0, 1] whose sets of ticks cannot be listed.
+
+    A number in [0, 1] is a vector no longer than one, so that noise for vectors covers it.
+    """
+    who = domain.who
+    if isinstance(who, Apart) and not who.are_disjoint:
+        noise = apart_noise(problem, domain, who, tol)
+        if noise.gap <= tol or domain.dim > MOST_SEARCHED:
+            return noise
+        own = body_noise(function, problem, tol, "auto", watch)
+        if own.gamma <= noise.gamma:
+            if own.gamma_lower >= noise.gamma_lower:
+                return own
+            return with_chain(own, noise, domain, tol)
+        if own.gamma_lower <= noise.gamma_lower:
+            return noise
+        method = f"{noise.method}; lower end: {own.method}"
+        return with_factor(own, noise.covariance.factor(), tol, method)
+    vectors = VectorParticipations(domain.matrix, who)
+    over = replace(problem, domain=vectors)
+    design = participation_noise(function, over, vectors, tol, "auto", watch)
+    own = body_noise(function, problem, tol, "auto", watch)
+    method = f"numbers as vectors no longer than one: {design.method}"
+    return min(
+        with_factor(own, design.covariance.factor(), tol, method), own, key=lambda one: one.gamma
     )
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.floats import EPS, Array, power_of_two
-from domains.participation.participations import VectorParticipations
-from domains.participation.sensitivity import vector_bound
+from domains.participation.participations import AbstractParticipations, VectorParticipations
+from domains.participation.sensitivity import form_bound, vector_bound
 
 from ...errors import CertificateError
 from ...numerics.feasibility import check_range, whiten
@@ -171,7 +171,7 @@ def _allowed(row: list[int], n: int, allows: Any) -> bool:
     return bool(ticks) and all(a < b for a, b in itertools.pairwise(ticks)) and allows(ticks)
 
 
-def longest_move(domain: VectorParticipations, factor: Array, size: float) -> tuple[float, Array]:
+def longest_move(domain: AbstractParticipations, factor: Array, size: float) -> tuple[float, Array]:
     """Return a proven bound on a person's move in factor coordinates, and its part outside."""
     points = domain.matrix.T / size
     whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
@@ -182,5 +182,10 @@ def longest_move(domain: VectorParticipations, factor: Array, size: float) -> tu
     # up
     rounded = float((whitened.lengths - np.linalg.norm(b, axis=1)).max()) * most
     products = 16 * most * len(b) * EPS
-    longest = math.sqrt(vector_bound(domain.who, b @ b.T)) * (1 + products)
+    X = b @ b.T
+    if isinstance(domain, VectorParticipations):
+        bound = vector_bound(domain.who, X)
+    else:  # a convex form of numbers in [0, 1] is largest at zeros and ones
+        bound = form_bound(domain.who, np.maximum(X, 0.0))
+    longest = math.sqrt(bound) * (1 + products)
     return longest + rounded, most * whitened.outside

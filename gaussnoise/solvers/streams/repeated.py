@@ -79,14 +79,14 @@ def _value(
         C += fades[j] * u[:, j, None] * v[:, j]
     inverse = scipy.linalg.solve_triangular(C, np.eye(n), lower=True)
     mixing = A @ inverse
-    error, by_variance = _mean_power(
+    error, by_variance = mean_power(
         np.square(mixing).sum(axis=1), power if np.isinf(p) else p / 2, 1.0 if np.isinf(p) else n
     )
     slope = -2 * (mixing.T @ (by_variance[:, None] * mixing)) @ inverse.T
 
     own = blocks(C.T @ C, sets)
     sizes = np.sqrt(np.square(own) + blur**2)
-    charge, by_set = _mean_power(sizes.sum(axis=(1, 2)), power, len(sets))
+    charge, by_set = mean_power(sizes.sum(axis=(1, 2)), power, len(sets))
     places = (sets[:, :, None] * (n + 1) + sets[:, None, :]).ravel()
     shares = (by_set[:, None, None] * own / sizes).ravel()
     spread = np.bincount(places, shares, (n + 1) ** 2).reshape(n + 1, n + 1)[:n, :n]
@@ -103,7 +103,7 @@ def _value(
     return error + charge, gradient
 
 
-def _mean_power(values: Array, power: float, count: float) -> tuple[float, Array]:
+def mean_power(values: Array, power: float, count: float) -> tuple[float, Array]:
     """Return ``log (Σ values^power / count)^{1/power}``, and its derivatives."""
     largest = values.max()
     raised = (values / largest) ** power

@@ -226,7 +226,7 @@ def test_column_generation_agrees_with_the_barrier_method(who, p, monkeypatch):
 
 
 def test_patterns_that_cannot_be_listed_get_a_bracket(monkeypatch):
-    who = Apart(12, 3, 4)
+    who = Apart(12, 4, 3)
     listed = solved(who)
     monkeypatch.setattr(Apart, "lists_few", False)
     with pytest.warns(

@@ -1,0 +1,132 @@
+"""The best strategy of a band no wider than the ticks of one person are apart.
+
+The strategy C is lower triangular with at most b diagonals, so that X = CᵀC is zero between any two
+ticks of one person, who takes part at most k times, at least b ticks apart. Its sensitivity is then
+the largest total of squared column norms over such sets of ticks, also for added vectors.
+
+Sets of at most k ticks, at least b apart, are the corners of ``{λ >= 0 : Σ λ <= k, every b
+successive λ sum to at most one}``: all rows of these constraints are intervals, hence totally
+unimodular. So squared column norms d have no total above one if and only if ``d_t <= v + Σ_{t − b <
+i <= t} u_i`` with u, v >= 0 and ``Σ u + k v <= 1``: no sets are listed.
+"""
+
+import numpy as np
+import scipy
+
+from domains.floats import Array
+
+from .descent import descended
+from .repeated import mean_power
+
+_STEPS, MEMORY = 600, 30
+_POWERS = (16, 128, 1024)  # that replace a maximum, one stage each
+
+
+def banded_strategy(A: Array, k: int, b: int, p: float) -> Array:
+    """Return C, shape (n, n), with about the least error ``‖sd‖_p`` at unit sensitivity.
+
+    Quasi-Newton steps change the columns' directions, and u and v as squares. The gradient takes
+    products of blocks of b columns. Squared column norms have no total above one over the ticks of
+    one person, up to rounding.
+
+    Args:
+        A: the workload, shape (n, n), lower triangular, with entries near one.
+        k: ticks of one person.
+        b: least distance between them.
+        p: norm of the error, in [2, ∞].
+    """
+    band = Band(A, k, b)
+    x = band.start()
+    for power in _POWERS if np.isinf(p) else (p / 2,):
+        x = descended(lambda y, power=power: band.value(y, power), x, steps=_STEPS, memory=MEMORY)
+    return band.strategy(x)
+
+
+class Band:
+    """Strategies with few diagonals: the errors of these, and derivatives by their entries."""
+
+    def __init__(self, A: Array, k: int, b: int) -> None:
+        n = len(A)
+        self.A, self.k, self.width = A, k, min(b, n)
+        self.rows = np.arange(n)[:, None] + np.arange(self.width)
+        self.inside = self.rows < n
+        self.places = self.rows[self.inside], np.nonzero(self.inside)[0]
+        self.windows = n - self.width + 1
+        self.parts = [slice(i, min(i + self.width, n)) for i in range(0, n, self.width)]
+
+    def start(self) -> Array:
+        """Return the square root of running totals, cut off, and half of the budget for v."""
+        lags = np.arange(1, self.width)
+        root = np.cumprod(np.append(1.0, 1 - 1 / (2 * lags)))
+        shares = np.full(self.windows, np.sqrt(0.5 / self.windows))
+        return np.concatenate([np.tile(root, len(self.A)), shares, [np.sqrt(0.5 / self.k)]])
+
+    def _read(self, x: Array) -> tuple[Array, Array, Array, Array, float]:
+        """Return unit directions, their lengths in x, d, and the roots of u and of v."""
+        n, h, m = len(self.A), self.width, self.windows
+        columns = np.where(self.inside, x[: n * h].reshape(n, h), 0.0)
+        lengths = np.linalg.norm(columns, axis=1)
+        u, v = x[n * h :][:m], float(x[-1])
+        before = np.concatenate([np.zeros(h), np.cumsum(np.append(u**2, np.zeros(h - 1)))])
+        return columns / lengths[:, None], lengths, v**2 + before[h:] - before[:-h], u, v
+
+    def strategy(self, x: Array) -> Array:
+        """Return C."""
+        directions, _, norms, u, v = self._read(x)
+        C = np.zeros_like(self.A)
+        scales = np.sqrt(norms / (u @ u + self.k * v**2))
+        C[self.places] = (directions * scales[:, None])[self.inside]
+        return C
+
+    def value(self, x: Array, power: float) -> tuple[float, Array]:
+        """Return the logarithm of the squared error at unit sensitivity, and its derivatives."""
+        directions, lengths, norms, u, v = self._read(x)
+        total, scales = u @ u + self.k * v**2, np.sqrt(norms)
+        C = np.zeros_like(self.A)
+        C[self.places] = (directions * scales[:, None])[self.inside]
+        mixing, inverses = self.mixing(C)
+        error, by_variance = mean_power(np.square(mixing).sum(axis=1), power, len(C))
+        slope = np.zeros_like(directions)
+        slope[self.inside] = self.slope(C, mixing, inverses, by_variance)[self.places]
+        by_norm = (slope * directions).sum(axis=1) / (2 * scales)
+        slope *= scales[:, None]
+        slope -= directions * (slope * directions).sum(axis=1)[:, None]
+        summed = np.concatenate([[0.0], np.cumsum(by_norm)])
+        by_window = summed[self.width :] - summed[: self.windows]
+        gradient = np.concatenate(
+            [
+                (slope / lengths[:, None]).ravel(),
+                2 * u * (by_window + 1 / total),
+                [2 * v * (summed[-1] + self.k / total)],
+            ]
+        )
+        return error + float(np.log(total)), gradient
+
+    def mixing(self, C: Array) -> tuple[Array, list[Array]]:
+        """Return A C⁻¹, and the inverses of the diagonal blocks of C."""
+        mixing, inverses = np.zeros_like(C), []
+        later = None
+        for own in reversed(self.parts):
+            eye = np.eye(own.stop - own.start)
+            inverse = scipy.linalg.solve_triangular(C[own, own], eye, lower=True)
+            part = self.A[own.start :, own]
+            if later is not None:
+                part = part - mixing[own.start :, later] @ C[later, own]
+            mixing[own.start :, own] = part @ inverse
+            inverses.insert(0, inverse)
+            later = own
+        return mixing, inverses
+
+    def slope(self, C: Array, mixing: Array, inverses: list[Array], weights: Array) -> Array:
+        """Return ``−2 Bᵀ diag(weights) B C⁻ᵀ`` on the band, B = A C⁻¹."""
+        slope, before, earlier = np.zeros_like(C), None, None
+        for own, inverse in zip(self.parts, inverses, strict=True):
+            first = own.start
+            part = weights[first:, None] * mixing[first:, own]
+            if before is not None and earlier is not None:
+                part -= before[first - earlier.start :] @ C[own, earlier].T
+            before, earlier = part @ inverse.T, own
+            after = slice(own.stop, min(own.stop + self.width, len(C)))
+            slope[own, own] = -2 * mixing[first:, own].T @ before
+            slope[after, own] = -2 * mixing[own.stop :, after].T @ before[own.stop - first :]
+        return slope

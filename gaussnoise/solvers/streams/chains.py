@@ -1,0 +1,264 @@
+"""A Markov chain on the ticks of one person, whose second moment proves the least error of any
+noise.
+
+A person takes part at ticks ``i_1 < … < i_m``, with probability proportional to
+``s[k − m, i_1] K[i_1, i_2] … K[i_{m−1}, i_m]``, where K is zero between ticks that are less than b
+apart. Hence m <= k, and no sets are listed: what the dual needs, how often ticks i and j are both
+in the set, is a sum of products of powers of K. Vectors added at ticks i and j have the correlation
+⟨c_i, c_j⟩.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+
+from domains.floats import Array
+
+from ...numerics.norms import dual_power
+from .descent import descended
+
+_STEPS, _MEMORY = 300, 20
+_DECREASE = 2e-9
+_WORK = 2.0**36  # products in all steps with equally many ticks together: about 10 s
+_MOST = 2**18  # largest number of entries in the powers of K that steps are taken with
+_MOST_FREE = 512  # ticks, each of which may have a correlation of its own with every other
+_COMMON, _OWN = 0.8, 0.4  # entries of c at the start, not yet shortened to less than one
+_RARE = -8.0  # logarithm of s for sets of fewer ticks, at the start
+_ALONE = 1e-8  # share of sets of one tick that is added, so that every tick has some
+_RANGE = 1e-14  # eigenvalues below this share of the largest are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The chain.
+
+    Attributes:
+        start: s, shape (k, n), nonnegative.
+        steps: K, shape (n, n), nonnegative, above the diagonal.
+        alike: c, shape (n, r), rows no longer than one; a column of ones for numbers.
+    """
+
+    start: Array
+    steps: Array
+    alike: Array
+
+    def total(self) -> float:
+        """Return the sum of all sets' weights, by which they are divided."""
+        return float(_forward(self)[-1].sum())
+
+    def second_moment(self) -> Array:
+        """Return Λ, shape (n, n): the probabilities of pairs, times their correlations."""
+        forward, backward = _forward(self), _backward(self)
+        power, pairs = np.eye(len(self.alike)), np.zeros_like(self.steps)
+        for m in range(len(forward)):
+            if m:
+                power = power @ self.steps
+            pairs += power * _ends(forward, backward, m)
+        pairs /= forward[-1].sum()
+        diagonal = pairs.diagonal().copy()
+        pairs = (pairs + pairs.T) * (self.alike @ self.alike.T)
+        np.fill_diagonal(pairs, diagonal)
+        return pairs
+
+
+def _forward(chain: Chain) -> list[Array]:
+    """Return for a = 0, …, k − 1 the weights of all beginnings that reach a tick at place a."""
+    found = [chain.start[0]]
+    for start in chain.start[1:]:
+        found.append(found[-1] @ chain.steps + start)
+    return found
+
+
+def _backward(chain: Chain) -> list[Array]:
+    """Return for c = 0, …, k − 1 the weights of all continuations by c ticks."""
+    found = [np.ones(len(chain.alike))]
+    for _ in chain.start[1:]:
+        found.append(chain.steps @ found[-1])
+    return found
+
+
+def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
+    """Return the weights of all beginnings and continuations of a set around two of its ticks.
+
+    The set has m − 1 ticks between these two.
+    """
+    return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
+
+
+def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Chain, Array]:
+    """Return a chain with about the largest lower end, and the weights of coordinates.
+
+    Quasi-Newton steps change the logarithms of s and K, and c, to raise ``tr((W^½ A Λ A' W^½)^½)``.
+    Where there are many ticks, steps are taken on every second of them first.
+
+    Args:
+        A: the workload, shape (n, n), with entries near one.
+        k: most ticks of one person; some k ticks are far enough apart.
+        b: least distance between them.
+        p: norm of the error, in [2, ∞].
+        vectors: whether c may differ from one.
+    """
+    rank = 0 if not vectors else 1 + len(A) if len(A) <= _MOST_FREE else 1
+    search, x = _searched(A, k, b, p, rank)
+    chain, w = search.chain(x), search.coordinate_weights(x)
+    # no set's probability changes if K is divided by a number, and s multiplied by its powers
+    largest = float(chain.steps.sum(axis=1).max()) or 1.0
+    fewer = np.arange(k)[::-1, None] * np.log(largest)
+    with np.errstate(divide="ignore"):
+        start = np.log(chain.start) + fewer
+    chain = replace(chain, start=np.exp(start - start.max()), steps=chain.steps / largest)
+    # the second moment is positive definite if every tick has a share alone
+    start = chain.start + _ALONE * chain.total() / len(A) * (np.arange(k)[:, None] == k - 1)
+    return replace(chain, start=start / start.max()), w
+
+
+def _searched(A: Array, k: int, b: int, p: float, rank: int) -> tuple["_Search", Array]:
+    n, apart = len(A), max(b // 2, 1)
+    search = _Search(A, k, b, p, rank)
+    # k ticks of the shorter stream must be far enough apart, too
+    if k * n**2 > _MOST and (k - 1) * apart < (n + 1) // 2:
+        x = search.finer(*_searched(A[::2, ::2], k, apart, p, min(rank, 1)))
+    else:
+        x = search.first()
+    steps = min(_STEPS, int(_WORK / ((k + 10) * n**3)))
+    if steps:
+        x = descended(search.value, x, steps=steps, memory=_MEMORY, decrease=_DECREASE)
+    return search, x
+
+
+class _Search:
+    def __init__(self, A: Array, k: int, b: int, p: float, rank: int) -> None:
+        n = len(A)
+        self.A, self.k, self.b, self.power, self.rank = A, k, b, dual_power(p), rank
+        self.pairs = np.nonzero(np.subtract.outer(np.arange(n), np.arange(n)) <= -b)
+        lengths = (k * n, len(self.pairs[0]), n * rank, n * (p > 2))
+        self.cuts = np.cumsum(lengths)[:-1]
+
+    def first(self) -> Array:
+        """Return a start at which all sets of k ticks are alike, and shorter ones rare."""
+        n, sizes = len(self.A), np.arange(self.k, 0, -1)
+        room = np.maximum(n - (sizes - 1) * (self.b - 1), sizes)
+        counts = scipy.special.gammaln([room + 1, sizes + 1, room - sizes + 1])
+        sets = counts[0] - counts[1] - counts[2]  # logarithms of numbers of sets of each size
+        step = -sets[0] / max(self.k - 1, 1)
+        start = _RARE * (sizes < self.k) - sets - (sizes - 1) * step
+        return np.concatenate(
+            [
+                np.repeat(start, n),
+                np.full(len(self.pairs[0]), step),
+                self._free(np.full(n * min(self.rank, 1), _COMMON)),
+                np.zeros(n * (self.power > 0)),
+            ]
+        )
+
+    def _free(self, common: Array) -> Array:
+        """Return numbers of correlations at the start, from those in the first column."""
+        if self.rank <= 1:
+            return common
+        return np.hstack([common[:, None], _OWN * np.eye(len(common))]).ravel()
+
+    def finer(self, coarse: "_Search", x: Array) -> Array:
+        """Return numbers for all ticks from those for every second one, by interpolation."""
+        n, few = len(self.A), len(coarse.A)
+        start, steps, *others = np.split(x, coarse.cuts)
+        others = [part for part in others if len(part)]
+        ticks = (np.arange(n) - 0.5) / 2
+        # K is smooth in the earlier tick and in what its gap is longer than b
+        gaps = np.full((few, few - coarse.b), np.nan)
+        gaps[coarse.pairs[0], coarse.pairs[1] - coarse.pairs[0] - coarse.b] = steps
+        for row, before in zip(gaps[1:], gaps, strict=False):
+            row[np.isnan(row)] = before[np.isnan(row)]
+        i, j = self.pairs
+        at = np.minimum(ticks[i], few - 1 - coarse.b), (j - i - self.b) / 2
+        fine = scipy.ndimage.map_coordinates(gaps, at, order=1, mode="nearest") - np.log(2)
+        rows = [*start.reshape(self.k, few), *others]
+        spread = [np.interp(ticks, np.arange(few), row) for row in rows]
+        others = spread[self.k :]
+        if self.rank:
+            others[0] = self._free(others[0])
+        return np.concatenate([*spread[: self.k], fine, *others])
+
+    def chain(self, x: Array) -> Chain:
+        """Return the chain of these numbers."""
+        n = len(self.A)
+        start, steps, alike, _ = np.split(x, self.cuts)
+        K = np.zeros((n, n))
+        K[self.pairs] = np.exp(steps)
+        c = np.ones((n, 1))
+        if self.rank:
+            c = alike.reshape(n, self.rank)
+            c = c / np.sqrt(1 + np.square(c).sum(axis=1, keepdims=True))
+        return Chain(np.exp(start.reshape(self.k, n)), K, c)
+
+    def coordinate_weights(self, x: Array) -> Array:
+        """Return w, inside the dual ball."""
+        n = len(self.A)
+        if not self.power:
+            return np.ones(n)
+        return scipy.special.softmax(np.split(x, self.cuts)[-1]) ** self.power
+
+    def value(self, x: Array) -> tuple[float, Array]:
+        """Return minus the logarithm of the lower end, and its derivatives."""
+        n, k, chain, w = len(self.A), self.k, self.chain(x), self.coordinate_weights(x)
+        forward, backward = _forward(chain), _backward(chain)
+        powers = [np.eye(n)]
+        for _ in range(k - 1):
+            powers.append(powers[-1] @ chain.steps)
+        ends = [_ends(forward, backward, m) for m in range(k)]
+        total = forward[-1].sum()
+        pairs = sum(one * two for one, two in zip(powers, ends, strict=True)) / total
+        c = chain.alike
+        correlations = c @ c.T
+        np.fill_diagonal(correlations, 1.0)
+        scaled = np.sqrt(w)[:, None] * self.A
+        moment = (np.triu(pairs) + np.triu(pairs, 1).T) * correlations
+        if not np.isfinite(moment).all():
+            raise np.linalg.LinAlgError
+        squares, axes = np.linalg.eigh(scaled @ moment @ scaled.T)
+        roots = np.sqrt(np.maximum(squares, _RANGE * squares[-1]))
+        worth = roots.sum()
+        rows = scaled.T @ (axes / np.sqrt(roots))
+        X = rows @ rows.T  # twice the derivative by Λ
+        strict = np.triu(X * pairs, 1)
+        by_alike = (strict + strict.T) @ c
+        by_alike -= c * (c * by_alike).sum(axis=1, keepdims=True)
+        by_alike *= np.sqrt(np.maximum(1 - np.square(c).sum(axis=1, keepdims=True), 0.0))
+        load = np.square(axes * np.sqrt(roots)).sum(axis=1) / 2  # Σ load = F/2
+        by_share = self.power * (load - w ** (1 / self.power) * load.sum()) if self.power else load
+        weights = (np.triu(X, 1) + np.diag(X.diagonal()) / 2) * correlations / total
+        by_steps, by_start = self._backwards(chain, weights, powers, ends, forward, backward)
+        parts = [(by_start * chain.start).ravel(), (by_steps * chain.steps)[self.pairs]]
+        parts += [by_alike.ravel()] * (self.rank > 0) + [by_share] * (self.power > 0)
+        return -float(np.log(worth)), -np.concatenate(parts) / worth
+
+    def _backwards(
+        self,
+        chain: Chain,
+        weights: Array,
+        powers: list[Array],
+        ends: list[Array],
+        forward: list[Array],
+        backward: list[Array],
+    ) -> tuple[Array, Array]:
+        """Return derivatives of ``⟨weights, pairs⟩`` by K and by s, in reverse order."""
+        k, K = self.k, chain.steps
+        by_forward, by_backward = np.zeros_like(chain.start), np.zeros_like(chain.start)
+        by_steps, by_power = np.zeros_like(K), np.zeros_like(K)
+        worth = 0.0
+        for m in range(k - 1, -1, -1):
+            one = weights * powers[m]
+            worth += float((one * ends[m]).sum())
+            by_forward[: k - m] += (one @ np.stack(backward[: k - m][::-1]).T).T
+            by_backward[: k - m] += (np.stack(forward[: k - m]) @ one)[::-1]
+            if m:
+                by_power += weights * ends[m]
+                by_steps += powers[m - 1].T @ by_power
+                by_power = by_power @ K.T
+        by_forward[-1] -= worth / forward[-1].sum()  # all weights are divided by their sum
+        for a in range(k - 1, 0, -1):
+            by_steps += np.outer(forward[a - 1], by_forward[a])
+            by_forward[a - 1] += K @ by_forward[a]
+            by_steps += np.outer(by_backward[a], backward[a - 1])
+            by_backward[a - 1] += K.T @ by_backward[a]
+        return np.asarray(by_steps, dtype=np.float64), by_forward

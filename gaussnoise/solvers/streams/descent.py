@@ -1,0 +1,54 @@
+"""Quasi-Newton steps whose result is the best point seen, however they end."""
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy
+
+from domains.floats import Array
+
+_GRADIENT = 1e-9  # largest derivative at which steps end
+_TOO_FAR = 1e3  # replaces a logarithm that overflowed, so that the line search takes the step back
+
+
+def descended(
+    value: Callable[[Array], tuple[float, Array]],
+    x: Array,
+    *,
+    steps: int,
+    memory: int,
+    decrease: float = 1e-11,
+) -> Array:
+    """Return the point of least value on the way of quasi-Newton steps from x.
+
+    Args:
+        value: returns a logarithm, and its derivatives.
+        x: where steps begin.
+        steps: the largest number of steps.
+        memory: how many of the last steps the curvature is taken from.
+        decrease: relative decrease of the value in one step at which steps end.
+    """
+    best, least = x, np.inf
+
+    def seen(y: Array) -> tuple[float, Array]:
+        nonlocal best, least
+        try:
+            now, slope = value(y)
+        except np.linalg.LinAlgError:
+            now, slope = np.inf, y
+        if not (np.isfinite(now) and np.isfinite(slope).all()):
+            return _TOO_FAR, np.zeros_like(y)
+        if now < least:
+            best, least = y.copy(), now
+        return now, slope
+
+    options = {
+        "maxiter": steps,
+        "maxfun": 2 * steps,
+        "maxcor": memory,
+        "gtol": _GRADIENT,
+        "ftol": decrease,
+    }
+    with np.errstate(all="ignore"):
+        scipy.optimize.minimize(seen, x, jac=True, method="L-BFGS-B", options=options)
+    return best
