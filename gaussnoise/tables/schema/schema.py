@@ -640,6 +640,8 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     if first["type"] == "extra_forbidden":
         keys = _KEYS[where[0]] if len(where) > 1 else _TABLES
         message = f"unknown key; expected {keys}"
+        if where[0] == "attributes" and re.match("missing|null|na", where[-1]):
+            message += f"; hint: {CODES}"
     else:
         table = _EXPECTED.get(where[0], "expected [attributes.NAME] tables")
         message = table if where[0] == "impossible" else _EXPECTED.get(where[-1], table)
@@ -647,6 +649,11 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
+CODES = (
+    "where a code like 999 means a missing value, leave the field empty in the table, or give "
+    'categories or edges without it, and other = "…", which takes all values outside; clip counts '
+    "it as the nearer end"
+)
 _TABLES = (
     "[about], [file], [attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
 )

@@ -119,6 +119,12 @@ A = "[attributes.a]\ncategories = ['x']\n"
         (A + "\nversion = 1\n", 4, "unknown key"),
         ("version = 1\n" + A, 1, "unknown key"),
         (A + "typo = 1\n", 3, "unknown key"),
+        (
+            A + "missing = [999]\n",
+            3,
+            "hint: where a code like 999 means a missing value, leave the",
+        ),
+        (A + "na_values = [999]\n", 3, "hint: where a code like 999"),
         ((A + "typo = 1\n").replace("\n", "\r\n"), 3, "unknown key"),
         (A + "other = 5\n", 3, "other"),
         ("[attributes.a]\n\ncategories = 1\n", 3, "categories"),
