@@ -30,8 +30,8 @@ from ..reading.pieces import pieces
 from ..reading.sniff import decimal_columns, sniffed
 from ..reading.values import Form
 from ..schema.dates import ZONELESS
-from ..schema.dialect import USUAL, Dialect
-from ..schema.schema import RESERVED_NAMES, Attribute, Schema, stated_toml
+from ..schema.dialect import USUAL, Dialect, hint
+from ..schema.schema import CODES, RESERVED_NAMES, Attribute, Schema, stated_toml
 from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, Seen
@@ -173,6 +173,15 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
             f"{column.rows} rows; hint: write them like the other numbers, with one decimal mark, "
             "or leave them empty"
         )
+    marks = (
+        "write numbers without thousands separators, and state their decimal mark: "
+        f"{hint(decimal=',')}"
+    )
+    if not values and column.is_separated:
+        raise DataError(
+            f"column {name!r}: expected numbers, got texts like 1.234,50, with separators of "
+            f"thousands or another decimal mark; hint: {marks}"
+        )
     if not values:
         raise DataError(
             f"column {name!r}: expected 1 to {MOST_CATEGORIES} distinct values, got more; hint: "
@@ -181,6 +190,11 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
     free = ("other" + "_" * k for k in range(len(values) + 1))
     other = next(o for o in free if o not in values) if catch_all else None
     reason = f"{len(values)} distinct {said}: categories{catch_all}"
+    if column.is_separated:
+        reason += (
+            "; most are like numbers with separators of thousands or another decimal mark: to read "
+            f"them as numbers, {marks}"
+        )
     return Attribute(name, values, other=other), reason + _near(column.words.rows, column.kind)
 
 
@@ -239,6 +253,7 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     ends = round_ends(low, high, inner, skewed=skewed)
     clip = "" if ends is None else f"[{ends[0]:.15g}, {ends[1]:.15g}]"
     code = f"; {high:.15g} may be a code for no answer" if _NINES.fullmatch(f"{high:.15g}") else ""
+    code += f": {CODES}" if code else ""
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
         f"{kind}, {shape}{catch_all}{code}"

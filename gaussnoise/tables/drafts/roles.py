@@ -1,9 +1,9 @@
-"""The role of a column by its name: an identifier of persons, or sample weights."""
+"""The role of a column, mostly by its name: an identifier of persons, or sample weights."""
 
 import re
 import shlex
 
-from .seen import Seen
+from .seen import MOST_CATEGORIES, Seen
 
 _PERSONS = set(
     "person patient subject participant respondent customer client user member student pupil "
@@ -41,7 +41,7 @@ def may_be_person(name: str) -> bool:
 
 def role_of(name: str, column: Seen) -> str | None:
     """Return the probable role of a column, and a hint for it; None for an attribute."""
-    if _is_person(name, column):
+    if may_be_person(name) and _is_person(name, column):
         rows = "several rows each" if column.repeated else "one row each"
         option = f"--person {shlex.quote(name)}"
         hint = f"{option} --rows-per-person K counts at most K rows of each"
@@ -54,7 +54,19 @@ def role_of(name: str, column: Seen) -> str | None:
             f"column {name!r}: looks like sample weights; hint: --weight "
             f"{shlex.quote(f'{name}:MOST')}, with the largest weight that counts in full for MOST"
         )
+    if _is_identifier(column):
+        return (
+            f"column {name!r}: looks like an identifier, or the person that a row belongs to: no "
+            f"value occurs twice; hint: leave it out, or --person {shlex.quote(name)} where a "
+            "person may have several rows"
+        )
     return None
+
+
+def _is_identifier(column: Seen) -> bool:
+    """Return whether no text or integer occurs twice, in more rows than categories may have."""
+    many = column.names is not None and len(column.names) > MOST_CATEGORIES
+    return many and column.is_distinct and not column.is_separated
 
 
 def _is_person(name: str, column: Seen) -> bool:

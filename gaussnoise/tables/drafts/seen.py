@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_CATEGORIES = 100
-_MOST_NAMES = 2**16  # most persons that are distinguished
+_MOST_NAMES = 2**16  # most persons, or values of an identifier, that are distinguished
 _FEW_TEXTS = 5  # most texts among numbers or dates
 # largest share of rows with texts that are no usual words for a missing value
 _RARE = 0.1
@@ -29,6 +29,12 @@ _NOTHING = {
     *("null", "missing", "unknown", "not available", "not applicable", "not stated"),
 }
 _PLAIN = "^-?(0|[1-9][0-9]{0,14})([.][0-9]+)?$"
+# numbers with separators of thousands, or a comma as the decimal mark
+_SEPARATED = (
+    r"^\s*[-+]?([0-9]+,[0-9]+|[0-9]{1,3}("
+    r"(,[0-9]{3})+[.][0-9]+|(,[0-9]{3}){2,}|([.][0-9]{3})+,[0-9]+|([.][0-9]{3}){2,}|"
+    r"([ '’\x{A0}\x{202F}][0-9]{3})+([.,][0-9]+)?))\s*$"
+)
 _CODE = re.compile(r"\s*[+-]?0[0-9]")
 
 Kind = Literal["truths", "numbers", "dates", "texts"]
@@ -75,12 +81,13 @@ class Seen:
         coded: whether numbers are written like codes, such as 007.
         first: first month of dates, counted from the year 0; None without dates.
         last: last month of dates, counted in the same way.
-        names: the names of persons, if the column may hold them; otherwise None.
+        names: the names of persons, or the values of an identifier, if the column may hold them;
+            otherwise None.
         repeated: whether a name was seen twice.
     """
 
     def __init__(self, dtype: nw.dtypes.DType, form: Form, *, named: bool) -> None:
-        self.form, self._dtype = form, dtype
+        self.form, self._dtype, self._named = form, dtype, named
         self._closed = dtype in (nw.Categorical, nw.Enum) and form is Form.UNTYPED
         self._nulls, self._boundless = False, False
         self.coded, self.whole, self.repeated = False, True, False
@@ -88,10 +95,11 @@ class Seen:
         self.numbers: Few[int | float] = Few(MOST_CATEGORIES)
         self.texts: Few[str] = Few(MOST_CATEGORIES)
         self.words: Few[str] = Few(MOST_CATEGORIES)
-        self.names: Few[Hashable] | None = Few(_MOST_NAMES) if named else None
+        self.names: Few[Hashable] | None = Few(_MOST_NAMES)
         self.first: int | None = None
         self.last: int | None = None
         self._held: Counter[Kind] = Counter()
+        self._separated = 0  # rows of texts that are numbers with other marks
         self._sizes: Counter[int] = Counter()  # rows of numbers, by their leading 16 bits
         self._labels: dict[tuple[Kind, Hashable], str] = {}
         self._measured: list[tuple[float, int]] = []  # numbers and their rows, in one piece
@@ -120,6 +128,16 @@ class Seen:
         """The rows of texts in a column that nearly all hold numbers; 0 in any other column."""
         odd = self._held["texts"]
         return odd if odd + self._held["numbers"] == self.rows and odd <= _RARE * self.rows else 0
+
+    @property
+    def is_separated(self) -> bool:
+        """Whether most texts are numbers with thousands separators or another decimal mark."""
+        return self.kind == "texts" and 2 * self._separated > self._held["texts"]
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether the column has texts or integers, and no value twice."""
+        return self.names is not None and not self.repeated and self._may_name
 
     @property
     def is_integer(self) -> bool:
@@ -195,12 +213,19 @@ class Seen:
 
     @property
     def _is_naming(self) -> bool:
-        return self.names is not None and not self.names.many
+        return self._may_name and self.names is not None and not self.names.many
+
+    @property
+    def _may_name(self) -> bool:
+        """Whether the values can be names: measurements and dates also rarely occur twice."""
+        return self._named or (self.whole and self.first is None)
 
     def _name(self, value: Hashable, rows: int) -> None:
-        if self.names is not None and not self.names.many:
+        if self.names is not None and self._is_naming:
             self.repeated = self.repeated or rows > 1 or value in self.names.rows
             self.names.add(value, rows)
+            if self.repeated and not self._named:
+                self.names = None
 
     def _add_texts(self, values: Arrow) -> None:
         """Add an arrow array of text."""
@@ -217,6 +242,8 @@ class Seen:
             present = values.filter(call("invert", [nothing]))
             self._add_nulls(len(present) < len(values))
             values = present
+        like = call("match_substring_regex", [values], pc.MatchSubstringOptions(_SEPARATED))
+        self._separated += like.true_count
         if self._is_free_text:
             self._held["texts"] += len(values)
             return
@@ -294,6 +321,7 @@ class Seen:
             else:
                 self._nulls = True
         for text, rows in texts.items():
+            self._separated += rows * bool(_LIKE.match(text))
             if self._is_free_text:
                 self._held["texts"] += rows
             else:
@@ -366,6 +394,7 @@ class Seen:
         self.last = max(months) if self.last is None else max(self.last, *months)
 
 
+_LIKE = re.compile(_SEPARATED.replace(r"\x{A0}\x{202F}", "\u00a0\u202f"))
 _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)
 
 

@@ -638,8 +638,9 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     # attributes, NAME, field; deeper parts are positions in a list
     where = tuple(map(str, first["loc"][:3]))
     if first["type"] == "extra_forbidden":
+        codes = where[0] == "attributes" and re.match(r"missing|null|na(s|_.*)?$", where[-1])
         keys = _KEYS[where[0]] if len(where) > 1 else _TABLES
-        message = f"unknown key; expected {keys}"
+        message = f"unknown key; expected {keys}" + (f"; hint: {CODES}" if codes else "")
     else:
         table = _EXPECTED.get(where[0], "expected [attributes.NAME] tables")
         message = table if where[0] == "impossible" else _EXPECTED.get(where[-1], table)
@@ -647,6 +648,11 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
+CODES = (
+    "where a code like 999 means a missing value, leave the field empty in the table, or give "
+    'categories or edges without it, and other = "…", which takes all values outside; clip counts '
+    "it as the nearer end"
+)
 _TABLES = (
     "[about], [file], [attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
 )

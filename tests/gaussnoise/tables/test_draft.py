@@ -6,6 +6,7 @@ import json
 import math
 
 import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,8 +18,10 @@ import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import DataError, SchemaError, SchemaWarning
 from gaussnoise.tables.drafts.draft import draft
+from gaussnoise.tables.drafts.seen import Seen
 from gaussnoise.tables.reading.frames import open_table
 from gaussnoise.tables.reading.pieces import pieces
+from gaussnoise.tables.reading.values import Form
 
 # warnings of dask and ibis about their own dependencies
 pytestmark = [
@@ -427,6 +430,49 @@ def test_numbers_with_another_decimal_mark_are_named_in_the_hint(untyped):
     assert "expected numbers, got other texts in 8 of 408 rows" in found.left_out["v"]
 
 
+@pytest.mark.parametrize("few", [True, False])
+def test_columns_of_numbers_with_separators_of_thousands_are_named(untyped, few):
+    lines = [f"{k % 40 if few else k} 234.50" for k in range(1, 301)] + ["k.A.", "900"] * 20
+    found = draft(untyped(lines))
+    said = found.reasons["v"] if few else found.left_out["v"]
+    assert "with separators of thousands or another decimal mark" in said
+    assert "write numbers without thousands separators" in said
+    assert "--decimal ','" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "separated"),
+    [
+        *((text, True) for text in ("1,5", "1.234,5", "1,234.50", "-1 234", "1\u202f234,5")),
+        *((text, True) for text in ("1'234.50", "1.234.567", " 12,345,678 ")),
+        *((text, False) for text in ("a,b", "1.2.3", "31.12.2020", "1;5", "12 34", "k.A.")),
+    ],
+)
+def test_texts_are_compared_with_the_same_pattern_in_arrow_and_python(text, separated):
+    for table in (pa.table({"v": [text, "x"] * 2}), pd.DataFrame({"v": [text, "x"] * 2})):
+        seen = Seen(nw.String(), Form.TYPED, named=False)
+        if isinstance(table, pd.DataFrame):
+            seen = Seen(nw.Object(), Form.UNTYPED, named=False)
+        seen.add(nw.from_native(table, eager_only=True)["v"])
+        assert seen._separated == (2 if separated else 0)
+
+
+@pytest.mark.parametrize("kind", ["csv", "pandas", "pyarrow"])
+@pytest.mark.parametrize("values", [range(900, 1100), [f"a{k}" for k in range(200)]])
+def test_a_column_without_any_value_twice_is_an_identifier(tmp_path, kind, values):
+    table = pa.table({"Pers_Nr": list(values), "Pay": [k / 7 for k in range(200)]})
+    if kind == "csv":
+        csv.write_csv(table, tmp_path / "t.csv")
+    found = draft({"csv": tmp_path / "t.csv", "pandas": table.to_pandas()}.get(kind, table))
+    assert found.schema.names == ("Pay",)
+    assert "looks like an identifier, or the person" in found.left_out["Pers_Nr"]
+    assert "--person Pers_Nr" in found.left_out["Pers_Nr"]
+    assert ("Pers_Nr" in found.instead) == isinstance(values, range)
+    twice = table.set_column(0, "Pers_Nr", pa.array([*values[:-1], values[0]]))
+    assert "looks like" not in draft(twice).to_toml()
+
+
 def test_nines_are_asked_about():
-    _, reason = of(pl.DataFrame({"v": [*range(1000, 1400), 999_999]}))
-    assert "999999 may be a code for no answer" in reason
+    _, reason = of(pl.DataFrame({"v": [*range(1000, 1400), 1399, 999_999]}))
+    assert "999999 may be a code for no answer: where a code like 999" in reason
+    assert "clip counts it as the nearer end" in reason

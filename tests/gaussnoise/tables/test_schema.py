@@ -119,6 +119,12 @@ A = "[attributes.a]\ncategories = ['x']\n"
         (A + "\nversion = 1\n", 4, "unknown key"),
         ("version = 1\n" + A, 1, "unknown key"),
         (A + "typo = 1\n", 3, "unknown key"),
+        (
+            A + "missing = [999]\n",
+            3,
+            "hint: where a code like 999 means a missing value, leave the",
+        ),
+        (A + "na_values = [999]\n", 3, "hint: where a code like 999"),
         ((A + "typo = 1\n").replace("\n", "\r\n"), 3, "unknown key"),
         (A + "other = 5\n", 3, "other"),
         ("[attributes.a]\n\ncategories = 1\n", 3, "categories"),
@@ -375,7 +381,7 @@ def test_a_draft_says_where_numbers_may_be_clipped_for_sums_and_means(numbers, e
 def test_every_column_says_why_it_is_what_it_is(build):
     table = {
         "sex": ["F", "M", None, "F"] * 26,
-        "age": list(range(104)),
+        "age": [k % 90 for k in range(104)],
         "id\n": [f"x{k}" for k in range(104)],
         "few": [1, 2, 3, 4] * 26,
     }
