@@ -663,17 +663,24 @@ def test_a_mean_of_no_rows_has_no_estimate_and_its_whole_interval():
     assert "0 to 100,000" in mean
 
 
-def test_squares_of_numbers_are_on_the_page_too():
-    release = paid([("sex", "income")], base={"kind": "moments", "degrees": [0, 1, 2]})
-    words = Page(release_page(release)).words
-    assert "Counts and sums of squares of rows with income by sex" in words
-
-
 def main_text(text):
     """Return the text of a page before the part for specialists."""
     return Page(
         text[: text.index('<section aria-labelledby="specialists">')] + "</main></body></html>"
     )
+
+
+def test_squares_of_numbers_are_for_specialists_alone():
+    release = paid([("sex", "income")], base={"kind": "moments", "degrees": [0, 1, 2], "about": 50})
+    text = release_page(release)
+    main, page = main_text(text), Page(text)
+    assert "square" not in main.words
+    assert "Counts of rows with income by sex" in main.words
+    assert re.search(r"sex × income 6 counts ± [\d.]+; sums ± [\d,]+ ", main.words)
+    assert "Sum of squares of income less 50 by sex: estimates" in page.words
+    about = {"kind": "moments", "degrees": [2], "about": 50}
+    squares = release.answers({"sex": None, "income": about}).estimate
+    assert {*squares.ravel().tolist()} <= {value for value, _ in page.numbers}
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("odd")])
