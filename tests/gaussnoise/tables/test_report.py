@@ -823,6 +823,37 @@ def test_findings_of_means_give_the_gap_and_its_interval():
     assert re.fullmatch(r"Mean of income: [\d,]+ \([\d,]+ to [\d,]+\)\.", single)
 
 
+def four_sexes(rows, pay, rho):
+    """Return a plan and a table: many women and men, and few others."""
+    labels = ["F", "M", "X", "none"]
+    schema = gn.Schema([gn.Attribute("sex", labels), gn.Attribute("pay", clip=[0, 100])])
+    table = {"sex": np.repeat(labels, rows), "pay": np.repeat(np.array(pay, float), rows)}
+    return gn.plan(schema, [("sex", "pay")], gn.zCDP(rho)), pa.table(table)
+
+
+def test_the_two_largest_of_several_groups_are_compared():
+    plan, table = four_sexes([3000, 2900, 40, 200], [30, 60, 50, 90], 1)
+    release = plan.release(table)
+    said = finding_of(entries_of(release)[0].parts[0])
+    gap = release.means("pay", "sex").difference("sex", "F", "M")
+    digits = digits_of(float(gap.standard_deviation))
+    ends = [number(-float(end), digits) for end in gap.confidence_interval(0.95 ** (1 / 6))]
+    size = number(-float(gap.estimate), digits)
+    pair = f"F is {size} lower than M (between {ends[1]} and {ends[0]})."
+    assert said.endswith(f" Of the two largest groups, {pair}")
+    assert "none is highest" in said
+    assert pair in Page(release_page(release)).words
+
+
+def test_two_of_several_groups_are_said_to_differ_no_more_often_than_they_may_be_wrong():
+    plan, table = four_sexes([300, 300, 300, 300], [50, 50, 50, 50], 0.01)
+    rng, wrong = np.random.default_rng(4), 0
+    for _ in range(200):
+        said = finding_of(entries_of(plan.simulate(table, rng))[0].parts[0])
+        wrong += "two largest" in said
+    assert wrong <= 10  # of 200: 5 %
+
+
 def test_a_group_that_is_all_noise_does_not_hide_what_is_known_of_others():
     schema = gn.Schema(
         [gn.Attribute("region", ["North", "South", "Isle"]), gn.Attribute("pay", clip=[0, 100])]
