@@ -1,11 +1,12 @@
 """Releases on disk: a folder is complete, or it does not exist."""
 
 import contextlib
+import itertools
 import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -26,10 +27,11 @@ from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...text import printable
 from ..planning.again import NOISE
-from ..planning.facts import marginal_name
+from ..planning.facts import marginal_name, persons_text
 from ..schema.schema import Schema
 from .formats import FORMATS, format_of
-from .formats.format import AbstractBook, Notes
+from .formats.format import NUMBER_FORMAT, AbstractBook, Notes
+from .marks import marks_of
 from .method import attributes_of, statement_of, texts_of
 from .noisy import AbstractRelease
 from .record import (
@@ -40,13 +42,14 @@ from .record import (
 from .store import (
     MOST_FILES,
     MOST_READ,
+    Answers,
     FileFormat,
     StoredTables,
     book_file,
     file_names,
     table_writer,
 )
-from .sums import summed_in, with_means
+from .sums import means, summed_in, with_means
 from .text import release_text
 
 if TYPE_CHECKING:
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _MOST_ANSWERS = 10**7  # most answers of one entry that are written
+_BRIEF = {"count": "0.0", "mean": "0.00", "low": "0.00", "high": "0.00"}  # columns of means
 
 
 def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None:
@@ -186,8 +190,8 @@ def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST
     for attribute in plan.schema.attributes:
         pa.array(attribute.labels)
     document = document_of(blank, answer_files(blank, format, most_cells))
-    for k in document.answers:
-        _tidy(blank, k)
+    for own in answered(blank, document.answers):
+        (_brief if own.is_brief else _tidy)(blank, own.entry)
     json.dumps([document.record, document.marginals, document.measurements])
     return document
 
@@ -236,13 +240,14 @@ def write_answers(
     They are computed from the tables, hence at no further privacy cost. The names of files end in
     their format; one that holds all tables has been written, and gets the answers after them.
     """
-    for k, (entry, name) in enumerate(answers.items(), len(release.plan.tables.subsets)):
+    for k, own in enumerate(answered(release, answers), len(release.plan.tables.subsets)):
+        name = answers[own.entry]
         format = format_of(name)
         if isinstance(format, AbstractBook):
-            format.add(folder / name, k, _tidy(release, entry))
-            continue
-        (folder / name).parent.mkdir(exist_ok=True)
-        write_answer(release, entry, name, folder / name, notes)
+            format.add(folder / name, k, (_brief if own.is_brief else _tidy)(release, own.entry))
+        else:
+            (folder / name).parent.mkdir(exist_ok=True)
+            write_answer(release, own.entry, name, folder / name, notes)
 
 
 def write_answer(release: AbstractRelease, entry: int, name: str, path: Path, notes: Notes) -> None:
@@ -257,16 +262,49 @@ def _tidy(release: AbstractRelease, entry: int) -> Any:
     return with_means(release, release.plan.domain.terms[entry]).to_arrow()
 
 
-def answered(release: AbstractRelease, answers: Iterable[int]) -> list[tuple[Subset, str]]:
-    """Return the attributes and the title of each entry whose answers have a file."""
+def _brief(release: AbstractRelease, entry: int) -> Any:
+    """Return counts and means by group as rows, the last of which is about all groups."""
+    import pyarrow as pa
+
+    plan, term = release.plan, release.plan.domain.terms[entry]
+    summed, names = summed_in(term), plan.schema.names
+    groups = tuple(names[i] for i, _ in term if i != summed)
+    rows = []
+    for given in dict.fromkeys([groups, ()]):
+        table = means(release, names[summed or 0], given)
+        parts = table.counts, table.estimate, *table.confidence_interval()
+        marks = marks_of(table.estimate, table.standard_deviation)
+        numbers = zip(*(np.ravel(part).tolist() for part in (*parts, marks)), strict=True)
+        total = ("Total", *[""] * len(groups))[: len(groups)]
+        labels = itertools.product(*table.labels) if given else [total]
+        rows += [(*map(str, own), *cell) for own, cell in zip(labels, numbers, strict=True)]
+    text = pa.string()
+    fields = [pa.field(name, text) for name in groups]
+    fields += [
+        pa.field(name, pa.float64(), metadata={NUMBER_FORMAT: shown})
+        for name, shown in _BRIEF.items()
+    ]
+    schema = pa.schema([*fields, pa.field("mark", text)])
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(own, field.type) for own, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answers]:
+    """Return the tables of the entries whose answers have a file; of means two in a book."""
     plan, found = release.plan, []
-    for k in answers:
+    for k, file in answers.items():
         term, title = plan.domain.terms[k], plan.entries[k]
+        subset = tuple(sorted({i for i, _ in term}))
         if (summed := summed_in(term)) is not None:
+            name = plan.schema.names[summed]
             groups = tuple(plan.schema.names[i] for i, _ in term if i != summed)
             by = f" by {marginal_name(groups)}" if groups else ""
-            title = f"{plan.schema.names[summed]}{by}: counts, sums, means"
-        found.append((tuple(sorted({i for i, _ in term})), title))
+            if isinstance(format_of(file), AbstractBook):
+                brief = f"Mean of {name}{by}{persons_text(plan, name)}"
+                found.append(Answers(k, subset, brief, is_brief=True))
+            title = f"{name}{by}: counts, sums, means"
+        found.append(Answers(k, subset, title, is_brief=False))
     return found
 
 

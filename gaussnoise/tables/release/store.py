@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,15 @@ class Place:
     file: str
     first_row: int
     shape: tuple[int, ...]
+
+
+class Answers(NamedTuple):
+    """A table of the answers to an entry of a workload, or of its means for most readers."""
+
+    entry: int
+    subset: Subset
+    title: str
+    is_brief: bool
 
 
 @final
@@ -318,17 +327,26 @@ class BookWriter(AbstractTableWriter):
         deviation: Deviation,
         format: AbstractBook,
         notes: Notes,
-        answers: Sequence[tuple[Subset, str]],
+        answers: Sequence[Answers],
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
         self._number = {S: k for k, S in enumerate(subsets)}
-        answered = {S for S, _ in answers}
+        answered = {own.subset for own in answers}
         virtual = {i for i, a in enumerate(schema.attributes) if a.clip is not None}
-        hidden = {k for S, k in self._number.items() if S in answered and virtual & {*S}}
+        tables = [k for S, k in self._number.items() if S not in answered or not virtual & {*S}]
+        later = list(enumerate(answers, len(subsets)))
+        brief = [k for k, own in later if own.is_brief]
+        full = [k for k, own in later if not own.is_brief]
         self._file = book_file(format)
         titles = [marginal_name(tuple(schema.names[i] for i in S)) for S in subsets]
         self._book = self._stack.enter_context(
-            format.book(folder / self._file, titles, notes, hidden, [title for _, title in answers])
+            format.book(
+                folder / self._file,
+                titles,
+                notes,
+                [own.title for own in answers],
+                [*brief, *tables, *full],
+            )
         )
 
     def write(self, S: Subset, estimate: Array) -> None:
@@ -433,13 +451,12 @@ def table_writer(
     deviation: Deviation,
     format: FileFormat,
     notes: Notes = UNSAID,
-    answers: Sequence[tuple[Subset, str]] = (),
+    answers: Sequence[Answers] = (),
 ) -> AbstractTableWriter:
     """Return a writer of separate files up to 1000 marginals, or of one dataset beyond.
 
     ``notes`` are sentences on the tables, for formats that have a place for them. ``answers`` are
-    the attributes and titles of answers, which a format of one file gets later: see
-    :class:`AbstractBook`.
+    what a format of one file gets later: see :class:`AbstractBook`.
     """
     if len(subsets) > MOST_FILES:
         return DatasetWriter(folder, schema, subsets, deviation)

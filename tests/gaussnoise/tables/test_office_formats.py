@@ -196,6 +196,30 @@ def test_a_workbook_holds_tables_that_are_answers_of_bases(tmp_path):
     assert [row["estimate"] for row in sheet(path, 2)] == answers.estimate.tolist()
 
 
+def test_a_workbook_has_means_of_several_groups_and_of_persons(tmp_path):
+    schema = gn.Schema(
+        [
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("year", [1, 2]),
+            gn.Attribute("pay", clip=[0, 9], other="none"),
+        ]
+    )
+    plan = gn.plan(schema, [("sex", "pay", "year"), "pay"], gn.zCDP(1), person="who",
+                   per_person={"pay": "mean"})  # fmt: skip
+    rows = {"who": range(400), "sex": ["F", "M"] * 200, "year": [1, 2] * 200, "pay": [3.0] * 400}
+    plan.release(pa.table(rows), out=tmp_path / "out", format="xlsx")
+    book = openpyxl.load_workbook(tmp_path / "out" / "tables" / "tables.xlsx")
+    header, *groups, total = book.worksheets[1].iter_rows(values_only=True)
+    assert header == ("sex", "year", "count", "mean", "low", "high", "mark")
+    assert [row[:2] for row in groups] == [("F", "1"), ("F", "2"), ("M", "1"), ("M", "2")]
+    assert total[:2] == ("Total", None)
+    (header, alone) = book.worksheets[2].iter_rows(values_only=True)
+    assert (header[0], alone[:2]) == ("count", total[2:4])
+    cover = [row[0].value for row in book.worksheets[0].iter_rows()]
+    by_group = "Mean of pay by sex × year over persons, each with the mean of their own numbers"
+    assert by_group in cover
+
+
 def test_one_workbook_has_counts_sums_and_means_and_shows_no_virtual_cells(tmp_path):
     about = gn.About(title="Pay", source="A survey", period="2026", contact="a@b.org")
     sex, pay = gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 100])
@@ -206,14 +230,24 @@ def test_one_workbook_has_counts_sums_and_means_and_shows_no_virtual_cells(tmp_p
     book = openpyxl.load_workbook(tmp_path / "out" / "tables" / "tables.xlsx")
     cover, *sheets = book.worksheets
     shown = [ws for ws in sheets if ws.sheet_state == "visible"]
-    assert [ws.title for ws in shown] == ["1 sex", "3 pay by sex_ counts, sums, mea"]
+    titles = ["1 Mean of pay by sex", "2 sex", "3 pay by sex_ counts, sums, mea"]
+    assert [ws.title for ws in shown] == titles
     assert not any(
         "weight at" in str(cell.value) for ws in shown for row in ws.iter_rows() for cell in row
     )
-    numbers = {(row[0].value, row[1].value): row[2].value for row in shown[1].iter_rows(2)}
+    numbers = {(row[0].value, row[1].value): row[2].value for row in shown[2].iter_rows(2)}
     assert {statistic for _, statistic in numbers} == {"count", "sum", "mean"}
     means = release.means("pay", given="sex").estimate.tolist()
     assert [numbers["F", "mean"], numbers["M", "mean"]] == means
+    header, *groups, total = shown[0].iter_rows(values_only=True)
+    assert header == ("sex", "count", "mean", "low", "high", "mark")
+    for rows_of, own in ((groups, ("sex",)), ([total], ())):
+        table = release.means("pay", own)
+        parts = table.counts, table.estimate, *table.confidence_interval()
+        found = np.array([row[1:5] for row in rows_of]).T
+        np.testing.assert_array_equal(found, [np.ravel(part) for part in parts])
+    assert [row[0] for row in (*groups, total)] == ["F", "M", "Total"]
+    assert shown[0]["C2"].number_format == "#,##0.00"
     texts = [row[0].value for row in cover.iter_rows() if row[0].value]
     assert texts[:6] == ["Pay", "Source data", "A survey", "Reference period", "2026", "Contact"]
     links = [row[0].hyperlink.location for row in cover.iter_rows() if row[0].hyperlink]
@@ -222,7 +256,7 @@ def test_one_workbook_has_counts_sums_and_means_and_shows_no_virtual_cells(tmp_p
     assert (loaded["sex", "pay"].estimate == release["sex", "pay"].estimate).all()
     gn.combine([release, plan.release(pa.table(rows))]).save(tmp_path / "both", "xlsx")
     both = openpyxl.load_workbook(tmp_path / "both" / "tables" / "tables.xlsx")
-    assert [ws.sheet_state for ws in both.worksheets].count("hidden") == 1
+    assert [ws.sheet_state for ws in both.worksheets] == ["visible"] * 4 + ["hidden"]
 
 
 def test_sdmx_says_the_period_and_the_unit_of_weighted_counts(tmp_path):

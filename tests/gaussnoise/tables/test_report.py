@@ -663,17 +663,24 @@ def test_a_mean_of_no_rows_has_no_estimate_and_its_whole_interval():
     assert "0 to 100,000" in mean
 
 
-def test_squares_of_numbers_are_on_the_page_too():
-    release = paid([("sex", "income")], base={"kind": "moments", "degrees": [0, 1, 2]})
-    words = Page(release_page(release)).words
-    assert "Counts and sums of squares of rows with income by sex" in words
-
-
 def main_text(text):
     """Return the text of a page before the part for specialists."""
     return Page(
         text[: text.index('<section aria-labelledby="specialists">')] + "</main></body></html>"
     )
+
+
+def test_squares_of_numbers_are_for_specialists_alone():
+    release = paid([("sex", "income")], base={"kind": "moments", "degrees": [0, 1, 2], "about": 50})
+    text = release_page(release)
+    main, page = main_text(text), Page(text)
+    assert "square" not in main.words
+    assert "Counts of rows with income by sex" in main.words
+    assert re.search(r"sex × income 6 counts ± [\d.]+; sums ± [\d,]+ ", main.words)
+    assert "Sum of squares of income less 50 by sex: estimates" in page.words
+    about = {"kind": "moments", "degrees": [2], "about": 50}
+    squares = release.answers({"sex": None, "income": about}).estimate
+    assert {*squares.ravel().tolist()} <= {value for value, _ in page.numbers}
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("odd")])
@@ -814,6 +821,37 @@ def test_findings_of_means_give_the_gap_and_its_interval():
     assert pair.endswith(f"lower than M (between {high} and {low}).")
     assert "is highest" in several or "No difference" in several
     assert re.fullmatch(r"Mean of income: [\d,]+ \([\d,]+ to [\d,]+\)\.", single)
+
+
+def four_sexes(rows, pay, rho):
+    """Return a plan and a table: many women and men, and few others."""
+    labels = ["F", "M", "X", "none"]
+    schema = gn.Schema([gn.Attribute("sex", labels), gn.Attribute("pay", clip=[0, 100])])
+    table = {"sex": np.repeat(labels, rows), "pay": np.repeat(np.array(pay, float), rows)}
+    return gn.plan(schema, [("sex", "pay")], gn.zCDP(rho)), pa.table(table)
+
+
+def test_the_two_largest_of_several_groups_are_compared():
+    plan, table = four_sexes([3000, 2900, 40, 200], [30, 60, 50, 90], 1)
+    release = plan.release(table)
+    said = finding_of(entries_of(release)[0].parts[0])
+    gap = release.means("pay", "sex").difference("sex", "F", "M")
+    digits = digits_of(float(gap.standard_deviation))
+    ends = [number(-float(end), digits) for end in gap.confidence_interval(0.95 ** (1 / 6))]
+    size = number(-float(gap.estimate), digits)
+    pair = f"F is {size} lower than M (between {ends[1]} and {ends[0]})."
+    assert said.endswith(f" Of the two largest groups, {pair}")
+    assert "none is highest" in said
+    assert pair in Page(release_page(release)).words
+
+
+def test_two_of_several_groups_are_said_to_differ_no_more_often_than_they_may_be_wrong():
+    plan, table = four_sexes([300, 300, 300, 300], [50, 50, 50, 50], 0.01)
+    rng, wrong = np.random.default_rng(4), 0
+    for _ in range(200):
+        said = finding_of(entries_of(plan.simulate(table, rng))[0].parts[0])
+        wrong += "two largest" in said
+    assert wrong <= 10  # of 200: 5 %
 
 
 def test_a_group_that_is_all_noise_does_not_hide_what_is_known_of_others():

@@ -2,7 +2,7 @@
 
 import abc
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -33,6 +33,7 @@ class Notes:
 
 
 UNSAID = Notes()
+NUMBER_FORMAT = b"number"  # metadata of a column: "0.0", "0.00", or "0.0%" for fractions
 # headings of SIMS whose sentences some formats have a place of their own for
 SOURCE, PERIOD, CONTACT, MEASURE = (
     "18.1 Source data",
@@ -111,14 +112,15 @@ class AbstractBook(AbstractFormat):
         path: Path,
         titles: Sequence[str],
         notes: Notes,
-        hidden: Collection[int] = (),
         later: Sequence[str] = (),
+        shown: Sequence[int] | None = None,
     ) -> AbstractContextManager[Any]:
         """Return a context of a new file of tables with these titles.
 
         Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0;
-        its ``first_row(k)`` is the row in which the table begins. Readers do not see the hidden
-        tables at first. After the tables, those with the titles ``later`` are added one by one.
+        its ``first_row(k)`` is the row in which the table begins. After the tables, those with the
+        titles ``later`` are added one by one. Readers see the tables ``shown``, numbered from 0,
+        in that order, and at first not the others, which come last; if left out, they see all.
         """
 
     @abc.abstractmethod

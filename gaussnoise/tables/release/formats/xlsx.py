@@ -9,7 +9,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any, final
@@ -23,7 +23,7 @@ from ....files.disk import opened
 from ...planning.facts import marginal_name
 from ..marks import marks_of
 from ..tidy import NUMBERS
-from .format import CONTACT, PERIOD, SOURCE, AbstractBook, Notes
+from .format import CONTACT, NUMBER_FORMAT, PERIOD, SOURCE, AbstractBook, Notes
 
 _ROWS = 2**20  # rows of a sheet
 _HEADER = 1  # rows above a table
@@ -38,8 +38,10 @@ _INEXACT = 2**53  # integers from here on are texts, as a sheet has doubles
 _NOT_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|_(?=x[0-9A-Fa-f]{4}_)")
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\']|[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-_PLAIN, _HEAD, _ESTIMATE, _DEVIATION, _TITLE, _WRAPPED, _LINK = range(7)  # styles, in _STYLES
+# styles, in _STYLES
+_PLAIN, _HEAD, _ESTIMATE, _DEVIATION, _TITLE, _WRAPPED, _LINK, _PER_CENT = range(8)
 _SHEET_STYLES = dict.fromkeys(NUMBERS, _ESTIMATE) | {"standard_deviation": _DEVIATION}
+_FIELD_STYLES = {b"0.0": _ESTIMATE, b"0.00": _DEVIATION, b"0.0%": _PER_CENT}
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -47,7 +49,8 @@ _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 _BEGIN = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 _STYLES = f"""{_BEGIN}<styleSheet xmlns="{_MAIN}">
-<numFmts count="1"><numFmt numFmtId="164" formatCode="#,##0.0"/></numFmts>
+<numFmts count="2"><numFmt numFmtId="164" formatCode="#,##0.0"/>
+<numFmt numFmtId="165" formatCode="0.0%"/></numFmts>
 <fonts count="4"><font><sz val="11"/><name val="Calibri"/></font>
 <font><b/><sz val="11"/><name val="Calibri"/></font>
 <font><b/><sz val="14"/><name val="Calibri"/></font>
@@ -57,14 +60,15 @@ _STYLES = f"""{_BEGIN}<styleSheet xmlns="{_MAIN}">
 <fill><patternFill patternType="solid"><fgColor rgb="FFDDE6F0"/></patternFill></fill></fills>
 <borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>
 <cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>
-<cellXfs count="7"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>
+<cellXfs count="8"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>
 <xf numFmtId="0" fontId="1" fillId="2" borderId="0" xfId="0" applyFont="1" applyFill="1"/>
 <xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>
 <xf numFmtId="4" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>
 <xf numFmtId="0" fontId="2" fillId="0" borderId="0" xfId="0" applyFont="1"/>
 <xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0" applyAlignment="1">\
 <alignment vertical="top" wrapText="1"/></xf>
-<xf numFmtId="0" fontId="3" fillId="0" borderId="0" xfId="0" applyFont="1"/></cellXfs>
+<xf numFmtId="0" fontId="3" fillId="0" borderId="0" xfId="0" applyFont="1"/>
+<xf numFmtId="165" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/></cellXfs>
 <cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>
 </styleSheet>
 """
@@ -96,10 +100,10 @@ class Xlsx(AbstractBook):
         path: Path,
         titles: Sequence[str],
         notes: Notes,
-        hidden: Collection[int] = (),
         later: Sequence[str] = (),
+        shown: Sequence[int] | None = None,
     ) -> AbstractContextManager["_Book"]:
-        return _opened_book(path, [*titles, *later], notes, hidden)
+        return _opened_book(path, [*titles, *later], notes, shown)
 
     def add(self, path: Path, k: int, rows: Any) -> None:
         with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
@@ -135,14 +139,18 @@ def _one_sheet(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator["_
 
 @contextmanager
 def _opened_book(
-    file: Path | IO[bytes], titles: Sequence[str], notes: Notes, hidden: Collection[int] = ()
+    file: Path | IO[bytes],
+    titles: Sequence[str],
+    notes: Notes,
+    shown: Sequence[int] | None = None,
 ) -> Iterator["_Book"]:
+    first = range(len(titles)) if shown is None else shown
+    order = dict.fromkeys([*first, *range(len(titles))])  # the others come last
+    names = {k: _sheet_name(place, titles[k]) for place, k in enumerate(order, 1)}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-        names = ["about", *(_sheet_name(k, title) for k, title in enumerate(titles, 1))]
-        for name, text in _parts(names, hidden):
+        for name, text in _parts(names, len(first)):
             archive.writestr(name, text)
-        shown = [of for k, of in enumerate(zip(names[1:], titles, strict=True)) if k not in hidden]
-        _write_cover(archive, shown, notes)
+        _write_cover(archive, [(names[k], titles[k]) for k in first], notes)
         yield _Book(archive)
 
 
@@ -162,11 +170,15 @@ class _Book:
         """Yield the writer of the k-th table, whose rows have at most this many bytes."""
         names = schema.names
         columns = [*names, "mark"] if {*NUMBERS} <= {*names} else names
-        widths = [14 if name in (*NUMBERS, "mark") else 26 for name in columns]
+        styles = [*map(_style_of, schema), _PLAIN][: len(columns)]
+        widths = [
+            14 if style or name == "mark" else 26
+            for name, style in zip(columns, styles, strict=True)
+        ]
         path = _path_of(k + 1)
         with self._archive.open(path, "w", force_zip64=most_bytes >= _LARGE) as part:
             part.write(_head(widths, frozen=_HEADER).encode())
-            rows = _Rows(part, columns)
+            rows = _Rows(part, columns, styles)
             yield rows
             part.write(b"</sheetData>")
             if rows.count > _HEADER:
@@ -178,23 +190,27 @@ class _Book:
 class _Rows:
     """A writer of arrow tables, with the method of pyarrow's own writers."""
 
-    def __init__(self, part: IO[bytes], columns: Sequence[str]) -> None:
-        self._part, self._columns, self.count = part, columns, 0
+    def __init__(self, part: IO[bytes], columns: Sequence[str], styles: Sequence[int]) -> None:
+        self._part, self._styles, self.count = part, styles, 0
         self._write([columns], [_HEAD] * len(columns))
 
     def write_table(self, rows: Any) -> None:
-        columns = [rows[name].to_pylist() for name in rows.column_names]
-        if len(columns) < len(self._columns):
+        columns = [column.to_pylist() for column in rows.columns]  # two may have one name
+        if len(columns) < len(self._styles):
             marks = marks_of(*(rows[name].to_numpy() for name in NUMBERS[:2]))
             columns.append(marks.tolist())
-        self._write(
-            zip(*columns, strict=True), [_SHEET_STYLES.get(x, _PLAIN) for x in self._columns]
-        )
+        self._write(zip(*columns, strict=True), self._styles)
 
     def _write(self, rows: Iterable[Sequence[object]], styles: Sequence[int]) -> None:
         for row in rows:
             self.count += 1
             self._part.write(_row(self.count, row, styles).encode())
+
+
+def _style_of(field: Any) -> int:
+    """Return the style of a column: as its metadata say, or else by its name."""
+    own = (field.metadata or {}).get(NUMBER_FORMAT)
+    return _SHEET_STYLES.get(field.name, _PLAIN) if own is None else _FIELD_STYLES[own]
 
 
 def _row(number: int, values: Sequence[object], styles: Sequence[int]) -> str:
@@ -277,9 +293,9 @@ def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], no
     archive.writestr(_path_of(0), sheet)
 
 
-def _parts(names: Sequence[str], hidden: Collection[int]) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a workbook besides its sheets."""
-    numbers = range(1, len(names) + 1)
+def _parts(names: Mapping[int, str], seen: int) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a workbook besides its sheets: the first are seen, others are hidden."""
+    numbers = range(1, len(names) + 2)
     kinds = "".join(
         f'<Override PartName="/{_path_of(k - 1)}" ContentType="{_KIND}.worksheet+xml"/>'
         for k in numbers
@@ -299,10 +315,10 @@ def _parts(names: Sequence[str], hidden: Collection[int]) -> Iterator[tuple[str,
         f'{relations}<Relationship Id="rId1" Type="{_OFFICE}/officeDocument" '
         'Target="xl/workbook.xml"/></Relationships>',
     )
-    sheets = "".join(
+    sheets = '<sheet name="about" sheetId="1" r:id="rId1"/>' + "".join(
         f"<sheet name={quoteattr(name)} "
-        f"""sheetId="{k}"{' state="hidden"' * (k - 2 in hidden)} r:id="rId{k}"/>"""
-        for k, name in zip(numbers, names, strict=True)
+        f"""sheetId="{k + 2}"{' state="hidden"' * (place >= seen)} r:id="rId{k + 2}"/>"""
+        for place, (k, name) in enumerate(names.items())
     )
     yield (
         "xl/workbook.xml",
@@ -315,7 +331,7 @@ def _parts(names: Sequence[str], hidden: Collection[int]) -> Iterator[tuple[str,
     )
     yield (
         "xl/_rels/workbook.xml.rels",
-        f'{relations}{own}<Relationship Id="rId{len(names) + 1}" Type="{_OFFICE}/styles" '
+        f'{relations}{own}<Relationship Id="rId{len(numbers) + 1}" Type="{_OFFICE}/styles" '
         'Target="styles.xml"/></Relationships>',
     )
     yield "xl/styles.xml", _STYLES

@@ -63,9 +63,11 @@ def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> 
 
 
 def error_text(errors: Errors) -> str:
-    """Return half-widths in words."""
-    said = [(what, f"± {number(w, digits_of(w / 4))}") for what, w in errors.items() if w]
-    return "; ".join(f"{what} {width}".strip() for what, width in said) or "exact"
+    """Return half-widths in words; those of squares, which few readers use, only by themselves."""
+    said = {what: f"± {number(w, digits_of(w / 4))}" for what, w in errors.items() if w}
+    if len(said) > 1:
+        said.pop(_SUMMED[2], None)
+    return "; ".join(f"{what} {width}".strip() for what, width in said.items()) or "exact"
 
 
 def typical_error(errors: list[Errors]) -> str:

@@ -79,8 +79,8 @@ class Numbers:
         title: what they are, in words.
         anchor: the name of their picture.
         heading: whether the title stands above them; the section's own is enough for some.
-        kind: "cells" of counts, of which none contains another; "mean"; "share"; "changes"; or
-            "answers".
+        kind: "cells" of counts, of which none contains another; "mean"; "share"; "changes";
+            "squares"; or "answers".
         file: the file that has them all, or None.
         margin: a function from attributes to the table of counts over them, for totals.
         shares: the shares of all rows, of cells of one attribute.
@@ -91,7 +91,7 @@ class Numbers:
     title: str
     anchor: str
     heading: bool = False
-    kind: Literal["cells", "mean", "share", "changes", "answers"] = "answers"
+    kind: Literal["cells", "mean", "share", "changes", "squares", "answers"] = "answers"
     file: str | None = None
     margin: Callable[[tuple[str, ...]], AbstractEstimates] | None = None
     shares: AbstractEstimates | None = None
@@ -286,7 +286,8 @@ class Entry:
         anchor: the anchor of its section.
         size: the number of its answers.
         is_cells: whether they are counts of groups, none of which contains another.
-        read: returns the tables of its numbers: of a clipped number means, sums and counts.
+        read: returns the tables of its numbers: of a clipped number means, sums and counts, and
+            last sums of squares.
     """
 
     name: str
@@ -297,9 +298,18 @@ class Entry:
     read: Callable[[], list[Numbers]]
 
     @cached_property
-    def parts(self) -> list[Numbers]:
-        """The tables of its numbers."""
+    def _all(self) -> list[Numbers]:
         return self.read()
+
+    @property
+    def parts(self) -> list[Numbers]:
+        """The tables of its numbers, without those for specialists."""
+        return [part for part in self._all if part.kind != "squares"]
+
+    @property
+    def squares(self) -> list[Numbers]:
+        """The tables of sums of squares: only specialists compute with them."""
+        return [part for part in self._all if part.kind == "squares"]
 
 
 def entries_of(release: AbstractRelease) -> list[Entry]:
@@ -350,17 +360,26 @@ def _parts(
         answers = release.answers(asked)
         return [Numbers(answers, _title(answers), anchor, file=file, unit=unit)]
     own, groups = schema.names[summed], tuple(schema.names[i] for i, _ in term if i != summed)
-    base = schema.attributes[summed].base
-    degrees = [d for d in base.degrees if d != 1] if isinstance(base, Clipped) else []
+    axis, base = [i for i, _ in term].index(summed), asked[own]
     by = f" by {marginal_name(tuple(map(shown, groups)))}" if groups else ""
-    rest = release.answers(asked | {own: {"kind": "moments", "degrees": degrees}})
-    if rest.estimate.shape[axis := [i for i, _ in term].index(summed)] == 1:
-        rest = rest.part(axis, 0)  # one statistic, which the title names
-    what, named = "Counts" if degrees == [0] else "Counts and sums of squares", f"{shown(own)}{by}"
-    what = f"{what} of {unit} with {named}"
+    named = f"{shown(own)}{by}"
+
+    def moment(degree: int, about: float = 0.0) -> AbstractEstimates:
+        query = {"kind": "moments", "degrees": [degree], "about": about}
+        return release.answers(asked | {own: query})
+
+    counts = moment(0)
+    if counts.estimate.shape[axis] == 1:
+        counts = counts.part(axis, 0)  # one statistic, which the title names
     over = persons_text(release.plan, own)
     own_means, own_sums = means(release, own, groups), sums(release, own, groups)
     numbers = partial(Numbers, heading=True, unit=unit)
+    squares = []
+    if isinstance(base, Clipped) and 2 in base.degrees:
+        less = f" less {base.about:.15g}" if base.about else ""
+        title = f"Sum of squares of {shown(own)}{less}{by}{over}"
+        table = moment(2, base.about).part(axis, 0)
+        squares = [numbers(table, title, f"{anchor}-squares", kind="squares", file=file)]
     gaps = [
         numbers(table, f"{title}{over}", f"{anchor}-gap-{k}", kind=kind)
         for k, (table, title, kind) in enumerate(_gaps(release, own, groups))
@@ -369,7 +388,8 @@ def _parts(
         numbers(own_means, f"Mean of {named}{over}", anchor, kind="mean"),
         *gaps,
         numbers(own_sums, f"Sum of {named}{over}", f"{anchor}-sum"),
-        numbers(rest, what, f"{anchor}-count", file=file),
+        numbers(counts, f"Counts of {unit} with {named}", f"{anchor}-count", file=file),
+        *squares,
     ]
 
 

@@ -139,6 +139,8 @@ def tables_facts(
         "first": _MOST_FIRST,
         "listed": _MOST_LISTED,
         "anchors": {entry.name: entry.anchor for entry in full},
+        "titles": {entry.name: entry.title for entry in entries},
+        "squares": [numbers for entry in full for numbers in entry.squares],
         "files": files_of(release),
         "errors": list(map(error_text, errors)),
         "entries": entries,
