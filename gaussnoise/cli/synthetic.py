@@ -9,7 +9,6 @@ from ..errors import OutputError, ParameterError
 from ..tables import TableRelease
 from ..tables.release.formats import FORMATS
 from ..tables.release.formats.format import UNSAID
-from ..tables.release.likeness import likeness_text
 from .console import check_new, say, show
 from .documents import written_document
 from .options import Json
@@ -53,6 +52,6 @@ def synthetic(
     say(f"wrote {out}: {records.num_rows} synthetic records, which no person stands behind")
     say("A model makes them: biased. For estimates with intervals ask the release.")
     if found:
-        say(likeness_text(found))
+        say(str(found))
     if report is not None:
         say(f"wrote {report}")

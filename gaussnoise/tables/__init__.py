@@ -12,7 +12,7 @@ from .release.cells import CellList
 from .release.combine import combine
 from .release.comparison import ComparisonTable
 from .release.difference import Changes, difference
-from .release.likeness import Likeness
+from .release.likeness import Likeness, LikenessTable
 from .release.measurements import Measurement
 from .release.quantiles import QuantileTable
 from .release.release import TableRelease
@@ -37,6 +37,7 @@ __all__ = [
     "Dialect",
     "FailureCase",
     "Likeness",
+    "LikenessTable",
     "MarginalTable",
     "MeanTable",
     "Measurement",

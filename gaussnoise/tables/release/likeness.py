@@ -2,25 +2,33 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
+from ...files.pickling import PickledByArguments
 from ..schema.schema import Attribute
 from .noisy import AbstractRelease
 from .quantiles import interpolated, quantiles, support
 from .show import first, rows_text
 from .sums import means
+from .tidy import framed
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from narwhals.typing import EagerAllowed
 
 Array = NDArray[np.float64]
 
 _QUARTILES = (0.25, 0.5, 0.75)
 _KNOWN = "low and high: the release's 95 % intervals; –: the release does not know"
+ASSUMED = (
+    "assumed: the release does not know this; the synthetic number is an assumption of the shape "
+    "that the numbers were drawn from"
+)
 
 
 class Likeness(NamedTuple):
@@ -33,6 +41,8 @@ class Likeness(NamedTuple):
         release: the estimate of the release; None where it does not know.
         low: lower end of its 95 % interval; None where it has none.
         high: upper end.
+        assumed: whether the release does not know the statistic: the synthetic records' is then an
+            assumption of the shape that :meth:`synthetic` draws clipped numbers from.
 
     Numbers are floats; those of dates are texts in ISO 8601.
 
@@ -52,6 +62,7 @@ class Likeness(NamedTuple):
     release: float | str | None
     low: float | str | None
     high: float | str | None
+    assumed: bool = False
 
     @property
     def is_inside(self) -> bool | None:
@@ -61,7 +72,60 @@ class Likeness(NamedTuple):
         return None if None in (value, *ends) else ends[0] <= value <= ends[1]
 
 
-def likeness(release: AbstractRelease, records: Any) -> list[Likeness]:
+@final
+@dataclass(frozen=True, eq=False)
+class LikenessTable(PickledByArguments, Sequence[Likeness]):
+    """Statistics of synthetic records beside those of the release: a sequence of their rows.
+
+    Attributes:
+        rows: one :class:`Likeness` for each statistic.
+        backend: the library of :meth:`to_frame`.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [7, 33, 61] * 400})
+    >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 40, 65])])
+    >>> release = gn.plan(schema, 1, gn.zCDP(0.5)).release(people)
+    >>> drawn = pa.table({"age": ["[0, 18)", "[18, 40)", "[40, 65]"] * 10})  # or synthetic(30)
+    >>> found = release.likeness(drawn)
+    >>> print(len(found), found.to_frame().column_names[:4])
+    3 ['column', 'statistic', 'synthetic', 'release']
+    """
+
+    rows: tuple[Likeness, ...]
+    backend: "EagerAllowed"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    def to_frame(self) -> Any:
+        """Return the rows as a dataframe of the library that the released records came in.
+
+        Where some attribute has dates, all numbers are texts, as a column has one type.
+        """
+        import pyarrow as pa
+
+        values = [value for row in self.rows for value in row[2:6]]
+        kind = pa.string() if any(isinstance(value, str) for value in values) else pa.float64()
+        kinds = [pa.string(), pa.string(), *(kind,) * 4, pa.bool_()]
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(kinds)
+        if kind == pa.string():
+            texts = [[None if x is None else str(x) for x in column] for column in columns[2:6]]
+            columns[2:6] = map(tuple, texts)
+        arrays = [pa.array(list(own), kind) for own, kind in zip(columns, kinds, strict=True)]
+        return framed(pa.table(arrays, names=list(Likeness._fields)), self.backend)
+
+    def __str__(self) -> str:
+        rows = [[row.column, row.statistic, *_texts(row)] for row in self.rows]
+        title = "Synthetic records beside the release:"
+        columns = ["synthetic", "release", "low", "high"]
+        closing = [_KNOWN, ASSUMED if any(row.assumed for row in self.rows) else ""]
+        return rows_text(title, ["column", "statistic"], columns, rows, closing, private=True)
+
+
+def likeness(release: AbstractRelease, records: Any) -> LikenessTable:
     """Return statistics of synthetic records beside those of the release.
 
     For a clipped number: its mean, its standard deviation, which the release knows where the
@@ -72,6 +136,9 @@ def likeness(release: AbstractRelease, records: Any) -> list[Likeness]:
     Args:
         release: the release that the records were drawn from.
         records: the result of its :meth:`synthetic`.
+
+    Returns:
+        A :class:`LikenessTable`, which prints as a table.
 
     Raises:
         ParameterError: the records have other columns than this release draws.
@@ -85,17 +152,16 @@ def likeness(release: AbstractRelease, records: Any) -> list[Likeness]:
         raise ParameterError(
             f"likeness: expected the records of synthetic(), got a column {strange[0]!r:.80}"
         )
-    return [
+    rows = [
         row for name in table.column_names for row in _of_column(release, known[name], table[name])
     ]
+    return LikenessTable(tuple(rows), release.backend)
 
 
-def likeness_text(found: Sequence[Likeness]) -> str:
-    """Return the comparison as text, one statistic a line."""
-    rows = [[row.column, row.statistic, *map(_shown, row[2:])] for row in found]
-    title = "Synthetic records beside the release:"
-    columns = ["synthetic", "release", "low", "high"]
-    return rows_text(title, ["column", "statistic"], columns, rows, [_KNOWN], private=True)
+def _texts(row: Likeness) -> list[str]:
+    """Return the numbers of a row as texts."""
+    synthetic, release, low, high = map(_shown, row[2:6])
+    return [synthetic, "assumed" if row.assumed else release, low, high]
 
 
 def _shown(value: float | str | None) -> str:
@@ -114,15 +180,16 @@ def _of_column(
     if attribute.clip is not None:
         drawn = column.drop_null().to_numpy()
         own = means(release, name)
-        mean = map(_plain, (own.estimate, *own.confidence_interval()))
-        yield Likeness(name, "mean", _plain(drawn.mean()) if len(drawn) else None, *mean)
+        told, low, high = map(_plain, (own.estimate, *own.confidence_interval()))
+        yield Likeness(name, "mean", _plain(drawn.mean()) if len(drawn) else None, told, low, high)
         deviation = _plain(drawn.std()) if len(drawn) else None
-        yield Likeness(
-            name, "standard deviation", deviation, _deviation(release, attribute), None, None
-        )
+        told = _deviation(release, attribute)
+        assumed = told is None and deviation is not None
+        yield Likeness(name, "standard deviation", deviation, told, None, None, assumed)
         found = np.quantile(drawn, _QUARTILES) if len(drawn) else np.full(3, np.nan)
         for mark, value in zip(marks, found, strict=True):
-            yield Likeness(name, mark, _plain(value), None, None, None)
+            value = _plain(value)
+            yield Likeness(name, mark, value, None, None, None, assumed=value is not None)
         return
     try:
         told = quantiles(release, name, _QUARTILES)
@@ -134,7 +201,8 @@ def _of_column(
     found = ends.shown(interpolated(cumulative.astype(np.float64), ends, _QUARTILES))
     values = (found, told.estimate, told.low, told.high)
     for mark, *row in zip(marks, *values, strict=True):
-        yield Likeness(name, mark, *map(_plain, row))
+        drawn_at, told_at, low, high = map(_plain, row)
+        yield Likeness(name, mark, drawn_at, told_at, low, high)
 
 
 def _deviation(release: AbstractRelease, attribute: Attribute) -> float | None:

@@ -1,5 +1,6 @@
 """Tests of synthetic records with labels: quiet, of the right shape, and like the tables."""
 
+import re
 import sys
 
 import numpy as np
@@ -10,6 +11,7 @@ from pyarrow import csv
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import NotAvailableError, ParameterError
+from gaussnoise.tables.release.report.pages import release_page
 
 pytestmark = pytest.mark.integration  # with mbi, and what it compiles
 
@@ -123,9 +125,25 @@ def test_records_are_compared_with_the_release(release):
     assert quartiles[1].synthetic == pytest.approx(records["pay"].median())
     alone, records = paid([0, 1], pay)
     assert alone.likeness(records)[1].release is None
+    # the terminal and the page say which numbers are the shape's alone
+    assert [row.assumed for row in known.likeness(records)] == [False] * 2 + [True] * 3
+    found = alone.likeness(records)
+    assert [row.assumed for row in found] == [False] + [True] * 4
+    lines = str(found).splitlines()
+    assert [line.split()[-3] for line in lines[3:7]] == ["assumed"] * 4
+    assert lines[-1].startswith("assumed: the release does not know this")
+    page = release_page(alone, synthetic=records)
+    assert len(re.findall(r">\s*assumed\s*<", page)) == 4
+    assert "Assumed: the release does not know this; the synthetic number is an" in page
+    frame = found.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame["assumed"]) == [row.assumed for row in found]
+    assert frame["synthetic"].to_numpy() == pytest.approx([row.synthetic for row in found])
     # bins: the quartiles of counts, inside the bins as the release places them
     records = release.synthetic(3000)
     rows = release.likeness(records)
+    assert not any(row.assumed for row in rows)
+    assert "assumed" not in str(rows)
     assert [row.column for row in rows] == ["age"] * 3
     for row, told in zip(rows, release.quantiles("age", [0.25, 0.5, 0.75]).estimate, strict=True):
         assert row.release == told
@@ -142,6 +160,7 @@ def test_dates_are_compared_as_texts():
     rows = release.likeness(release.synthetic())
     assert [row.synthetic[:3] for row in rows] == ["200", "200", "201"]  # 2004, 2008, 2013
     assert all(row.low < row.release < row.high for row in rows)
+    assert list(rows.to_frame()["release"]) == [row.release for row in rows]
 
 
 def test_numbers_of_records_that_are_none_are_refused(release):

@@ -15,7 +15,7 @@ from ....text import SHOWN_DELTA, versions
 from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text, unit_of
 from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
-from ..likeness import Likeness, likeness
+from ..likeness import ASSUMED, Likeness, likeness
 from ..marks import MARKS_TEXT
 from ..noisy import AbstractRelease
 from ..store import StoredTables
@@ -169,12 +169,13 @@ def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object
         "likeness": [(row, digits_of(_size(row) / 1000)) for row in found],
         "records": 0 if records is None else len(records),
         "fits": (sum(inside), len(inside)),
+        "assumed": ASSUMED if any(row.assumed for row in found) else None,
     }
 
 
 def _size(row: Likeness) -> float:
     """Return the largest of the numbers in a comparison; 0 for dates."""
-    return max((abs(x) for x in row[2:] if isinstance(x, float)), default=0.0)
+    return max((abs(x) for x in row[2:6] if isinstance(x, float)), default=0.0)
 
 
 def plan_page(plan: "Plan", title: str | None = None) -> str:
