@@ -23,6 +23,11 @@ def published(folder: Path, ticks: str | None) -> TableRelease:
     if (tables := streamed(folder)) is None:
         if ticks is not None:
             raise ParameterError(f"--ticks: expected the folder of a stream, got {folder}")
+        if (folder / "changes.json").is_file():
+            raise ParameterError(
+                f"{folder}: expected a release, got changes from one release to another; hint: "
+                "report.html there shows them, and gaussnoise difference --of makes other tables"
+            )
         return TableRelease.load(folder)
     if ticks is None:
         return tables.total()

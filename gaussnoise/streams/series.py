@@ -385,13 +385,13 @@ class SeriesTable(AbstractEstimates):
     def text(self, level: float = LEVEL, title: str | None = None) -> str:
         rows = max(_SHOWN // max(self.parts[0].estimate.size, 1), 1)
         shown = _stacked(self.parts[-rows:], self.windows[-rows:], self._source)
-        left = len(self.windows) - len(shown.windows)
-        kept = "tick" if len(shown.windows) == 1 else f"{len(shown.windows)} ticks"
+        every, kept = len(self.windows), len(shown.windows)
+        last = f", the last {f'{kept} ' * (kept > 1)}of {every} ticks"
         deviation, ends = shown.standard_deviation, shown.confidence_interval(level)
         estimate, low, high = (rounded(x, deviation) for x in (shown.estimate, *ends))
         sd = [f"± {x}" for x in first(deviation, 4)]
         return table_text(
-            (title or repr(self)) + (f", the last {kept}" if left else ""),
+            (title or repr(self)) + last * (kept < every),
             self.attributes,
             shown.labels,
             ["estimate", "± sd", "low", "high"],

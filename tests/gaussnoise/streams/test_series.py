@@ -470,12 +470,12 @@ def test_the_tables_of_a_stream_may_be_named_by_its_schema_file(tmp_path, monkey
     assert run(["stream", "series", "two", "-m", 'sex,"a, b"']) == 0
 
 
-def test_one_tick_that_is_shown_is_the_last_tick():
+def test_ticks_that_are_not_shown_are_counted_in_the_title():
     schema = gn.Schema([gn.Attribute("k", range(50))])
     plan = gn.plan(schema, 1, gn.zCDP(1), over=Ticks(3))
     tables = [pa.table({"k": [1, 29, 29]})] * 3
     shown = plan.simulate(tables, np.random.default_rng(0)).series("k").text()
-    assert ", the last tick" in shown.splitlines()[0]
+    assert ", the last of 3 ticks" in shown.splitlines()[0]
 
 
 def test_the_shell_has_intervals_of_other_levels(stream, capsys):

@@ -110,6 +110,11 @@ def test_files_of_every_format_hold_the_changes(format, folders, changes, tmp_pa
         np.testing.assert_allclose(found, table.table.estimate.ravel())
     page = (out / "report.html").read_text(encoding="utf-8")
     assert shown_changes(changes)[0].finding in page
+    for command in (["ask", str(out), "count"], ["report", str(out)]):
+        assert run(command) == 1
+        assert "got changes from one release to another; hint: report.html" in " ".join(
+            capsys.readouterr().err.split()
+        )
 
 
 def test_a_workbook_has_all_changes_behind_one_cover(changes, tmp_path):
