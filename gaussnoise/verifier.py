@@ -384,7 +384,7 @@ def verified(path: Path) -> list[str]:
         folder = Folder(path)
         for name in ("files", "request", "privacy", "tables", "optimality"):
             getattr(folder, f"check_{name}")()
-    except (FileNotFoundError, NotImplementedError) as error:  # of a listed file, FAILED
+    except (FileNotFoundError, NotImplementedError) as error:
         return [f"UNKNOWN: no check of such a folder: {error}"]
     except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
         return [f"FAILED: {error if type(error) is ValueError else repr(error)}"]

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _MOST_ANSWERS = 10**7  # most answers of one entry that are written
-_BRIEF = {"count": "0.0", "mean": "0.00", "low": "0.00", "high": "0.00"}  # columns of means
+BRIEF = {"count": "0.0", "mean": "0.00", "low": "0.00", "high": "0.00"}  # columns of means
 
 
 def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None:
@@ -191,7 +191,7 @@ def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST
         pa.array(attribute.labels)
     document = document_of(blank, answer_files(blank, format, most_cells))
     for own in answered(blank, document.answers):
-        (_brief if own.is_brief else _tidy)(blank, own.entry)
+        rows_of(blank, own)
     json.dumps([document.record, document.marginals, document.measurements])
     return document
 
@@ -244,7 +244,7 @@ def write_answers(
         name = answers[own.entry]
         format = format_of(name)
         if isinstance(format, AbstractBook):
-            format.add(folder / name, k, (_brief if own.is_brief else _tidy)(release, own.entry))
+            format.add(folder / name, k, rows_of(release, own))
         else:
             (folder / name).parent.mkdir(exist_ok=True)
             write_answer(release, own.entry, name, folder / name, notes)
@@ -255,6 +255,11 @@ def write_answer(release: AbstractRelease, entry: int, name: str, path: Path, no
     rows = _tidy(release, entry)
     with format_of(name).writer(path, rows.schema, notes) as file:
         file.write_table(rows)
+
+
+def rows_of(release: AbstractRelease, own: Answers) -> Any:
+    """Return the rows of a table of answers."""
+    return (_brief if own.is_brief else _tidy)(release, own.entry)
 
 
 def _tidy(release: AbstractRelease, entry: int) -> Any:
@@ -282,7 +287,7 @@ def _brief(release: AbstractRelease, entry: int) -> Any:
     fields = [pa.field(name, text) for name in groups]
     fields += [
         pa.field(name, pa.float64(), metadata={NUMBER_FORMAT: shown})
-        for name, shown in _BRIEF.items()
+        for name, shown in BRIEF.items()
     ]
     schema = pa.schema([*fields, pa.field("mark", text)])
     columns = zip(*rows, strict=True)

@@ -168,8 +168,9 @@ def with_intervals(estimate: Array, deviation: Array) -> dict[str, Array]:
 
 def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) -> str | None:
     """Return the name of the first column of cells that differs by more than rounding, or None."""
-    size = np.abs(expected["estimate"]) + expected["standard_deviation"]
-    for name in ("standard_deviation", *NUMBERS):
+    first, second = [*expected][:2]  # of cells the estimate and its standard deviation
+    size = np.abs(expected[first]) + np.abs(expected[second])
+    for name in (second, *expected):
         own, wanted = got[name], expected[name]
         same = (own == wanted) | (np.isnan(own) & np.isnan(wanted))
         with np.errstate(invalid="ignore"):  # the difference of infinite ends
@@ -337,7 +338,7 @@ class BookWriter(AbstractTableWriter):
         later = list(enumerate(answers, len(subsets)))
         brief = [k for k, own in later if own.is_brief]
         full = [k for k, own in later if not own.is_brief]
-        self._file = book_file(format)
+        self._format, self._file = format, book_file(format)
         titles = [marginal_name(tuple(schema.names[i] for i in S)) for S in subsets]
         self._book = self._stack.enter_context(
             format.book(
@@ -351,7 +352,7 @@ class BookWriter(AbstractTableWriter):
 
     def write(self, S: Subset, estimate: Array) -> None:
         k = self._number[S]
-        self._places[S] = Place(self._file, self._book.first_row(k), estimate.shape)
+        self._places[S] = Place(self._file, self._format.row_of(k), estimate.shape)
         longest = [max(len(str(x)) for x in self._schema.attributes[i].labels) for i in S]
         row = _NUMBERS_OF_A_ROW + _BYTES_OF_A_CHARACTER * sum(longest)
         self._fill(S, estimate, lambda schema: self._book.sheet(k, schema, row * estimate.size))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
+from domains.tables.bases import Base
+
 from ...errors import GaussNoiseError, OutputError, another_format
 from ...files.agree import first_difference, text_difference
 from ...files.disk import MALFORMED, folder_fault, opened, read_json
@@ -18,8 +20,9 @@ from ...privacy.ledger_results import OLD_TABLES
 from ...solvers.tables.residuals import Subset
 from ...text import printable
 from ..schema.schema import OnOutside
-from .files import answer_files, document_of, whole_record
+from .files import BRIEF, answer_files, answered, document_of, rows_of, whole_record
 from .formats import FORMATS, FileFormat, format_of
+from .formats.format import AbstractBook
 from .noisy import AbstractRelease
 from .record import ASSUMED, FORMAT, contrasts_of, most_bytes
 from .store import (
@@ -31,7 +34,6 @@ from .store import (
     read_index,
     read_numbers,
 )
-from .sums import with_means
 from .tidy import NUMBERS
 
 if TYPE_CHECKING:
@@ -149,8 +151,9 @@ def _disagreement(
     if "plan" not in record:  # the first releases had none, and are read with their plan
         del expected["plan"]
     texts = {"summary.txt": printable(document.summary) + "\n", **document.texts}
+    as_matrix = any(type(base) is Base for term in release.plan.domain.terms for _, base in term)
     return (
-        difference(tables.folder, expected, record, texts)
+        difference(tables.folder, expected, record, texts, as_matrix=as_matrix)
         or tables.fault(release.deviation)
         or answers_fault(release, tables.folder, answers)
     )
@@ -170,18 +173,20 @@ def difference(
     record: Mapping[str, Any],
     texts: Mapping[str, str],
     file: str = "release.json",
+    as_matrix: bool = False,
 ) -> str | None:
     """Return in words what a record, or a text beside it, says else than expected; or None.
 
     Of a record in the words of another version, only the :data:`_NUMBERS` are compared, and of its
-    summary whether it is of a simulation.
+    summary whether it is of a simulation. So it is where a base is stored as its matrix, for which
+    its class may have had other words.
     """
     expected = json.loads(json.dumps(expected))
     versions, others = expected["libraries"], record["libraries"]
     if not is_versions(others):
         raise ValueError
     ours = record["format"] == expected["format"]
-    ours = ours and others["gaussnoise"] == versions["gaussnoise"]
+    ours = ours and others["gaussnoise"] == versions["gaussnoise"] and not as_matrix
     if not ours:
         both = {*_NUMBERS} & {*expected} & {*record}
         expected, record = ({name: one[name] for name in both} for one in (expected, record))
@@ -209,18 +214,21 @@ def answers_fault(release: AbstractRelease, folder: Path, answers: Mapping[int, 
     """Return in words the first file of answers that does not follow from the tables, or None."""
     kept = release.kept()
     domain, sizes = release.plan.domain, release.plan.schema.sizes
-    for k, name in answers.items():
-        term, format = domain.terms[k], format_of(name)
-        cells = math.prod(sizes[i] for i, _ in term)
+    for number, own in enumerate(answered(release, answers), len(release.plan.tables.subsets)):
+        term, name = domain.terms[own.entry], answers[own.entry]
+        cells, format = math.prod(sizes[i] for i, _ in term), format_of(name)
         if max(cells, domain.queries(term)) > MOST_CHECKED:
             continue
-        rows = with_means(kept, term).to_arrow()
-        expected = {column: rows[column].to_numpy() for column in NUMBERS}
+        rows, columns = rows_of(kept, own), [*BRIEF] if own.is_brief else NUMBERS
+        if len({*rows.schema.names}) < len(rows.schema):  # an attribute is called as a number is
+            continue
+        expected = {column: rows[column].to_numpy() for column in columns}
         finite = all(np.isfinite(own).all() for own in expected.values())
         if not finite and not format.holds_infinite:
             continue
-        got = read_numbers(folder / name, NUMBERS, format.first_row, rows.num_rows)
-        column = different_column(expected, dict(zip(NUMBERS, got, strict=True)))
+        first = format.row_of(number) if isinstance(format, AbstractBook) else format.first_row
+        got = read_numbers(folder / name, columns, first, rows.num_rows)
+        column = different_column(expected, dict(zip(columns, got, strict=True)))
         if column is not None:
             return f"the column {column!r} of {name!r} does not follow from the tables"
     return None

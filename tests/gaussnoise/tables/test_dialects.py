@@ -273,7 +273,7 @@ def test_the_shell_states_dialects(shell, tmp_path, usual):
     assert "RFC 4180" in shell("stream tick s t.csv --tick 1", status=1)
     shell("stream tick s t.csv --tick 1 --quote '")
     draft = shell("schema t.csv --quote '")
-    assert draft.count("[file]") == 1
+    assert draft.splitlines().count("[file]") == 1
     assert gn.Schema.loads(draft).file == table
 
 

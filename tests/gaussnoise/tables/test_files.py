@@ -156,7 +156,9 @@ def test_timestamps_that_say_no_time_zone_are_pointed_out(tmp_path, int96):
     for strange in (["night"], "day", [["day"]], [1]):
         altered = json.dumps(record | {"without_time_zone": strange})
         (tmp_path / "out" / "release.json").write_text(altered, "utf-8")
-        with pytest.raises(OutputError, match="not a complete release"):
+        with pytest.raises(
+            OutputError, match=r"not a complete release|does not follow from its plan"
+        ):
             gn.TableRelease.load(tmp_path / "out")
 
 

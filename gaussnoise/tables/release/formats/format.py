@@ -117,11 +117,15 @@ class AbstractBook(AbstractFormat):
     ) -> AbstractContextManager[Any]:
         """Return a context of a new file of tables with these titles.
 
-        Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0;
-        its ``first_row(k)`` is the row in which the table begins. After the tables, those with the
-        titles ``later`` are added one by one. Readers see the tables ``shown``, numbered from 0,
-        in that order, and at first not the others, which come last; if left out, they see all.
+        Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0.
+        After the tables, those with the titles ``later`` are added one by one. Readers see the
+        tables ``shown``, numbered from 0, in that order, and at first not the others, which come
+        last; if left out, they see all.
         """
+
+    @abc.abstractmethod
+    def row_of(self, k: int) -> int:
+        """Return the row in which the k-th table begins."""
 
     @abc.abstractmethod
     def add(self, path: Path, k: int, rows: Any) -> None:

@@ -105,6 +105,9 @@ class Xlsx(AbstractBook):
     ) -> AbstractContextManager["_Book"]:
         return _opened_book(path, [*titles, *later], notes, shown)
 
+    def row_of(self, k: int) -> int:
+        return (k + 1) * _ROWS + _HEADER
+
     def add(self, path: Path, k: int, rows: Any) -> None:
         with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
             with _Book(archive).sheet(k, rows.schema, _LARGE) as sheet:
@@ -159,11 +162,6 @@ class _Book:
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
-
-    @staticmethod
-    def first_row(k: int) -> int:
-        """Return the row in which the k-th table begins."""
-        return (k + 1) * _ROWS + _HEADER
 
     @contextmanager
     def sheet(self, k: int, schema: Any, most_bytes: int) -> Iterator["_Rows"]:
