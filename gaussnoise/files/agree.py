@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 _CLOSE = 1e-9  # relative difference of numbers that another machine may compute
-_ROUNDING = "certified_gap"  # the number that may be all rounding, which is compared absolutely
+# numbers that a solver finds to its tolerance, and their difference on other machines; a gap may
+# be all rounding, and is compared absolutely
+_SOLVED, _TOLERANCE = re.compile(r"optimality\..*|time_lower|(.*\.)?certified_gap"), 5e-7
 # such numbers in texts, and the time that a release takes on this machine
 _UNSURE = re.compile(r"\b\d(\.\d+)?e-(0[7-9]|[1-9]\d+)\b|(?<= noisy integers: ).*")
 _MOST_SHOWN = 80  # characters of a value in a message
@@ -41,17 +43,19 @@ def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
     elif isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
         for k, (ours, theirs) in enumerate(zip(expected, got, strict=True)):
             yield from _differences(ours, theirs, f"{place}.{k}")
-    elif not _same(expected, got, _CLOSE if place.endswith(_ROUNDING) else 0.0):
+    elif not _same(expected, got, place):
         yield f"{_shown(place)}: expected {_shown(expected)}, got {_shown(got)}"
 
 
-def _same(expected: Any, got: Any, absolute: float) -> bool:
-    """Return whether two values are the same, or numbers that differ by rounding."""
+def _same(expected: Any, got: Any, place: str) -> bool:
+    """Return whether two values are the same, or numbers that another machine may compute."""
     if type(expected) is not type(got):
         return False
     if isinstance(expected, float):
         both_nan = math.isnan(expected) and math.isnan(got)
-        return both_nan or math.isclose(expected, got, rel_tol=_CLOSE, abs_tol=absolute)
+        relative = _TOLERANCE if _SOLVED.fullmatch(place) else _CLOSE
+        absolute = _TOLERANCE if place.endswith("certified_gap") else 0.0
+        return both_nan or math.isclose(expected, got, rel_tol=relative, abs_tol=absolute)
     return _same_words(expected, got) if isinstance(expected, str) else expected == got
 
 
