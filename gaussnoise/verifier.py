@@ -1,8 +1,6 @@
 """The checks of a published folder, from its files alone, in exact arithmetic.
 
-``python verifier.py FOLDER`` prints each check with its reason, then names all that it leaves out,
-and ends with status 0 if all checks pass, otherwise 1, with FAILED, or UNKNOWN where it has none.
-The page "Verifying a folder" of the documentation specifies folder and checks.
+``python verifier.py FOLDER`` prints them, and all that it leaves out; status 0 if all pass.
 """
 
 import csv
@@ -21,6 +19,7 @@ from typing import Any, NamedTuple
 Axes = tuple[int, ...]  # positions of attributes
 _FORMAT = "gaussnoise.tables/3"
 _NUMBERS = ["estimate", "standard_deviation", "low", "high"]
+_GIVEN = {"zCDP": ("zCDP", "rho"), "GDP": ("Gaussian DP", "mu"), "KL": ("KL privacy", "alpha")}
 _ONE = 1 << 256  # the unit of numbers that are no short fractions
 _CLOSE = 1 + Fraction(8, 2**53)  # a few roundings of doubles
 
@@ -135,6 +134,7 @@ class Folder:
         measured = [(self.at(of["attributes"]), of["multiplier"]) for of in record["measurements"]]
         self.multipliers = {T: int(s) for T, s in measured}
         need([(T, str(s)) for T, s in self.multipliers.items() if s > 0] == measured, "multipliers")
+        need(all(len({*S}) == len(S) for S in [*self.tables, *self.multipliers]), "names twice")
         self.public, self.weight = self.at(self.plan.get("public", ())), self.plan.get("weight")
         self.most = Fraction(self.weight["most"] if self.weight else 1)
         self.unit = self.noise.get("unit", {"units_of_a_row": 1})["units_of_a_row"]
@@ -147,23 +147,22 @@ class Folder:
 
     def check_files(self) -> None:
         """Compare the sha256 of every file, and find files that are missing or were added."""
-        listed, there = self.record["files"], [p for p in self.path.rglob("*") if not p.is_dir()]
+        listed, entries = self.record["files"], self.record["marginals"]
+        there = [p for p in self.path.rglob("*") if not p.is_dir()]
         need(not any(p.is_symlink() for p in self.path.rglob("*")), "a link in place of a file")
         names = {path.relative_to(self.path).as_posix() for path in there} - {"release.json"}
         need(names == set(listed), f"missing or added: {sorted(names ^ set(listed))}")
-        files = {entry["file"] for entry in self.record["marginals"]}
+        files = {"summary.txt", "method.txt", "ddi.xml"} | {e["file"] for e in entries}
         files |= {f"{name}-metadata.json" for name in files if name.endswith(".csv")}
-        files |= {"summary.txt", "method.txt", "ddi.xml"}
         answers = sorted(name for name in names if name.startswith("answers/"))
         more = names - files - {"release.png", "noise.npz", *answers}
         need(files <= names and not more, f"not of a release: {sorted(files - names | more)}")
         for name, sha256 in listed.items():
             found = hashlib.sha256((self.path / name).read_bytes()).hexdigest()
             need(found == sha256, f"{name!r} has another sha256 than the record states")
-        said = (self.path / "summary.txt").read_text(encoding="utf-8")
-        need("NOT PRIVATE" not in said, "summary.txt says that the folder is not private")
+        need("NOT PRIVATE" not in (self.path / "summary.txt").read_text("utf-8"), "a simulation")
         self.say(f"{len(listed)} files: each has the stated sha256, and there is no other file")
-        self.unchecked += answers
+        self.unchecked += map(ascii, answers)
 
     def check_request(self) -> None:
         """Compare everything that the record states twice, and the digest of the request."""
@@ -183,31 +182,30 @@ class Folder:
             same &= all(entry.get(key) == given.get(key) for key in ("clip", "groups", "base"))
             need(same, f"{entry['name']!r} is not that of the schema")
         keys = ("neighbors", "rows_per_person", "person", "per_person")
-        need(all(record.get(key) == plan.get(key) for key in keys), "the unit is not the plan's")
-        need(type(k) is int and k > 0, "rows_per_person")
+        same = all(record.get(key) == plan.get(key) for key in keys)
+        need(same and type(k) is int and k > 0 and relation in ("add-remove", "replace"), "unit")
         rows = f"{k} {'record' if plan.get('per_person') else 'row'}{' is' if k == 1 else 's are'}"
         unit = f"one person (column {plan['person']!r}), of whom at most {rows} counted"
         if plan["person"] is None:
             unit = "one row" if k == 1 else f"one person of at most {k} rows"
         need(record["privacy_unit"] == unit, f"privacy_unit is not {unit!r}")
-        need(relation in ("add-remove", "replace"), "an unknown relation")
         need(record["neighbors_meaning"].startswith(f"{relation} ("), "neighbors_meaning")
-        need(self.weight == self.noise.get("unit", {}).get("weight"), "the weight")
+        need(self.weight == self.noise.get("unit", {}).get("weight") and self.most > 0, "weight")
         need(relation == "add-remove" or not self.weight, "weights where rows are exchanged")
         terms = record.get("workload", record["marginals"])
         asked = [self.at(term.get("bases", term.get("attributes"))) for term in terms]
         need({*asked} == {*self.tables}, "the workload asks for other tables")
-        need(len({*self.tables}) == len(self.tables), "a table is listed twice")
-        workload = plan["workload"]
-        if type(workload) is int:
-            workload = list(itertools.combinations(self.names, workload))
-        given = [t if isinstance(t, dict) else dict.fromkeys(t) for t in workload]
+        need(len({*map(frozenset, self.tables)}) == len(self.tables), "a table is listed twice")
+        given = plan["workload"]
+        given = itertools.combinations(self.names, given) if type(given) is int else given
+        given = [t if isinstance(t, dict) else dict.fromkeys(t) for t in given]
         need([{*self.at(t)} for t in given] == [{*S} for S in asked], "the plan's workload")
         weights = [term["weight"] for term in terms]
         need(plan["weights"] == (None if plan["targets"] else weights), "weights of the plan")
         usual = {entry["name"]: entry.get("base", "identity") for entry in record["domain"]}
         meant = [{n: usual[n] if x is None else x for n, x in t.items()} for t in given]
-        need(meant == [t.get("bases", m) for t, m in zip(terms, meant, strict=True)], "the bases")
+        cells = [dict.fromkeys(m, "identity") for m in meant]
+        need(meant == [t.get("bases", m) for t, m in zip(terms, cells, strict=True)], "the bases")
         late = ["person", "per_person", "public", "ranges", "title", "source"]
         w = self.weight and {"weight": [self.weight["column"], f"{self.weight['most']:.9g}"]}
         request = (w or {}) | {key: plan[key] for key in late if plan.get(key) is not None}
@@ -244,31 +242,29 @@ class Folder:
         wide = [[i for i in S if self.sizes[i] > 1] for S in self.tables]
         inside = {T for S in wide for k in range(len(S) + 1) for T in itertools.combinations(S, k)}
         wanted = {T for T in inside | {()} if not {*T} <= {*self.public} or (self.moving and not T)}
-        need({*self.multipliers} == wanted, "other sets are measured than the tables have")
-        need(not (self.public and self.moving), "public attributes, and rows that may come and go")
+        need({*self.multipliers} == wanted and not (self.public and self.moving), "measured sets")
         parts = self.weight or any("clip" in entry for entry in self.record["domain"])
-        known = [str(1 << b) for b in (range(10, 21) if parts else [0])]
-        need(str(self.unit) in known, "units of a row")
+        need(str(self.unit) in [str(1 << b) for b in (range(10, 21) if parts else [0])], "units")
         noise, budget, k = self.noise, self.record["privacy"], self.record["rows_per_person"]
         stated, exact = noise["integer_sensitivity_squared"], self.moved() * self.unit**2
         need(type(stated) is int and stated == exact, f"the squared sensitivity is {exact}")
         self.say(f"squared sensitivity {stated}: of integer matrices, over all pairs of rows")
         sigma, rho = Fraction(noise["sigma"]), Fraction(noise["rho_of_one_row"])
-        spent = 2 * rho * sigma**2
-        need(stated <= spent <= stated * _CLOSE and sigma >= 0, "rho_of_one_row is not of sigma")
+        need(stated <= 2 * rho * sigma**2 <= stated * _CLOSE and sigma >= 0, "rho_of_one_row")
         ranges = [Fraction(own["rho"]) for own in self.plan.get("ranges", [])]
         least, charged = rho * k * k + sum(ranges), Fraction(self.record["rho"])
-        need(least <= charged <= least * _CLOSE, "rho is not that of the noise")
+        need(least <= charged <= least * _CLOSE and min([*ranges, 1]) > 0, "rho")
         need(charged <= Fraction(budget["rho"]), "more was spent than the budget")
         self.say(f"rho = {self.record['rho']!r}: {k}^2 sensitivity^2 / (2 sigma^2), and ranges")
         self.unchecked += ["the noise with which ranges were found"] if ranges else []
         asked = {key: x for key, x in self.plan["privacy"].items() if key != "definition"}
         need(asked.items() <= budget.items(), "the budget is not that of the plan")
         kind = self.plan["privacy"]["definition"]
-        if kind in ("zCDP", "KL", "GDP"):
+        if kind in _GIVEN:
+            need((budget["definition"], *asked) == _GIVEN[kind], "another definition of privacy")
             (given,) = map(Fraction, asked.values())
             most = given**2 / 2 if kind == "GDP" else given
-            need(Fraction(budget["rho"]) <= most, f"rho is too large for {kind}")
+            need(given > 0 and Fraction(budget["rho"]) <= most, f"rho is too large for {kind}")
             self.say(f"{kind} {asked}: its Gaussians have this rho")
         else:
             need(kind in ("ApproxDP", "TV"), "an unknown definition of privacy")
@@ -287,7 +283,7 @@ class Folder:
             elif said not in self.unchecked:
                 self.skip(said)
         fine = sum(error < 0.25 for _, error in self.known.values())
-        self.say("standard deviations and intervals: those of sigma, multipliers and matrices")
+        self.say("standard deviations and intervals in CSV: of sigma, multipliers and matrices")
         self.say(f"{len(self.known)} measurements, {fine} as integers: the same from all tables")
         if fine < len(self.known):
             self.skip(f"{len(self.known) - fine} measurements: doubles do not resolve integers")
@@ -309,7 +305,9 @@ class Folder:
         finest = min(inside.values(), default=1)
         shares = {tuple(map(S.index, T)): _ONE * finest**2 // s**2 for T, s in inside.items()}
         scale = float(Fraction(self.noise["sigma"]) * self.most / (self.unit * finest))
-        every = [math.sqrt(variance / _ONE) * scale for variance in variances(own, shares)]
+        squares = variances(own, shares)
+        need(not shares or min(squares) >> 64, "variances are too small to be checked")
+        every = [math.sqrt(variance / _ONE) * scale for variance in squares]
         close = 1e-9 if any(a.divisor == 1 < len(a.labels) for a in own) else 1e-14
         agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(deviations, every, strict=True))
         need(all(agree), f"a standard deviation in {name} is not that of its noise")
@@ -319,20 +317,22 @@ class Folder:
         values = [int(math.ldexp(x, bits)) for x in estimates]
         error = max(map(abs, estimates)) * math.sqrt(len(values)) * 2.0 ** (len(S) / 2 - 51)
         parts = {T: Fraction(s * self.unit) / self.most for T, s in inside.items()}
-        kept = () if self.moving else (-1, *(i for i in S if i in self.public))
-        for T, s in (parts | ({kept: Fraction(1)} if kept else {})).items():
-            found, exact = values, s * math.prod(self.own[i].divisor for i in T if T != kept)
-            length = math.prod(self.own[i].square for i in T if T != kept)
+        known = [] if self.moving else [i for i in S if i in self.public]  # with exact counts
+        kept = [(-1, *Q) for k in range(len(S) + 1) for Q in itertools.combinations(known, k)]
+        for T, s in (parts | dict.fromkeys(kept * (not self.moving), Fraction(1))).items():
+            found, exact = values, s * math.prod(self.own[i].divisor for i in T if T[0] != -1)
+            length = math.prod(self.own[i].square for i in T if T[0] != -1)
             slack = error * math.sqrt(length) * float(exact)
             if slack > 0.25 and sum({*T} <= {*R} for R in self.tables) == 1:
                 self.known[T] = [], slack
                 continue
-            for k in [k for k in range(len(S)) if T != kept or S[k] not in T][::-1]:
+            for k in [k for k in range(len(S)) if T[:1] != (-1,) or S[k] not in T][::-1]:
                 found = along(found, math.prod(self.sizes[i] for i in S[:k]), own[k], S[k] in T)
-            blur = math.prod(self.own[i].blur for i in T if T != kept)
+            blur = math.prod(self.own[i].blur for i in T if T[0] != -1)
             above, below = exact.numerator, exact.denominator << bits
             whole = [(2 * x * above + below) // (2 * below) for x in found]
             slack += 4 * blur * 2.0**-53 * max(map(abs, whole))
+            need(T[:1] != (-1,) or min(whole) >= 0, f"{name}: a public count is negative")
             if slack < 0.25:
                 off = max(abs(x * above - z * below) for x, z in zip(found, whole, strict=True))
                 need(off <= int(slack * below) + 1, f"{name} is not made of integers as stated")
@@ -388,7 +388,8 @@ def verified(path: Path) -> list[str]:
         return [f"UNKNOWN: no check of such a folder: {error}"]
     except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
         return [f"FAILED: {error if type(error) is ValueError else repr(error)}"]
-    left = [*folder.unchecked, "epsilon_delta, lower_bound, sentences, pictures; how it was drawn"]
+    left = [*folder.unchecked, "epsilon_delta, lower_bound, targets, on_outside, texts, pictures"]
+    left += ["noise.npz, metadata, labels of clipped numbers, other fields; and how it was drawn"]
     return [f"checked    {said}" for said in folder.checked] + [f"unchecked  {of}" for of in left]
 
 

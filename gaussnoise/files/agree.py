@@ -9,8 +9,10 @@ _CLOSE = 1e-9  # relative difference of numbers that another machine may compute
 # numbers that a solver finds to its tolerance, and their difference on other machines; a gap may
 # be all rounding, and is compared absolutely
 _SOLVED, _TOLERANCE = re.compile(r"optimality\..*|time_lower|(.*\.)?certified_gap"), 5e-7
-# such numbers in texts, and the time that a release takes on this machine
-_UNSURE = re.compile(r"\b\d(\.\d+)?e-(0[7-9]|[1-9]\d+)\b|(?<= noisy integers: ).*")
+# such gaps in texts, and the time that a release takes on this machine
+_UNSURE = re.compile(
+    r"(?<=certified gap )\d(\.\d+)?e-(0[7-9]|[1-9]\d)\b|(?<= noisy integers: )[\w .]{1,40}"
+)
 _MOST_SHOWN = 80  # characters of a value in a message
 
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -352,6 +353,78 @@ def test_a_simulation_under_the_record_of_a_release_is_found(people, tmp_path):
     copy = Copy(tmp_path / "simulated", tmp_path / "copy")
     copy.write_record(copy.record | {"private": True, "rho": 0.1})
     assert "summary.txt says" in fault(copy.at)
+
+
+def request_of(record):
+    """The digest of the request that a record without a workload of bases states."""
+    plan, names = record["plan"], [entry["name"] for entry in record["domain"]]
+    late = ("person", "per_person", "public", "ranges", "title", "source")
+    request = {key: plan[key] for key in late if plan.get(key) is not None}
+    request |= {
+        "schema": plan["schema"],
+        "marginals": [[*map(names.index, e["attributes"])] for e in record["marginals"]],
+        "weights": [f"{entry['weight']:.9g}" for entry in record["marginals"]],
+        "p": plan["p"],
+        "neighbors": record["neighbors"],
+        "rho": f"{record['privacy']['rho']:.9g}",
+        "rows_per_person": record["rows_per_person"],
+    }
+    return hashlib.sha256(json.dumps(request).encode()).hexdigest()
+
+
+def with_a_negative_range(record):
+    rho = float(Fraction(record["rho"]) - Fraction(0.09))
+    record["plan"]["ranges"] = [{"rho": -0.09}]
+    record["rho"] = record["privacy"]["rho"] = record["plan"]["privacy"]["rho"] = rho
+
+
+def with_another_definition(record):
+    record["privacy"] |= {"definition": "approximate DP", "epsilon": 0.01, "delta": 0.0}
+
+
+def with_an_attribute_twice(record):
+    record["marginals"][0]["attributes"] = ["sex", "sex"]
+
+
+def with_queries_that_were_not_solved_for(record):
+    record["plan"]["workload"] = [
+        ["sex", "region"],
+        {"sex": None, "age": "prefix"},
+        ["region", "age"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lie", "words"),
+    [
+        (with_a_negative_range, "FAILED: rho"),
+        (with_another_definition, "FAILED: another definition of privacy"),
+        (with_an_attribute_twice, "FAILED: names twice"),
+        (with_queries_that_were_not_solved_for, "FAILED: the bases"),
+    ],
+)
+def test_lies_that_agree_with_themselves_are_found(folders, tmp_path, lie, words):
+    copy = Copy(folders["counts"], tmp_path / "lie")
+    record = copy.record
+    assert request_of(record) == record["request_sha256"]
+    lie(record)
+    record["request_sha256"] = request_of(record)
+    copy.write_record(record)
+    assert fault(copy.at) == words
+
+
+def test_public_counts_are_the_same_in_all_tables(folders, tmp_path):
+    copy = Copy(folders["public"], tmp_path / "lie")
+    name = next(e["file"] for e in copy.record["marginals"] if e["attributes"] == ["sex", "region"])
+    lines = (copy.at / name).read_text(encoding="utf-8").splitlines()
+    for k, line in enumerate(lines):
+        cells = line.split(",")
+        if cells[0] == '"F"':
+            x, sd = float(cells[2]) + 512, float(cells[3])
+            half = 1.959963984540054 * sd
+            lines[k] = ",".join([*cells[:2], *map(repr, (x, sd, x - half, x + half))])
+    copy.write(name, ("\n".join(lines) + "\n").encode())
+    assert "disagrees with another table on a margin" in fault(copy.at)
 
 
 def test_numbers_in_other_formats_are_named_as_unchecked(people, tmp_path):

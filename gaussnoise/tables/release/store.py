@@ -168,7 +168,7 @@ def with_intervals(estimate: Array, deviation: Array) -> dict[str, Array]:
 
 def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) -> str | None:
     """Return the name of the first column of cells that differs by more than rounding, or None."""
-    first, second = [*expected][:2]  # of cells the estimate and its standard deviation
+    first, second = [*expected][:2]
     size = np.abs(expected[first]) + np.abs(expected[second])
     for name in (second, *expected):
         own, wanted = got[name], expected[name]

@@ -267,8 +267,12 @@ def test_a_record_of_another_version_may_have_other_words_and_no_other_numbers(f
 
 
 def test_only_rounding_and_time_may_differ():
-    assert text_difference("gap 1.1e-16\nb", "gap 2.2e-16\nb") is None
+    assert text_difference("certified gap 1.1e-16.\nb", "certified gap 2.2e-16.\nb") is None
+    assert text_difference("(1, 1e-09)-differential privacy", "(1, 1e-99)-differential privacy")
     assert text_difference("9 noisy integers: 1 s", "9 noisy integers: about 3 s") is None
+    assert (
+        text_difference("9 noisy integers: 1 s", "9 noisy integers: 1 s; epsilon = 0") is not None
+    )
     assert text_difference("gap 1.1e-02", "gap 2.2e-02") is not None
     assert text_difference("a", "a\nb") == "line 2: expected 'nothing', got 'b'"
     assert first_difference({"a": [1.0, 2]}, {"a": [1.0 + 1e-15, 2]}) is None
