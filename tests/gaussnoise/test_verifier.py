@@ -352,7 +352,7 @@ def test_a_simulation_under_the_record_of_a_release_is_found(people, tmp_path):
     assert "simulation" in fault(tmp_path / "simulated")
     copy = Copy(tmp_path / "simulated", tmp_path / "copy")
     copy.write_record(copy.record | {"private": True, "rho": 0.1})
-    assert "summary.txt says" in fault(copy.at)
+    assert "a simulation" in fault(copy.at)
 
 
 def request_of(record):
