@@ -40,7 +40,7 @@ UNDONE = {
     ),
     "values in the names of types": ("gaussnoise.tables.reading.types.type_name", str),
     "altered folders read as released": (
-        "gaussnoise.tables.release.files.folder_fault",
+        "gaussnoise.tables.release.stored.folder_fault",
         lambda folder, files, every: None,
     ),
     "ledgers on shared disks": ("gaussnoise.privacy.ledger.mount_of", lambda path: None),
