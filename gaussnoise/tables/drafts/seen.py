@@ -243,7 +243,7 @@ class Seen:
             self._add_nulls(len(present) < len(values))
             values = present
         like = call("match_substring_regex", [values], pc.MatchSubstringOptions(_SEPARATED))
-        self._separated += like.true_count
+        self._separated += call("sum", [like]).as_py() or 0  # null for no values
         if self._is_free_text:
             self._held["texts"] += len(values)
             return

@@ -707,6 +707,8 @@ def test_batches_of_wide_tables_have_fewer_rows():
 
 def test_lazy_polars_in_many_batches_counts_what_polars_in_memory_does(monkeypatch):
     """It does so for any type of column, also for rows of persons and for values of a column."""
+    if not hasattr(pl.LazyFrame, "collect_batches"):
+        pytest.skip("an older polars returns all rows at once")
     rng = np.random.default_rng(40)
     rows = 1000
     numbers = rng.normal(3, 4, rows)
