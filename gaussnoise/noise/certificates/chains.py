@@ -11,22 +11,20 @@ from domains.participation.participations import AbstractParticipations, VectorP
 from domains.participation.patterns import Apart
 
 from ...errors import CertificateError
-from ...numerics.norms import dual_ball_norm, norm, nuclear_norm_below, row_lengths
+from ...numerics.norms import nuclear_norm_below
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.streams.chains import Chain
-from ..covariance import AbstractCovariance, FactorCovariance
 from ..problem import Problem
-from .certificate import Certificate, Stored, Verification
-from .participations import longest_move
+from .certificate import Stored
+from .participations import UNIT, AbstractParticipationCertificate, are_finite
 
-_UNIT = 1 + 2.0**-44  # rows and dual norms are normalised in double precision
 _LEAST = 2.0**-500  # least sum of all sets' weights: far above what underflow takes from it
 _UNDERFLOW = 2.0**-300
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class ChainCertificate(Certificate):
+class ChainCertificate(AbstractParticipationCertificate):
     """Probabilities of one person's sets of ticks, as a Markov chain, and correlations of vectors.
 
     Every set π has a probability p_π, and vectors added at its ticks have the correlations Z_π,
@@ -45,9 +43,6 @@ class ChainCertificate(Certificate):
     chain: Chain
     coordinate_weights: Array
 
-    def lower_bound(self) -> float:
-        return self.below()[0]
-
     def below(self) -> tuple[float, float]:
         """Return the lower end, and the share of it that was subtracted for rounding.
 
@@ -56,19 +51,21 @@ class ChainCertificate(Certificate):
         of these differences is subtracted, and a diagonal for the rounding of a Cholesky factor.
         The difference lies below Λ (diagonal dominance).
         """
-        size, root = self._below_root()
-        if size == 0:
+        size, scaled, root = self._factors()
+        if not root.any():
             return 0.0, 0.0
         n = len(root)
-        A = self.domain.matrix / size
-        scaled = np.sqrt(self.coordinate_weights)[:, None] * A
         value, blurred = nuclear_norm_below(scaled @ root)
         rounded = 2 * (n + 8) * EPS * float(np.linalg.norm(np.abs(scaled) @ np.abs(root)))
         value -= np.sqrt(n) * rounded
         return max(size * value * (1 - ROUNDING_MARGIN), 0.0), blurred
 
-    def _below_root(self) -> tuple[float, Array]:
-        """Return a size of A, and a root of a matrix that is proven to lie below Λ."""
+    def columns(self) -> tuple[float, Array]:
+        size, scaled, root = self._factors()
+        return size, scaled @ root
+
+    def _factors(self) -> tuple[float, Array, Array]:
+        """Return a size of A, W^½ A divided by it, and a root of a matrix proven to lie below Λ."""
         size, n, k = power_of_two(np.abs(self.domain.matrix).max()), self.domain.dim, self._most()
         moment = self.chain.second_moment()
         lost = 8 * (k + 2) * (max(self.chain.alike.shape) + 8) * EPS
@@ -77,61 +74,23 @@ class ChainCertificate(Certificate):
         sizes = np.abs(moment).sum(axis=1) + k * probabilities
         roots = np.sqrt(probabilities)
         less = lost * sizes + 4 * (n + 8) * EPS * roots * roots.sum() + _UNDERFLOW
+        scaled = np.sqrt(self.coordinate_weights)[:, None] * (self.domain.matrix / size)
         try:
             root: Array = np.linalg.cholesky(moment - np.diag(less)).astype(np.float64)
         except np.linalg.LinAlgError:
-            return 0.0, np.zeros((n, n))
-        return size, root
+            root = np.zeros((n, n))
+        return size, scaled, root
 
     def _most(self) -> int:
         return len(self.chain.start)
-
-    def spectrum(self) -> tuple[Array, Array]:
-        size, root = self._below_root()
-        if size == 0:
-            return np.zeros(1), np.ones(1)
-        scaled = np.sqrt(self.coordinate_weights)[:, None] * (self.domain.matrix / size)
-        singular = np.linalg.svd(scaled @ root, compute_uv=False)
-        rounding = 8 * EPS * len(root) * singular[0]
-        return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
 
     @property
     def caption(self) -> str:
         return "a Markov chain on one person's ticks, which lists no points"
 
-    def check(
-        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
-    ) -> list[Verification]:
-        """Check the chain against the participation rule, and cover what one person may do."""
-        if (
-            problem.domain is not self.domain
-            or problem.neighbors != "add-remove"
-            or problem.shifted
-        ):
-            raise CertificateError(
-                "verify: the certificate of participations belongs to another problem"
-            )
-        if not isinstance(covariance, FactorCovariance):
-            raise CertificateError("verify: expected a covariance with a stored factor")
-        if not self._is_measure(problem.p):
-            raise CertificateError(
-                "verify: the certificate is no measure on what one person may do"
-            )
-        size = power_of_two(covariance.scale)
-        rest = covariance.scale / size
-        longest, outside = longest_move(self.domain, covariance.unit_factor, size)
-        deviations = rest * row_lengths(covariance.unit_factor)
-        gamma = size * (norm(deviations, problem.p) + float(outside.sum()))
-        lower, rounding = self.below()
-        enclosure = (longest / rest) ** 2
-        return [Verification(gamma, lower, enclosure, enclosure, rounding)]
-
-    def _is_measure(self, p: float) -> bool:
+    def is_measure(self) -> bool:
         n, who, chain = self.domain.dim, self.domain.who, self.chain
-        arrays = chain.start, chain.steps, chain.alike, self.coordinate_weights
-        if not isinstance(who, Apart) or not all(
-            a.dtype == np.float64 and np.isfinite(a).all() for a in arrays
-        ):
+        if not (isinstance(who, Apart) and are_finite(chain.start, chain.steps, chain.alike)):
             return False
         if chain.start.ndim != 2 or chain.steps.shape != (n, n) or chain.alike.ndim != 2:
             return False
@@ -145,15 +104,12 @@ class ChainCertificate(Certificate):
             and not chain.steps[near].any()
             and chain.start.max() <= 1
             # so that no sum of products overflows, nor what underflow takes from it grows
-            and chain.steps.sum(axis=1).max() <= _UNIT
+            and chain.steps.sum(axis=1).max() <= UNIT
             and chain.total() >= _LEAST
             and chain.alike.shape[0] == n
             and chain.alike.shape[1] > 0
-            and np.square(chain.alike).sum(axis=1).max() <= _UNIT
+            and np.square(chain.alike).sum(axis=1).max() <= UNIT
             and (isinstance(self.domain, VectorParticipations) or (chain.alike == 1).all())
-            and self.coordinate_weights.shape == (n,)
-            and (self.coordinate_weights >= 0).all()
-            and dual_ball_norm(self.coordinate_weights, p) <= _UNIT
         )
 
     def encode(self) -> Stored:

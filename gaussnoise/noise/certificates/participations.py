@@ -1,5 +1,6 @@
 """The dual witness where people add vectors at their ticks: correlations of these, by pattern."""
 
+import abc
 import itertools
 import math
 from dataclasses import dataclass
@@ -24,15 +25,85 @@ from .certificate import Certificate, Stored, Verification
 Indices = NDArray[np.intp]
 
 # dual norms and rows are normalised in double precision
-_UNIT = 1 + 2.0**-44
+UNIT = 1 + 2.0**-44
 # The patterns' semidefinite programmes are solved to about 1e-10, and on other machines to other
 # bits.
 SOLVED_AGAIN = 2.0**-28
 
 
+class AbstractParticipationCertificate(Certificate):
+    """A measure on what one person may do, which is checked against the participation rule.
+
+    Attributes:
+        domain: the workload, and the rule that says at which ticks a person may take part.
+        coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
+    """
+
+    domain: AbstractParticipations
+    coordinate_weights: Array
+
+    @abc.abstractmethod
+    def below(self) -> tuple[float, float]:
+        """Return the lower end, and the share of it that was subtracted for rounding."""
+
+    @abc.abstractmethod
+    def columns(self) -> tuple[float, NDArray[np.floating]]:
+        """Return a size, and W^½ A Λ^½ divided by it."""
+
+    @abc.abstractmethod
+    def is_measure(self) -> bool:
+        """Return whether the numbers are those of a measure on what one person may do."""
+
+    def lower_bound(self) -> float:
+        return self.below()[0]
+
+    def spectrum(self) -> tuple[Array, Array]:
+        size, G = self.columns()
+        singular = np.linalg.svd(G.astype(np.float64), compute_uv=False)
+        rounding = 8 * EPS * max(G.shape) * singular[0]
+        return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
+
+    def check(
+        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
+    ) -> list[Verification]:
+        """Check the measure, and by QR and semidefinite programmes what one person may do."""
+        if (
+            problem.domain is not self.domain
+            or problem.neighbors != "add-remove"
+            or problem.shifted
+        ):
+            raise CertificateError(
+                "verify: the certificate of participations belongs to another problem"
+            )
+        if not isinstance(covariance, FactorCovariance):
+            raise CertificateError("verify: expected a covariance with a stored factor")
+        if not (self._is_in_dual_ball(problem.p) and self.is_measure()):
+            raise CertificateError(
+                "verify: the certificate is no measure on what one person may do"
+            )
+        size = power_of_two(covariance.scale)
+        rest = covariance.scale / size
+        longest, outside = longest_move(self.domain, covariance.unit_factor, size)
+        deviations = rest * row_lengths(covariance.unit_factor)
+        gamma = size * (norm(deviations, problem.p) + float(outside.sum()))
+        lower, rounding = self.below()
+        enclosure = (longest / rest) ** 2
+        return [Verification(gamma, lower, enclosure, enclosure, rounding)]
+
+    def _is_in_dual_ball(self, p: float) -> bool:
+        """Return whether w proves a lower bound on the error in the norm of order p."""
+        w = self.coordinate_weights
+        return bool(
+            are_finite(w)
+            and w.shape == (self.domain.dim,)
+            and (w >= 0).all()
+            and dual_ball_norm(w, p) <= UNIT
+        )
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class ParticipationCertificate(Certificate):
+class ParticipationCertificate(AbstractParticipationCertificate):
     """Weights on patterns, and correlations of the vectors a person adds at the ticks of each.
 
     The correlations are the Gram matrices Z of the vectors.
@@ -56,18 +127,14 @@ class ParticipationCertificate(Certificate):
     vectors: Array
     coordinate_weights: Array
 
-    def lower_bound(self) -> float:
-        return self.below()[0]
-
     def below(self) -> tuple[float, float]:
-        """Return the lower end, and the share of it that was subtracted for rounding."""
-        size, G = self._columns()
+        size, G = self.columns()
         if size == 0:
             return 0.0, 0.0
         value, blurred = nuclear_norm_below(G)
         return max(size * value * (1 - ROUNDING_MARGIN), 0.0), blurred
 
-    def _columns(self) -> tuple[float, NDArray[np.floating]]:
+    def columns(self) -> tuple[float, NDArray[np.floating]]:
         """Return a size, and W^½ A [√p_π V_π]_π divided by it, shape (n, P r)."""
         A = self.domain.matrix
         size = power_of_two(np.abs(A).max())
@@ -87,46 +154,9 @@ class ParticipationCertificate(Certificate):
             padded @ stacked
         )
 
-    def spectrum(self) -> tuple[Array, Array]:
-        size, G = self._columns()
-        singular = np.linalg.svd(G.astype(np.float64), compute_uv=False)
-        rounding = 8 * EPS * max(G.shape) * singular[0]
-        return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
-
-    def check(
-        self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
-    ) -> list[Verification]:
-        """Check patterns against the participation rule, by QR and semidefinite programmes."""
-        if (
-            problem.domain is not self.domain
-            or problem.neighbors != "add-remove"
-            or problem.shifted
-        ):
-            raise CertificateError(
-                "verify: the certificate of participations belongs to another problem"
-            )
-        if not isinstance(covariance, FactorCovariance):
-            raise CertificateError("verify: expected a covariance with a stored factor")
-        if not self._is_measure(problem.p):
-            raise CertificateError(
-                "verify: the certificate is no measure on what one person may do"
-            )
-        size = power_of_two(covariance.scale)
-        rest = covariance.scale / size
-        longest, outside = longest_move(self.domain, covariance.unit_factor, size)
-        deviations = rest * row_lengths(covariance.unit_factor)
-        gamma = size * (norm(deviations, problem.p) + float(outside.sum()))
-        lower, rounding = self.below()
-        enclosure = (longest / rest) ** 2
-        return [Verification(gamma, lower, enclosure, enclosure, rounding)]
-
-    def _is_measure(self, p: float) -> bool:
+    def is_measure(self) -> bool:
         n, who = self.domain.dim, self.domain.who
-        arrays = self.weights, self.vectors, self.coordinate_weights
-        if (
-            not all(a.dtype == np.float64 and np.isfinite(a).all() for a in arrays)
-            or self.patterns.dtype.kind not in "iu"
-        ):
+        if not are_finite(self.weights, self.vectors) or self.patterns.dtype.kind not in "iu":
             return False
         if self.patterns.ndim != 2 or not len(self.patterns) or self.vectors.ndim != 3:
             return False
@@ -136,10 +166,7 @@ class ParticipationCertificate(Certificate):
             and self.vectors.shape[2] > 0
             and (self.weights > 0).all()
             and ((self.patterns >= 0) & (self.patterns <= n)).all()
-            and np.square(self.vectors).sum(axis=2).max() <= _UNIT
-            and self.coordinate_weights.shape == (n,)
-            and (self.coordinate_weights >= 0).all()
-            and dual_ball_norm(self.coordinate_weights, p) <= _UNIT
+            and np.square(self.vectors).sum(axis=2).max() <= UNIT
             and all(_allowed(row, n, who.allows) for row in self.patterns.tolist())
         )
 
@@ -164,6 +191,11 @@ class ParticipationCertificate(Certificate):
             "coordinate_weights",
         )
         return cls(problem.domain, *(arrays[name] for name in names))
+
+
+def are_finite(*arrays: NDArray[Any]) -> bool:
+    """Return whether arrays hold finite doubles."""
+    return all(a.dtype == np.float64 and np.isfinite(a).all() for a in arrays)
 
 
 def _allowed(row: list[int], n: int, allows: Any) -> bool:
