@@ -33,8 +33,9 @@ _PLAIN = "^-?(0|[1-9][0-9]{0,14})([.][0-9]+)?$"
 _SEPARATED = (
     r"^\s*[-+]?([0-9]+,[0-9]+|[0-9]{1,3}("
     r"(,[0-9]{3})+[.][0-9]+|(,[0-9]{3}){2,}|([.][0-9]{3})+,[0-9]+|([.][0-9]{3}){2,}|"
-    r"([ '’\x{A0}\x{202F}][0-9]{3})+([.,][0-9]+)?))\s*$"
+    "([ '’\u00a0\u202f][0-9]{3})+([.,][0-9]+)?))\\s*$"
 )
+_LIKE = re.compile(_SEPARATED)
 _CODE = re.compile(r"\s*[+-]?0[0-9]")
 
 Kind = Literal["truths", "numbers", "dates", "texts"]
@@ -394,7 +395,6 @@ class Seen:
         self.last = max(months) if self.last is None else max(self.last, *months)
 
 
-_LIKE = re.compile(_SEPARATED.replace(r"\x{A0}\x{202F}", "\u00a0\u202f"))
 _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)
 
 
