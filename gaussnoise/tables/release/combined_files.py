@@ -26,7 +26,6 @@ from ..schema.about import About
 from .combine import combine
 from .files import (
     answer_files,
-    answered,
     check_format,
     draw_picture,
     listed,
@@ -36,6 +35,7 @@ from .files import (
     write_answers,
     write_listed,
     write_texts,
+    writer_of,
 )
 from .formats.format import Notes
 from .merged import Agreement, MergedPlan
@@ -43,7 +43,7 @@ from .method import about_of, attributes_of, statement, texts_of
 from .noisy import AbstractRelease
 from .record import marginal_records
 from .release import TableRelease
-from .store import MOST_READ, FileFormat, StoredTables, table_writer
+from .store import MOST_READ, FileFormat, StoredTables
 from .stored import (
     answers_fault,
     difference,
@@ -77,15 +77,7 @@ def save_combined(
         said = about_of(plan)
         notes = _statement(release, places, said)
         answers = answer_files(release, format, MOST_READ)
-        with table_writer(
-            folder,
-            plan.schema,
-            plan.tables.subsets,
-            release.deviation,
-            format,
-            notes,
-            answered(release, answers),
-        ) as writer:
+        with writer_of(release, folder, format, notes, answers) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
         write_answers(release, answers, folder, notes)

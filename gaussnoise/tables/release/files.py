@@ -42,6 +42,7 @@ from .record import (
 from .store import (
     MOST_FILES,
     MOST_READ,
+    AbstractTableWriter,
     Answers,
     FileFormat,
     StoredTables,
@@ -135,21 +136,24 @@ def save_release(
     check_format(format, release.plan.schema, release.plan.tables.subsets)
     check_parent(Path(directory), "save")
     with staged(directory) as folder:
-        plan = release.plan
         document = document_of(release, answer_files(release, format, MOST_READ))
-        notes = document.notes
-        with table_writer(
-            folder,
-            plan.schema,
-            plan.tables.subsets,
-            release.deviation,
-            format,
-            notes,
-            answered(release, document.answers),
-        ) as writer:
-            for S in plan.tables.subsets:
+        with writer_of(release, folder, format, document.notes, document.answers) as writer:
+            for S in release.plan.tables.subsets:
                 writer.write(S, release.tables[S])
         write_document(document, replace(release, tables=writer.tables), folder)
+
+
+def writer_of(
+    release: AbstractRelease,
+    folder: Path,
+    format: FileFormat,
+    notes: Notes,
+    answers: Mapping[int, str],
+) -> AbstractTableWriter:
+    """Return a writer of the tables of a release, with a place for these :func:`answer_files`."""
+    plan, later = release.plan, answered(release, answers)
+    subsets = plan.tables.subsets
+    return table_writer(folder, plan.schema, subsets, release.deviation, format, notes, later)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,15 +36,15 @@ from ..reading.persons import check_table
 from ..schema.schema import Attribute, OnOutside
 from .files import (
     Document,
-    answered,
     as_itself,
     check_format,
     rehearsed,
     staged,
     write_document,
+    writer_of,
 )
 from .release import TableRelease
-from .store import FileFormat, StoredTables, ZeroTables, table_writer
+from .store import FileFormat, StoredTables, ZeroTables
 from .stream import noisy_tables
 
 Array = NDArray[np.float64]
@@ -251,18 +251,9 @@ def _write(
     The folder is empty or does not exist yet.
     """
     folder.mkdir(exist_ok=True)
-    plan, about = blank.plan, document.notes
     with (
-        closing(_private(plan, table, blank.on_outside, progress)) as noisy,
-        table_writer(
-            folder,
-            plan.schema,
-            plan.tables.subsets,
-            blank.deviation,
-            format,
-            about,
-            answered(blank, document.answers),
-        ) as writer,
+        closing(_private(blank.plan, table, blank.on_outside, progress)) as noisy,
+        writer_of(blank, folder, format, document.notes, document.answers) as writer,
     ):
         for S, estimate in noisy:
             writer.write(S, estimate)
