@@ -78,6 +78,8 @@ _NUMBERS = (
     *("neighbors", "rows_per_person", "person", "rho", "marginals", "measurements"),
     *("rows_per_person_and_tick", "rho_of_all_ticks", "cumulative", "period"),  # fields of a tick
 )
+# of them in ``noise``: the integers that are drawn, and what they spend
+_DRAWN = ("sigma", "contrasts", "integer_sensitivity_squared", "rho_of_one_row")
 _SIMULATED = "NOT PRIVATE:"  # in the summary of a simulation, and of no other release
 _MOST_BYTES = 4  # bytes of a character
 
@@ -189,8 +191,8 @@ def difference(
     """Return in words what a record, or a text beside it, says else than expected; or None.
 
     Of a record in the words of another version, only the :data:`_NUMBERS` are compared, and of its
-    summary whether it is of a simulation. So it is where a base is stored as its matrix, for which
-    its class may have had other words.
+    summary whether it is of a simulation. Where a base is stored as its matrix, all is compared but
+    texts and names of queries, for which its class may have had other words.
     """
     expected = json.loads(json.dumps(expected))
     witness = record.get("optimality", {}).get("witness")
@@ -200,22 +202,34 @@ def difference(
     if not is_versions(others):
         raise ValueError
     ours = record["format"] == expected["format"]
-    ours = ours and others["gaussnoise"] == versions["gaussnoise"] and not as_matrix
-    if not ours:
-        both = {*_NUMBERS} & {*expected} & {*record}
-        expected, record = ({name: one[name] for name in both} for one in (expected, record))
-    else:
+    ours = ours and others["gaussnoise"] == versions["gaussnoise"]
+    if ours:
         expected["libraries"] = {name: others.get(name, "a version") for name in versions}
+        if as_matrix:
+            expected, record = _nameless(expected), _nameless(record)
+    else:
+        both = {*_NUMBERS} & {*expected} & {*record}
+        expected, record = (
+            {name: one[name] for name in both}
+            | {name: one["noise"][name] for name in _DRAWN if name in one.get("noise", ())}
+            for one in (expected, record)
+        )
     if (found := first_difference(expected, record)) is not None:
         return f"{file!r} does not follow from its plan: {found}"
     stored = {name: _text_in(folder / name, len(text)) for name, text in texts.items()}
-    for name, text in texts.items() if ours else ():
+    for name, text in texts.items() if ours and not as_matrix else ():
         if (found := text_difference(text, stored[name])) is not None:
             return f"{name!r} does not follow from its plan: {found}"
     said = (texts.get("summary.txt", ""), stored.get("summary.txt", ""))
     if len({_SIMULATED in own for own in said}) > 1:
         return f"'summary.txt' and {file!r} disagree whether this is a simulation"
     return None
+
+
+def _nameless(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record without the names of the workload's entries."""
+    named = record["workload"]
+    return {**record, "workload": [{k: x for k, x in of.items() if k != "name"} for of in named]}
 
 
 def _text_in(path: Path, length: int) -> str:

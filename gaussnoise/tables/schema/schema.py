@@ -569,7 +569,7 @@ def _edges(name: str, edges: Iterable[object]) -> tuple[Edge, ...]:
     ):
         raise SchemaError(f"attribute {name!r}: expected {EXPECTED_EDGES}")
     try:
-        return tuple(float(e) for e in listed)
+        return tuple(float(e) + 0.0 for e in listed)  # -0.0 is written as 0
     except OverflowError:
         raise SchemaError(
             f"attribute {name!r}: expected edges within 1e308 of zero, or infinite ones"
