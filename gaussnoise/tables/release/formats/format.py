@@ -33,7 +33,7 @@ class Notes:
 
 
 UNSAID = Notes()
-NUMBER_FORMAT = b"number"  # metadata of a column: "0.0", "0.00", or "0.0%" for fractions
+NUMBER_FORMAT = b"number"  # metadata of a column: "0.0" or "0.00"
 # headings of SIMS whose sentences some formats have a place of their own for
 SOURCE, PERIOD, CONTACT, MEASURE = (
     "18.1 Source data",

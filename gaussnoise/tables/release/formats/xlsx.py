@@ -38,10 +38,9 @@ _INEXACT = 2**53  # integers from here on are texts, as a sheet has doubles
 _NOT_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|_(?=x[0-9A-Fa-f]{4}_)")
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\']|[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-# styles, in _STYLES
-_PLAIN, _HEAD, _ESTIMATE, _DEVIATION, _TITLE, _WRAPPED, _LINK, _PER_CENT = range(8)
+_PLAIN, _HEAD, _ESTIMATE, _DEVIATION, _TITLE, _WRAPPED, _LINK = range(7)  # styles, in _STYLES
 _SHEET_STYLES = dict.fromkeys(NUMBERS, _ESTIMATE) | {"standard_deviation": _DEVIATION}
-_FIELD_STYLES = {b"0.0": _ESTIMATE, b"0.00": _DEVIATION, b"0.0%": _PER_CENT}
+_FIELD_STYLES = {b"0.0": _ESTIMATE, b"0.00": _DEVIATION}
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -49,8 +48,7 @@ _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 _BEGIN = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 _STYLES = f"""{_BEGIN}<styleSheet xmlns="{_MAIN}">
-<numFmts count="2"><numFmt numFmtId="164" formatCode="#,##0.0"/>
-<numFmt numFmtId="165" formatCode="0.0%"/></numFmts>
+<numFmts count="1"><numFmt numFmtId="164" formatCode="#,##0.0"/></numFmts>
 <fonts count="4"><font><sz val="11"/><name val="Calibri"/></font>
 <font><b/><sz val="11"/><name val="Calibri"/></font>
 <font><b/><sz val="14"/><name val="Calibri"/></font>
@@ -60,15 +58,14 @@ _STYLES = f"""{_BEGIN}<styleSheet xmlns="{_MAIN}">
 <fill><patternFill patternType="solid"><fgColor rgb="FFDDE6F0"/></patternFill></fill></fills>
 <borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>
 <cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>
-<cellXfs count="8"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>
+<cellXfs count="7"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>
 <xf numFmtId="0" fontId="1" fillId="2" borderId="0" xfId="0" applyFont="1" applyFill="1"/>
 <xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>
 <xf numFmtId="4" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>
 <xf numFmtId="0" fontId="2" fillId="0" borderId="0" xfId="0" applyFont="1"/>
 <xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0" applyAlignment="1">\
 <alignment vertical="top" wrapText="1"/></xf>
-<xf numFmtId="0" fontId="3" fillId="0" borderId="0" xfId="0" applyFont="1"/>
-<xf numFmtId="165" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/></cellXfs>
+<xf numFmtId="0" fontId="3" fillId="0" borderId="0" xfId="0" applyFont="1"/></cellXfs>
 <cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>
 </styleSheet>
 """
