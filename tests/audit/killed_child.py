@@ -22,7 +22,8 @@ def forked(place, begin, *, at=None, says="drawn"):
         place: a folder. A draw adds ``says`` to its file ``draws``, an answer itself to
             ``answers``, and ``lines`` gets how many distinct lines of ours were run.
         begin: prepares what is not watched; returns what asks, and returns the answer as text.
-        at: which new line, or the first line of which function, kills the process.
+        at: which new line kills the process, at the latest after the last one; or the first line
+            of which function.
         says: of a draw.
     """
     if not (process := os.fork()):
@@ -51,6 +52,8 @@ def forked(place, begin, *, at=None, says="drawn"):
             sys.settrace(trace)
             answer = ask()
             sys.settrace(None)
+            if isinstance(at, int):  # other draws may have run fewer lines
+                os.kill(os.getpid(), signal.SIGKILL)
             with open(place / "answers", "a") as file:
                 file.write(f"{answer}\n")
             (place / "lines").write_text(str(len(seen)))
