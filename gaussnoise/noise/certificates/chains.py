@@ -24,7 +24,7 @@ _UNDERFLOW = 2.0**-300
 
 @final
 @dataclass(frozen=True, eq=False)
-class ChainCertificate(AbstractParticipationCertificate):
+class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations]):
     """Probabilities of one person's sets of ticks, as a Markov chain, and correlations of vectors.
 
     Every set π has a probability p_π, and vectors added at its ticks have the correlations Z_π,

@@ -4,7 +4,7 @@ import abc
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Generic, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
 
 Indices = NDArray[np.intp]
+Rule = TypeVar("Rule", bound=AbstractParticipations)
 
 # dual norms and rows are normalised in double precision
 UNIT = 1 + 2.0**-44
@@ -31,7 +32,7 @@ UNIT = 1 + 2.0**-44
 SOLVED_AGAIN = 2.0**-28
 
 
-class AbstractParticipationCertificate(Certificate):
+class AbstractParticipationCertificate(Certificate, Generic[Rule]):
     """A measure on what one person may do, which is checked against the participation rule.
 
     Attributes:
@@ -39,7 +40,7 @@ class AbstractParticipationCertificate(Certificate):
         coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
     """
 
-    domain: AbstractParticipations
+    domain: Rule
     coordinate_weights: Array
 
     @abc.abstractmethod
@@ -103,7 +104,7 @@ class AbstractParticipationCertificate(Certificate):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ParticipationCertificate(AbstractParticipationCertificate):
+class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipations]):
     """Weights on patterns, and correlations of the vectors a person adds at the ticks of each.
 
     The correlations are the Gram matrices Z of the vectors.
