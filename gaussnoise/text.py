@@ -59,7 +59,7 @@ def versions(*libraries: str) -> Mapping[str, str]:
 
 
 def no_less(value: float, figures: int = 6) -> str:
-    """Return the text of an ε, or of another loss of privacy, rounded up to a number of figures.
+    """Return the text of an upper bound, such as a loss of privacy, rounded up to some figures.
 
     >>> no_less(3.66244, 4), no_less(0.1)
     ('3.663', '0.1')

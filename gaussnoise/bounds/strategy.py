@@ -13,6 +13,7 @@ from ..noise.covariance import AbstractCovariance
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.problem import Relation
 from ..numerics.rounding import rounded_up
+from ..text import no_less
 
 _RELATIONS = {
     "add-remove": "One record is added or removed.",
@@ -79,9 +80,10 @@ class AbstractStrategyCertificate(abc.ABC):
             f"{what} is at most {self.error / share:.6g} with this strategy; another rho makes it "
             f"1/√(2 rho) times as large. No strategy of any kind, {self._same}, has less than "
             f"{self.lower / share:.6g} at the same rho: this one is at most "
-            f"{100 * (self.factor - 1):.3g} % above the best possible, and the best one known has "
-            f"{self.upper / share:.6g}. At the stated noise, of standard deviation 1 where none is "
-            f"stated, all outputs together have rho = {self.rho:.6g}, and this error is at most "
+            f"{no_less(100 * (self.factor - 1), 3)} % above the best possible, and the best one "
+            f"known has {self.upper / share:.6g}. At the stated noise, of standard deviation 1 "
+            f"where none is stated, all outputs together have rho = {self.rho:.6g}, and this error "
+            "is at most "
             f"{self.error / self.sensitivity / share:.6g}. {who} {moved}"
         )
 

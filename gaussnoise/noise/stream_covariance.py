@@ -14,7 +14,6 @@ from domains.floats import Array
 from domains.sets.stream import StreamWorkload
 
 from ..errors import CovarianceError
-from ..solvers.streams.filters import precision_bands
 from ..solvers.streams.optimum import Evaluation, evaluate
 from .covariance import AbstractCovariance, Stored
 
@@ -66,7 +65,7 @@ class StreamCovariance(AbstractCovariance):
     def _multiply(self, x: Array) -> Array:
         """Return M x by the rational function's resolvents, each of which is a banded system."""
         root = self.evaluation.root
-        precision = precision_bands(self.workload.bands, self.weights)
+        precision = _precision_bands(self.workload.bands, self.weights)
         for m in range(1, len(precision)):  # LAPACK wants bands stored by columns
             precision[m] = np.roll(precision[m], -m)
         total = np.zeros_like(x)
@@ -90,3 +89,16 @@ class StreamCovariance(AbstractCovariance):
             raise CovarianceError("load: expected a stream with the covariance of one")
         weights = arrays["stream_weights"], arrays["stream_coordinate_weights"]
         return cls(domain, *weights, header["scale"])
+
+
+def _precision_bands(bands: Array, weights: Array) -> Array:
+    """Return the bands of ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n).
+
+    Entry (t, t − m) is in row m, column t; it is zero where t < m.
+    """
+    b, n = len(bands) - 1, bands.shape[1]
+    precision = np.zeros((b + 1, n))
+    for m in range(b + 1):
+        for k in range(b + 1 - m):
+            precision[m, : n - k] += (bands[k] * bands[k + m] / weights)[k:]
+    return precision

@@ -12,8 +12,8 @@ import scipy
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from ..solvers.streams.filters import Filter
 from ..solvers.streams.recursions import Recursion
+from ..text import no_less
 
 Array = NDArray[np.float64]
 
@@ -43,8 +43,8 @@ class NoiseGenerator:
         factor: error / lower, at least 1: the cost of few states is at most this.
         buffers: arrays of the shape of one contribution that are kept between ticks.
 
-    Source: noise by Nikolov & Tang (2023); nodes of the inverse square root in the spirit of Hale,
-    Higham & Trefethen (2008); correlated noise for training by Denisov et al. (2022).
+    Source: noise by Nikolov & Tang (2023); correlated noise for training by Denisov et al. (2022);
+    few states by Dvijotham et al. (2024), here with coefficients that change from tick to tick.
 
     >>> generator = gn.streams.noise(gn.streams.prefix_sums(8))
     >>> first = generator.next(3)
@@ -53,12 +53,12 @@ class NoiseGenerator:
     """
 
     def __init__(
-        self, filter: Filter | Recursion, squared_sensitivity: float, *, error: float, lower: float
+        self, recursion: Recursion, sensitivity: float, *, error: float, lower: float
     ) -> None:
-        self._filter = filter.scaled(float(np.sqrt(squared_sensitivity)))
-        self.ticks = filter.ticks
+        self._recursion = recursion.scaled(sensitivity)
+        self.ticks = recursion.ticks
         self.sensitivity = 1.0
-        self.standard_deviation = np.sqrt(self._filter.variances())
+        self.standard_deviation = np.sqrt(self._recursion.variances())
         self.standard_deviation.flags.writeable = False
         self.error, self.lower = error, lower
         self._tick = 0
@@ -72,13 +72,13 @@ class NoiseGenerator:
     @property
     def buffers(self) -> int:
         """The number of arrays kept between ticks."""
-        return self._filter.buffers
+        return self._recursion.buffers
 
     def __repr__(self) -> str:
         return (
             f"NoiseGenerator({self.ticks} ticks, {self.buffers} buffers, error {self.error:.6g} at "
             "unit sensitivity: "
-            f"at most {self.factor - 1:.2%} above the best possible)"
+            f"at most {no_less(100 * (self.factor - 1), 2)} % above the best possible)"
         )
 
     def next(self, shape: int | tuple[int, ...] = ()) -> Array:
@@ -112,19 +112,19 @@ class NoiseGenerator:
         >>> noise.correlate(np.zeros(3))
         array([0., 0., 0.])
         """
-        t, design = self._tick, self._filter
+        t, made = self._tick, self._recursion
         if t == self.ticks:
             raise ParameterError(
                 f"next: all {self.ticks} ticks are used; hint: plan a workload of more ticks"
             )
         shape = tuple(getattr(normal, "shape", ()))
         if not t:
-            self._states = [0.0 * normal] * design.buffers
+            self._states = [0.0 * normal] * made.buffers
         elif shape != (expected := tuple(getattr(self._states[0], "shape", ()))):
             raise ParameterError(
                 f"next: expected the shape {expected} of the ticks before, got {shape}"
             )
-        noise, self._states = design.advanced(t, self._states, normal)
+        noise, self._states = made.advanced(t, self._states, normal)
         self._tick += 1
         return noise
 
@@ -133,7 +133,7 @@ class NoiseGenerator:
 
         :func:`certify` compares it with the best possible.
         """
-        return self._filter.strategy()
+        return self._recursion.strategy()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state that changes from tick to tick.
@@ -162,5 +162,5 @@ class NoiseGenerator:
         self._states = list(state["states"])
 
     def _digest(self) -> str:
-        numbers = (np.ascontiguousarray(array).tobytes() for array in self._filter.arrays)
+        numbers = (np.ascontiguousarray(array).tobytes() for array in self._recursion.arrays)
         return hashlib.sha256(b"".join(numbers)).hexdigest()

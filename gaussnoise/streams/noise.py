@@ -5,27 +5,23 @@ import warnings
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from domains.participation.patterns import AbstractPatterns, Epochs
 from domains.sets.stream import StreamWorkload
 
 from ..bounds.certify import sensitivity_of
 from ..errors import ConvergenceWarning, ParameterError
-from ..noise.certificates.certificate import Certificate
-from ..noise.certificates.points import PointCertificate
-from ..noise.certificates.streams import StreamCertificate
 from ..noise.patterns import check_participation, participations
 from ..noise.solve import optimal_noise
 from ..numerics.norms import norm
 from ..solvers.streams.few_states import few_states
+from ..solvers.streams.recursions import Recursion
 from ..solvers.streams.repeated import repeated_recursion
 from .generator import NoiseGenerator
 
 _EXPONENT = {"mean": 2.0, "max": math.inf}
 _MOST_REPEATED = 512  # most ticks: they take minutes
 _ENOUGH = 1e-4  # excess over the certified optimum: a hundredth of the cost of few states
-_LEAST = 0.5  # share of the mean weight: a tick of almost no weight would need its own chains
 
 
 def noise(
@@ -46,9 +42,8 @@ def noise(
     Args:
         workload: a workload over time with a banded inverse, such as :func:`prefix_sums` or
             :func:`momentum`.
-        states: arrays of the shape of one contribution that may be kept between ticks: a multiple
-            of the number b of subdiagonals of A⁻¹ (1 for running totals, 2 for momentum), at least
-            2b. With ``participation``, any number.
+        states: most arrays of the shape of one contribution to keep between ticks, at least 1; no
+            more than the number of ticks are used.
         error: the error to minimise: the root mean square of the answers' standard deviations,
             or the largest of them.
         participation: the ticks in which one person may take part: :class:`Epochs`,
@@ -61,9 +56,9 @@ def noise(
         InvalidDomainError: the patterns are over other ticks.
 
     Source: found for this package. The closest published method is buffered Toeplitz matrices
-    (Dvijotham et al. 2024): 3.7 % above the optimum for 256 running totals, where this is 0.1 %
-    above it. For 1024 of them, 4, 5, 6 and 8 states are 0.38 %, 0.033 %, 0.0034 % and 0.0002 %
-    above it.
+    (Dvijotham et al. 2024): with 2 and 4 buffers 3.9 % and 3.7 % above the optimum for 256 running
+    totals, where this is 0.26 % and 0.001 % above it. For 1024 of them, 1, 2, 3 and 4 states are
+    13 %, 1.0 %, 0.08 % and 0.005 % above the optimum.
     For 64 in 4 epochs, the best such matrix of 4 buffers is 9.2 % above it, and this is 2.4 %
     above; with one buffer, 11.5 % and 6.0 %.
 
@@ -82,42 +77,25 @@ def noise(
         )
     if error not in _EXPONENT:
         raise ParameterError(f"noise: expected error 'mean' or 'max', got {error!r}")
-    b = len(workload.bands) - 1
-    if not b:
+    if len(workload.bands) == 1:
         raise ParameterError(
             "noise: expected a workload of at least two ticks whose answers depend on the past"
         )
+    if type(states) is not int or states < 1:
+        raise ParameterError(f"noise: expected an integer states >= 1, got {states!r}")
     if participation is not None:
         check_participation("noise", participation)
         return _repeated(workload, states, _EXPONENT[error], participation)
-    if type(states) is not int or states % b or states < 2 * b:
-        raise ParameterError(
-            f"noise: expected a number of states that is a multiple of {b} and at least {2 * b}, "
-            f"got {states!r}"
-        )
     p = _EXPONENT[error]
-    best = optimal_noise(workload, p, neighbors="add-remove")
-    weights, shares = (
-        np.maximum(given, _LEAST / workload.ticks) for given in _weights(best.certificate)
-    )
-    few = few_states(
-        workload.bands, weights / weights.sum(), shares / shares.sum(), p, states // b - 1
-    )
-    scale = math.sqrt(workload.ticks) if p == 2 else 1.0
-    return NoiseGenerator(
-        few.filter,
-        few.squared_sensitivity,
-        error=few.error / scale,
-        lower=best.gamma_lower / scale,
-    )
+    lower = optimal_noise(workload, p, neighbors="add-remove").gamma_lower
+    found = few_states(workload, p, min(states, workload.ticks))
+    return _generator(found, math.sqrt(found.squared_columns().max()), p, lower)
 
 
 def _repeated(
     workload: StreamWorkload, states: int, p: float, who: AbstractPatterns
 ) -> NoiseGenerator:
     n = workload.ticks
-    if type(states) is not int or not 1 <= states <= n:
-        raise ParameterError(f"noise: expected an integer 1 <= states <= {n}, got {states!r}")
     if n > _MOST_REPEATED:
         raise ParameterError(
             f"noise: expected at most {_MOST_REPEATED} ticks with participation=, got {n}; hint: "
@@ -129,20 +107,13 @@ def _repeated(
     with warnings.catch_warnings():  # no warning here: the factor states its gap
         warnings.simplefilter("ignore", ConvergenceWarning)
         lower = optimal_noise(domain, p, neighbors="add-remove", tol=_ENOUGH).gamma_lower
-    found = repeated_recursion(workload, listed.maximal(), p, states)
+    found = repeated_recursion(workload, listed.maximal(), p, min(states, n))
     # C's own rounding can add this much at each tick of one person
     sensitivity = sensitivity_of(found.strategy(), who) + who.most * found.rounding()
+    return _generator(found, sensitivity, p, lower)
+
+
+def _generator(found: Recursion, sensitivity: float, p: float, lower: float) -> NoiseGenerator:
     error = norm(np.sqrt(found.variances()), p) * sensitivity
-    scale = math.sqrt(n) if p == 2 else 1.0
-    return NoiseGenerator(found, sensitivity**2, error=error / scale, lower=lower / scale)
-
-
-def _weights(certificate: Certificate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weights of contributions and of answers, one for each tick."""
-    if isinstance(certificate, StreamCertificate):
-        return certificate.weights, certificate.coordinate_weights
-    if not isinstance(certificate, PointCertificate) or certificate.rows is None:
-        raise ParameterError("noise: expected a certificate on ticks")
-    weights = np.zeros(len(certificate.coordinate_weights))
-    weights[certificate.rows[:, 0]] = certificate.weights
-    return weights, certificate.coordinate_weights
+    scale = math.sqrt(found.ticks) if p == 2 else 1.0
+    return NoiseGenerator(found, sensitivity, error=error / scale, lower=lower / scale)

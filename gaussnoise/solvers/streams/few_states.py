@@ -1,116 +1,126 @@
-"""The best noise of few states: nodes for its spectrum, weights for its ticks, in turn."""
-
-from dataclasses import dataclass
+"""The strategy of few states with about the least error for people who take part once."""
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from domains.floats import Array
+from domains.sets.stream import StreamWorkload
 
-from ...numerics.norms import dual_power
-from .anderson import MEMORY, accelerated, probability
-from .filters import Filter, filter_of, resolvent_traces
+from ...numerics.norms import norm
+from .covariances import covariances
+from .recursions import Recursion, fading_root, later_products, steps_of
+from .repeated import TOO_FAR, mean_power
 
-_SAMPLES, _GRID = 48, 400  # shifts at which the trace is sampled; points of the fitted spectrum
-_MOST_ROUNDS = 20
-_BEYOND = 5.0  # nodes may lie outside the spectrum by this much in the logarithm
-_LEVEL = 1e-5  # excess of the largest leverage over the mean at which the search ends
-
-
-@dataclass(frozen=True, eq=False)
-class FewStates:
-    """A filter, the squared length of its strategy's longest column, and its error at that."""
-
-    filter: Filter
-    squared_sensitivity: float
-    error: float
+_KNOTS = 16  # in each half of the ticks
+_STEPS, _MEMORY = 200, 40
+_POWERS = 8, 64, 512, 4096, 32768  # means of these powers replace the maximum, in turn
+_AGAIN = 2  # last powers that are used again without knots
 
 
-def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int) -> FewStates:
-    """Return noise ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹`` with few nodes.
+def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
+    """Minimise ``‖sd‖_p`` over strategies of few states whose columns have norm one.
 
-    Its error at unit sensitivity is about the least.
-
-    For fixed λ and w, the mean leverage times the weighted variance is ``Σ r(μ) Σ 1/(μ r(μ))`` over
-    the spectrum μ of ``W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``, with ``r(x) = Σ c_j/(x + s_j)``: a smooth function
-    of the nodes. Then λ and w follow the leverages and variances of that noise, as in the
-    multiplicative algorithm for general noise, accelerated by Anderson's method. The best result is
-    kept.
+    The best strategy of all has such columns, since a longer column never needs more noise. With
+    d_s and v_s divided by the norm of column s, the problem is smooth in u, v / d and θ; at p = ∞
+    after the maximum is replaced by means of growing powers. Quasi-Newton steps change them: first
+    with coefficients that are linear between knots, dense near both ends, then all of them.
 
     Args:
-        bands: of A⁻¹, shape (b + 1, n).
-        weights: λ to start from, shape (n,), positive.
-        shares: ω of the ticks, ``w = ω^{1/s*}``, shape (n,), positive; not used at p = 2.
-        p: norm of the error, in [2, ∞].
-        nodes: q.
+        workload: A.
+        p: norm of the error, 2 or ∞.
+        states: q.
     """
-    power = dual_power(p)
-    kept: list[FewStates] = []
-    trail: list[tuple[Array, Array]] = []
-    start = None
-    point = np.log(np.concatenate([weights, shares] if p > 2 else [weights]))
-    for _ in range(_MOST_ROUNDS):
-        weights, *others = (probability(part) for part in point.reshape(-1, len(weights)))
-        w = others[0] ** power if p > 2 else np.ones(len(weights))
-        spectrum, counts = _spectrum(bands, weights, w)
-        start = _best_nodes(spectrum, counts, nodes, start)
-        sizes, shifts = np.exp(start.reshape(2, -1))
-        made = filter_of(bands, weights, w, sizes, shifts)
-        columns, variances = made.squared_columns(), made.variances()
-        error = float(np.linalg.norm(np.sqrt(variances * columns.max()), p))
-        kept.append(FewStates(made, float(columns.max()), error))
-        leverage = columns / (weights @ columns)
-        if leverage.max() - 1 < _LEVEL:
-            break
-        moves = [np.log(leverage)]
-        if p > 2:
-            moves.append(np.log(w * variances / (w @ variances) / others[0]))
-        trail = [*trail[1 - MEMORY :], (point, np.concatenate(moves))]
-        point = accelerated(trail, np.sqrt(np.concatenate([weights, *others])))
-    return min(kept, key=lambda one: one.error)
+    n, powers = workload.ticks, _POWERS if np.isinf(p) else (1,)
+    sizes, fading = fading_root(n, states, np.inf)
+    logits = scipy.special.logit(fading)
+    pairs = np.tile(np.concatenate([sizes, np.ones(states)]), (n, 1))
+    options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": _MEMORY}
+    made = []
+    with np.errstate(all="ignore"):  # the line search takes back steps that are too long
+        for knots, stages in ((_knots(n), powers), (np.arange(n), powers[-_AGAIN:])):
+            between = _between(knots, n)
+            x = np.concatenate([pairs[knots].ravel(), logits])
+            for power in stages:
+                x = scipy.optimize.minimize(
+                    _value,
+                    x,
+                    args=(workload.bands, between, states, power),
+                    jac=True,
+                    method="L-BFGS-B",
+                    options=options,
+                ).x
+                pairs, logits = _read(x, between, states)
+                u, fading = pairs[:, :states], scipy.special.expit(logits)
+                d, v = _of_norm_one(pairs[:, states:], later_products(u, fading))
+                made.append(Recursion(workload, d, u, v, fading))
+    return min(made, key=lambda one: norm(np.sqrt(one.variances()), p))
 
 
-def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[Array, Array]:
-    """Return points and multiplicities of a spectrum with nearly the same traces of resolvents as
-    ``T' = W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``.
-    """
-    largest = float(
-        (np.abs(bands).sum(axis=0) ** 2 / weights).max() / coordinate_weights.min()
-    ) * len(bands)
-    smallest = 1 / float(resolvent_traces(bands, weights, coordinate_weights, np.zeros(1))[0])
-    shifts = np.geomspace(smallest, largest, _SAMPLES)
-    traces = resolvent_traces(bands, weights, coordinate_weights, shifts)
-    grid = np.geomspace(smallest, largest, _GRID)
-    rows = shifts[:, None] / (grid + shifts[:, None])
-    counts, _ = scipy.optimize.nnls(
-        rows / (shifts * traces)[:, None], np.ones(_SAMPLES), maxiter=100 * _GRID
+def _knots(n: int) -> NDArray[np.intp]:
+    first = np.geomspace(1, n / 2, _KNOTS).astype(np.intp) - 1
+    return np.unique([first, n - 1 - first])
+
+
+def _between(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
+    """Return the matrix that interpolates values at the knots, shape (n, number of knots)."""
+    ticks = np.arange(n)
+    left = np.clip(np.searchsorted(knots, ticks, side="right") - 1, 0, len(knots) - 2)
+    share = (ticks - knots[left]) / (knots[left + 1] - knots[left])
+    places = np.tile(ticks, 2), np.concatenate([left, left + 1])
+    return scipy.sparse.csr_array(
+        (np.concatenate([1 - share, share]), places), shape=(n, len(knots))
     )
-    return grid[counts > 0], counts[counts > 0]
 
 
-def _best_nodes(spectrum: Array, counts: Array, nodes: int, start: Array | None) -> Array:
-    """Return logarithms of c and s, shape (2q,), by quasi-Newton steps from ``start``."""
+def _read(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
+    """Return (u, v / d) at all ticks, shape (n, 2q), and logits of the fading, shape (q,)."""
+    return between @ x[:-q].reshape(-1, 2 * q), x[-q:]
 
-    def value(x: Array) -> tuple[float, Array]:
-        sizes, shifts = np.exp(x.reshape(2, -1))
-        poles = 1 / (spectrum[:, None] + shifts)
-        r = poles @ sizes
-        variance, leverage = counts * r, counts / (spectrum * r)
-        a, b = variance.sum(), leverage.sum()
-        slope = counts / a - leverage / (r * b)  # the derivative by r
-        return float(np.log(a) + np.log(b)), np.concatenate(
-            [sizes * (slope @ poles), -shifts * sizes * (slope @ poles**2)]
-        )
 
-    if start is None:
-        shifts = np.geomspace(spectrum[0], spectrum[-1], nodes + 2)[1:-1]
-        start = np.log(np.concatenate([np.sqrt(shifts), shifts]))
-    # Far beyond the spectrum, all nodes act alike, so that shifts are bounded. The overall size of
-    # c does not matter: it is normalised.
-    ends = np.log(spectrum[0]) - _BEYOND, np.log(spectrum[-1]) + _BEYOND
-    bounds = [(None, None)] * nodes + [ends] * nodes
-    start = np.concatenate([start[:nodes] - start[:nodes].mean(), np.clip(start[nodes:], *ends)])
-    options = {"gtol": 1e-10, "ftol": 1e-15, "maxiter": 1000}
-    return scipy.optimize.minimize(
-        value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    ).x
+def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
+    """Return d and v of columns of norm one, from v / d and the products of later ticks."""
+    d = 1 / np.sqrt(1 + np.einsum("tj,tjk,tk->t", ratios, later, ratios))
+    return d, ratios * d[:, None]
+
+
+def _value(
+    x: Array, bands: Array, between: "scipy.sparse.csr_array", q: int, power: int
+) -> tuple[float, Array]:
+    """Return the logarithm of the mean (power 1) or largest variance, and its derivatives."""
+    pairs, logits = _read(x, between, q)
+    fading = scipy.special.expit(logits)
+    u, ratios = pairs[:, :q], pairs[:, q:]
+    later = later_products(u, fading)
+    d, v = _of_norm_one(ratios, later)
+    moves, draws = steps_of(bands, d, u, v, fading)
+    before = covariances(moves, draws)
+    value, by_variance = mean_power(before[1:, q, q], power, len(u) if power == 1 else 1.0)
+
+    # backwards in time, the derivatives by these covariances are covariances again
+    seen = moves[:, q] * np.sqrt(by_variance)[:, None]
+    after = covariances(moves[::-1].swapaxes(1, 2), seen[::-1])[-2::-1]
+    after[:, q, q] += by_variance
+    by_moves = 2 * after @ moves @ before[:-1]
+    by_draws = 2 * np.einsum("tij,tj->ti", after, draws)
+    states, answer = by_moves[:, :q, :q], by_moves[:, q, :q] / (d * bands[0])[:, None]
+    by_fading = np.einsum("tjj->j", states)
+    by_u = -np.einsum("tjk,tj->tk", states, ratios) - answer
+    by_ratios = -np.einsum("tjk,tk->tj", states, u) + by_draws[:, :q]
+    by_d = (np.einsum("tj,tj->t", answer, u) - by_draws[:, q] / (d * bands[0])) / d
+
+    # d is the root of one over the squared norms of columns, before they are divided
+    by_squares = -0.5 * d**3 * by_d
+    by_ratios += 2 * by_squares[:, None] * np.einsum("tjk,tk->tj", later, ratios)
+    by_later = by_squares[:, None, None] * ratios[:, :, None] * ratios[:, None, :]
+    for j in range(q):
+        for k in range(q):
+            steps = [1.0, -fading[j] * fading[k]]
+            earlier = scipy.signal.lfilter([1.0], steps, by_later[:-1, j, k])
+            by_u[1:, j] += 2 * earlier * u[1:, k]
+            by_fading[j] += 2 * fading[k] * (earlier @ later[1:, j, k])
+    by_pairs = between.T @ np.concatenate([by_u, by_ratios], axis=1)
+    gradient = np.concatenate([by_pairs.ravel(), by_fading * fading * (1 - fading)])
+    if not (np.isfinite(value) and np.isfinite(gradient).all()):
+        return TOO_FAR, np.zeros(len(x))
+    return value, gradient

@@ -12,6 +12,10 @@ import scipy
 from domains.floats import UNIT, Array
 from domains.sets.stream import StreamWorkload
 
+from .covariances import covariances
+
+_LEAST = 1e-3  # least size at the start of a search: it may grow
+
 
 @dataclass(frozen=True, eq=False)
 class Recursion:
@@ -63,10 +67,25 @@ class Recursion:
         lost = 8 * (self.buffers + 4) * UNIT  # quotients, a power, two products, and sums
         return lost * float(np.sqrt(np.square(sizes).sum(axis=0).max()))
 
+    def squared_columns(self) -> Array:
+        """Return upper bounds on the squared norms of the columns of C, shape (n,).
+
+        They hold for exactly these stored numbers: the sums and products that make them are bounded
+        with all signs positive.
+        """
+        found, without_signs = (
+            np.square(d) + np.einsum("tj,tjk,tk->t", v, later_products(u, self.fading), v)
+            for d, u, v in (
+                (self.diagonal, self.shown, self.kept),
+                (self.diagonal, np.abs(self.shown), np.abs(self.kept)),
+            )
+        )
+        return found + 8 * (self.ticks + self.buffers**2 + 4) * UNIT * without_signs
+
     def variances(self) -> Array:
         """Return the variances of the answers' noise, shape (n,)."""
-        mixing = scipy.linalg.solve_triangular(self.strategy(), np.eye(self.ticks), lower=True)
-        return np.square(self.workload.apply(mixing)).sum(axis=1)
+        found = covariances(*steps_of(self.workload.bands, *self.arrays[1:]))
+        return found[1:, self.buffers, self.buffers].copy()
 
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:
         """Return the noise of the contribution at tick t, and the states of the next tick."""
@@ -75,6 +94,54 @@ class Recursion:
             noise = noise - share * state
         coefficients = zip(self.fading.tolist(), self.kept[t].tolist(), states, strict=True)
         return noise, [fade * state + gain * noise for fade, gain, state in coefficients]
+
+
+def later_products(shown: Array, fading: Array) -> Array:
+    """Return ``G_s = Σ_{t>s} Θ^{t−s−1} u_t u_tᵀ Θ^{t−s−1}``, shape (n, q, q).
+
+    The part of column s of C below the diagonal has the squared norm ``v_sᵀ G_s v_s``.
+    """
+    n, q = shown.shape
+    found = np.zeros((n, q, q))
+    for j in range(q):
+        for k in range(j + 1):
+            products = (shown[:, j] * shown[:, k])[::-1]
+            summed = scipy.signal.lfilter([1.0], [1.0, -fading[j] * fading[k]], products)[::-1]
+            found[:-1, j, k] = found[:-1, k, j] = summed[1:]
+    return found
+
+
+def steps_of(
+    bands: Array, diagonal: Array, shown: Array, kept: Array, fading: Array
+) -> tuple[Array, Array]:
+    """Return how the states and the last b answers move at every tick, and what a draw adds.
+
+    Shapes (n, q + b, q + b) and (n, q + b); the newest answer is at place q.
+    """
+    n, q = shown.shape
+    b = len(bands) - 1
+    moves, draws = np.zeros((n, q + b, q + b)), np.zeros((n, q + b))
+    moves[:, :q, :q] = np.diag(fading) - (kept / diagonal[:, None])[:, :, None] * shown[:, None, :]
+    moves[:, q, :q] = -shown / (diagonal * bands[0])[:, None]
+    moves[:, q, q:] = -(bands[1:] / bands[0]).T
+    older = np.arange(q + 1, q + b)
+    moves[:, older, older - 1] = 1
+    draws[:, :q] = kept / diagonal[:, None]
+    draws[:, q] = 1 / (diagonal * bands[0])
+    return moves, draws
+
+
+def fading_root(n: int, states: int, reach: float) -> tuple[Array, Array]:
+    """Return sizes c and fadings θ with ``Σ_j c_j θ_j^{lag − 1}`` near that of a square root.
+
+    It is the square root of the running-total matrix, fading over ``reach`` ticks.
+    """
+    lags = np.arange(1, n)
+    fading = np.exp(-1 / np.geomspace(1.0, max(n / 2, 2.0), states))
+    root = np.cumprod(1 - 1 / (2 * lags)) * np.exp(-lags / reach)
+    rows = fading ** (lags[:, None] - 1)
+    sizes, _ = scipy.optimize.nnls(rows / np.sqrt(root)[:, None], np.sqrt(root))
+    return np.maximum(sizes, _LEAST), fading
 
 
 def _below(shown: Array, kept: Array, fading: Array) -> Array:

@@ -8,15 +8,14 @@ from domains.floats import Array
 from domains.participation.sensitivity import blocks
 from domains.sets.stream import StreamWorkload
 
-from .recursions import Recursion
+from .recursions import Recursion, fading_root
 
 Indices = NDArray[np.intp]
 
 # stages: the power that replaces maxima, and the smoothing of |x| at zero; then the steps of each
 _STAGES = ((8, 1e-3), (32, 3e-4), (128, 1e-4), (512, 3e-5), (2048, 3e-6))
 _STEPS, _MEMORY = 300, 40
-_TOO_FAR = 1e3  # replaces a logarithm that overflowed
-_LEAST = 1e-3  # least coefficient at the start
+TOO_FAR = 1e3  # replaces a logarithm that overflowed
 
 
 def repeated_recursion(workload: StreamWorkload, sets: Indices, p: float, states: int) -> Recursion:
@@ -51,13 +50,9 @@ def repeated_recursion(workload: StreamWorkload, sets: Indices, p: float, states
 
 
 def _start(n: int, q: int, reach: float) -> Array:
-    lags = np.arange(1, n)
-    fading = np.exp(-1 / np.geomspace(1.0, max(n / 2, 2.0), q))
-    root = np.cumprod(1 - 1 / (2 * lags)) * np.exp(-lags / reach)
-    rows = fading ** (lags[:, None] - 1)
-    sizes, _ = scipy.optimize.nnls(rows / np.sqrt(root)[:, None], np.sqrt(root))
-    both = np.tile(np.sqrt(np.maximum(sizes, _LEAST)), n)
-    return np.concatenate([np.zeros(n), both, both, np.log(fading / (1 - fading))])
+    sizes, fading = fading_root(n, q, reach)
+    both = np.tile(np.sqrt(sizes), n)
+    return np.concatenate([np.zeros(n), both, both, scipy.special.logit(fading)])
 
 
 def _coefficients(x: Array, n: int, q: int) -> tuple[Array, Array, Array, Array]:
@@ -99,7 +94,7 @@ def _value(
         by_fading[j] = u[:, j] @ (faded * lags) @ v[:, j] * (1 - fading[j])
     gradient = np.concatenate([slope.diagonal() * d, by_u.ravel(), by_v.ravel(), by_fading])
     if not (np.isfinite(error + charge) and np.isfinite(gradient).all()):
-        return _TOO_FAR, np.zeros(len(x))
+        return TOO_FAR, np.zeros(len(x))
     return error + charge, gradient
 
 

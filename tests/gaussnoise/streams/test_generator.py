@@ -9,8 +9,9 @@ from gaussnoise.errors import ParameterError
 
 WORKLOADS = {
     "totals": (streams.prefix_sums(48), 4),
-    "momentum": (streams.momentum(40, 0.9, weight_decay=0.001), 6),
-    "means": (streams.running_means(40), 4),
+    "momentum": (streams.momentum(40, 0.9, weight_decay=0.001), 3),
+    "means": (streams.running_means(40), 1),
+    "third order": (streams.recurrence(30, [0.5, -0.25, 0.125]), 2),
 }
 
 
@@ -33,9 +34,9 @@ def mixing(generator):
 
 def test_a_person_is_seen_with_sensitivity_one(made):
     _, _, generator = made
-    strategy = np.linalg.inv(mixing(generator))
-    assert not np.triu(strategy, 1).any()
-    longest = np.linalg.norm(strategy, axis=0).max()
+    made = mixing(generator)
+    assert not np.triu(made, 1).any()
+    longest = np.linalg.norm(np.linalg.inv(made), axis=0).max()
     assert longest <= 1 + 1e-9
     assert longest >= 1 - 1e-6
 
@@ -57,7 +58,7 @@ def test_few_states_are_nearly_the_best_of_all_noise(made):
     )
     lower = best.gamma_lower / (1 if loss == "max" else np.sqrt(workload.ticks))
     assert generator.lower == pytest.approx(lower, rel=2e-6)
-    assert 1 <= generator.factor < 1.1
+    assert 1 <= generator.factor < 1.01
 
 
 def test_its_strategy_can_be_certified(made):
@@ -69,25 +70,22 @@ def test_its_strategy_can_be_certified(made):
 
 def test_more_states_are_better():
     factors = [
-        streams.noise(streams.prefix_sums(64), states=states).factor for states in (2, 3, 4, 5)
+        streams.noise(streams.prefix_sums(64), states=states).factor for states in (1, 2, 3, 4)
     ]
     assert factors == sorted(factors, reverse=True)
-    assert factors[2] < 1.0005
+    assert factors[1] < 1.001
+    assert factors[3] < 1.0001
 
 
-@pytest.mark.parametrize(("states", "settled"), [(4, 1.0009167), (5, 1.0000526), (6, 1.0000031)])
-def test_the_weights_of_few_states_settle(states, settled):
-    """Plain steps of the multiplicative algorithm end at 1.00094 with four states: the first tick
-    converges last. The factors are those at which steps end if they continue until no square of a
-    column exceeds the mean by 1e-9. The steps here stop at 1e-5, at a step that depends on
-    rounding. The last tick, of almost no weight, may be short.
-    """
-    generator = streams.noise(streams.prefix_sums(256), states=states)
-    assert generator.factor < settled + 1e-5
-    columns = np.linalg.norm(generator.toarray(), axis=0)
-    assert columns.max() <= 1 + 1e-9
-    assert columns[:-4].min() >= 1 - 5e-5
-    assert columns.min() >= 1 - 2e-4
+@pytest.mark.parametrize(
+    ("states", "loss", "toeplitz"),
+    [(2, "mean", 1.039), (4, "mean", 1.0367)],
+)
+def test_few_states_leave_a_tenth_of_what_toeplitz_matrices_leave(states, loss, toeplitz):
+    """Buffered Toeplitz matrices of as many states, optimised by jax_privacy for 256 totals."""
+    found = streams.noise(streams.prefix_sums(256), states=states, error=loss)
+    assert found.buffers == states
+    assert found.factor - 1 < (toeplitz - 1) / 10
 
 
 def test_a_saved_state_goes_on_with_the_same_noise(made):
@@ -141,9 +139,8 @@ def test_other_arrays_stay_what_they_are():
     [
         ((np.tri(4),), "workload over time"),
         ((streams.prefix_sums(1),), "two ticks"),
-        ((streams.prefix_sums(9), 4.5), "multiple of 1 and at least 2"),
-        ((streams.prefix_sums(9), 1), "multiple of 1 and at least 2"),
-        ((streams.momentum(9, 0.9), 5), "multiple of 2 and at least 4"),
+        ((streams.prefix_sums(9), 4.5), "states >= 1"),
+        ((streams.prefix_sums(9), 0), "states >= 1"),
         ((streams.prefix_sums(9), 4, "median"), "'mean' or 'max'"),
     ],
 )
