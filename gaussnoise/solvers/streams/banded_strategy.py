@@ -15,8 +15,7 @@ import scipy
 
 from domains.floats import Array
 
-from .descent import descended
-from .repeated import mean_power
+from .descent import descended, mean_power
 
 _STEPS, MEMORY = 600, 30
 _POWERS = (16, 128, 1024)  # that replace a maximum, one stage each

@@ -1,4 +1,4 @@
-"""Quasi-Newton steps whose result is the best point seen, however they end."""
+"""Quasi-Newton steps whose result is the best point seen, and means that replace maxima."""
 
 from collections.abc import Callable
 
@@ -52,3 +52,11 @@ def descended(
     with np.errstate(all="ignore"):
         scipy.optimize.minimize(seen, x, jac=True, method="L-BFGS-B", options=options)
     return best
+
+
+def mean_power(values: Array, power: float, count: float) -> tuple[float, Array]:
+    """Return ``log (Σ values^power / count)^{1/power}``, and its derivatives."""
+    largest = values.max()
+    raised = (values / largest) ** power
+    total = raised.sum()
+    return float(np.log(largest) + np.log(total / count) / power), raised / values / total

@@ -9,8 +9,8 @@ from domains.sets.stream import StreamWorkload
 
 from ...numerics.norms import norm
 from .covariances import covariances
+from .descent import descended, mean_power
 from .recursions import Recursion, fading_root, later_products, steps_of
-from .repeated import TOO_FAR, mean_power
 
 _KNOTS = 16  # in each half of the ticks
 _STEPS, _MEMORY = 200, 40
@@ -35,25 +35,17 @@ def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
     sizes, fading = fading_root(n, states, np.inf)
     logits = scipy.special.logit(fading)
     pairs = np.tile(np.concatenate([sizes, np.ones(states)]), (n, 1))
-    options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": _MEMORY}
     made = []
-    with np.errstate(all="ignore"):  # the line search takes back steps that are too long
-        for knots, stages in ((_knots(n), powers), (np.arange(n), powers[-_AGAIN:])):
-            between = _between(knots, n)
-            x = np.concatenate([pairs[knots].ravel(), logits])
-            for power in stages:
-                x = scipy.optimize.minimize(
-                    _value,
-                    x,
-                    args=(workload.bands, between, states, power),
-                    jac=True,
-                    method="L-BFGS-B",
-                    options=options,
-                ).x
-                pairs, logits = _read(x, between, states)
-                u, fading = pairs[:, :states], scipy.special.expit(logits)
-                d, v = _of_norm_one(pairs[:, states:], later_products(u, fading))
-                made.append(Recursion(workload, d, u, v, fading))
+    for knots, stages in ((_knots(n), powers), (np.arange(n), powers[-_AGAIN:])):
+        between = _between(knots, n)
+        x = np.concatenate([pairs[knots].ravel(), logits])
+        for power in stages:
+            given = workload.bands, between, states, power
+            x = descended(lambda y, given=given: _value(y, *given), x, steps=_STEPS, memory=_MEMORY)
+            pairs, logits = _read(x, between, states)
+            u, fading = pairs[:, :states], scipy.special.expit(logits)
+            d, v = _of_norm_one(pairs[:, states:], later_products(u, fading))
+            made.append(Recursion(workload, d, u, v, fading))
     return min(made, key=lambda one: norm(np.sqrt(one.variances()), p))
 
 
@@ -121,6 +113,4 @@ def _value(
             by_fading[j] += 2 * fading[k] * (earlier @ later[1:, j, k])
     by_pairs = between.T @ np.concatenate([by_u, by_ratios], axis=1)
     gradient = np.concatenate([by_pairs.ravel(), by_fading * fading * (1 - fading)])
-    if not (np.isfinite(value) and np.isfinite(gradient).all()):
-        return TOO_FAR, np.zeros(len(x))
     return value, gradient

@@ -29,6 +29,7 @@ from gaussnoise.solvers.progress import watching
 from gaussnoise.solvers.streams import banded_strategy as bands
 from gaussnoise.solvers.streams import chains
 from gaussnoise.solvers.streams.chains import Chain, best_chain
+from gaussnoise.solvers.streams.path_bound import PathBound
 from gaussnoise.solvers.streams.wide_strategy import _Wide
 
 Apart = gn.streams.Apart
@@ -149,7 +150,7 @@ def test_the_smoothed_bound_tends_to_the_proven_one_from_above():
     C = np.tril(rng.normal(size=(14, 14)))
     X = C.T @ C / 14
     proven = _path_bound(who, X.diagonal(), np.where(who.meet(), np.abs(X), 0.0))
-    smooth, _ = _Wide(np.eye(14), who.most, who.b, signed=True).bound(X, 1e4)
+    smooth, _ = PathBound(14, who.most, who.b, signed=True).bound(X, 1e4)
     assert proven <= smooth < proven * (1 + 1e-3)
 
 

@@ -1,0 +1,108 @@
+"""The bound on one person's squared move that makes a strategy without a band smooth to find.
+
+X = CᵀC then has entries between ticks of one person. A person's squared move is at most the sum of
+``|X_ij|`` over pairs of that person's ticks. Successive ticks are counted exactly, as steps of a
+path. Other pairs have m − 1 >= 1 ticks between them and are at least m b apart: half of each is
+charged to either tick, as the largest entry of its row or column from that distance on. The path's
+ticks have places 0, …, k − 1, which say how often a tick is charged. The bound is exact where X is
+zero between ticks that are 2b or more apart.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains.floats import Array
+
+_SHARPER = 20.0  # factor of β for the maxima of rows and columns
+_LEAST = 1e-300
+
+
+class PathBound:
+    """The bound for at most k ticks of one person, at least b apart, among n."""
+
+    def __init__(self, n: int, k: int, b: int, *, signed: bool) -> None:
+        self.k, self.b, self.signed = k, b, signed
+        ticks = np.arange(n)
+        self.gaps = ticks - ticks[:, None]
+        self.apart = self.gaps >= b
+        self.far = self.gaps >= 2 * b
+        # whether the tick at place a has a tick of the set m places after it, and before it
+        self.counts = np.arange(2, k)
+        places = np.arange(k)[:, None]
+        self.after = 1.0 * (self.counts <= k - 1 - places)
+        self.before = 1.0 * (self.counts <= places)
+
+    def bound(self, X: Array, sharpness: float) -> tuple[float, Array]:
+        """Return the smoothed bound, and its derivatives by X."""
+        n, k = len(X), self.k
+        sizes = np.abs(X) if self.signed else np.maximum(X, 0.0)
+        charged, spread = self._charged(sizes, _SHARPER * sharpness)
+        gains = sharpness * (X.diagonal() + charged)
+        steps = np.where(self.apart, 2 * sharpness * sizes, -np.inf)
+        reached, comes_from = [gains[0]], []
+        for gain in gains[1:]:
+            paths = reached[-1][:, None] + steps
+            top = paths.max(axis=0)
+            top[np.isneginf(top)] = 0.0
+            shares = np.exp(paths - top)
+            total = shares.sum(axis=0)
+            comes_from.append(shares / np.maximum(total, _LEAST))
+            # no path reaches the first ticks at the later places
+            log = np.log(total, out=np.full(n, -np.inf), where=total > 0)
+            reached.append(gain + top + log)
+        ends = np.stack(reached)
+        top = ends.max()
+        weights = np.exp(ends - top)
+        bound = top + np.log(weights.sum())
+        weights /= weights.sum()  # shares of paths, by the tick and place of their end
+        pairs = np.zeros((n, n))
+        for a in range(k - 1, 0, -1):
+            visits = comes_from[a - 1] * weights[a]
+            pairs += 2 * visits
+            weights[a - 1] += visits.sum(axis=1)
+        pairs += spread(weights)
+        pairs *= np.sign(X) if self.signed else X > 0
+        by_form = (pairs + pairs.T) / 2
+        by_form[np.arange(n), np.arange(n)] = weights.sum(axis=0)
+        return float(bound / sharpness), by_form
+
+    def _charged(self, sizes: Array, sharpness: float) -> tuple[Array, Callable[[Array], Array]]:
+        """Return the charges of ticks by place, shape (k, n).
+
+        Also return how derivatives by these give derivatives by pairs.
+        """
+        if self.k == 2:
+            return np.zeros((2, len(sizes))), lambda _: np.zeros_like(sizes)
+        found = [
+            self._largest(part, far, sharpness)
+            for part, far in ((sizes, self.far), (sizes.T[::-1, ::-1], self.far.T[::-1, ::-1]))
+        ]
+        (later, spread), (earlier, spread_back) = found
+        charged = self.after @ later + (self.before @ earlier)[:, ::-1]
+
+        def both(weights: Array) -> Array:
+            back = spread_back(self.before.T @ weights[:, ::-1])
+            return spread(self.after.T @ weights) + back[::-1, ::-1].T
+
+        return charged, both
+
+    def _largest(
+        self, sizes: Array, far: NDArray[np.bool_], sharpness: float
+    ) -> tuple[Array, Callable[[Array], Array]]:
+        """Return the smoothed maxima of rows from 2b, 3b, … ticks on, shape (k − 2, n)."""
+        n = len(sizes)
+        ticks, starts = np.arange(n), np.arange(n) + self.b * self.counts[:, None]
+        inside = starts < n
+        exponents = np.where(far, sharpness * sizes, -np.inf)
+        totals = np.logaddexp.accumulate(exponents[:, ::-1], axis=1)[:, ::-1]
+        totals = np.where(inside, totals[ticks, np.minimum(starts, n - 1)], 0.0)
+        which = np.clip(self.gaps // self.b - 2, 0, len(self.counts) - 1)
+
+        def spread(weights: Array) -> Array:
+            logs = np.log(weights, out=np.full(weights.shape, -np.inf), where=weights > 0)
+            below = np.logaddexp.accumulate(np.where(inside, logs - totals, -np.inf), axis=0)
+            return np.exp(exponents + below[which, ticks[:, None]])
+
+        return totals / sharpness, spread
