@@ -23,7 +23,7 @@ from .report import write_report
 from .schema import draft_schema
 from .stream import run_tick, show_series, show_stream, start_stream
 from .synthetic import synthetic
-from .verify import verify_folder
+from .verify import sign_folder, verify_folder
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
@@ -66,6 +66,7 @@ app.command("mean")(release_means)
 app.command("optimize")(show_noise)
 app.command("certify")(certify_strategy)
 app.command("verify")(verify_folder)
+app.command("sign")(sign_folder)
 app.command("demo")(demo)
 stream_app.command("start")(start_stream)
 stream_app.command("tick")(run_tick)
