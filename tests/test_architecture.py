@@ -345,7 +345,10 @@ MEETINGS = {
         "gaussnoise.tables.release.store",
     },
     "gaussnoise.tables.release.publish": {"gaussnoise.tables.spark.releases"},
-    "gaussnoise.tables.release.release": {"gaussnoise.tables.release.combined_files"},
+    "gaussnoise.tables.release.release": {
+        "gaussnoise.tables.release.combined_files",
+        "gaussnoise.tables.release.inspection",
+    },
     "gaussnoise.tables.release.table": {
         "gaussnoise.tables.release.comparison",
         "gaussnoise.tables.release.default_plot",

@@ -14,6 +14,7 @@ from .combine import combine_releases
 from .console import ERR, say
 from .demo import demo
 from .difference import show_changes
+from .inspect import inspect_release
 from .ledger import create_ledger, show_ledger
 from .mean import release_means
 from .optimize import show_noise
@@ -65,6 +66,7 @@ app.command("synthetic")(synthetic)
 app.command("mean")(release_means)
 app.command("optimize")(show_noise)
 app.command("certify")(certify_strategy)
+app.command("inspect")(inspect_release)
 app.command("verify")(verify_folder)
 app.command("sign")(sign_folder)
 app.command("demo")(demo)
