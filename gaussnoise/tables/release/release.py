@@ -92,7 +92,7 @@ class TableRelease(AbstractRelease):
         releases do, and compares the differences with the known law of their noise: too large ones
         (a missing file, a swapped column, more noise than stated) and too small ones (less noise
         than stated). The verdict depends on exact counts, so that publishing it is a release.
-        It takes about a second for every 100,000 rows.
+        It takes one to five seconds for every 100,000 rows.
 
         Args:
             table: the table that was released, as in :meth:`Plan.release`.

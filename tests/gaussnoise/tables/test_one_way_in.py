@@ -288,7 +288,13 @@ def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path
         wanted = expected(attribute, form, values)
         wrong = [(role, values[k]) for k in np.flatnonzero((found != wanted).any(axis=1))]
         assert not wrong
-        if engine in ("pyarrow", "polars lazy", "parquet", "pandas"):  # others are read as these
+        if engine in (
+            "pyarrow",
+            "polars lazy",
+            "parquet",
+            "pandas",
+            "spark",
+        ):  # others are read as these
             assert np.array_equal(recounted(native, attribute, len(values)), found), role
         read += 1
     assert read or kind in ("zoned", "zoned ns", "durations", "clock", "bytes", "json")
