@@ -51,8 +51,8 @@ def sign(
     """Sign all files of a published folder, and write the signature to its ``signature.json``.
 
     The files must be as they were published: their sha256 are compared with the folder's record
-    first. Signing again with the same key changes nothing; another key adds its signature. Text on
-    the signed files is in the statement, so that ``signature.json`` is not covered by the record.
+    first. Signing again with the same key changes nothing; another key adds its signature. The
+    record does not list ``signature.json``, which is written after it; all readers accept the file.
 
     Args:
         folder: the folder of a release, of combined releases, of changes, or of one tick of a
@@ -280,7 +280,10 @@ def _private_key(path: Path, password: Password | None) -> Any:
     load = load_ssh if content.startswith(b"-----BEGIN OPENSSH") else load_pem
     try:
         key = load(content, None)
-    except TypeError:  # the file has a password
+    except Exception as error:  # noqa: BLE001 (a file of any content)
+        # the file has a password: TypeError, but of ssh-keygen's files ValueError before version 45
+        if not isinstance(error, TypeError) and "password" not in str(error):
+            raise _no_key("sign", path, "private", type(error).__name__) from None
         given = password() if callable(password) else password
         if not given:
             raise ParameterError(
@@ -291,8 +294,6 @@ def _private_key(path: Path, password: Password | None) -> Any:
             key = load(content, given.encode())
         except Exception:  # noqa: BLE001 (a wrong password may give any content)
             raise ParameterError(f"sign: the password does not open {path}") from None
-    except Exception as error:  # noqa: BLE001 (a file of any content)
-        raise _no_key("sign", path, "private", type(error).__name__) from None
     if not isinstance(key, kind):
         raise _no_key("sign", path, "private", type(key).__name__)
     return key
