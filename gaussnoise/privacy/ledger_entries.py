@@ -104,10 +104,8 @@ def entries_in(
     columns += ", delta_units" if knows_delta(database) else ", 0"
     columns += _note_columns(database, "entries")
     rows = database.execute(f"SELECT {columns} FROM entries WHERE {where} ORDER BY attempt", values)
-    for row in rows:
-        attempt, name, units, state, sha256, protects, request, target, begun, draws, part = row[
-            :11
-        ]
+    for attempt, name, units, state, sha256, protects, request, target, begun, *rest in rows:
+        draws, part, *lines = rest
         _check_text(name, state, protects, target, begun, sha256 or "")
         charged = rounded_up(Fraction(units, BUDGET_UNITS) * rho)
         if not (draws is None or (type(draws) is int and draws >= 0)):
@@ -124,7 +122,7 @@ def entries_in(
             begun,
             draws,
             rounded_up(Fraction(part, BUDGET_UNITS) * most),
-            *_note(row[11:]),
+            *_note(lines),
         )
 
 
