@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Axes = tuple[int, ...]  # positions of attributes
-_FORMAT = "gaussnoise.tables/3"
+_FORMAT, _UNLISTED = "gaussnoise.tables/3", {"release.json", "signature.json"}
 _NUMBERS = ["estimate", "standard_deviation", "low", "high"]
 _GIVEN = {"zCDP": ("zCDP", "rho"), "GDP": ("Gaussian DP", "mu"), "KL": ("KL privacy", "alpha")}
 _ONE = 1 << 256  # the unit of numbers that are no short fractions
@@ -150,7 +150,7 @@ class Folder:
         listed, entries = self.record["files"], self.record["marginals"]
         there = [p for p in self.path.rglob("*") if not p.is_dir()]
         need(not any(p.is_symlink() for p in self.path.rglob("*")), "a link in place of a file")
-        names = {path.relative_to(self.path).as_posix() for path in there} - {"release.json"}
+        names = {path.relative_to(self.path).as_posix() for path in there} - _UNLISTED
         need(names == set(listed), f"missing or added: {sorted(names ^ set(listed))}")
         files = {"summary.txt", "method.txt", "ddi.xml"} | {e["file"] for e in entries}
         files |= {f"{name}-metadata.json" for name in files if name.endswith(".csv")}
@@ -389,7 +389,7 @@ def verified(path: Path) -> list[str]:
     except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
         return [f"FAILED: {error if type(error) is ValueError else repr(error)}"]
     left = [*folder.unchecked, "epsilon_delta, lower_bound, targets, on_outside, texts, pictures"]
-    left += ["noise.npz, metadata, labels of clipped numbers, other fields; and how it was drawn"]
+    left += ["noise.npz, signature.json, metadata, clipped labels, other fields; how it was drawn"]
     return [f"checked    {said}" for said in folder.checked] + [f"unchecked  {of}" for of in left]
 
 

@@ -298,7 +298,7 @@ ROOMS = """
     1 domains.description domains
     1 gaussnoise.errors gaussnoise.text gaussnoise.layout gaussnoise.drawing
     1 gaussnoise.verifier
-    1 gaussnoise.numerics gaussnoise.files gaussnoise.records
+    1 gaussnoise.numerics gaussnoise.files gaussnoise.records gaussnoise.signing
     2 gaussnoise.privacy gaussnoise.solvers
     3 gaussnoise.noise
     4 gaussnoise.bounds
@@ -345,7 +345,10 @@ MEETINGS = {
         "gaussnoise.tables.release.store",
     },
     "gaussnoise.tables.release.publish": {"gaussnoise.tables.spark.releases"},
-    "gaussnoise.tables.release.release": {"gaussnoise.tables.release.combined_files"},
+    "gaussnoise.tables.release.release": {
+        "gaussnoise.tables.release.combined_files",
+        "gaussnoise.tables.release.inspection",
+    },
     "gaussnoise.tables.release.table": {
         "gaussnoise.tables.release.comparison",
         "gaussnoise.tables.release.default_plot",

@@ -15,6 +15,7 @@ from cases import one_test_of
 import gaussnoise as gn
 import gaussnoise.plots
 import gaussnoise.privacy
+import gaussnoise.signing
 from gaussnoise.cli.app import run
 
 ROOT = Path(__file__).parents[1]
@@ -164,7 +165,9 @@ def test_every_public_name_is_in_the_reference():
             listed.add(getattr(module, line.strip()))
     spaces = (gn.domains, gn.errors, gn.estimators, gn.plots, gn.results, gn.streams)
     public = {
-        getattr(module, name) for module in (gn, gaussnoise.privacy) for name in module.__all__
+        getattr(module, name)
+        for module in (gn, gaussnoise.privacy, gaussnoise.signing)
+        for name in module.__all__
     }
     public |= {getattr(module, name) for module in spaces for name in module.__all__}
     assert listed == public - set(spaces)

@@ -14,6 +14,7 @@ from .combine import combine_releases
 from .console import ERR, say
 from .demo import demo
 from .difference import show_changes
+from .inspect import inspect_release
 from .ledger import create_ledger, show_ledger
 from .mean import release_means
 from .optimize import show_noise
@@ -23,7 +24,7 @@ from .report import write_report
 from .schema import draft_schema
 from .stream import run_tick, show_series, show_stream, start_stream
 from .synthetic import synthetic
-from .verify import verify_folder
+from .verify import sign_folder, verify_folder
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
@@ -65,7 +66,9 @@ app.command("synthetic")(synthetic)
 app.command("mean")(release_means)
 app.command("optimize")(show_noise)
 app.command("certify")(certify_strategy)
+app.command("inspect")(inspect_release)
 app.command("verify")(verify_folder)
+app.command("sign")(sign_folder)
 app.command("demo")(demo)
 stream_app.command("start")(start_stream)
 stream_app.command("tick")(run_tick)

@@ -11,7 +11,20 @@ from ..privacy.definitions import ApproxDP
 from ..tables import Dialect, discover_categories
 from .asked import dialect_of
 from .console import check_new, say, show
-from .options import Decimal, Delimiter, Encoding, Json, Neighbors, Person, Quote, Rows
+from .ledger import noted
+from .options import (
+    Approval,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Json,
+    Neighbors,
+    Person,
+    Purpose,
+    Quote,
+    RequestedBy,
+    Rows,
+)
 
 
 def show_categories(
@@ -40,6 +53,9 @@ def show_categories(
         Path | None, typer.Option("--ledger", help="Ledger with a delta, which is charged.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="What the ledger calls it.")] = None,
+    purpose: Purpose = None,
+    requested_by: RequestedBy = None,
+    approval: Approval = None,
     as_json: Json = False,
 ) -> None:
     """Find the frequent values of a column, where no list of them is public: TOML for a schema."""
@@ -52,7 +68,7 @@ def show_categories(
         ApproxDP(epsilon, delta),
         rows_per_person=rows_per_person,
         person=person,
-        ledger=ledger,
+        ledger=noted("categories", ledger, purpose, requested_by, approval),
         id=id,
         **wanted,
     )

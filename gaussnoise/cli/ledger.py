@@ -1,5 +1,6 @@
 """The commands of a ledger."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,7 +8,7 @@ import typer
 from ..errors import ParameterError
 from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
-from ..privacy.ledger_entries import LedgerEntry
+from ..privacy.ledger_entries import LedgerEntry, Note
 from ..text import no_less
 from .console import say, show
 from .documents import ledger_document
@@ -86,7 +87,24 @@ def _lines(entry: LedgerEntry, *, thresholds: bool) -> str:
     """Return the lines that are shown for one entry."""
     delta = f"delta {entry.delta:<10.6g}  " if thresholds else ""
     digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
+    note = Note(entry.purpose, entry.requested_by, entry.approval).lines
+    said = "".join(f"\n    {name.replace('_', ' ')}: {line}" for name, line in note.items())
     return (
         f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {delta}{entry.id}  "
-        f"({entry.protects})\n    {entry.target}{digest}"
+        f"({entry.protects})\n    {entry.target}{digest}{said}"
     )
+
+
+def noted(command: str, path: Path | None, *note: str | None) -> Ledger | Path | None:
+    """Return a ledger that keeps these lines with the charge of a command; without any, its path.
+
+    Raises:
+        ParameterError: there are lines, but no ledger to keep them.
+    """
+    lines = Note(*note).lines
+    if lines and path is None:
+        (name, *_) = lines
+        raise ParameterError(
+            f"{command}: expected --ledger with --{name.replace('_', '-')}, which is kept there"
+        )
+    return Ledger.open(path).noted(**lines) if lines and path is not None else path

@@ -13,7 +13,9 @@ from ..text import near
 from .asked import dialect_of, parts_of, privacy_of, table_of, weight_of
 from .console import ERR, check_new, say, show
 from .documents import means_document
+from .ledger import noted
 from .options import (
+    Approval,
     Decimal,
     Delimiter,
     Delta,
@@ -23,7 +25,9 @@ from .options import (
     Json,
     Neighbors,
     OnOutside,
+    Purpose,
     Quote,
+    RequestedBy,
     Rho,
     Source,
     Tables,
@@ -124,6 +128,9 @@ def release_means(
         Path | None, typer.Option("--ledger", help="Charge this budget first.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
+    purpose: Purpose = None,
+    requested_by: RequestedBy = None,
+    approval: Approval = None,
     as_json: Json = False,
 ) -> None:
     """Release means of numeric columns, with intervals; a range is found if none is public.
@@ -146,7 +153,8 @@ def release_means(
     how = None if per_person == "none" or (weight and person is None) else per_person
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"per_person": how, "rows_per_person": rows_per_person, "out": out, "format": format}
-    options |= {"spread": spread, "order": order, "level": level, "ledger": ledger, "id": id}
+    options |= {"spread": spread, "order": order, "level": level, "id": id}
+    options |= {"ledger": noted("mean", ledger, purpose, requested_by, approval)}
     options |= {"on_outside": on_outside, "between": _bounds(between, least, names)}
     options |= {"weight": None if weight is None else weight_of(weight)}
     said = Schema.load(schema) if schema is not None else None

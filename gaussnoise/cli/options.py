@@ -144,6 +144,16 @@ SomeTicks = Annotated[
         "--ticks", help="Of a stream: 12, or 5-8, for the rows of these ticks; left out, of all."
     ),
 ]
+Purpose = Annotated[
+    str | None,
+    typer.Option("--purpose", help="For the ledger: what the release is for, a public line."),
+]
+RequestedBy = Annotated[
+    str | None, typer.Option("--requested-by", help="For the ledger: who asked for it.")
+]
+Approval = Annotated[
+    str | None, typer.Option("--approval", help="For the ledger: the approval it rests on.")
+]
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
 Published = Annotated[Path, typer.Argument(help="Folder of a release, or of a stream.")]
 StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]

@@ -6,12 +6,26 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import ParameterError
+from ..privacy.ledger import Ledger
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
 from .asked import Options, asked_for, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
-from .options import Decimal, Delimiter, Encoding, Format, Json, OnOutside, Quote, Tables
+from .ledger import noted
+from .options import (
+    Approval,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Format,
+    Json,
+    OnOutside,
+    Purpose,
+    Quote,
+    RequestedBy,
+    Tables,
+)
 
 _PATIENCE = 10.0  # seconds; a longer release is announced, even if there is no terminal
 
@@ -39,6 +53,9 @@ def make_release(
             "--id", help="Name in the ledger: run again with it, the same result is read again."
         ),
     ] = None,
+    purpose: Purpose = None,
+    requested_by: RequestedBy = None,
+    approval: Approval = None,
     as_json: Json = False,
 ) -> None:
     """Release marginals of a table, spending the budget once."""
@@ -48,7 +65,8 @@ def make_release(
         )
     written = delimiter, decimal, encoding, quote
     planned = options.plan(asked_for(options, written))
-    released(planned, table_of(table), out, format, on_outside, ledger, id, as_json=as_json)
+    book = noted("release", ledger, purpose, requested_by, approval)
+    released(planned, table_of(table), out, format, on_outside, book, id, as_json=as_json)
     if as_json:
         show(release_document(out))
 
@@ -59,7 +77,7 @@ def released(
     out: Path,
     format: str = "csv",
     on_outside: str = "drop",
-    ledger: Path | None = None,
+    ledger: Ledger | Path | None = None,
     id: str | None = None,
     *,
     as_json: bool = False,

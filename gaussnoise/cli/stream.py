@@ -18,7 +18,9 @@ from ..tables.release.tidy import LEVEL
 from .asked import Options, asked_for, dialect_of, joined, parts_of, privacy_of, table_of
 from .console import ERR, check_new, save_picture, say, show
 from .documents import series_document, stream_document
+from .ledger import noted
 from .options import (
+    Approval,
     Decimal,
     Delimiter,
     Delta,
@@ -30,7 +32,9 @@ from .options import (
     Neighbors,
     Norm,
     OnOutside,
+    Purpose,
     Quote,
+    RequestedBy,
     Rho,
     SchemaFile,
     SomeTicks,
@@ -103,6 +107,9 @@ def start_stream(
         Path | None, typer.Option("--ledger", help="Charge this budget, once for all ticks.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
+    purpose: Purpose = None,
+    requested_by: RequestedBy = None,
+    approval: Approval = None,
     as_json: Json = False,
 ) -> None:
     """Begin a stream: its whole budget is spent here, once. Needs no data."""
@@ -136,7 +143,8 @@ def start_stream(
             over=over,
         )
     options: dict[str, Any] = {"format": format, "on_outside": on_outside}
-    stream = planned.start(folder, ledger=ledger, id=id, **options)
+    book = noted("stream", ledger, purpose, requested_by, approval)
+    stream = planned.start(folder, ledger=book, id=id, **options)
     if as_json:
         return show(stream_document(stream, folder))
     say(str(planned))

@@ -1,18 +1,71 @@
-"""The command ``verify``."""
+"""The commands about a published folder: ``verify``, and ``sign``."""
+
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from .. import signing
+from ..errors import OutputError
+from ..files.disk import SIGNATURE
 from ..verifier import verified
-from .console import say
-from .options import Published
+from .console import say, show
+from .documents import written_document
+from .options import Json, Published
 
 _STYLES = {"checked": "green", "unchecked": "yellow", "UNKNOWN:": "yellow", "FAILED:": "red"}
 
 
-def verify_folder(folder: Published) -> None:
-    """Check a published folder from its files alone, in exact arithmetic. Needs no data."""
+def verify_folder(
+    folder: Published,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", help="Ed25519 public key: check also that its owner signed all."),
+    ] = None,
+) -> None:
+    """Check a published folder from its files alone, in exact arithmetic. Needs no data.
+
+    With --key, check also that the owner of this key signed every file. Take the key from the
+    publisher, never from the folder.
+    """
     lines = verified(folder)
+    if key is not None:
+        lines.append(_signature_line(folder, key))
+    elif (folder / SIGNATURE).exists():
+        lines.append(f"unchecked  {SIGNATURE}: who signed; --key PUBLIC checks it")
     for line in lines:
         say(line, style=_STYLES[line.split()[0]])
-    if not lines[0].startswith("checked"):
+    if any(line.startswith(("FAILED", "UNKNOWN")) for line in lines):
         raise typer.Exit(1)
+
+
+def _signature_line(folder: Path, key: Path) -> str:
+    """Return the line about the signature."""
+    try:
+        return f"checked    the signature of all files, by the key {signing.verify(folder, key)}"
+    except OutputError as error:
+        return f"FAILED: {error}"
+
+
+def sign_folder(
+    folder: Published,
+    key: Annotated[
+        Path,
+        typer.Option(
+            "--key",
+            help="Ed25519 private key, outside the folder: of openssl genpkey -algorithm ed25519, "
+            "or ssh-keygen -t ed25519. Its password is asked for.",
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Sign all files of a published folder: signature.json, which other tools read as well."""
+
+    def asked() -> str:
+        return typer.prompt(f"password of {key}", hide_input=True, err=True)
+
+    name = signing.sign(folder, key, asked)
+    if as_json:
+        return show(written_document(folder / SIGNATURE, key=name))
+    say(f"wrote {folder / SIGNATURE}: all files are signed by the key {name}")
+    say("gaussnoise verify FOLDER --key PUBLIC checks it, as do tools that read in-toto and DSSE")

@@ -26,6 +26,7 @@ MOST_RECORD = 2**24  # limit of a JSON record in bytes; reading it needs up to 2
 # On Linux, a path through this folder stays inside an open folder even if that is renamed.
 _OPEN_FOLDERS = Path("/proc/self/fd")
 RESULT = "result"  # the name of the result in a scratch folder
+RECORD, SIGNATURE = "release.json", "signature.json"  # the files that a record does not list
 # The errors that may be raised when an object is built from an untrusted record.
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError)
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # on Windows, opening a file never blocks
@@ -343,7 +344,7 @@ def files_in(folder: Path) -> Iterator[str]:
 
 
 def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the sha256 of every file of a release, except its ``release.json``.
+    """Return the sha256 of every file of a release, except its record and its signature.
 
     Files in ``known`` are not read again.
     """
@@ -351,24 +352,27 @@ def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
     return {
         name: known[name] if name in known else file_digest(folder / name)
         for name in sorted(files_in(folder))
-        if name != "release.json"
+        if name not in (RECORD, SIGNATURE)
     }
 
 
-def folder_fault(folder: Path, files: Mapping[str, str], every: bool) -> str | None:
+def folder_fault(
+    folder: Path, files: Mapping[str, str], every: bool, record: str = RECORD
+) -> str | None:
     """Return in words the fault of a release's files; None if they are unchanged.
 
     Args:
         folder: the folder of the release.
         files: the sha256 of each file, by its path inside.
-        every: whether files other than these and ``release.json`` are a fault.
+        every: whether files other than these, the record and its signature are a fault.
+        record: the name of the record, which lists the files.
 
     Raises:
         OSError: the files cannot be read.
     """
     there = set()
     for name in files_in(folder):
-        if every and name not in files and name != "release.json":
+        if every and name not in files and name not in (record, SIGNATURE):
             return f"{name!r} was not released"
         if stat.S_ISREG(os.lstat(folder / name).st_mode):
             there.add(name)
@@ -377,4 +381,4 @@ def folder_fault(folder: Path, files: Mapping[str, str], every: bool) -> str | N
             return f"{name!r} is missing, or no file inside the folder"
         if file_digest(folder / name) != sha256:
             return f"{name!r} is not what was released: its sha256 differs"
-    return None if "release.json" in there else "'release.json' is no file inside the folder"
+    return None if record in there else f"{record!r} is no file inside the folder"

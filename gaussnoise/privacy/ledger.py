@@ -5,7 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
@@ -15,7 +15,9 @@ from ..files.disk import aside
 from ..files.mounts import mount_of
 from ..numerics.rounding import rounded_down
 from .ledger_entries import (
+    NO_NOTE,
     LedgerEntry,
+    Note,
     budget_of,
     delta_of,
     draws_in,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LONGEST_ID = 200
+_LONGEST_LINE = 500  # characters of a line on a charge
 
 
 @final
@@ -90,6 +93,7 @@ class Ledger:
         rho: the budget, fixed when the ledger was created.
         delta: the most δ that thresholds may spend together, fixed at the same time; with 0,
             thresholds are refused.
+        note: the lines that are kept with charges: :meth:`noted`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -101,6 +105,7 @@ class Ledger:
     path: Path
     rho: float
     delta: float = 0.0
+    note: Note = field(default=NO_NOTE, repr=False)
 
     @classmethod
     def create(
@@ -197,6 +202,51 @@ class Ledger:
                 f"expected ledger to be a Ledger or its path, got {type(ledger).__name__}"
             )
         return cls.open(ledger)
+
+    def noted(
+        self,
+        *,
+        purpose: str | None = None,
+        requested_by: str | None = None,
+        approval: str | None = None,
+    ) -> "Ledger":
+        """Return this ledger with lines that it keeps with every charge that is made through it.
+
+        Every function that takes ``ledger=`` takes the result. The lines are in :meth:`entries` and
+        in ``gaussnoise ledger show``. They are written down as given, decide nothing, and are
+        public: they must not be taken from the data. A result that is read again keeps the lines of
+        its charge.
+
+        Args:
+            purpose: what the release is for.
+            requested_by: who asked for it.
+            approval: the approval that it rests on, like the number of a decision.
+
+        Raises:
+            ParameterError: a line that is not one of 1 to 500 printable characters.
+
+        >>> import tempfile
+        >>> mechanism = gn.GaussianMechanism(
+        ...     gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.25), n=10
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ledger = gn.Ledger.create(f"{folder}/survey.ledger", gn.zCDP(1.0))
+        ...     noted = ledger.noted(purpose="annual report", approval="board 2026-14")
+        ...     release = mechanism.release(counts=[6, 4], ledger=noted, id="first")
+        ...     [entry] = ledger.entries()
+        >>> print(entry.purpose, entry.requested_by, entry.approval)
+        annual report None board 2026-14
+        """
+        note = Note(purpose, requested_by, approval)
+        for name, line in note._asdict().items():
+            if line is not None and not (
+                isinstance(line, str) and 0 < len(line) <= _LONGEST_LINE and line.isprintable()
+            ):
+                raise ParameterError(
+                    f"noted: expected {name} to be a line of 1 to {_LONGEST_LINE} printable "
+                    f"characters, got {line!r:.250}"
+                )
+        return replace(self, note=note)
 
     def entries(self, last: int | None = None) -> tuple[LedgerEntry, ...]:
         """Return all charges and refusals, oldest first, or the last ``last`` of them.
@@ -358,7 +408,7 @@ class Ledger:
 
     @property
     def _results(self) -> Results:
-        return Results(self.path)
+        return Results(self.path, self.note)
 
 
 def _absolute(who: str, path: object) -> Path:

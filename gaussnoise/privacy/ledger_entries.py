@@ -3,10 +3,10 @@
 import json
 import math
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import NamedTuple, final
 
 from ..errors import LedgerError
 from ..numerics.rounding import rounded_up
@@ -19,6 +19,25 @@ BUDGET_UNITS = 2**62
 CAP = BUDGET_UNITS + 2**22
 
 REFUSAL_COLUMNS = "attempt, id, protects, request, target, begun"
+
+
+class Note(NamedTuple):
+    """The lines of an owner on a charge: its purpose, who asked for it, and which approval.
+
+    They are written down as given, and decide nothing.
+    """
+
+    purpose: str | None = None
+    requested_by: str | None = None
+    approval: str | None = None
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """The lines that are given, by name."""
+        return {name: line for name, line in self._asdict().items() if line is not None}
+
+
+NO_NOTE = Note()
 
 
 @final
@@ -43,6 +62,9 @@ class LedgerEntry:
         draws: upper bound on the number of discrete Gaussians it adds; None if only rho is known
             about the noise.
         delta: the δ charged for thresholds, rounded up.
+        purpose: a public line on what the release is for, as :meth:`Ledger.noted` was given it.
+        requested_by: who asked for it.
+        approval: the approval that it rests on.
 
     >>> import tempfile
     >>> mechanism = gn.GaussianMechanism(
@@ -67,6 +89,9 @@ class LedgerEntry:
     begun: str
     draws: int | None
     delta: float = 0.0
+    purpose: str | None = None
+    requested_by: str | None = None
+    approval: str | None = None
 
 
 def entries_in(
@@ -77,8 +102,10 @@ def entries_in(
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
     columns += ", draws" if knows_draws(database) else ", NULL"
     columns += ", delta_units" if knows_delta(database) else ", 0"
+    columns += _note_columns(database, "entries")
     rows = database.execute(f"SELECT {columns} FROM entries WHERE {where} ORDER BY attempt", values)
-    for attempt, name, units, state, sha256, protects, request, target, begun, draws, part in rows:
+    for attempt, name, units, state, sha256, protects, request, target, begun, *rest in rows:
+        draws, part, *lines = rest
         _check_text(name, state, protects, target, begun, sha256 or "")
         charged = rounded_up(Fraction(units, BUDGET_UNITS) * rho)
         if not (draws is None or (type(draws) is int and draws >= 0)):
@@ -95,6 +122,7 @@ def entries_in(
             begun,
             draws,
             rounded_up(Fraction(part, BUDGET_UNITS) * most),
+            *_note(lines),
         )
 
 
@@ -104,14 +132,14 @@ def refusals_in(
     """Yield refusals of the data, oldest first: all, or those that an SQL condition selects."""
     if not _knows_refusals(database):
         return
+    columns = REFUSAL_COLUMNS + _note_columns(database, "refusals")
     rows = database.execute(
-        f"SELECT {REFUSAL_COLUMNS} FROM refusals WHERE {where} ORDER BY attempt", values
+        f"SELECT {columns} FROM refusals WHERE {where} ORDER BY attempt", values
     )
-    for attempt, name, protects, request, target, begun in rows:
+    for attempt, name, protects, request, target, begun, *lines in rows:
         _check_text(name, protects, target, begun)
-        yield LedgerEntry(
-            attempt, name, 0.0, "refused", None, protects, _parsed(request), target, begun, 0
-        )
+        entry = attempt, name, 0.0, "refused", None, protects, _parsed(request), target, begun, 0
+        yield LedgerEntry(*entry, 0.0, *_note(lines))
 
 
 def last_in(database: sqlite3.Connection, count: int | None) -> list[LedgerEntry]:
@@ -150,10 +178,31 @@ def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
     return list(entries_in(database, "state IN ('reserved', 'lost')"))
 
 
+def _note_columns(database: sqlite3.Connection, table: str) -> str:
+    """Return the columns of notes, for a table of attempts; old ledgers have no notes."""
+    if not _has_table(database, "notes"):
+        return ", NULL" * len(Note._fields)
+    return "".join(
+        f", (SELECT {name} FROM notes WHERE notes.attempt = {table}.attempt)"
+        for name in Note._fields
+    )
+
+
+def _note(lines: Sequence[object]) -> Note:
+    """Return a note from its columns."""
+    _check_text(*(line or "" for line in lines))
+    return Note(*lines)  # pyright: ignore[reportArgumentType] (checked)
+
+
 def _knows_refusals(database: sqlite3.Connection) -> bool:
     """Return whether the ledger has a table of refusals, which the oldest ones lack."""
-    query = "SELECT 1 FROM sqlite_master WHERE name = 'refusals'"
-    return database.execute(query).fetchone() is not None
+    return _has_table(database, "refusals")
+
+
+def _has_table(database: sqlite3.Connection, name: str) -> bool:
+    """Return whether the ledger has a table."""
+    query = "SELECT 1 FROM sqlite_master WHERE name = ?"
+    return database.execute(query, [name]).fetchone() is not None
 
 
 def _damaged(what: str) -> LedgerError:

@@ -45,6 +45,12 @@ CREATE TABLE IF NOT EXISTS refusals (
     begun TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS home (identity TEXT NOT NULL, path BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS notes (
+    attempt INTEGER PRIMARY KEY,
+    purpose TEXT,
+    requested_by TEXT,
+    approval TEXT
+);
 """
 _DELTA_COLUMNS = """
 ALTER TABLE budget ADD COLUMN delta TEXT;

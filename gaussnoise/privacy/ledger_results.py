@@ -31,8 +31,10 @@ from ..files.disk import (
 from .ledger_entries import (
     BUDGET_UNITS,
     CAP,
+    NO_NOTE,
     REFUSAL_COLUMNS,
     LedgerEntry,
+    Note,
     budget_of,
     delta_of,
     entries_in,
@@ -62,9 +64,11 @@ class Results:
 
     Attributes:
         path: the path of the ledger.
+        note: the lines that are kept with new charges.
     """
 
     path: Path
+    note: Note = NO_NOTE
 
     def once(
         self,
@@ -212,6 +216,12 @@ class Results:
                 database.execute(
                     "UPDATE entries SET delta_units = ? WHERE id = ? AND state = 'reserved'",
                     [delta_units, id],
+                )
+            if self.note.lines:
+                database.execute(
+                    "INSERT INTO notes SELECT attempt, ?, ?, ? FROM entries "
+                    "WHERE id = ? AND state = 'reserved'",
+                    [*self.note, id],
                 )
             *lost, reserved = entries_in(database, "id = ?", id)
             check_parent(place.with_name(_scratch_name(reserved)), "ledger")

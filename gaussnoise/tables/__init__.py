@@ -18,6 +18,7 @@ from .release.quantiles import QuantileTable
 from .release.release import TableRelease
 from .release.sums import MeanTable, SumTable
 from .release.table import MarginalTable, ProportionTable, QueryTable
+from .release.verdict import Inspection
 from .schema.about import About
 from .schema.dialect import Dialect
 from .schema.numbers import Weight
@@ -36,6 +37,7 @@ __all__ = [
     "ComparisonTable",
     "Dialect",
     "FailureCase",
+    "Inspection",
     "Likeness",
     "LikenessTable",
     "MarginalTable",

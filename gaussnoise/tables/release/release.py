@@ -23,6 +23,7 @@ from .merged import MergedPlan
 from .noisy import AbstractRelease
 from .store import FileFormat, StoredTables
 from .stored import read_release
+from .verdict import Inspection
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -83,6 +84,37 @@ class TableRelease(AbstractRelease):
     synthetic = _synthetic.synthetic
     likeness = _likeness.likeness
     projected = _nearest.projected
+
+    def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:
+        """Return whether the released numbers differ from a recount as their noise does.
+
+        NOT private: for the owner of the data alone. It counts the table again, by another way than
+        releases do, and compares the differences with the known law of their noise: too large ones
+        (a missing file, a swapped column, more noise than stated) and too small ones (less noise
+        than stated). The verdict depends on exact counts, so that publishing it is a release.
+        It takes one to five seconds for every 100,000 rows.
+
+        Args:
+            table: the table that was released, as in :meth:`Plan.release`.
+            level: the most probability of a false alarm.
+
+        Returns:
+            An :class:`~gaussnoise.results.Inspection`: passed or not, and the differences that are
+            noticed with stated probability.
+
+        Raises:
+            ParameterError: a combination of releases, tables of a stream, or a level out of range.
+            DataError: the table cannot be read.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+        >>> people = pa.table({"sex": ["F", "M", "F"] * 400})
+        >>> gn.plan(schema, 1, gn.zCDP(0.1)).release(people).inspect(people).passed
+        True
+        """
+        from .inspection import inspect  # imported here: it uses what makes releases
+
+        return inspect(self, table, level)
 
     def dp_event(self) -> "DpEvent":
         """Return the cost, as :func:`gaussnoise.privacy.dp_event`.

@@ -93,8 +93,14 @@ COMMANDS = [
     ("certify", "w.csv", "w.csv", "--neighbors", "replace", "--p", "inf"),
     ("certify", "measured.json"),
     ("certify", "w.csv"),
+    ("inspect", "out", "--data", "t.csv"),
+    ("inspect", "of persons", "--data", "t.csv"),
+    ("inspect", "both", "--data", "t.csv"),
     ("verify", "charged"),
     ("verify", "both"),
+    ("sign", "charged", "--key", "key.pem"),
+    ("verify", "charged", "--key", "public.pem"),
+    ("sign", "charged", "--key", "public.pem"),
     ("plan", "-s", "absent.toml", "--rho", "1"),
 ]
 GROUPS = ("", "stream", "ledger")
@@ -120,6 +126,14 @@ def test_no_line_of_any_command_or_help_is_longer_than_the_terminal(tmp_path, mo
     one = '{"attributes": ["sex"], "standard_deviation": 2}'
     measured = f'{{"sizes": {{"sex": 2}}, "measurements": [{one}]}}'
     (tmp_path / "measured.json").write_text(measured, encoding="utf-8")
+    form = pytest.importorskip("cryptography.hazmat.primitives.serialization")
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key, pem = Ed25519PrivateKey.generate(), form.Encoding.PEM
+    secret = key.private_bytes(pem, form.PrivateFormat.PKCS8, form.NoEncryption())
+    public = key.public_key().public_bytes(pem, form.PublicFormat.SubjectPublicKeyInfo)
+    for name, content in (("key", secret), ("public", public)):
+        (tmp_path / f"{name}.pem").write_bytes(content)
     (tmp_path / "w.csv").write_text("1,0,0\n1,1,0\n1,1,1\n", encoding="utf-8")
     seen = {words[0] for words in COMMANDS}
     for words in COMMANDS:

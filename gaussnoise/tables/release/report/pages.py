@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import OutputError, ParameterError
-from ....files.disk import check_parent, file_digest, read_json, save_text
+from ....files.disk import SIGNATURE, check_parent, file_digest, read_json, save_text
 from ....privacy.definitions import zCDP
 from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
@@ -254,7 +254,9 @@ def named(names: Sequence[str]) -> str:
 
 
 def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
-    """Return the libraries that made a stored release, and the digest of its record."""
+    """Return the libraries that made a stored release, the digest of its record, and whether it
+    has a signature, which no page can check.
+    """
     tables = release.tables
     if not isinstance(tables, StoredTables):
         return None
@@ -265,7 +267,8 @@ def stored_facts(release: AbstractRelease) -> dict[str, object] | None:
         made, digest = {}, None
     known = made.items() if isinstance(made, dict) else ()
     libraries = ", ".join(f"{name} {version}" for name, version in sorted(known))
-    return {"libraries": libraries, "digest": digest}
+    signed = (tables.folder / SIGNATURE).is_file()
+    return {"libraries": libraries, "digest": digest, "signed": signed}
 
 
 def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:

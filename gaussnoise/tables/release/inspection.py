@@ -1,0 +1,240 @@
+"""Released numbers compared with a recount of the data, by the law of the noise between them.
+
+From the difference x of a released and a recounted table of S, the measurement of T ⊆ S is
+``d_T = (u s_T / B σ) ⊗_{i∈T} C_i x``, summed over the other attributes, with u parts of a row and
+the largest weight B: the noise of its integers, over their scale σ. Where C_i is nI − 11', what
+tables determine of it is its projection P_i. So a correct release has independent
+``Q_T = ‖d_T‖² ~ χ²`` with Π (n_i − 1) degrees of freedom.
+
+Formal guarantees:
+    * A correct release fails with probability ``level`` at most. Half of it is shared evenly by all
+      Q_T, half is for their sum, in both cases half above and half below. Integers are discrete
+      Gaussians: the bound on their distance from rounded normals
+      (:func:`~gaussnoise.privacy.lattice_bound.lattice_distance`) is subtracted from the level.
+    * Where a person has more records than are counted, the choice among them is unknown, and the
+      recount has its expectation. With P such persons, of k records each, the difference has
+      another part Σ_p (X_p − E X_p), independent of the noise. Two choices of one person differ by
+      R_T at most, 2k lengths of the longest column of the query (0 for the number of rows). So the
+      length of this part is at most ``R (√(P/2) + √(P ln(1/β) / 2))`` with probability 1 − β: its
+      mean by E‖X − E X‖² <= R²/2, the rest by McDiarmid (1989). Half of the level above is for β,
+      and √Q may exceed its quantile by this. Below nothing changes: given this part, Q is a
+      noncentral χ², stochastically larger than χ².
+
+All of this is about exact counts, and so is the verdict: it is for the owner alone.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import DataError, ParameterError
+from ...privacy.lattice_bound import lattice_distance
+from ...solvers.tables.residuals import Subset, part_of, subsets_of
+from ...solvers.tables.strategies import AbstractStrategy
+from ..counting.impossible import excluded
+from ..counting.recount import Recount, recount
+from ..planning.measure import Array, ResidualQuery
+from ..reading.files import written_in
+from .merged import MergedPlan
+from .noisy import AbstractRelease
+from .publish import limit_of
+from .verdict import Inspection
+
+POWER = 0.999  # with which stated differences are noticed
+_FACTORS = (0.9, 1.1)  # noise of other scales, of which the power is stated
+_MOST_SHOWN = 1000  # largest attribute whose power is computed
+
+
+class _Ends(NamedTuple):
+    """The least and the largest Q that pass, and the length that unknown choices may add to √Q."""
+
+    low: float
+    high: float
+    slack: float
+
+
+def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Inspection:
+    """Return the verdict of :meth:`TableRelease.inspect`."""
+    if not (isinstance(level, float) and 1e-12 <= level < 1):
+        raise ParameterError(f"inspect: expected 1e-12 <= level < 1, got {level!r:.50}")
+    if release.times is not None:
+        raise ParameterError(
+            "inspect: expected one release, got tables of a stream, whose ticks share their noise: "
+            "no inspection of them exists"
+        )
+    if isinstance(release.plan, MergedPlan):
+        raise ParameterError(
+            "inspect: expected one release, got several combined; hint: inspect each by itself, in "
+            "the folder releases/"
+        )
+    plan, query = release.plan, release.query
+    used = plan.asked.used
+    found = recount(
+        written_in(table, plan.schema.file),
+        [plan.schema.attributes[i] for i in used],
+        [tuple(used.index(i) for i in S) for S in plan.tables.subsets],
+        release.on_outside,
+        limit_of(plan),
+        plan.weight,
+        query.unit,
+        excluded(plan.schema, used),
+    )
+    return verdict(release, found, level)
+
+
+def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspection:
+    """Return the verdict on a release, given the recount of its table."""
+    plan, query = release.plan, release.query
+    used = plan.asked.used
+    scale = query.most / query.unit
+    counted = {tuple(used[i] for i in S): own * scale for S, own in found.counts.items()}
+    squares: dict[Subset, list[float]] = {T: [] for T in query.multipliers}
+    exact = release.on_outside == "drop" or not found.left_out
+    for S, counts in counted.items():
+        difference = np.asarray(release.tables[S]) - counts
+        if not np.isfinite(difference).all():
+            raise DataError("inspect: a table of the release has numbers that are not finite")
+        exact &= _is_exact(difference, S, query)
+        for T in subsets_of(S):
+            if T in query.multipliers:
+                squares[T].append(_square(difference, S, T, query))
+    ranks = {T: math.prod(query.strategies[i].size - 1 for i in T) for T in squares}
+    reach = {T: _reach(T, release) for T in squares}
+    ends, together = _ends(ranks, reach, found.crowded, level, query)
+    passed = all(
+        ends[T].low <= min(own) and math.sqrt(max(own)) <= math.sqrt(ends[T].high) + ends[T].slack
+        for T, own in squares.items()
+    )
+    least, most = (sum(end(own) for own in squares.values()) for end in (min, max))
+    passed &= together.low <= least
+    passed &= math.sqrt(most) <= math.sqrt(together.high) + together.slack
+    lost = 1.0 if plan.has_public_rows else None
+    if () in ends:
+        lost = _shift(ends[()], 1) * _rows(query, ())
+    names = plan.schema.names
+    moved = {
+        names[T[0]]: _shift(own, ranks[T]) * _rows(query, T) * _spread(query.strategies[T[0]])
+        for T, own in ends.items()
+        if len(T) == 1 and query.strategies[T[0]].size <= _MOST_SHOWN
+    }
+    degrees = sum(ranks.values())
+    noise = {factor: _chance(together, degrees, factor) for factor in _FACTORS} if squares else {}
+    scales = _scales(together, degrees) if squares else None
+    sound, crowded = bool(passed and exact), found.crowded > 0
+    return Inspection(sound, level, POWER, lost, moved, noise, scales, crowded)
+
+
+def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
+    """Return whether the public part of a table, if there is one, is the recounted one."""
+    if () in query.multipliers:
+        return True
+    known = tuple(i for i in S if i in query.public)
+    # released without noise; other parts of the table add up to zero, up to rounding
+    return bool((np.abs(part_of(difference, S, known)) < 0.5).all())
+
+
+def _square(difference: Array, S: Subset, T: Subset, query: ResidualQuery) -> float:
+    """Return Q_T from a table of S."""
+    values = part_of(difference, S, T)
+    for axis, i in enumerate(T):
+        values = query.strategies[i].contrast(values, axis)
+    return float(np.square(values / _rows(query, T)).sum())
+
+
+def _rows(query: ResidualQuery, T: Subset) -> float:
+    """Return how many rows one scale σ of the integers of T stands for."""
+    scale = 0.0 if query.query is None else query.query.scale
+    return scale * query.most / (query.unit * int(query.multipliers[T]))
+
+
+def _reach(T: Subset, release: AbstractRelease) -> float:
+    """Return R_T: how far two choices of a person's records differ, over σ, at most."""
+    plan, query = release.plan, release.query
+    length = math.prod(math.sqrt(query.strategies[i].square) for i in T)
+    if not T:  # every choice has as many records
+        length = 0.0 if plan.weight is None else 0.5
+    return 2 * plan.rows_per_person * length * query.most / _rows(query, T)
+
+
+def _ends(
+    ranks: Mapping[Subset, int],
+    reach: Mapping[Subset, float],
+    crowded: int,
+    level: float,
+    query: ResidualQuery,
+) -> tuple[dict[Subset, _Ends], _Ends]:
+    """Return the ends of every Q_T, and of their sum."""
+    if not ranks or query.query is None:
+        return {}, _Ends(0.0, 0.0, 0.0)
+    left = (level - lattice_distance(query.count, query.query.scale)) / 4
+    one = left / len(ranks)
+    own = {T: _quantiles(rank, one, reach[T], crowded) for T, rank in ranks.items()}
+    whole = math.hypot(*reach.values())
+    return own, _quantiles(sum(ranks.values()), left, whole, crowded)
+
+
+def _quantiles(rank: int, tail: float, reach: float, crowded: int) -> _Ends:
+    """Return ends that χ² with ``rank`` degrees leaves with probability ``tail`` on each side."""
+    from scipy import special
+
+    above, slack = tail, 0.0
+    if crowded and reach:
+        above = tail / 2
+        slack = reach * math.sqrt(crowded / 2) * (1 + math.sqrt(math.log(1 / above)))
+    low, high = special.gammaincinv(rank / 2, tail), special.gammainccinv(rank / 2, above)
+    return _Ends(2 * float(low), 2 * float(high), slack)
+
+
+def _shift(ends: _Ends, rank: int) -> float:
+    """Return the length of a difference that is noticed with probability :data:`POWER`.
+
+    A difference of length δ makes √Q at least δ less the slack and a noncentral rest.
+    """
+    from scipy import special
+
+    high = (math.sqrt(ends.high) + 2 * ends.slack) ** 2
+    # the law of Q increases with δ: a search between 0 and a length that is noticed for certain
+    low, top = 0.0, math.sqrt(high) + math.sqrt(rank) + 10.0
+    for _ in range(60):
+        middle = (low + top) / 2
+        noticed = special.chndtr(high, rank, middle * middle) <= 1 - POWER
+        low, top = (low, middle) if noticed else (middle, top)
+    return top
+
+
+def _spread(strategy: AbstractStrategy) -> float:
+    """Return √n / 2 over the least length of C on unit vectors whose sum is zero.
+
+    This number of rows in other categories makes a difference of length one or more on C: N rows
+    change counts by 2N in all, hence by 2N/√n or more in length.
+    """
+    n = strategy.size
+    matrix = strategy.contrast(np.eye(n) - 1 / n, 0)
+    least = np.linalg.svd(matrix, compute_uv=False)[n - 2]
+    return math.sqrt(n) / (2 * float(least))
+
+
+def _chance(ends: _Ends, rank: int, factor: float) -> float:
+    """Return the probability that noise of ``factor`` times the scale is noticed by its sum."""
+    from scipy import special
+
+    low, high = _noticed(ends)
+    below = special.gammainc(rank / 2, low / factor**2 / 2)
+    return float(below + special.gammaincc(rank / 2, high / factor**2 / 2))
+
+
+def _scales(ends: _Ends, rank: int) -> tuple[float, float]:
+    """Return factors of the scale; less, and more, is noticed by the sum with :data:`POWER`."""
+    from scipy import special
+
+    low, high = _noticed(ends)
+    most, least = (2 * special.gammaincinv(rank / 2, p) for p in (POWER, 1 - POWER))
+    return math.sqrt(low / most), math.sqrt(high / least)
+
+
+def _noticed(ends: _Ends) -> tuple[float, float]:
+    """Return the Q of noise alone below and above which unknown choices cannot hide it."""
+    low = max(math.sqrt(ends.low) - ends.slack, 0.0)
+    return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

@@ -1,0 +1,84 @@
+"""The verdict of an inspection, for the owner of the data alone."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+from ...text import printable
+
+OFFICE = (
+    "For the office alone: the verdict depends on exact counts of the data. Publishing it, or "
+    "acting on it in public, is a release that no budget covers."
+)
+
+
+@final
+@dataclass(frozen=True)
+class Inspection:
+    """Whether released numbers differ from a recount as their noise does. NOT private.
+
+    Attributes:
+        passed: the verdict; nothing is said about the place of a difference.
+        level: a bound on the probability that a correct release does not pass.
+        power: the probability with which the differences below are noticed, at least.
+        rows_lost: this number of rows, or amount of weight, is noticed where it is missing or comes
+            twice; 1 where the number of rows is public.
+        rows_moved: by attribute that is measured by itself, this number of rows in other
+            categories (for numbers at the other end of the interval) is noticed, like those of a
+            swapped column.
+        noise: by factor, the probability of noticing noise that is larger or smaller by it.
+        scales: two factors: noise of less than the first or more than the second times the stated
+            scale is noticed; None if nothing is measured.
+        crowded: whether persons had more records than are counted. The choice among them was random
+            and was not kept, so that differences of its size are not noticed.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400})
+    >>> release = gn.plan(schema, 1, gn.zCDP(0.1)).release(people)
+    >>> found = release.inspect(people)
+    >>> found.passed, found.level, f"{found.rows_lost:.0f} {found.rows_moved['sex']:.0f}"
+    (True, 1e-06, '26 13')
+    >>> release.inspect(people.slice(0, 1100)).passed
+    False
+    """
+
+    passed: bool
+    level: float
+    power: float
+    rows_lost: float | None
+    rows_moved: Mapping[str, float]
+    noise: Mapping[float, float]
+    scales: tuple[float, float] | None
+    crowded: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON, with the label that it is not private."""
+        own = asdict(self) | {"noise": {str(factor): p for factor, p in self.noise.items()}}
+        return {"format": "gaussnoise.inspection/1", "not_private": OFFICE, **own}
+
+    def __str__(self) -> str:
+        sure = f"with probability {self.power:g}"
+        lines = ["PASSED" if self.passed else "FAILED", OFFICE]
+        lines += [f"A correct release fails with probability {self.level:g} at most."]
+        if self.rows_lost is not None:
+            lines += [f"Noticed {sure}: {self.rows_lost:,.0f} rows that are missing or come twice"]
+        lines += [
+            f"Noticed {sure}: {rows:,.0f} rows in other categories of {printable(name)}"
+            for name, rows in self.rows_moved.items()
+        ]
+        if self.scales is not None:
+            low, high = self.scales
+            lines += [
+                f"Noticed {sure}: noise of < {low:.3g} or > {high:.3g} times the stated scale"
+            ]
+        lines += [
+            f"Noticed with probability {chance:.3g}: noise of {factor:g} times the stated scale"
+            for factor, chance in self.noise.items()
+        ]
+        if self.crowded:
+            lines += [
+                "Some persons had more records than are counted. The choice among them was random "
+                "and was not kept: the numbers above allow for it."
+            ]
+        return "\n".join(lines)

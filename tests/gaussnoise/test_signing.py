@@ -1,0 +1,253 @@
+"""Signatures of folders: other tools read them, and none passes over a changed file."""
+
+import base64
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+from gaussnoise import signing, verifier
+from gaussnoise.cli.app import run
+from gaussnoise.errors import NotAvailableError, OutputError, ParameterError
+
+pytestmark = pytest.mark.usefixtures("quick_pictures")
+
+serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization")
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa  # noqa: E402
+
+PEOPLE = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])])
+
+
+def write_keys(place, name, key=None, form="PKCS8", password=None):
+    """The files of a private key and its public key."""
+    key = key or ed25519.Ed25519PrivateKey.generate()
+    plain = serialization.NoEncryption()
+    lock = serialization.BestAvailableEncryption(password) if password else plain
+    way = getattr(serialization.PrivateFormat, form)
+    secret, public = place / f"{name}.pem", place / f"{name}-public.pem"
+    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, way, lock))
+    coded = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    if form == "OpenSSH":
+        coded = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    public.write_bytes(key.public_key().public_bytes(*coded))
+    return secret, public
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A published folder, and two pairs of keys beside it."""
+    place = tmp_path_factory.mktemp("signed")
+    gn.plan(SCHEMA, 2, gn.zCDP(0.1)).release(PEOPLE, out=place / "out")
+    for name in ("ours", "theirs"):
+        write_keys(place, name)
+    return place
+
+
+@pytest.fixture
+def out(place, tmp_path):
+    return Path(shutil.copytree(place / "out", tmp_path / "out"))
+
+
+def test_a_signed_folder_is_read_as_before(place, out):
+    name = signing.sign(out, place / "ours.pem")
+    assert signing.verify(out, place / "ours-public.pem") == name
+    release = gn.TableRelease.load(out)
+    assert "count" in str(release.ask("count of sex=F"))
+    assert verifier.verified(out)[0].startswith("checked")
+    signed, unsigned = out.parent / "signed.html", out.parent / "unsigned.html"
+    release.report(signed)
+    gn.TableRelease.load(place / "out").report(unsigned)
+    assert "had a signature of its files" in signed.read_text(encoding="utf-8")
+    assert "was not signed" in unsigned.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("fault", ["changed", "added", "removed", "record"])
+def test_a_changed_folder_fails(place, out, fault):
+    signing.sign(out, place / "ours.pem")
+    if fault == "added":
+        (out / "more.txt").write_text("more", encoding="utf-8")
+    elif fault == "removed":
+        (out / "method.txt").unlink()
+    else:
+        file = out / ("release.json" if fault == "record" else "summary.txt")
+        file.write_bytes(file.read_bytes() + b"\n")
+    with pytest.raises(OutputError, match=r"was (changed|added|removed) after it was signed"):
+        signing.verify(out, place / "ours-public.pem")
+    with pytest.raises(OutputError, match=r"sha256 differs|not released|missing|other files"):
+        signing.sign(out, place / "ours.pem")
+
+
+def test_a_consistent_forgery_fails_with_the_key_of_the_publisher_alone(place, out):
+    """Someone who makes the whole folder anew can sign it, but not in the publisher's name."""
+    signing.sign(out, place / "ours.pem")
+    forged = out.parent / "forged"
+    gn.plan(SCHEMA, 2, gn.zCDP(0.1)).release(PEOPLE, out=forged)
+    shutil.copy(out / "signature.json", forged)
+    with pytest.raises(OutputError, match="was changed after it was signed"):
+        signing.verify(forged, place / "ours-public.pem")
+    (forged / "signature.json").unlink()
+    signing.sign(forged, place / "theirs.pem")
+    with pytest.raises(OutputError, match="no signature of the key"):
+        signing.verify(forged, place / "ours-public.pem")
+
+
+def test_every_part_of_the_envelope_is_signed(place, out):
+    signing.sign(out, place / "ours.pem")
+    path = out / "signature.json"
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    statement = json.loads(base64.b64decode(whole["payload"]))
+    fewer = {**statement, "subject": statement["subject"][1:]}
+    sig = base64.b64decode(whole["signatures"][0]["sig"])
+    other = base64.b64encode(bytes([sig[0] ^ 1]) + sig[1:]).decode()
+    for changed in (
+        {**whole, "payload": base64.b64encode(json.dumps(fewer).encode()).decode()},
+        {**whole, "payloadType": "application/json"},
+        {**whole, "signatures": []},
+        {**whole, "signatures": [{"keyid": "", "sig": other}]},
+        {**whole, "signatures": [{"keyid": ""}]},
+        {**whole, "signatures": 3},
+        {**whole, "payload": "no base64"},
+        [],
+    ):
+        path.write_text(json.dumps(changed), encoding="utf-8")
+        with pytest.raises(OutputError):
+            signing.verify(out, place / "ours-public.pem")
+    # the name of a key is a hint for readers, which try every signature
+    whole["signatures"][0]["keyid"] = "another name"
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    signing.verify(out, place / "ours-public.pem")
+
+
+def test_signing_twice_changes_nothing_and_a_second_key_adds_its_signature(place, out):
+    signing.sign(out, place / "ours.pem")
+    once = (out / "signature.json").read_bytes()
+    signing.sign(out, place / "ours.pem")
+    assert (out / "signature.json").read_bytes() == once
+    with pytest.raises(OutputError, match="no signature of the key"):
+        signing.verify(out, place / "theirs-public.pem")
+    signing.sign(out, place / "theirs.pem")
+    for name in ("ours", "theirs"):
+        signing.verify(out, place / f"{name}-public.pem")
+    assert {path.name for path in out.parent.iterdir()} == {"out"}  # no scratch file is left
+
+
+def test_a_signature_of_other_files_is_not_replaced(place, out):
+    signing.sign(out, place / "ours.pem")
+    other = out.parent / "other"
+    gn.plan(SCHEMA, 2, gn.zCDP(0.1)).release(PEOPLE, out=other)
+    shutil.copy(out / "signature.json", other)
+    with pytest.raises(OutputError, match="about other files"):
+        signing.sign(other, place / "ours.pem")
+
+
+def test_others_read_the_envelope_and_the_statement(place, out):
+    dsse = pytest.importorskip("securesystemslib.dsse")
+    signer = pytest.importorskip("securesystemslib.signer")
+    statement_pb2 = pytest.importorskip("in_toto_attestation.v1.statement_pb2")
+    from google.protobuf import json_format
+    from in_toto_attestation.v1.statement import Statement
+
+    name = signing.sign(out, place / "ours.pem")
+    content = json.loads((out / "signature.json").read_text(encoding="utf-8"))
+    envelope = dsse.Envelope.from_dict(content)
+    keys = {}
+    for own in ("ours", "theirs"):
+        pem = (place / f"{own}-public.pem").read_bytes()
+        keys[own] = signer.SSlibKey.from_crypto(serialization.load_pem_public_key(pem), name)
+    assert list(envelope.verify([keys["ours"]], 1)) == [name]
+    with pytest.raises(Exception, match="signature"):
+        envelope.verify([keys["theirs"]], 1)
+    assert envelope.payload_type == "application/vnd.in-toto+json"
+    read = json_format.Parse(envelope.payload, statement_pb2.Statement())
+    Statement.copy_from_pb(read).validate()
+    record = json.loads((out / "release.json").read_text(encoding="utf-8"))
+    stated = {own.name: own.digest["sha256"] for own in read.subject}
+    assert stated.pop("release.json")
+    assert stated == record["files"]
+
+
+@pytest.mark.parametrize("form", ["PKCS8", "OpenSSH"])
+def test_a_key_with_a_password(place, out, tmp_path, form):
+    if form == "OpenSSH":
+        pytest.importorskip("bcrypt")
+    secret, public = write_keys(tmp_path, "locked", form=form, password=b"open sesame")
+    with pytest.raises(ParameterError, match="expected the password"):
+        signing.sign(out, secret)
+    with pytest.raises(ParameterError, match="does not open"):
+        signing.sign(out, secret, "open rice")
+    signing.sign(out, secret, lambda: "open sesame")
+    signing.verify(out, public)
+    signing.sign(out, place / "ours.pem", "needed by no key")
+
+
+def test_a_wrong_key_is_named(place, out, tmp_path):
+    secret, public = write_keys(tmp_path, "rsa", rsa.generate_private_key(65537, 2048))
+    (tmp_path / "text").write_text("no key", encoding="utf-8")
+    for file in (secret, tmp_path / "text", place / "ours-public.pem", tmp_path / "absent", "."):
+        with pytest.raises(ParameterError, match="expected an Ed25519 private key"):
+            signing.sign(out, file)
+    with pytest.raises(OutputError, match=r"has no signature\.json"):
+        signing.verify(out, place / "ours-public.pem")
+    signing.sign(out, place / "ours.pem")
+    for file in (public, tmp_path / "text", place / "ours.pem", tmp_path / "absent"):
+        with pytest.raises(ParameterError, match="expected an Ed25519 public key"):
+            signing.verify(out, file)
+
+
+def test_a_private_key_inside_the_folder_is_refused(place, out):
+    shutil.copy(place / "ours.pem", out)
+    with pytest.raises(ParameterError, match="outside"):
+        signing.sign(out, out / "ours.pem")
+
+
+def test_folders_that_are_signed(place, tmp_path):
+    """Combined releases and changes as well; of a stream each tick, as it is published."""
+    secret, public = place / "ours.pem", place / "ours-public.pem"
+    release = gn.TableRelease.load(place / "out")
+    again = gn.plan(SCHEMA, 1, gn.zCDP(0.2)).release(PEOPLE)
+    gn.combine([release, again]).save(tmp_path / "both")
+    gn.difference(release, again).save(tmp_path / "changes", of=[("sex",)])
+    planned = gn.plan(SCHEMA, 1, gn.zCDP(0.2), over=gn.streams.Ticks(2))
+    stream = planned.start(tmp_path / "stream")
+    stream.tick(PEOPLE, number=1)
+    tick = stream.state.tick_folder(1)
+    for folder in (tmp_path / "both", tmp_path / "changes", tick):
+        signing.sign(folder, secret)
+        signing.verify(folder, public)
+    gn.TableRelease.load(tmp_path / "both")
+    again = gn.streams.Stream.open(tmp_path / "stream")
+    again.tick(PEOPLE, number=2)
+    assert len(again.tables) == 2
+    with pytest.raises(OutputError, match="sign each tick"):
+        signing.sign(tmp_path / "stream", secret)
+    with pytest.raises(OutputError, match="expected a published folder"):
+        signing.sign(tmp_path, secret)
+
+
+def test_without_the_extra_the_error_has_the_command(place, out, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
+    for act, key in ((signing.sign, "ours.pem"), (signing.verify, "ours-public.pem")):
+        with pytest.raises(NotAvailableError, match=r'pip install "gaussnoise\[sign\]"'):
+            act(out, place / key)
+
+
+def test_the_commands(place, out, capsys, monkeypatch, tmp_path):
+    assert run(["verify", str(out)]) == 0
+    assert "who signed" not in capsys.readouterr().out
+    assert run(["sign", str(out), "--key", str(place / "ours.pem"), "--json"]) == 0
+    name = json.loads(capsys.readouterr().out)["key"]
+    assert run(["verify", str(out)]) == 0
+    assert "unchecked  signature.json: who signed" in capsys.readouterr().out
+    assert run(["verify", str(out), "--key", str(place / "ours-public.pem")]) == 0
+    assert f"checked    the signature of all files, by the key {name}" in capsys.readouterr().out
+    assert run(["verify", str(out), "--key", str(place / "theirs-public.pem")]) == 1
+    assert "FAILED: verify: " in capsys.readouterr().out
+    secret, public = write_keys(tmp_path, "locked", password=b"open sesame")
+    monkeypatch.setattr("typer.prompt", lambda text, **_: "open sesame")
+    assert run(["sign", str(out), "--key", str(secret)]) == 0
+    assert run(["verify", str(out), "--key", str(public)]) == 0
