@@ -21,6 +21,7 @@ from ..schema.numbers import interval_text
 from ..schema.schema import Category
 from .answer import Answer
 from .contrasts import Weights, contrasts
+from .merged import MergedPlan
 from .noisy import AbstractRelease, read_only
 from .quantiles import quantiles_of, support
 from .question import (
@@ -52,6 +53,7 @@ Array = NDArray[np.float64]
 MOST_NUMBERS = 10**4  # most numbers in one answer
 _MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
 _AT_ONCE = 64  # rows whose covariances are computed together
+_ASSUMED = "assumed, not tested: releases of the same rows; "
 _COUNTS = "unbiased, so may be negative or fractional"
 _CLIPPED = "of the values as they were clipped"
 _RATIOS = "ratios are biased, intervals exact (Fieller 1954)"
@@ -158,6 +160,12 @@ class _Asked:
     @cached_property
     def _z(self) -> float:
         return quantile(self.level)
+
+    @property
+    def _assumed(self) -> str:
+        """What every answer rests on, to stand before other notes; or nothing."""
+        plan: Any = self.release.plan
+        return _ASSUMED if isinstance(plan, MergedPlan) and plan.agreement is None else ""
 
     def answer(self, asked: AtOnce) -> Answer:
         if isinstance(asked, Ratio):
@@ -348,7 +356,9 @@ class _Asked:
         many = f"{len(order)} " if len(order) > 1 else ""
         meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
         answer = self._answer(meaning, {0: axis}, chosen, notes)
-        return replace(answer, compared=len(every), note=f"{_ranks_text(ranks)}; {answer.note}")
+        rest = answer.note.removeprefix(self._assumed)
+        note = f"{self._assumed}{_ranks_text(ranks)}; {rest}"
+        return replace(answer, compared=len(every), note=note)
 
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""
@@ -425,7 +435,7 @@ class _Asked:
             low,
             high,
             self.level,
-            "; ".join(notes),
+            self._assumed + "; ".join(notes),
             self.release.private,
             self.release.backend,
             found.limits,

@@ -386,6 +386,9 @@ def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
             f"{', '.join(map(repr, changes.left_out_by))}. Rows without one are in no table of one "
             "of the releases, and in the tables of the other: changes may be of these rows alone."
         )
+    plans: list[Any] = [one.plan for one in (changes.before, changes.after)]
+    if any(isinstance(plan, MergedPlan) and plan.agreement is None for plan in plans):
+        notes.append("Assumed, not tested: releases that were combined are of the same rows.")
     return [*notes, *(f"Counted: {said}." for said in counted)]
 
 
