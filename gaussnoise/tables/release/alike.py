@@ -69,9 +69,9 @@ def _only(
 ) -> Iterator[str]:
     """Yield what leaves rows out of one release, though they may be in the tables of the other."""
     for name, fit in fits.items() if one.on_outside == "drop" else ():
-        own = others.get(name)
-        known = other.on_outside == "refuse" and isinstance(fit, frozenset)
-        if not (own == fit or (known and isinstance(own, frozenset) and own <= fit)):
+        own, known = others.get(name), other.on_outside == "refuse"
+        within = isinstance(own, frozenset) and isinstance(fit, frozenset) and own <= fit
+        if own != fit and not (known and within):
             yield name
 
 

@@ -23,6 +23,7 @@ from .answer import Answer
 from .contrasts import Weights, contrasts
 from .merged import MergedPlan
 from .noisy import AbstractRelease, read_only
+from .population import Population, asked_population
 from .quantiles import quantiles_of, support
 from .question import (
     Amount,
@@ -58,6 +59,7 @@ _COUNTS = "unbiased, so may be negative or fractional"
 _CLIPPED = "of the values as they were clipped"
 _RATIOS = "ratios are biased, intervals exact (Fieller 1954)"
 _OF_NOISE = "of noise alone (for a population: population_means)"
+_AND_BELOW = "of noise alone; for the population see below"
 _FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 
 
@@ -163,7 +165,7 @@ class _Asked:
 
     @property
     def _assumed(self) -> str:
-        """What every answer rests on, to stand before other notes; or nothing."""
+        """The assumption of every answer, to stand before other notes; or nothing."""
         plan: Any = self.release.plan
         return _ASSUMED if isinstance(plan, MergedPlan) and plan.agreement is None else ""
 
@@ -172,7 +174,8 @@ class _Asked:
             return self._ratio(asked)
         if isinstance(asked, Difference):
             meaning = f"{self._said(asked.first)} less {self._said(asked.second)}"
-            return self._difference(meaning, asked.first, asked.second)
+            found = self._difference(meaning, asked.first, asked.second)
+            return self._with_population(found, asked.first, asked.second)
         if isinstance(asked, Cdf):
             return self._cdf(asked)
         if isinstance(asked, Quantile):
@@ -180,7 +183,38 @@ class _Asked:
         if isinstance(asked, Top):
             return self._top(asked)
         axes = self._axes_of(asked)
-        return self._answer(self._said(asked), axes, *self._single(asked, axes))
+        found = self._answer(self._said(asked), axes, *self._single(asked, axes))
+        return self._with_population(found, asked)
+
+    def _with_population(self, answer: Answer, *asked: Amount) -> Answer:
+        """Return an answer with the same mean, or difference, of the population if it is known."""
+        found = self._population(asked)
+        if found is None:
+            return answer
+        return replace(answer, population=found, note=answer.note.replace(_OF_NOISE, _AND_BELOW))
+
+    def _population(self, asked: Sequence[Amount]) -> Population | None:
+        """Return the mean of a population, or the difference of two groups; None if not known."""
+        plan, schema = self.release.plan, self.release.plan.schema
+        means = [one for one in asked if isinstance(one, Mean)]
+        columns = {schema.names[one.attribute] for one in means}
+        wheres = [self._labels(one.given) for one in means]
+        own = [found for found in plan.ranges if found.column in columns]
+        known = len(means) == len(asked) and len(columns) == len(own) == 1 and None not in wheres
+        if not known or plan.weight is not None or self.level >= 1 - own[0].wrong:
+            return None
+        first, *others = [where for where in wheres if where is not None]
+        return asked_population(self.release, own[0].column, first, others, self.level)
+
+    def _labels(self, given: Conditions) -> dict[str, Category | None] | None:
+        """Return the label of each group, None for each of its labels; None for other groups."""
+        schema, found = self.release.plan.schema, dict[str, Category | None]()
+        for i, cells in given.items():
+            if cells is not None and not (isinstance(cells, tuple) and len(cells) == 1):
+                return None
+            attribute = schema.attributes[i]
+            found[attribute.name] = None if cells is None else attribute.labels[cells[0]]
+        return found
 
     def change(self, asked: Change) -> Answer:
         earlier, later = asked.ticks

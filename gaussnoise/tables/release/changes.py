@@ -21,6 +21,7 @@ from ..schema.numbers import interval_text
 from ..schema.schema import Schema
 from .comparison import ComparisonTable
 from .formats.format import MEANING, NUMBER_FORMAT
+from .mean_changes import MeanChanges, changes_of_means, no_changes
 from .merged import MergedPlan
 from .method import about_of
 from .noisy import AbstractRelease
@@ -45,8 +46,8 @@ TOGETHER = (
 )
 LEFT_OUT = "Left out, since it cannot be compared"
 CLOSING = (
-    f"low and high: {level_text(LEVEL)} intervals of the change, each number by itself; in %: of "
-    "the number before, if that cannot be zero."
+    f"low and high: {level_text(LEVEL)} intervals of the change for noise alone, each number by "
+    "itself; in %: of the number before, if that cannot be zero."
 )
 NO_CHANGE = "No change that the noise allows to see."
 
@@ -356,9 +357,19 @@ def changes_text(
         for said in (CLOSING, TOGETHER, *notes_text(changes, found), *cost_text(changes))
     ]
     missing = [fitted(line) for line in ([f"{LEFT_OUT}:", *missing] if missing else [])]
-    texts = others, missing, closing
+    means = population_of_changes(changes, of)
+    texts = others, missing, [] if means is None else [fitted(str(means))], closing
     parts = [*map(str, found[:_MOST_TABLES]), *("\n".join(lines) for lines in texts)]
     return "\n\n".join(filter(None, parts))
+
+
+def population_of_changes(changes: "Changes", of: Sequence[Entry]) -> MeanChanges | None:
+    """Return changes of population means where they follow from both releases.
+
+    None if others are asked for.
+    """
+    both = changes.before, changes.after, changes.unlike
+    return None if of or no_changes(*both) else changes_of_means(*both)
 
 
 def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
@@ -416,6 +427,7 @@ def changes_record(
     Without a request ``of``, the tables that cannot be compared are named.
     """
     missing = {} if of else left_out(changes)
+    means = population_of_changes(changes, of)
     return {
         "format": FORMAT,
         "private": changes.private,
@@ -425,6 +437,7 @@ def changes_record(
         "intervals": interval_record(),
         "notes": notes_text(changes, found),
         "tables": [one.record(rows=rows) for one in found],
+        "population_means": None if means is None else means.as_dict(),
         "left_out": [{"name": name, "reason": why} for name, why in missing.items()],
     }
 

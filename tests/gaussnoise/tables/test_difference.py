@@ -213,6 +213,9 @@ def test_releases_that_leave_out_other_rows_are_compared_only_on_an_assumption()
             assert changes[()].estimate == pytest.approx(
                 both[1][()].estimate - both[0][()].estimate
             )
+    caught = [gn.Attribute("sex", labels, other="?") for labels in (["F", "M"], ["F", "M", "X"])]
+    both = [dropping([sex, AGE, PAY], JUNE) for sex in caught]
+    assert not gn.difference(*both).left_out_by
     # that all rows of one release fit is certain, where it would have refused others
     assert not gn.difference(
         before, dropping([SEX, AGE, PAY], JUNE, on_outside="refuse")

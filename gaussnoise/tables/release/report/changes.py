@@ -21,6 +21,7 @@ from ..changes import (
     notes_text,
     percent,
     percent_ends,
+    population_of_changes,
     release_name,
     shown_changes,
     signed,
@@ -31,7 +32,7 @@ from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
 from .charts import Picture
 from .numbers import MOST_ANSWERS, Numbers, cells_of
-from .pages import save_page, stored_facts, summed_privacy
+from .pages import MOST_MEANS, save_page, stored_facts, summed_privacy
 from .render import rendered
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
     found = [one for one in shown_changes(changes, of) if one.table.estimate.size <= MOST_ANSWERS]
     plan = changes.before.plan
     missing = {} if of else left_out(changes)
+    means = population_of_changes(changes, of)
     return rendered(
         "changes.html",
         facts=None,
@@ -122,6 +124,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
         notes=notes_text(changes, found),
         percent=percent,
         percent_ends=percent_ends,
+        means=means if means is None or len(means.changes) <= MOST_MEANS else None,
         missing=list(missing.items())[:_MOST_LISTED],
         more_missing=max(0, len(missing) - _MOST_LISTED),
         shown=[_Section(one, f"table-{k}") for k, one in enumerate(found[:_MOST_IN_FULL], 1)],
