@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
@@ -437,9 +437,18 @@ def changes_record(
         "intervals": interval_record(),
         "notes": notes_text(changes, found),
         "tables": [one.record(rows=rows) for one in found],
-        "population_means": None if means is None else means.as_dict(),
+        "population_means": None if means is None else _means_record(means),
         "left_out": [{"name": name, "reason": why} for name, why in missing.items()],
     }
+
+
+def _means_record(means: MeanChanges) -> dict[str, object]:
+    """Return changes of population means as plain data, with null where nothing is known."""
+    rows = [
+        {key: _plain(x) if isinstance(x, float) else x for key, x in asdict(one).items()}
+        for one in means.changes
+    ]
+    return {"mean_of": means.mean_of, "level": means.level, "changes": rows}
 
 
 def _release_record(release: AbstractRelease) -> dict[str, object]:

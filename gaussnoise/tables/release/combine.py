@@ -233,7 +233,7 @@ def _check_attributes(releases: Sequence[TableRelease]) -> None:
         if how is not None:
             raise ParameterError(
                 f"combine: expected {name!r} with the same categories, edges or interval in all "
-                f"releases, got one that {how}; hint: what is counted or summed in other ways says "
+                f"releases, got {name!r} which {how}; hint: what counts or sums in other ways says "
                 f"nothing of each other, so ask one of them for its tables of {name!r}"
             )
 

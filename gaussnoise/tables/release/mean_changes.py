@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, final
 
 import scipy
@@ -108,14 +108,6 @@ class MeanChanges:
     def __str__(self) -> str:
         [grid] = self.grids
         return "\n".join([grid.title, *grid.narrow, *self.notes])
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the changes as plain data."""
-        return {
-            "mean_of": self.mean_of,
-            "level": self.level,
-            "changes": [asdict(one) for one in self.changes],
-        }
 
 
 SAMPLES = (

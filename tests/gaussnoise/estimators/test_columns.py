@@ -812,7 +812,7 @@ def test_changes_of_population_means_need_no_common_range(tmp_path, capsys):
     assert [one["change"] for one in listed] == [one.change for one in found.changes]
 
 
-def test_changes_of_population_means_are_refused_in_words():
+def test_changes_of_population_means_are_refused_in_words(tmp_path):
     plain = gn.Schema([gn.Attribute("x", clip=[0, 60]), gn.Attribute("sex", ["f", "m"])])
     rows = pl.DataFrame({"x": [1.0, 2.0], "sex": ["f", "m"]})
     counted = gn.plan(plain, [("x", "sex")], gn.zCDP(1)).release(rows)
@@ -832,6 +832,11 @@ def test_changes_of_population_means_are_refused_in_words():
     changes = gn.difference(fewer, other.release)
     assert len(gn.estimators.population_means(changes).changes) == 2  # y is in one alone
     assert gn.estimators.population_means(changes).changes[0].reason
+    changes.save(tmp_path / "out")
+    record = (tmp_path / "out" / "changes.json").read_text(encoding="utf-8")
+    assert "Infinity" not in record
+    assert "NaN" not in record
+    assert "no change, since fewer than" in (tmp_path / "out" / "summary.txt").read_text("utf-8")
     with pytest.raises(ParameterError, match=r"expected 0 < level < 0\.995, since"):
         gn.estimators.population_means(changes, 1.0)
     with pytest.raises(ParameterError, match=r"got ColumnMeans; hint: found\.release"):
