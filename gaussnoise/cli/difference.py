@@ -31,22 +31,32 @@ def show_changes(
     ] = None,
     format: Format = "csv",
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+    all_rows_fit: Annotated[
+        bool,
+        typer.Option(
+            "--all-rows-fit",
+            help="Assume that no row was left out for a value that did not fit: needed where one "
+            "release alone leaves out such rows.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show what changed from one release to another, with intervals, from their folders alone.
 
-    A table with a clipped number has its means and sums, by the other attributes.
+    A table with a clipped number has its means and sums, by the other attributes. Tables with an
+    attribute that is defined differently in each of the releases are left out, and named.
     """
     check_new("difference", out)
-    changes = difference(published(january, None), published(june, None))
+    both = published(january, None), published(june, None)
+    changes = difference(*both, all_rows_fit=all_rows_fit)
     entries = [entry_of(listed, changes.before.plan.schema.names) for listed in of or []]
     found = shown_changes(changes, entries)
     if out is not None:
         wanted: Any = format  # checked when the files are written
         changes.save(out, wanted, of=entries, title=title)
     if as_json:
-        return show(changes_document(changes, found, out))
-    say(changes_text(changes, found))
+        return show(changes_document(changes, found, out, entries))
+    say(changes_text(changes, found, entries))
     if out is not None:
         files = sorted({path.relative_to(out).parts[0] for path in out.rglob("*")})
         say(f"\nwrote {out}: {', '.join(files)}")

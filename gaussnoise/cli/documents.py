@@ -22,6 +22,7 @@ from ..tables.planning.facts import facts_of
 from ..tables.release.changes import ShownChanges, changes_record
 from ..tables.release.difference import Changes
 from ..tables.release.tidy import LEVEL
+from ..tables.schema.entries import Entry
 from ..text import SHOWN_DELTA
 
 Document = Mapping[str, object]
@@ -137,9 +138,11 @@ def release_document(folder: Path) -> Document:
     return {"format": "gaussnoise.released/1", "folder": folder, "record": record}
 
 
-def changes_document(changes: Changes, found: Sequence[ShownChanges], out: Path | None) -> Document:
+def changes_document(
+    changes: Changes, found: Sequence[ShownChanges], out: Path | None, of: Sequence[Entry]
+) -> Document:
     """Return ``gaussnoise difference --json``: both releases, and all changes with intervals."""
-    return {**changes_record(changes, found, rows=True), "folder": out}
+    return {**changes_record(changes, found, of, rows=True), "folder": out}
 
 
 def means_document(means: ColumnMeans, out: Path | None) -> Document:

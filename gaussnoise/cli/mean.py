@@ -89,8 +89,9 @@ def release_means(
         typer.Option(
             "--between",
             help="Public bounds: 0,120; of one of several columns: age=0,120 (repeatable). An "
-            "unknown end is left empty: 0, has no upper one. Releases with different ranges cannot "
-            "be compared: give the next one the range that this one prints.",
+            "unknown end is left empty: 0, has no upper one. Sums and means of counted rows are "
+            "compared only between releases of one range: give the next one the range that this "
+            "one prints.",
         ),
     ] = None,
     least: Annotated[

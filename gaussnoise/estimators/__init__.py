@@ -1,5 +1,7 @@
 """Population means of unbounded data: locate privately, clip, and release with optimal noise."""
 
+from ..tables.release.mean_changes import MeanChange, MeanChanges
+from ..tables.release.population import ColumnMean, ColumnMeans, MeanDifference
 from .cautionary import release_one_at_random
 from .clipped import clipped_mean
 from .coinpress import coinpress_mean
@@ -12,13 +14,15 @@ from .gaussian import gaussian_mean
 from .location import coarse_location
 from .moments import heavy_tailed_mean, truncated_mean
 from .person import person_level_mean
-from .population import ColumnMean, ColumnMeans, MeanDifference, population_means
+from .population import population_means
 from .rates import Rate, rates
 
 __all__ = [
     "ColumnMean",
     "ColumnMeans",
     "Estimate",
+    "MeanChange",
+    "MeanChanges",
     "MeanDifference",
     "Rate",
     "clipped_mean",

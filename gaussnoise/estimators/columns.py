@@ -20,13 +20,13 @@ from ..privacy.ledger import Ledger, ledger_and_id
 from ..records import check_on_outside
 from ..tables.planning.facts import protected
 from ..tables.planning.ranges import FoundRange
+from ..tables.release.population import ColumnMeans, population_of
 from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
 from ..tables.schema.about import NOTHING_SAID, About
 from ..tables.schema.numbers import PER_PERSON, PerPerson, Weight
 from ..tables.schema.schema import Attribute, OnOutside, Schema
 from .knowledge import LARGEST, moment_order, number, positive, shown
-from .population import ColumnMeans, population_means
 from .ranges import QUESTIONS, SHARES, Ends, Neighbors, check_questions
 
 _MOST_GROUPS = 10_000
@@ -228,7 +228,7 @@ def column_means(
 
     charged = ledger_and_id(name, ledger, id)
     if charged is None or out is None:
-        return population_means(release(out), level)
+        return population_of(release(out), level)
     request = {
         "estimator": name,
         "privacy": repr(privacy),
@@ -256,7 +256,7 @@ def column_means(
         write=paid,
         read=TableRelease.load,
     )
-    return population_means(found, level)
+    return population_of(found, level)
 
 
 def _public(columns: list[str], between: object) -> dict[str, Ends]:

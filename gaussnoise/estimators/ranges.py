@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ..numerics.rounding import SAFE_SIDE, rounded_down
+from ..tables.planning.ranges import FEW
 from .moments import best_radius, tail_bias
 from .steps import lattice_query
 
@@ -43,7 +44,6 @@ _LARGEST_END = 1e50  # sums of squares of larger numbers are not supported
 _SHORTEST = 1e-100  # length of a range whose steps are ordinary floats
 _CLOSEST = 2.0**-30  # least length of a range, as a part of its ends
 _LARGEST = 1e308  # thresholds are the edges of an attribute
-FEW = 2  # counts below it are said to be
 _MOST = 1e12  # a hint that asks for more numbers, or for so large a budget, helps no one
 
 

@@ -18,10 +18,11 @@ from scipy import stats
 
 import gaussnoise as gn
 from domains.tables.bases import Base, Identity
+from gaussnoise.estimators import population_means
 from gaussnoise.estimators.column_plan import UNSPENT, ColumnPlan
-from gaussnoise.estimators.population import _mean, population_means
 from gaussnoise.estimators.ranges import Counts, exact_in
 from gaussnoise.tables.planning.ranges import FoundRange
+from gaussnoise.tables.release.population import _mean
 
 pytestmark = pytest.mark.integration
 RELEASES, LEVEL, RHO, PERSONS, MOST = 1000, 0.95, 2.0, 800, 2

@@ -11,6 +11,8 @@ from ...errors import ParameterError
 from ...numerics.rounding import rounded_up
 from ..schema.schema import Schema
 
+FEW = 2  # counts below it are said to be
+
 
 @final
 @dataclass(frozen=True)
@@ -128,8 +130,8 @@ def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
             f"{own.column}: assumed, {own.assumed}.",
             f"{own.column}: {own.rho / rho:.0%} of the budget found this range, "
             f"[{low}, {high}]; public bounds as wide would make noise {saved:.0%} "
-            "smaller. Only releases with the same range can be compared: give the next one "
-            f"--between {given}.",
+            "smaller. Sums and means of the counted rows can be compared only with those of a "
+            f"release with the same range: give the next one --between {given}.",
         ]
     return lines
 

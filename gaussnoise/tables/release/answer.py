@@ -2,7 +2,7 @@
 
 import datetime
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...layout import WIDTH, fitted
 from ..schema.schema import Category
+from .population import Population
 from .show import first, table_text
 from .tidy import arrow_columns, framed, level_text, with_level
 
@@ -44,6 +45,9 @@ class Answer:
             several, all of them.
         cut: where noise carried a mean outside the interval of its number, so that the estimate is
             the nearer end; None for other numbers.
+        population: the same mean, or difference, of the population that the rows were drawn from,
+            with intervals for noise, sampling and clipping, if it follows from a release of
+            :func:`column_means`; else None.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -71,6 +75,7 @@ class Answer:
     limits: tuple[float, float] = (-math.inf, math.inf)
     compared: int = 1
     cut: NDArray[np.bool_] | None = field(default=None, repr=False)
+    population: Population | None = field(default=None, repr=False)
 
     @property
     def remarks(self) -> list[str]:
@@ -122,7 +127,13 @@ class Answer:
             "note": self.note,
             "private": self.private,
             "rows": [{name: _plain(value) for name, value in row.items()} for row in rows],
+            **({} if self.population is None else {"population": self._of_population()}),
         }
+
+    def _of_population(self) -> list[dict[str, Any]]:
+        """Return the means of a population, or their differences, as plain data."""
+        parts = [] if self.population is None else self.population.parts
+        return [_plain_part(asdict(part)) for part in parts]
 
     def _arrow(self) -> "pa.Table":
         cells = slice(0, self.estimate.size)
@@ -141,7 +152,7 @@ class Answer:
             if k and len(closing) + len(note) + 2 > WIDTH:
                 break  # one line: the first notes are the ones that matter
             closing += f"; {note}"
-        return table_text(
+        said = table_text(
             fitted(self.meaning),
             self.attributes,
             self.labels,
@@ -150,9 +161,18 @@ class Answer:
             closing,
             private=self.private,
         )
+        return said if self.population is None else f"{said}\n\n{fitted(str(self.population))}"
 
     def __repr__(self) -> str:
         return f"Answer({self.meaning}: {self.estimate.size} numbers)"
+
+
+def _plain_part(part: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a mean as plain data: labels by group, ends of a range as a list."""
+    return {
+        name: [_plain(end) for end in value] if isinstance(value, tuple) else _plain(value)
+        for name, value in part.items()
+    }
 
 
 def _plain(value: Category | float | datetime.date | None) -> Category | float | None:

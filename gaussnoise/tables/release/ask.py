@@ -21,7 +21,9 @@ from ..schema.numbers import interval_text
 from ..schema.schema import Category
 from .answer import Answer
 from .contrasts import Weights, contrasts
+from .merged import MergedPlan
 from .noisy import AbstractRelease, read_only
+from .population import Population, asked_population
 from .quantiles import quantiles_of, support
 from .question import (
     Amount,
@@ -52,10 +54,12 @@ Array = NDArray[np.float64]
 MOST_NUMBERS = 10**4  # most numbers in one answer
 _MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
 _AT_ONCE = 64  # rows whose covariances are computed together
+_ASSUMED = "assumed, not tested: releases of the same rows; "
 _COUNTS = "unbiased, so may be negative or fractional"
 _CLIPPED = "of the values as they were clipped"
 _RATIOS = "ratios are biased, intervals exact (Fieller 1954)"
 _OF_NOISE = "of noise alone (for a population: population_means)"
+_AND_BELOW = "of noise alone; for the population see below"
 _FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 
 
@@ -159,12 +163,19 @@ class _Asked:
     def _z(self) -> float:
         return quantile(self.level)
 
+    @property
+    def _assumed(self) -> str:
+        """The assumption of every answer, to stand before other notes; or nothing."""
+        plan: Any = self.release.plan
+        return _ASSUMED if isinstance(plan, MergedPlan) and plan.agreement is None else ""
+
     def answer(self, asked: AtOnce) -> Answer:
         if isinstance(asked, Ratio):
             return self._ratio(asked)
         if isinstance(asked, Difference):
             meaning = f"{self._said(asked.first)} less {self._said(asked.second)}"
-            return self._difference(meaning, asked.first, asked.second)
+            found = self._difference(meaning, asked.first, asked.second)
+            return self._with_population(found, asked.first, asked.second)
         if isinstance(asked, Cdf):
             return self._cdf(asked)
         if isinstance(asked, Quantile):
@@ -172,7 +183,38 @@ class _Asked:
         if isinstance(asked, Top):
             return self._top(asked)
         axes = self._axes_of(asked)
-        return self._answer(self._said(asked), axes, *self._single(asked, axes))
+        found = self._answer(self._said(asked), axes, *self._single(asked, axes))
+        return self._with_population(found, asked)
+
+    def _with_population(self, answer: Answer, *asked: Amount) -> Answer:
+        """Return an answer with the same mean, or difference, of the population if it is known."""
+        found = self._population(asked)
+        if found is None:
+            return answer
+        return replace(answer, population=found, note=answer.note.replace(_OF_NOISE, _AND_BELOW))
+
+    def _population(self, asked: Sequence[Amount]) -> Population | None:
+        """Return the mean of a population, or the difference of two groups; None if not known."""
+        plan, schema = self.release.plan, self.release.plan.schema
+        means = [one for one in asked if isinstance(one, Mean)]
+        columns = {schema.names[one.attribute] for one in means}
+        wheres = [self._labels(one.given) for one in means]
+        own = [found for found in plan.ranges if found.column in columns]
+        known = len(means) == len(asked) and len(columns) == len(own) == 1 and None not in wheres
+        if not known or plan.weight is not None or self.level >= 1 - own[0].wrong:
+            return None
+        first, *others = [where for where in wheres if where is not None]
+        return asked_population(self.release, own[0].column, first, others, self.level)
+
+    def _labels(self, given: Conditions) -> dict[str, Category | None] | None:
+        """Return the label of each group, None for each of its labels; None for other groups."""
+        schema, found = self.release.plan.schema, dict[str, Category | None]()
+        for i, cells in given.items():
+            if cells is not None and not (isinstance(cells, tuple) and len(cells) == 1):
+                return None
+            attribute = schema.attributes[i]
+            found[attribute.name] = None if cells is None else attribute.labels[cells[0]]
+        return found
 
     def change(self, asked: Change) -> Answer:
         earlier, later = asked.ticks
@@ -348,7 +390,9 @@ class _Asked:
         many = f"{len(order)} " if len(order) > 1 else ""
         meaning = f"{many}{word} of {len(every)}: {self._said(asked.of)}"
         answer = self._answer(meaning, {0: axis}, chosen, notes)
-        return replace(answer, compared=len(every), note=f"{_ranks_text(ranks)}; {answer.note}")
+        rest = answer.note.removeprefix(self._assumed)
+        note = f"{self._assumed}{_ranks_text(ranks)}; {rest}"
+        return replace(answer, compared=len(every), note=note)
 
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""
@@ -425,7 +469,7 @@ class _Asked:
             low,
             high,
             self.level,
-            "; ".join(notes),
+            self._assumed + "; ".join(notes),
             self.release.private,
             self.release.backend,
             found.limits,

@@ -1,12 +1,13 @@
 """The tables of changes that are shown and written, and a sentence on each of them."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domains.tables.bases import AbstractBase
 from domains.tables.clipped import Clipped
@@ -14,18 +15,26 @@ from domains.tables.clipped import Clipped
 from ...errors import ParameterError
 from ...layout import WIDTH, fitted
 from ..planning.facts import counted_text, marginal_name, persons_text, unit_of
+from ..schema.about import About, is_line
 from ..schema.entries import Entry, entry_term, term_name
 from ..schema.numbers import interval_text
+from ..schema.schema import Schema
 from .comparison import ComparisonTable
+from .formats.format import MEANING, NUMBER_FORMAT
+from .mean_changes import MeanChanges, changes_of_means, no_changes
 from .merged import MergedPlan
+from .method import about_of
 from .noisy import AbstractRelease
 from .report.numbers import cells_of
 from .report.render import Cell, digits_of, number, shown
 from .show import rows_text
 from .store import StoredTables
-from .tidy import LEVEL, interval_record, level_text
+from .table import AbstractEstimates
+from .tidy import LEVEL, arrow_columns, interval_record, level_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from .difference import Changes
 
 Statistic = Literal["count", "answer", "sum", "mean"]
@@ -35,16 +44,31 @@ TOGETHER = (
     f"Sentences are right in {level_text(LEVEL)} of cases, each for all numbers of its table "
     "together."
 )
+LEFT_OUT = "Left out, since it cannot be compared"
 CLOSING = (
-    f"low and high: {level_text(LEVEL)} intervals of the change, each number by itself; in %: of "
-    "the number before, if that cannot be zero."
+    f"low and high: {level_text(LEVEL)} intervals of the change for noise alone, each number by "
+    "itself; in %: of the number before, if that cannot be zero."
 )
 NO_CHANGE = "No change that the noise allows to see."
 
+_ENDS = {
+    "_low": f"the lower end of the {level_text(LEVEL)} interval of",
+    "_high": f"the upper end of the {level_text(LEVEL)} interval of",
+    "_standard_deviation": "the standard deviation of the noise in",
+}
 _SHOWN = 20  # rows of a table that are printed
 _MOST_TABLES = 12  # most tables that are printed
 _LEAST = 6  # least columns of a label
 _NUMBERS = ("before", "after", "change", "low", "high", "in %")
+
+
+class Change(NamedTuple):
+    """A change, what it is in relation to the number before, and both numbers."""
+
+    change: Cell
+    relative: Cell
+    before: Cell
+    after: Cell
 
 
 @final
@@ -89,7 +113,7 @@ class ShownChanges:
         """The changes divided by the earlier numbers."""
         return self.table.relative()
 
-    def _digits(self, deviation: float) -> int:
+    def digits(self, deviation: float) -> int:
         """Return the decimals of numbers with this noise: of means, one more than of counts."""
         return digits_of(deviation / 10 if self.statistic == "mean" else deviation)
 
@@ -103,7 +127,7 @@ class ShownChanges:
             return NO_CHANGE if np.any(table.standard_deviation) else "No change: exactly."
         k = int(np.argmax(np.where(certain, np.abs(np.nan_to_num(table.estimate.ravel())), -1.0)))
         (cell,) = cells_of(table, [k], table.confidence_interval(simultaneous=True))
-        digits = self._digits(cell.deviation)
+        digits = self.digits(cell.deviation)
         more, fewer = ("more", "fewer") if self.statistic == "count" else ("higher", "lower")
         said = f"{number(abs(cell.estimate), digits)} {more if cell.low > 0 else fewer}"
         near, far = sorted((abs(cell.low), abs(cell.high)))
@@ -118,23 +142,20 @@ class ShownChanges:
             said += f"; more than noise: {certain.sum():,} of {low.size:,} changes"
         return (f"{group}: {said}" if group else said[0].upper() + said[1:]) + "."
 
-    def cells(self, places: Sequence[int]) -> list[tuple[Cell, Cell, float, float]]:
-        """Return changes, relative changes, and the numbers before and after, at positions."""
-        changes, relative = (cells_of(t, places) for t in (self.table, self.relative))
-        before, after = self.table.second.estimate.ravel(), self.table.first.estimate.ravel()
-        where = list(places)
-        ends = before[where].tolist(), after[where].tolist()
-        return list(zip(changes, relative, *ends, strict=True))
+    def cells(self, places: Sequence[int]) -> list[Change]:
+        """Return changes, and the numbers that they compare, at positions in C order."""
+        table = self.table
+        four = table, self.relative, table.second, table.first
+        return list(map(Change, *(cells_of(own, places) for own in four)))
 
     def __str__(self) -> str:
         size, names = self.table.estimate.size, self.table.attributes
         numbers, labels = [], []
         for change, relative, before, after in self.cells(range(min(size, _SHOWN))):
-            values = (before, after, change.estimate, change.low, change.high)
-            digits = self._digits(change.deviation)
-            texts = [number(value, digits) for value in values]
-            texts[2] = signed(change.estimate, digits)
-            numbers.append([*texts, percent(relative)])
+            digits = self.digits(change.deviation)
+            ends = (number(end, digits) for end in (change.low, change.high))
+            both = (number(x.estimate, x.digits) for x in (before, after))
+            numbers.append([*both, signed(change.estimate, digits), *ends, percent(relative)])
             labels.append(change.names)
         widths = [max(map(len, column)) for column in zip(_NUMBERS, *numbers, strict=True)]
         left = WIDTH - sum(widths) - 2 * len(widths)
@@ -154,6 +175,48 @@ class ShownChanges:
         )
         return text
 
+    def to_arrow(self) -> "pa.Table":
+        """Return tidy rows: before, after, change and per cent of change, with their intervals.
+
+        Where the number before may be zero, nothing is known of the per cent.
+        """
+        import pyarrow as pa
+
+        table, numbers, about = self.table, {}, {}
+        for name, (what, values) in self._columns.items():
+            while name in table.attributes:
+                name += "_"
+            numbers[name], about[name] = values, {NUMBER_FORMAT: b"0.00", MEANING: what.encode()}
+        cells = slice(0, table.estimate.size)
+        rows = arrow_columns(table.attributes, table.labels, cells, numbers)
+        fields = [field.with_metadata(about.get(field.name)) for field in rows.schema]
+        columns = [
+            pa.array(column.to_numpy(), from_pandas=True) if field.metadata else column
+            for field, column in zip(fields, rows.columns, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    @property
+    def _columns(self) -> dict[str, tuple[str, NDArray[np.float64]]]:
+        """The meaning and the numbers of every column of a file."""
+        found: dict[str, tuple[str, NDArray[np.float64]]] = {}
+        tables: dict[str, tuple[str, AbstractEstimates, float]] = {
+            "before": ("the number before", self.table.second, 1.0),
+            "after": ("the number after", self.table.first, 1.0),
+            "change": ("the number after less that before", self.table, 1.0),
+            "per_cent": ("the change in per cent of the number before", self.relative, 100.0),
+        }
+        for name, (what, table, unit) in tables.items():
+            low, high = table.confidence_interval()
+            known = np.isfinite(low) & np.isfinite(high) if unit != 1 else np.full(low.shape, True)
+            ends = {"": table.estimate, "_low": low, "_high": high}
+            if name == "change":
+                ends["_standard_deviation"] = table.standard_deviation
+            for end, values in ends.items():
+                about = f"{_ENDS[end]} {what}" if end else what
+                found[name + end] = about, np.where(known, unit * values, np.nan)
+        return found
+
     def record(self, *, rows: bool) -> dict[str, object]:
         """Return plain data for JSON, with all numbers if ``rows``."""
         table, found = self.table, dict[str, object]()
@@ -161,8 +224,8 @@ class ShownChanges:
             found["rows"] = [
                 {
                     "labels": list(change.names),
-                    "before": _plain(before),
-                    "after": _plain(after),
+                    **_interval("before", before),
+                    **_interval("after", after),
                     "estimate": _plain(change.estimate),
                     "standard_deviation": _plain(change.deviation),
                     "low": _plain(change.low),
@@ -205,17 +268,54 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
 def _common(changes: "Changes") -> list[dict[str, AbstractBase]]:
     """Return the total, and the entries that either release was asked for and both can answer."""
     found: dict[object, dict[str, AbstractBase]] = {(): {}}
-    for release in (changes.before, changes.after):
-        for term in release.plan.domain.terms:
-            entry = {release.plan.schema.names[i]: base for i, base in term}
-            if all(_has(one, entry) for one in (changes.before, changes.after)):
-                found.setdefault(tuple(sorted(entry.items(), key=lambda item: item[0])), entry)
+    for schema, term in _terms(changes):
+        entry = {schema.names[i]: base for i, base in term}
+        if _reason(changes, entry) is None:
+            found.setdefault(tuple(sorted(entry.items(), key=lambda item: item[0])), entry)
     return list(found.values())
 
 
-def _has(release: AbstractRelease, names: Mapping[str, object]) -> bool:
-    """Return whether a release has a table with these attributes."""
-    return any(set(names) <= set(marginal) for marginal in release)
+def _terms(changes: "Changes") -> Iterator[tuple[Schema, Sequence[tuple[int, AbstractBase]]]]:
+    """Yield the entries that either release was asked for, each with its schema."""
+    for release in (changes.before, changes.after):
+        for term in release.plan.domain.terms:
+            yield release.plan.schema, term
+
+
+def left_out(changes: "Changes") -> dict[str, str]:
+    """Return the tables that one of the releases was asked for and that are not compared, and why.
+
+    They are named as they would be if they were compared, each once.
+    """
+    found: dict[frozenset[str], tuple[str, str]] = {}
+    for schema, term in _terms(changes):
+        names = [schema.names[i] for i, _ in term]
+        reason = _reason(changes, names)
+        if reason is None:
+            continue
+        parts = [term_name(schema, [one]) for one in term]
+        numbers = [schema.names[i] for i, base in term if isinstance(base, Clipped)]
+        name = " × ".join(parts)
+        if numbers:
+            others = [part for part, own in zip(parts, names, strict=True) if own not in numbers]
+            by = f" by {marginal_name(tuple(others))}" if others else ""
+            name = f"mean and sum of {numbers[0]}{by}"
+        both = zip(parts, names, strict=True)  # one name for what each release counts differently
+        key = frozenset(own if own in changes.unlike else part for part, own in both)
+        found.setdefault(key, (name, reason))
+    return dict(found.values())
+
+
+def _reason(changes: "Changes", names: Collection[str]) -> str | None:
+    """Return in words why a table of these attributes cannot be compared; None if it can."""
+    said = [f"{name} {changes.unlike[name]}" for name in names if name in changes.unlike]
+    if said:
+        return "; ".join(said)
+    both = {"earlier": changes.before, "later": changes.after}
+    for when, release in both.items():
+        if not any(set(names) <= set(marginal) for marginal in release):
+            return f"the {when} release has no such table"
+    return None
 
 
 def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[ShownChanges]:
@@ -241,15 +341,35 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
     return [ShownChanges(changes.answers(entry), "answer", tuple(parts))]
 
 
-def changes_text(changes: "Changes", found: Sequence[ShownChanges]) -> str:
-    """Return the first tables of changes, and a sentence on each other, as text of 80 columns."""
+def changes_text(
+    changes: "Changes", found: Sequence[ShownChanges], of: Sequence[Entry] = ()
+) -> str:
+    """Return the first tables of changes, and a sentence on each other, as text of 80 columns.
+
+    Without a request ``of``, the tables that cannot be compared are named.
+    """
+    missing = [f"{name}: {why}" for name, why in ({} if of else left_out(changes)).items()]
+    if len(missing) > _MOST_TABLES:
+        missing[_MOST_TABLES:] = [f"… and {len(missing) - _MOST_TABLES} more"]
     others = [fitted(f"{one.name}: {one.finding}") for one in found[_MOST_TABLES:]]
     closing = [
         fitted(said)
         for said in (CLOSING, TOGETHER, *notes_text(changes, found), *cost_text(changes))
     ]
-    parts = [*map(str, found[:_MOST_TABLES]), "\n".join(others), "\n".join(closing)]
+    missing = [fitted(line) for line in ([f"{LEFT_OUT}:", *missing] if missing else [])]
+    means = population_of_changes(changes, of)
+    texts = others, missing, [] if means is None else [fitted(str(means))], closing
+    parts = [*map(str, found[:_MOST_TABLES]), *("\n".join(lines) for lines in texts)]
     return "\n\n".join(filter(None, parts))
+
+
+def population_of_changes(changes: "Changes", of: Sequence[Entry]) -> MeanChanges | None:
+    """Return changes of population means where they follow from both releases.
+
+    None if others are asked for.
+    """
+    both = changes.before, changes.after, changes.unlike
+    return None if of or no_changes(*both) else changes_of_means(*both)
 
 
 def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
@@ -271,6 +391,15 @@ def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
     counted = dict.fromkeys(
         counted_text(one.plan) for one in (changes.before, changes.after) if one.plan.person
     )
+    if changes.left_out_by:
+        notes.append(
+            "Assumed: every row had a value of the schema in "
+            f"{', '.join(map(repr, changes.left_out_by))}. Rows without one are in no table of one "
+            "of the releases, and in the tables of the other: changes may be of these rows alone."
+        )
+    plans: list[Any] = [one.plan for one in (changes.before, changes.after)]
+    if any(isinstance(plan, MergedPlan) and plan.agreement is None for plan in plans):
+        notes.append("Assumed, not tested: releases that were combined are of the same rows.")
     return [*notes, *(f"Counted: {said}." for said in counted)]
 
 
@@ -291,9 +420,14 @@ def cost_text(changes: "Changes") -> list[str]:
 
 
 def changes_record(
-    changes: "Changes", found: Sequence[ShownChanges], *, rows: bool
+    changes: "Changes", found: Sequence[ShownChanges], of: Sequence[Entry] = (), *, rows: bool
 ) -> dict[str, object]:
-    """Return plain data on changes for JSON, with all numbers if ``rows``."""
+    """Return plain data on changes for JSON, with all numbers if ``rows``.
+
+    Without a request ``of``, the tables that cannot be compared are named.
+    """
+    missing = {} if of else left_out(changes)
+    means = population_of_changes(changes, of)
     return {
         "format": FORMAT,
         "private": changes.private,
@@ -303,7 +437,18 @@ def changes_record(
         "intervals": interval_record(),
         "notes": notes_text(changes, found),
         "tables": [one.record(rows=rows) for one in found],
+        "population_means": None if means is None else _means_record(means),
+        "left_out": [{"name": name, "reason": why} for name, why in missing.items()],
     }
+
+
+def _means_record(means: MeanChanges) -> dict[str, object]:
+    """Return changes of population means as plain data, with null where nothing is known."""
+    rows = [
+        {key: _plain(x) if isinstance(x, float) else x for key, x in asdict(one).items()}
+        for one in means.changes
+    ]
+    return {"mean_of": means.mean_of, "level": means.level, "changes": rows}
 
 
 def _release_record(release: AbstractRelease) -> dict[str, object]:
@@ -324,6 +469,30 @@ def release_name(release: AbstractRelease) -> str | None:
     return None if isinstance(plan, MergedPlan) else plan.asked.about.title
 
 
+def about_both(changes: "Changes") -> About:
+    """Return the publishers' lines on both releases: one where they agree, else from … to …."""
+    first, second = (about_of(one.plan).stated for one in (changes.before, changes.after))
+    found: dict[str, str] = {}
+    for name in {**first, **second}:
+        lines = list(dict.fromkeys(own[name] for own in (first, second) if name in own))
+        said = lines[0] if len(lines) == 1 else f"from {lines[0]} to {lines[1]}"
+        found[name] = said if is_line(said) else lines[-1]
+    return About(**found)
+
+
+def title_of(changes: "Changes") -> str:
+    """Return the heading of changes, which names both releases where they have names."""
+    both = changes.before, changes.after
+    titles, periods = (
+        [getattr(about_of(one.plan), name) for one in both] for name in ("title", "period")
+    )
+    names = titles if all(titles) else list(map(release_name, both))
+    if names[0] == names[1] and names[0] is not None:
+        when = f" from {periods[0]} to {periods[1]}" if all(periods) else ""
+        return f"{names[0]}: what changed{when if periods[0] != periods[1] else ''}"
+    return f"What changed from {names[0]} to {names[1]}" if all(names) else "What changed"
+
+
 def signed(value: float, digits: int) -> str:
     """Return a number with its sign, also if it is positive."""
     text = number(value, digits)
@@ -335,6 +504,21 @@ def percent(relative: Cell) -> str:
     if not (math.isfinite(relative.low) and math.isfinite(relative.high)):
         return "—"
     return signed(100 * relative.estimate, digits_of(100 * relative.deviation))
+
+
+def percent_ends(relative: Cell) -> str:
+    """Return the interval of a relative change in per cent, or nothing."""
+    if percent(relative) == "—":
+        return ""
+    digits = digits_of(100 * relative.deviation)
+    low, high = (number(100 * end, digits) for end in (relative.low, relative.high))
+    return f"{low} to {high}" if relative.deviation else "exact"
+
+
+def _interval(name: str, cell: Cell) -> dict[str, float | None]:
+    """Return a number and the ends of its interval, for JSON."""
+    ends = {name: cell.estimate, f"{name}_low": cell.low, f"{name}_high": cell.high}
+    return {key: _plain(value) for key, value in ends.items()}
 
 
 def _plain(value: float) -> float | None:

@@ -24,6 +24,7 @@ from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, Sol
 from ..planning.measure import ResidualQuery
 from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside, Schema
+from .alike import difference_of
 from .contrasts import ROUNDED
 from .merged import Agreement, MergedPlan, Source
 from .noisy import AbstractRelease
@@ -157,6 +158,7 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
     if len(releases) < 2:
         raise ParameterError(f"combine: expected two releases or more, got {len(releases)}")
     check_together("combine", releases)
+    _check_attributes(releases)
     # a row that one release drops is in the tables of another, unless both drop it, or it
     # is certain that there is no such row
     fits = {name for r in releases if r.on_outside == "refuse" for name in _strict(r)}
@@ -194,10 +196,6 @@ def check_together(
                 f"{function}: expected one {what}, got {' and '.join(found)}; hint: their budgets "
                 "protect different things, or their rows count differently"
             )
-    known: dict[str, Attribute] = {}
-    for release in releases:
-        for attribute in release.plan.schema.attributes:
-            _check_alike(function, known.setdefault(attribute.name, attribute), attribute)
     ids = [source.id for release in releases for source in sources_of(release)]
     if len(set(ids)) < len(ids):
         raise ParameterError(f"{expected} one twice")
@@ -226,17 +224,18 @@ def _strict(release: TableRelease) -> set[str]:
     return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
 
 
-def _check_alike(function: str, known: Attribute, other: Attribute) -> None:
-    """Raise ParameterError unless two attributes have the same categories, edges or interval."""
-    # labels identify categories; integers can equal booleans, so their types are compared too
-    same = (known.edges, known.other, known.clip) == (other.edges, other.other, other.clip)
-    same = same and list(map(repr, known.labels)) == list(map(repr, other.labels))
-    if not same:
-        raise ParameterError(
-            f"{function}: expected {known.name!r} with the same categories, edges or interval in "
-            "all releases, got different ones; hint: what is counted or summed in other ways says "
-            "nothing of each other"
-        )
+def _check_attributes(releases: Sequence[TableRelease]) -> None:
+    """Raise ParameterError unless attributes of one name count and sum alike in all releases."""
+    known: dict[str, Attribute] = {}
+    for attribute in itertools.chain(*(release.plan.schema.attributes for release in releases)):
+        name = attribute.name
+        how = difference_of(known.setdefault(name, attribute), attribute)
+        if how is not None:
+            raise ParameterError(
+                f"combine: expected {name!r} with the same categories, edges or interval in all "
+                f"releases, got {name!r} which {how}; hint: what counts or sums in other ways says "
+                f"nothing of each other, so ask one of them for its tables of {name!r}"
+            )
 
 
 def _domain(
@@ -263,8 +262,9 @@ def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[Abstr
             if name in used and not _same(strategies.setdefault(name, own), own):
                 raise NotAvailableError(
                     f"combine: expected {name!r} to be measured by the same contrasts in all "
-                    "releases, got different ones, as plans for different bases have; hint: plan "
-                    "the same bases of it"
+                    "releases, got different ones, as plans for different queries of it have (such "
+                    "as cells in one and prefix in another); hint: plan the same queries of "
+                    f"{name!r} next time; the tables of these stand each by itself"
                 )
     return tuple(strategies.get(a.name, IdentityStrategy(a.size)) for a in schema.attributes)
 

@@ -1,9 +1,10 @@
 """Changes from one release to another: differences and ratios with intervals."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -14,7 +15,8 @@ from ...numerics.intervals import Contrast, Contrasts
 from ...numerics.rounding import rounded_up
 from ...text import number_of
 from ..planning.facts import protected
-from ..schema.entries import Entry
+from ..schema.entries import Entry, entry_term
+from .alike import left_out_unlike, unlike
 from .changes import check_shown
 from .changes_files import save_changes
 from .combine import check_together
@@ -35,7 +37,9 @@ _PROTECTED = (
 )
 
 
-def difference(before: TableRelease, after: TableRelease) -> "Changes":
+def difference(
+    before: TableRelease, after: TableRelease, *, all_rows_fit: bool = False
+) -> "Changes":
     """Return what changed from one release to another, such as January's and June's.
 
     Formal guarantees:
@@ -47,18 +51,23 @@ def difference(before: TableRelease, after: TableRelease) -> "Changes":
 
     Args:
         before: the earlier release.
-        after: the later one. Attributes of one name must have the same categories, edges or
-            interval, and rows the same weight and record of a person, of whom the same number of
-            rows is counted; all else may differ: the planned tables, the order of attributes, the
-            budget, the neighbouring relation.
+        after: the later one. Rows must have the same weight and record of a person, of whom the
+            same number of rows is counted; all else may differ: the planned tables, the order of
+            attributes, the budget, the neighbouring relation. Where an attribute has other
+            categories, edges or another interval, tables without it are compared.
+        all_rows_fit: whether it is assumed that every row had a value of the schema in the
+            attributes by which one release alone leaves rows out of all tables. Without this, such
+            releases are refused, since their tables count other rows. A catch-all, ``other``, or
+            ``on_outside="refuse"`` leaves no row out.
 
     Returns:
         :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later less earlier,
         with intervals; so are ``proportions``, ``means``, ``sums``, ``answers`` and ``cdf``.
 
     Raises:
-        ParameterError: the same release twice, tables of a stream, or attributes, weights, records
-            of persons (``per_person``), or numbers of counted rows of a person that differ.
+        ParameterError: the same release twice, tables of a stream, no attribute in common, or
+            weights, records of persons (``per_person``), numbers of counted rows of a person, or
+            rules by which rows are left out that differ.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("smoker", [True, False])])
@@ -83,7 +92,16 @@ def difference(before: TableRelease, after: TableRelease) -> "Changes":
     check_together("difference", both, _PROTECTED)
     if not set(before.plan.schema.names) & set(after.plan.schema.names):
         raise ParameterError("difference: expected an attribute that both releases have, got none")
-    return Changes(before, after)
+    changes = Changes(before, after)
+    if changes.left_out_by and not all_rows_fit:
+        names = ", ".join(map(repr, changes.left_out_by))
+        raise ParameterError(
+            "difference: expected releases whose tables count the same rows, got one that leaves "
+            f"out rows by a rule of its own: those without a value of the schema in {names:.400}; "
+            "hint: all_rows_fit=True (--all-rows-fit) if every row had one; next time a catch-all, "
+            "other, in the schema"
+        )
+    return changes
 
 
 @final
@@ -132,31 +150,71 @@ class Changes(PickledByArguments):
         costs = self.before.rho_charged, self.after.rho_charged
         return rounded_up(sum(map(Fraction, costs), Fraction(0)))
 
+    @cached_property
+    def unlike(self) -> Mapping[str, str]:
+        """The attributes, and their levels, that differ in each release, and how, in words."""
+        later = {attribute.name: attribute for attribute in self.after.plan.schema.attributes}
+        both = [(a, later[a.name]) for a in self.before.plan.schema.attributes if a.name in later]
+        return {name: how for a, b in both for name, how in unlike(a, b).items()}
+
+    @cached_property
+    def left_out_by(self) -> Sequence[str]:
+        """The attributes and rules by which one release alone leaves rows out of all tables.
+
+        If there are any, it was assumed that every row fits them: see :func:`difference`.
+        """
+        return left_out_unlike(self.before, self.after)
+
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         later = [set(names) for names in self.after]
-        return (names for names in self.before if any(set(names) <= other for other in later))
+        return (
+            names
+            for names in self.before
+            if any(set(names) <= other for other in later) and not set(names) & set(self.unlike)
+        )
 
     def __getitem__(self, names: Names) -> ComparisonTable:
+        self._check(names)
         return _change(self.before[names], self.after[names])
+
+    def _check(self, *asked: object) -> None:
+        """Refuse a request that names an attribute that differs."""
+        for name, how in self.unlike.items():
+            if any(_mentions(one, name) for one in asked):
+                raise ParameterError(
+                    f"difference: expected attributes that count the same in both releases, got "
+                    f"{name!r}, which {how}; hint: tables without it can be compared"
+                )
+
+    def _asked(self, entry: Entry) -> Entry:
+        """Return an entry with its queries, which are the same in both releases."""
+        self._check(entry)
+        schema = self.before.plan.schema
+        return {schema.names[i]: base for i, base in entry_term(schema, entry).items()}
 
     def answers(self, entry: Entry) -> ComparisonTable:
         """Return changes of answers, as :meth:`TableRelease.answers` gives them."""
-        return _change(self.before.answers(entry), self.after.answers(entry))
+        asked = self._asked(entry)
+        return _change(self.before.answers(asked), self.after.answers(asked))
 
     def sums(self, name: str, given: Names = ()) -> ComparisonTable:
         """Return changes of sums of a clipped number within groups."""
+        self._check(name, given)
         return _change(self.before.sums(name, given), self.after.sums(name, given))
 
     def means(self, name: str, given: Names = ()) -> ComparisonTable:
         """Return changes of means of a clipped number within groups."""
+        self._check(name, given)
         return _change(self.before.means(name, given), self.after.means(name, given))
 
     def proportions(self, names: Entry, given: Entry = ()) -> ComparisonTable:
         """Return changes of shares: counts divided by the counts of their groups."""
+        self._check(names, given)
         return _change(self.before.proportions(names, given), self.after.proportions(names, given))
 
     def cdf(self, name: str, given: Names = ()) -> ComparisonTable:
         """Return changes of cumulative shares of an attribute within groups."""
+        self._check(name, given)
         return _change(self.before.cdf(name, given), self.after.cdf(name, given))
 
     def contrast(self, weights: "Weights") -> Contrast:
@@ -165,6 +223,7 @@ class Changes(PickledByArguments):
         Args:
             weights: as for :meth:`TableRelease.contrast`.
         """
+        self._check(weights)
         earlier, later = self.before.contrast(weights), self.after.contrast(weights)
         return Contrast(
             later.estimate - earlier.estimate,
@@ -173,6 +232,7 @@ class Changes(PickledByArguments):
 
     def contrasts(self, combinations: "Sequence[Weights]") -> Contrasts:
         """Return changes of several linear combinations of cells, with their exact covariance."""
+        self._check(combinations)
         earlier = self.before.contrasts(combinations)
         later = self.after.contrasts(combinations)
         return Contrasts(later.estimate - earlier.estimate, later.covariance + earlier.covariance)
@@ -187,8 +247,10 @@ class Changes(PickledByArguments):
     ) -> None:
         """Write tables of changes, and a page, to a new directory.
 
-        ``changes/`` holds one tidy file for each table, later less earlier, ``relative/`` one with
-        the changes divided by the earlier numbers, both with intervals, or one workbook has all.
+        ``changes/`` holds one tidy file for each table, or one workbook has all: the number before,
+        that after, the change, and what it is in per cent of the number before, each with its
+        interval. A format with one estimate for each cell has a file for each of these, the last in
+        parts of one: ``before/``, ``after/``, ``changes/`` and ``relative/``.
         ``report.html`` is the page of :meth:`report`; ``summary.txt``, ``method.txt``, ``ddi.xml``
         and ``changes.png`` describe them, and ``changes.json`` lists the files.
 
@@ -235,6 +297,15 @@ class Changes(PickledByArguments):
         cost = self.rho_charged
         charged = "costs that do not add up" if cost is None else f"rho charged {cost:.6g}"
         return f"Changes({warning}{number_of(len(names), 'attribute')}, {charged})"
+
+
+def _mentions(asked: object, name: str) -> bool:
+    """Return whether a name is asked for, alone or within lists, tuples and mappings."""
+    if isinstance(asked, str):
+        return asked == name
+    if isinstance(asked, Mapping):
+        return any(_mentions(x, name) for x in (*asked, *asked.values()))
+    return isinstance(asked, list | tuple) and any(_mentions(x, name) for x in asked)
 
 
 def _change(before: AbstractEstimates, after: AbstractEstimates) -> ComparisonTable:

@@ -5,10 +5,12 @@ command.
 import json
 import math
 import re
-from itertools import combinations_with_replacement
+from dataclasses import replace
+from itertools import chain, combinations_with_replacement
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -21,6 +23,7 @@ from gaussnoise.estimators.ranges import Counts, exact_in
 from gaussnoise.privacy.sampler import IntegerQuery
 from gaussnoise.tables.counting import persons
 from gaussnoise.tables.planning.ranges import FoundRange
+from gaussnoise.tables.release.changes import changes_record
 
 column_means = gn.estimators.column_means
 
@@ -659,17 +662,17 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     again = gn.estimators.population_means(gn.TableRelease.load("means"))
     assert len(again.means) == 4
     assert str(again) in said
-    for question in (
-        "mean of income given sex",
-        "difference of mean of income between sex=f and sex=m",
-    ):
-        assert run(["ask", "means", question]) == 0
-        said = capsys.readouterr().out.splitlines()[-1]
-        assert "of noise alone (for a population: population_means)" in said
-        assert len(said) <= 80
+    assert run(["ask", "means", "sum of income given sex"]) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert "of noise alone (for a population: population_means)" in said
+    assert len(said) <= 80
     assert run(["report", "means", "-o", "page.html"]) == 0
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "gaussnoise.estimators.population_means(release)" in page
+    page = re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "but for those of the means of the population" in page
+    own, gaps = again.grids
+    for grid in (own, gaps):
+        assert grid.title in page
+        assert all(text in page for row in grid.rows for text in row)
     (tmp_path / "s.toml").write_text(
         '[attributes.sex]\ncategories = ["f", "m"]\n', encoding="utf-8"
     )
@@ -697,6 +700,163 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     for wrong in ("--by sex", "--by age -s s.toml", "--out means", "--ledger l", twice):
         assert run(f"mean t.csv -c income --rho 1 {wrong}".split()) == 1
     assert "error:" in capsys.readouterr().err
+
+
+def released(seed, shift=0.0, **options):
+    """Return the release of means of two columns by two groupings."""
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame(
+        {
+            "x": rng.exponential(5, 4000) + shift,
+            "y": rng.normal(0, 1, 4000),
+            "sex": rng.choice(["f", "m"], 4000),
+            "old": rng.choice([True, False], 4000),
+            "who": range(4000),
+            "w": np.ones(4000),
+        }
+    )
+    by = {"sex": ["f", "m"], "old": [True, False]}
+    options = {"by": by, "between": {"x": (0, 60), "y": (-9, 9)}} | options
+    return column_means(frame, ["x", "y"], gn.zCDP(2), **options).release
+
+
+def test_questions_about_means_have_those_of_the_population_beside():
+    release = released(1)
+    whole = gn.estimators.population_means(release)
+    answer = release.ask("mean of x by old, sex")
+    assert answer.note.startswith("of noise alone; for the population see below")
+    expected = {(m.group["sex"], m.group["old"]): m for m in whole.means if m.column == "x"}
+    found = {(m.group["sex"], m.group["old"]): m for m in answer.population.parts}
+    assert found == {key: replace(m, group=found[key].group) for key, m in expected.items()}
+    assert all(f"\n{line}\n" in str(answer) for line in answer.population.grid.narrow)
+    one = release.ask("mean of x, sex=f by old", 0.9)
+    assert [m.group for m in one.population.parts] == [
+        {"sex": "f", "old": True},
+        {"sex": "f", "old": False},
+    ]
+    # by fewer groups, or by none: as if it had been released so
+    pooled = release.ask("mean of y").population.parts[0]
+    assert abs(pooled.mean) < 5 / np.sqrt(4000)
+    assert 1 < pooled.sampling / (1.96 / np.sqrt(4000)) < 1.3  # of an upper estimate
+    gap = release.ask("difference of mean of x between sex=f and sex=m by old").population
+    assert list(gap.parts) == [
+        replace(g, group=own.group)
+        for g, own in zip(whole.difference("sex", "f", "m"), gap.parts, strict=False)
+        if g.column == "x"
+    ]
+    data = json.loads(json.dumps(release.ask("mean of x by sex").to_dict(), allow_nan=False))
+    assert [m["group"] for m in data["population"]] == [{"sex": "f"}, {"sex": "m"}]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "sum of x",
+        "ratio of (mean of x, sex=f) and (mean of x, sex=m)",
+        "mean of x, sex=f|m",
+        "difference of (mean of x, sex=f) and (mean of y, sex=f)",
+        "difference of (mean of x, sex=f, old=true) and (mean of x, sex=m, old=false)",
+        "difference of (mean of x, sex=f) and (mean of x)",
+    ],
+)
+def test_other_questions_say_that_intervals_are_of_noise_alone(question):
+    answer = released(1).ask(question)
+    assert answer.population is None
+    assert answer.note.startswith("of noise alone (for a population: population_means)")
+    assert "population" not in answer.to_dict()
+
+
+def test_a_population_is_not_said_where_it_does_not_follow():
+    persons = released(1, person="who", rows_per_person=2)
+    assert persons.ask("mean of x by sex, old").population is not None
+    assert persons.ask("mean of x by sex").population is None  # of records, two a person
+    assert persons.ask("mean of x by sex, old", 0.999).population is None
+    weighted = released(1, weight=gn.Weight("w", 2.0))
+    assert weighted.ask("mean of x by sex, old").population is None
+
+
+def test_changes_of_population_means_need_no_common_range(tmp_path, capsys):
+    before, after = released(1), released(2, 0.5, between={"x": (0, 80), "y": (-9, 9)})
+    changes = gn.difference(before, after)
+    assert list(changes.unlike) == ["x"]
+    found = gn.estimators.population_means(changes, 0.9)
+    assert len(found.changes) == 8
+    # the checks of both ranges may err
+    level = 0.9 + before.plan.ranges[0].wrong
+    old, new = (gn.estimators.population_means(release, level) for release in (before, after))
+    for one, a, b in zip(found.changes, old.means, new.means, strict=True):
+        assert (one.column, one.group) == (a.column, a.group) == (b.column, b.group)
+        assert one.change == b.mean - a.mean
+        assert one.noise == pytest.approx(np.hypot(a.noise, b.noise))
+        assert one.sampling == pytest.approx(np.hypot(a.sampling, b.sampling))
+        assert one.bias == a.bias + b.bias
+        assert max(a.high - a.low, b.high - b.low) < one.high - one.low
+        assert one.high - one.low < (a.high - a.low) + (b.high - b.low)
+        truth = 0.5 if one.column == "x" else 0.0
+        assert abs(one.change - truth) < 4 * (one.noise + one.sampling)
+    before.save(tmp_path / "before")
+    after.save(tmp_path / "after")
+    command = ["difference", str(tmp_path / "before"), str(tmp_path / "after")]
+    assert run([*command, "-o", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out.partition("\nwrote ")[0]
+    assert max(map(len, said.splitlines())) <= 80
+    page = re.sub(r"<[^>]*>", "", (tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    again = gn.estimators.population_means(changes)
+    [grid] = again.grids
+    assert all(f"\n{line}\n" in said for line in grid.narrow)
+    assert max(map(len, grid.lines)) > 80 >= max(map(len, grid.narrow))
+    for words in (grid.title, "drawn independently of each other", *chain(*grid.rows)):
+        assert words in page
+    assert run([*command, "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["population_means"]["changes"]
+    assert [one["change"] for one in listed] == [one.change for one in found.changes]
+
+
+def test_changes_of_population_means_are_refused_in_words(tmp_path):
+    plain = gn.Schema([gn.Attribute("x", clip=[0, 60]), gn.Attribute("sex", ["f", "m"])])
+    rows = pl.DataFrame({"x": [1.0, 2.0], "sex": ["f", "m"]})
+    counted = gn.plan(plain, [("x", "sex")], gn.zCDP(1)).release(rows)
+    whole = released(1)
+    fewer = released(2, by={"sex": ["f", "m"]})
+    weighted = [released(k, weight=gn.Weight("w", 2.0)) for k in (1, 2)]
+    other = column_means(rows, ["x"], gn.zCDP(1), by={"sex": ["f", "m"]}, between={"x": (0, 60)})
+    for both, words in (
+        ((counted, fewer), r"two releases of column_means .* hint: changes.means"),
+        (weighted, "without weights"),
+        ((whole, fewer), "means by the same groups"),
+    ):
+        changes = gn.difference(*both, all_rows_fit=True)
+        with pytest.raises(ParameterError, match=words):
+            gn.estimators.population_means(changes)
+        assert changes_record(changes, [], rows=False)["population_means"] is None
+    changes = gn.difference(fewer, other.release)
+    assert len(gn.estimators.population_means(changes).changes) == 2  # y is in one alone
+    assert gn.estimators.population_means(changes).changes[0].reason
+    changes.save(tmp_path / "out")
+    record = (tmp_path / "out" / "changes.json").read_text(encoding="utf-8")
+    assert "Infinity" not in record
+    assert "NaN" not in record
+    assert "no change, since fewer than" in (tmp_path / "out" / "summary.txt").read_text("utf-8")
+    with pytest.raises(ParameterError, match=r"expected 0 < level < 0\.995, since"):
+        gn.estimators.population_means(changes, 1.0)
+    with pytest.raises(ParameterError, match=r"got ColumnMeans; hint: found\.release"):
+        gn.estimators.population_means(other)
+
+
+def test_changes_of_population_means_cover():
+    """Of two samples, 400 times: at most as many miss as one time in a hundred for 95 %."""
+    laws = (0.1, 0.3)
+    plan = plan_of().plan([FoundRange("x", 0.0, 1.0, size=0.5)], gn.zCDP(0.5))
+    rng, missed, count = np.random.default_rng(3), 0, 400
+    for _ in range(count):
+        both = [
+            plan.simulate(pa.table({"x": (rng.random(300) < law).astype(float)}), rng)
+            for law in laws
+        ]
+        [one] = gn.estimators.population_means(gn.difference(*both)).changes
+        missed += not one.low <= laws[1] - laws[0] <= one.high
+    assert missed <= stats.binom.isf(0.01, count, 0.05)
+    assert missed >= 2  # intervals that are far too wide would miss less often
 
 
 def test_estimators_that_are_sought_at_the_top_are_named():

@@ -22,6 +22,8 @@ from gaussnoise.tables.release.changes import (
 )
 from gaussnoise.tables.release.formats import FORMATS, format_of
 from gaussnoise.tables.release.report.changes import changes_page
+from gaussnoise.tables.release.report.numbers import cells_of
+from gaussnoise.tables.release.report.render import number
 
 WORKLOAD = [("sex", "age"), ("sex", "pay"), {"age": "prefix"}]
 
@@ -79,6 +81,8 @@ def test_json_has_the_numbers_of_the_library(folders, changes, capsys):
         ("low", expected.confidence_interval().low),
         ("before", changes.before["age", "sex"].estimate),
         ("after", changes.after["age", "sex"].estimate),
+        ("before_low", changes.before["age", "sex"].confidence_interval().low),
+        ("after_high", changes.after["age", "sex"].confidence_interval().high),
     ):
         np.testing.assert_allclose([row[key] for row in counts["rows"]], values.ravel())
     relative = changes.means("pay", "sex").relative()
@@ -103,11 +107,19 @@ def test_files_of_every_format_hold_the_changes(format, folders, changes, tmp_pa
     } - {"changes.json"}
     assert all(file_digest(out / name) == digest for name, digest in record["files"].items())
     for one, table in zip(record["tables"], shown_changes(changes), strict=True):
-        path = out / one["files"]["changes"]
+        path, own, size = out / one["files"]["changes"], table.table, table.table.estimate.size
+        assert format_of(path.name) is FORMATS[format]
         if format == "xlsx":
             continue
-        found = format_of(path.name).estimates(path, 0, table.table.estimate.size)
-        np.testing.assert_allclose(found, table.table.estimate.ravel())
+        if not FORMATS[format].holds_columns:
+            for kind, numbers in (("before", own.second), ("after", own.first), ("changes", own)):
+                found = FORMATS[format].estimates(out / one["files"][kind], 0, size)
+                np.testing.assert_allclose(found, numbers.estimate.ravel())
+            continue
+        names = ["before", "after", "change", "change_standard_deviation"]
+        numbers = own.second.estimate, own.first.estimate, own.estimate, own.standard_deviation
+        found = FORMATS[format].numbers(path, names, 0, size)
+        np.testing.assert_allclose(found, [np.ravel(own) for own in numbers])
     page = (out / "report.html").read_text(encoding="utf-8")
     assert shown_changes(changes)[0].finding in page
     for command in (["ask", str(out), "count"], ["report", str(out)]):
@@ -123,14 +135,38 @@ def test_a_workbook_has_all_changes_behind_one_cover(changes, tmp_path):
     (path,) = (tmp_path / "out").rglob("*.xlsx")
     book = openpyxl.load_workbook(path)
     found = shown_changes(changes)
-    assert len(book.worksheets) == 1 + 2 * len(found)
+    assert len(book.worksheets) == 1 + len(found)
     cover = [row[0].value for row in book.worksheets[0]]
     assert cover[0] == "A year"
     assert f"{found[0].name}: {found[0].finding}" in cover
-    for k, table in enumerate([one.table for one in found] + [one.relative for one in found], 1):
+    for k, one in enumerate(found, 1):
         header, *rows = book.worksheets[k].iter_rows(values_only=True)
-        at = header.index("estimate")
-        np.testing.assert_array_equal([row[at] for row in rows], table.estimate.ravel())
+        columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+        table = one.table
+        for name, numbers, unit in (
+            ("before", table.second, 1),
+            ("after", table.first, 1),
+            ("change", table, 1),
+            ("per_cent", one.relative, 100),
+        ):
+            low, high = numbers.confidence_interval()
+            ends = {"": numbers.estimate, "_low": low, "_high": high}
+            for end, values in ends.items():
+                np.testing.assert_array_equal(columns[name + end], unit * np.ravel(values))
+
+
+def test_columns_of_a_file_have_names_of_their_own():
+    schema = gn.Schema([gn.Attribute("before", ["y", "n"]), gn.Attribute("change", [1, 2])])
+    table = pa.table({"before": ["y", "n"] * 9, "change": [1, 2] * 9})
+    planned, rng = gn.plan(schema, 2, gn.zCDP(0.01)), np.random.default_rng(0)
+    changes = gn.difference(*(planned.simulate(table, rng) for _ in range(2)))
+    rows = shown_changes(changes, [("before", "change")])[0].to_arrow()
+    assert len(set(rows.column_names)) == len(rows.column_names)
+    assert rows.column_names[:3] == ["before", "change", "before_"]
+    # nothing is known of the per cent where the number before may be zero
+    unknown = rows["per_cent_high"].to_numpy() != rows["per_cent_high"].to_numpy()
+    assert unknown.any()
+    assert (np.isnan(rows["per_cent"].to_numpy()) == unknown).all()
 
 
 def test_sentences_name_a_change_only_where_the_interval_supports_it():
@@ -260,3 +296,93 @@ def test_the_page_says_what_both_releases_were(changes, tmp_path):
     again = tmp_path / "again.html"
     changes.report(again, title="June", of=[("sex",)])
     assert again.read_text(encoding="utf-8") == page
+
+
+def test_what_is_left_out_is_named_with_the_reason_in_text_page_json_and_files(tmp_path, capsys):
+    more = gn.Attribute("age", edges=[0, 18, 65, 90, 120])
+    schema = gn.Schema([SCHEMA.attributes[0], more, SCHEMA.attributes[2]])
+    plan().release(people(1, 900), out=tmp_path / "january")
+    later = gn.plan(schema, [*WORKLOAD, ("age", "pay")], gn.zCDP(0.1))
+    later.release(people(2, 1200), out=tmp_path / "june")
+    both = [str(tmp_path / name) for name in ("january", "june")]
+    assert run(["difference", *both, "-o", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out.partition("\nwrote ")[0]
+    assert max(map(len, said.splitlines())) <= 80
+    why = "age has other edges in each of the releases"
+    expected = {
+        "sex × age": why,
+        "age (prefix)": why,
+        "mean and sum of pay by age": why,
+    }
+    page = html.unescape((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    page = re.sub("<[^>]*>", "", page)
+    method = (tmp_path / "out" / "method.txt").read_text(encoding="utf-8")
+    for name, reason in expected.items():
+        assert f"\n{name}: {reason}\n" in said
+        assert f"{name}: {reason}" in page
+        assert f"{name} ({reason})" in " ".join(method.split())
+    assert run(["difference", *both, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {one["name"]: one["reason"] for one in found["left_out"]} == expected
+    names = ["all rows", "mean of pay by sex", "sum of pay by sex"]
+    assert [one["name"] for one in found["tables"]] == names
+    assert run(["difference", *both, "--of", "sex"]) == 0  # all that was asked for is there
+    assert "Left out" not in capsys.readouterr().out
+    fewer = plan(workload=[("sex", "pay")])
+    rng = np.random.default_rng(0)
+    changes = gn.difference(*(own.simulate(people(1, 90), rng) for own in (plan(), fewer)))
+    assert "sex × age: the later release has no such table" in changes_text(
+        changes, shown_changes(changes)
+    )
+
+
+def test_an_assumption_that_all_rows_fit_is_said(tmp_path, capsys):
+    table = people(1, 900)
+    for name, workload in (("january", WORKLOAD), ("june", [("sex", "pay")])):
+        plan(workload=workload).release(table, out=tmp_path / name, on_outside="drop")
+    both = [str(tmp_path / name) for name in ("january", "june")]
+    assert run(["difference", *both]) == 1
+    assert "(--all-rows-fit) if every row had one" in " ".join(capsys.readouterr().err.split())
+    assert run(["difference", *both, "--all-rows-fit", "-o", str(tmp_path / "out")]) == 0
+    words = "Assumed: every row had a value of the schema in 'age'."
+    page = html.unescape((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    for said in (capsys.readouterr().out, page):
+        assert words in " ".join(said.split())
+    assert run(["difference", *both, "--all-rows-fit", "--json"]) == 0
+    assert words in json.loads(capsys.readouterr().out)["notes"][-1]
+
+
+def about(month):
+    lines = {"title": f"Pay in {month}", "period": month, "publisher": "Statistics Nowhere"}
+    return gn.Schema(SCHEMA.attributes, about=gn.About(**lines, contact="us@example.org"))
+
+
+def test_the_page_names_both_releases():
+    rng = np.random.default_rng(0)
+    one, two = (
+        gn.plan(about(month), WORKLOAD, gn.zCDP(0.1)).simulate(people(1, 900), rng)
+        for month in ("January", "June")
+    )
+    page = re.sub(r"<[^>]*>", "", changes_page(gn.difference(one, two)))
+    for words in (
+        "What changed from Pay in January to Pay in June",
+        "Period: from January to June",
+        "Publisher: Statistics Nowhere",
+        "Contact: us@example.org",
+        "PeriodJanuaryJune",
+    ):
+        assert words in page
+    same = gn.plan(about("June"), WORKLOAD, gn.zCDP(0.1)).simulate(people(1, 900), rng)
+    assert "Pay in June: what changed" in changes_page(gn.difference(two, same))
+
+
+def test_numbers_on_the_page_have_the_digits_of_their_own_noise():
+    """A change has more noise than the numbers it compares, which are written as by a release."""
+    rng = np.random.default_rng(0)
+    both = [plan(3.0, [("sex",)]).simulate(people(k, 900), rng) for k in (1, 2)]
+    changes = gn.difference(*both)
+    assert [cells_of(one["sex"], [0])[0].digits for one in (*both, changes)] == [1, 1, 0]
+    page = changes_page(changes, of=[("sex",)])
+    for release in both:
+        for cell in cells_of(release["sex"], [0, 1]):
+            assert f">{number(cell.estimate, cell.digits)}<" in page

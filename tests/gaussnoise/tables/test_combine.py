@@ -264,8 +264,14 @@ def other_age():
         (lambda one: released(1, 1, 2, neighbors="replace"), "one neighbouring relation"),
         (lambda one: released(1, 1, 2, rows_per_person=3), "one number of rows per person"),
         (lambda one: released(1, 1, 2, person="who"), "one column of persons"),
-        (lambda one: released(1, 1, 2, other_age()), "same categories, edges or interval"),
-        (lambda one: released([{"age": "prefix"}], 1, 2), "measured by the same contrasts"),
+        (
+            lambda one: released(1, 1, 2, other_age()),
+            "'age' with the same categories, edges or interval .* has other edges .* ask one of",
+        ),
+        (
+            lambda one: released([{"age": "prefix"}], 1, 2),
+            "'age' to be measured by the same contrasts .* hint: plan the same queries of 'age'",
+        ),
         (lambda one: 3, "list of releases"),
     ],
 )

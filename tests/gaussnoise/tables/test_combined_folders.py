@@ -121,6 +121,26 @@ def test_json_is_the_record(folders, tmp_path, capsys):
     assert found["record"] == json.loads((out / "release.json").read_text(encoding="utf-8"))
     assert found["record"]["agreement"] is None
     assert gn.TableRelease.load(out).plan.agreement is None
+    words = "assumed, not tested: releases of the same rows"
+    for question in (
+        "how many",
+        "share of sex=F",
+        "mean of pay by sex",
+        "top 2 of age",
+        "median of age",
+    ):
+        assert run(["ask", str(out), question]) == 0
+        said = capsys.readouterr().out
+        assert words in said
+        assert max(map(len, said.splitlines())) <= 80
+        assert run(["ask", str(out), question, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["note"].count(words) == 1
+        assert words not in gn.combine(list(map(gn.TableRelease.load, folders))).ask(question).note
+    released([("sex",)]).save(tmp_path / "later")
+    assert run(["difference", str(out), str(tmp_path / "later")]) == 0
+    assert "Assumed, not tested: releases that were combined are of the same rows." in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ....files.disk import opened
 from ...planning.facts import marginal_name
 from ..tidy import LEVEL, NUMBERS, level_text
-from .format import AbstractFormat, Notes
+from .format import MEANING, AbstractFormat, Notes
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # text that needs no escapes
 _WAITS = 1000  # milliseconds
@@ -39,8 +39,13 @@ class Csv(AbstractFormat):
         from pyarrow import csv
 
         if isinstance(file, Path):
-            keys = [name for name in schema.names if name not in NUMBERS]
-            write_metadata(file, _MEANINGS, keys, schema, notes)
+            own = {
+                f.name: f.metadata[MEANING].decode()
+                for f in schema
+                if MEANING in (f.metadata or {})
+            }
+            keys = [name for name in schema.names if name not in NUMBERS and name not in own]
+            write_metadata(file, _MEANINGS | own, keys, schema, notes)
         return csv.CSVWriter(file, schema)
 
     def numbers(

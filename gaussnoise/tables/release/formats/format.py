@@ -34,6 +34,7 @@ class Notes:
 
 UNSAID = Notes()
 NUMBER_FORMAT = b"number"  # metadata of a column: "0.0" or "0.00"
+MEANING = b"meaning"  # metadata of a column: what its numbers are, in words
 # headings of SIMS whose sentences some formats have a place of their own for
 SOURCE, PERIOD, CONTACT, MEASURE = (
     "18.1 Source data",
@@ -52,6 +53,7 @@ class AbstractFormat(abc.ABC):
     ending: str  # the end of the files' names; no other format's names end in it
     holds_many = False  # whether one dataset holds the tables that are too many for a file each
     holds_records = True  # whether it holds any rows, also those without estimates
+    holds_columns = True  # whether a table can have other numbers than one estimate a cell
     holds_infinite = True  # whether numbers that are not finite come back
     first_row = 0  # the row in which a table in a file of its own begins
     most_rows = math.inf  # most cells of one table

@@ -31,7 +31,7 @@ class JsonStat(AbstractFormat):
     """
 
     ending = ".json"
-    holds_records = False
+    holds_records = holds_columns = False
     holds_infinite = False
     most_rows = 2**22  # readers hold all of a cube in memory
 

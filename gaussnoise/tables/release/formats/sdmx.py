@@ -44,7 +44,7 @@ class SdmxCsv(AbstractFormat):
     """
 
     ending = "+sdmx.csv"  # names of other tables have no plus sign
-    holds_records = False
+    holds_records = holds_columns = False
 
     def writer(
         self, file: Path | IO[bytes], schema: Any, notes: Notes

@@ -11,26 +11,35 @@ from ....text import versions
 from ...planning.facts import relation_text, unit_of
 from ...schema.entries import Entry as Asked
 from ..changes import (
+    LEFT_OUT,
     TOGETHER,
+    Change,
     ShownChanges,
+    about_both,
     cost_text,
+    left_out,
     notes_text,
     percent,
+    percent_ends,
+    population_of_changes,
     release_name,
     shown_changes,
     signed,
+    title_of,
 )
+from ..method import about_of
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
 from .charts import Picture
 from .numbers import MOST_ANSWERS, Numbers, cells_of
-from .pages import save_page, stored_facts, summed_privacy
-from .render import Cell, number, rendered
+from .pages import MOST_MEANS, save_page, stored_facts, summed_privacy
+from .render import rendered
 
 if TYPE_CHECKING:
     from ..difference import Changes
 
 _MOST_IN_FULL = 12  # most tables in full
+_MOST_LISTED = 100  # most tables that are named
 _MOST_ROWS = 60  # most rows of a table that is written in full
 _ENDS = 10  # rows at each end of a longer table
 
@@ -60,21 +69,20 @@ class _Section:
         return self.size - 2 * _ENDS if self.size > _MOST_ROWS else 0
 
     @property
-    def rows(self) -> list[tuple[Cell, str, str, str, str]]:
-        """Changes, what they are in per cent, and the numbers before and after."""
+    def rows(self) -> list[tuple[Change, str, int]]:
+        """Changes with the numbers that they compare, without marks, their text, and decimals."""
         order = np.arange(self.size)
         if self.hidden:
             order = np.argsort(-np.nan_to_num(self.one.table.estimate.ravel()), kind="stable")
             order = np.concatenate([order[:_ENDS], order[-_ENDS:]])
         return [
             (
-                change,
-                signed(change.estimate, change.digits),
-                percent(relative),
-                number(before, change.digits),
-                number(after, change.digits),
+                Change(*(cell._replace(mark="") for cell in own)),
+                signed(own.change.estimate, digits),
+                digits,
             )
-            for change, relative, before, after in self.one.cells(order.tolist())
+            for own in self.one.cells(order.tolist())
+            for digits in [self.one.digits(own.change.deviation)]
         ]
 
 
@@ -93,14 +101,16 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
     """
     found = [one for one in shown_changes(changes, of) if one.table.estimate.size <= MOST_ANSWERS]
     plan = changes.before.plan
+    missing = {} if of else left_out(changes)
+    means = population_of_changes(changes, of)
     return rendered(
         "changes.html",
         facts=None,
         plan=plan,
         typical_error=None,
         **summed_privacy(plan, changes.rho_charged if changes.private else None),
-        about={},
-        title=title or "What changed",
+        about=about_both(changes).stated,
+        title=title or title_of(changes),
         private=changes.private,
         sections=[
             ("changed", "What changed"),
@@ -110,7 +120,13 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
         ],
         findings=found,
         together=TOGETHER,
+        left_out=LEFT_OUT,
         notes=notes_text(changes, found),
+        percent=percent,
+        percent_ends=percent_ends,
+        means=means if means is None or len(means.changes) <= MOST_MEANS else None,
+        missing=list(missing.items())[:_MOST_LISTED],
+        more_missing=max(0, len(missing) - _MOST_LISTED),
         shown=[_Section(one, f"table-{k}") for k, one in enumerate(found[:_MOST_IN_FULL], 1)],
         left=max(0, len(found) - _MOST_IN_FULL),
         both=[
@@ -130,6 +146,7 @@ def _release_facts(when: str, release: AbstractRelease) -> dict[str, object]:
     return {
         "when": when,
         "name": release_name(release),
+        "about": about_of(plan).stated,
         "counted": unit_of(plan),
         "total": total._replace(mark=""),  # marks are not explained here
         "rho": f"{release.rho_charged:.6g}" if release.private else "none: a simulation",

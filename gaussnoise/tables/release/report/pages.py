@@ -18,6 +18,7 @@ from ...schema.numbers import interval_text
 from ..likeness import ASSUMED, Likeness, likeness
 from ..marks import MARKS_TEXT
 from ..noisy import AbstractRelease
+from ..population import population_of
 from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
@@ -45,6 +46,11 @@ _MOST_NAMED = 4  # most attributes in the first sentence
 _WEAK = 0.999  # a belief that protects weakly, from one of 50 %
 _CHANCE = f"{1 / SHOWN_DELTA:,.0f}"  # the chance of a larger belief
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
+MOST_MEANS = 60  # most means of a population in full
+_BUT_MEANS = (
+    "Intervals on this page are about the noise alone, but for those of the means of the "
+    "population that the rows were drawn from, which are about sampling too."
+)
 _OF_NOISE = (
     "Intervals on this page are about the noise alone: those for the population that the rows were "
     "drawn from are wider, and gaussnoise.estimators.population_means(release) has them."
@@ -129,8 +135,10 @@ def tables_facts(
     plan, entries = release.plan, entries_of(release)
     full = entries[:_MOST_IN_FULL]
     (total,) = cells_of(release[()], [0])
+    means = population_of(release) if plan.ranges and plan.weight is None else None
     rules = [] if plan.person is None else [f"The tables count {counted}."]
-    rules += [_OF_NOISE] if plan.ranges and plan.weight is None else []
+    is_short = means is not None and len(means.means) <= MOST_MEANS
+    rules += [_BUT_MEANS if is_short else _OF_NOISE] if means else []
     return {
         "release": release,
         "names": [name for name in plan.schema.names if any(name in own for own in release)],
@@ -147,6 +155,7 @@ def tables_facts(
         "shown": full,
         "findings": {entry.anchor: said for entry in full if (said := _findings(entry.parts))},
         "marks": MARKS_TEXT,
+        "means": means if is_short else None,
         "extremes": extremes_of(entries[:_MOST_FIRST]),
         "all_extremes": extremes_of(entries) if len(plan.entries) > _MOST_FIRST else None,
         "stored": stored_facts(release),

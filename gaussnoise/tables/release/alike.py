@@ -1,0 +1,95 @@
+"""Attributes of one definition in two releases, and the rows that one of them leaves out."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..planning.text import impossible_rules
+from ..schema.dates import is_open, place
+from ..schema.impossible import rule_text
+from ..schema.numbers import interval_text
+from ..schema.schema import Attribute
+from .merged import MergedPlan
+from .noisy import AbstractRelease
+
+_MOST_NAMED = 3  # most categories that are named
+
+
+def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
+    """Return in words how two attributes of one name, and levels of them, differ; by name."""
+    how = difference_of(one, other)
+    levels, others = (dict(own.groups or ()) for own in (one, other))
+    if how is not None:
+        what = f"is a level of {one.name!r}, which {how}"
+        return {one.name: how} | dict.fromkeys([*levels, *others], what)
+    shared = [level for level, groups in levels.items() if groups != others.get(level, groups)]
+    return dict.fromkeys(shared, f"has other groups of {one.name!r} in each of the releases")
+
+
+def difference_of(one: Attribute, other: Attribute) -> str | None:
+    """Return in words how two attributes of one name count or sum differently; None if alike."""
+    if one.clip is not None and other.clip is not None and one.clip != other.clip:
+        first, second = (interval_text(*own.clip or (0, 0)) for own in (one, other))
+        return f"is clipped to {first} in one release and to {second} in the other"
+    kinds = [
+        "clipped" if a.clip is not None else "in bins" if a.edges is not None else "in categories"
+        for a in (one, other)
+    ]
+    if kinds[0] != kinds[1]:
+        return f"is {kinds[0]} in one release and {kinds[1]} in the other"
+    if one.other != other.other:
+        first, second = ("none" if a.other is None else repr(a.other) for a in (one, other))
+        return f"has the catch-all {first} in one release and {second} in the other"
+    if one.edges != other.edges:
+        return "has other edges in each of the releases"
+    # labels identify categories; integers can equal booleans, so their types are compared too
+    first, second = ([*map(repr, own.labels)] for own in (one, other))
+    if first == second:
+        return None
+    if one.clip is not None:
+        return "has sums of squares in one release alone"
+    missing = sorted(set(first) ^ set(second))
+    if not missing:
+        return "has its categories in another order in each of the releases"
+    more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+    return f"has categories in one release alone: {', '.join(missing[:_MOST_NAMED])}{more}"
+
+
+def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
+    """Return the attributes and rules by which one release alone leaves rows out of all tables.
+
+    A release that refuses rows which do not fit has tables of all rows, all of which fit.
+    """
+    fits, others = (dict(_fits(release)) for release in (one, other))
+    found = [*_only(one, fits, other, others), *_only(other, others, one, fits)]
+    return list(dict.fromkeys(found))
+
+
+def _only(
+    one: AbstractRelease, fits: dict[str, object], other: AbstractRelease, others: dict[str, object]
+) -> Iterator[str]:
+    """Yield what leaves rows out of one release, though they may be in the tables of the other."""
+    for name, fit in fits.items() if one.on_outside == "drop" else ():
+        own, known = others.get(name), other.on_outside == "refuse"
+        within = isinstance(own, frozenset) and isinstance(fit, frozenset) and own <= fit
+        if own != fit and not (known and within):
+            yield name
+
+
+def _fits(release: AbstractRelease) -> Iterator[tuple[str, object]]:
+    """Yield what fits, by attribute or rule; a row with anything else is in no table."""
+    used = {name for marginal in release for name in marginal}
+    for attribute in release.plan.schema.attributes:
+        if attribute.name in used and attribute.other is None:
+            yield attribute.name, _values(attribute)
+    plan: Any = release.plan
+    plans = [own.plan for own in plan.releases] if isinstance(plan, MergedPlan) else [plan]
+    for rule in dict.fromkeys(rule for one in plans for rule in impossible_rules(one)):
+        yield rule_text(rule), rule
+
+
+def _values(attribute: Attribute) -> object:
+    """Return the values that fit an attribute, in a form that can be compared."""
+    if attribute.edges is not None:
+        kinds = sorted({type(edge).__name__ for edge in attribute.edges if not is_open(edge)})
+        return (*kinds, place(attribute.edges[0]), place(attribute.edges[-1]))
+    return "numbers" if attribute.clip is not None else frozenset(map(repr, attribute.labels))

@@ -1,0 +1,635 @@
+"""Means of a population, from a release of clipped numbers and the ranges that were found."""
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...layout import WIDTH
+from ...text import guarantee_text, near
+from ..planning.facts import facts_of, mean_of
+from ..planning.ranges import FEW, FoundRange, ranges_text
+from .noisy import AbstractRelease
+from .sums import means, number_rows
+from .tidy import LEVEL
+
+Array = NDArray[np.float64]
+
+# of the virtual cells: the count, the sum in −1 … 1, the sum of squares, and count and sum together
+_ROWS = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [0.0, 1.0, 2.0]])
+_FEWEST = 0.5  # a count below it is none, however small the noise
+_CLEAR = 10  # deviations of noise below a group's count, for its mean to be shown
+
+
+PARTS = ("low", "high", "noise", "sampling", "clipping")
+
+PARTS_TEXT = (
+    "low to high: noise and sampling, added like squares, and then the bound on the bias of "
+    "clipping."
+)
+_OF_COUNTED = "Means of the counted"
+
+
+class Grid(NamedTuple):
+    """Numbers as text, in rows that begin with words: for the terminal and for pages.
+
+    Attributes:
+        title: what the numbers are.
+        words: names of the columns of words.
+        numbers: names of the columns of numbers.
+        rows: the words and numbers of every row.
+    """
+
+    title: str
+    words: tuple[str, ...]
+    numbers: tuple[str, ...]
+    rows: Sequence[Sequence[str]] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """The names and rows as lines."""
+        every = [(*self.words, *self.numbers), *self.rows]
+        widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+        return [
+            "  ".join(
+                cell.ljust(width) if k < len(self.words) else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in every
+        ]
+
+    @property
+    def narrow(self) -> "list[str]":
+        """The same lines; without the parts of intervals where a terminal is too narrow."""
+        if max(map(len, self.lines)) <= WIDTH:
+            return self.lines
+        last = len(self.words) + self.numbers.index("high") + 1
+        rows = [row[:last] for row in self.rows]
+        return self._replace(numbers=self.numbers[: last - len(self.words)], rows=rows).lines
+
+
+class Population(NamedTuple):
+    """Means of a population, or differences of two groups, that a question asks for.
+
+    Attributes:
+        parts: each mean or difference.
+        grid: the same as text.
+    """
+
+    parts: "Sequence[ColumnMean | MeanDifference]"
+    grid: Grid
+
+    def __str__(self) -> str:
+        return "\n".join([self.grid.title, *self.grid.narrow, PARTS_TEXT])
+
+
+@final
+@dataclass(frozen=True)
+class ColumnMean:
+    """The mean of one column in one group, with the parts of its interval.
+
+    Attributes:
+        column: name of the column.
+        group: category of each grouping column, by name.
+        mean: the estimate; NaN where there is none.
+        count: noisy number of rows, or of persons, with a number in this column, or what they
+            weigh; of all groups together, if no range was found.
+        low: lower end of the interval, cut to the public knowledge about all numbers: public ends,
+            and zero where it is assumed that no number is negative.
+        high: upper end, likewise.
+        noise: half-width due to noise.
+        sampling: half-width due to sampling; squares of both add up.
+        bias: bound on the bias of clipping, and on all rounding.
+        clipped: the range to which numbers were clipped.
+        assumed: the assumption under which the bias is bounded; empty if there is none.
+        searched: the share of the whole budget that was spent to find the range.
+        reason: why there is no mean, and what would help; empty if there is one.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
+    >>> [mean] = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0)).means
+    >>> print(mean.column, mean.low < mean.mean < mean.high)
+    age True
+    """
+
+    column: str
+    group: Mapping[str, object]
+    mean: float
+    count: float
+    low: float
+    high: float
+    noise: float
+    sampling: float
+    bias: float
+    clipped: tuple[float, float]
+    assumed: str
+    searched: float
+    reason: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class MeanDifference:
+    """The mean of one column in one group less that in another, with the parts of its interval.
+
+    Attributes:
+        column: name of the column.
+        attribute: the grouping column whose categories are compared.
+        first: the category whose mean is the minuend.
+        second: the category whose mean is subtracted.
+        group: category of each other grouping column, by name.
+        difference: the estimate; NaN where either mean is.
+        low: lower end of the interval.
+        high: upper end.
+        noise: half-width due to the noise of both means, whose joint covariance is known.
+        sampling: half-width due to sampling in both groups; an end is nearer where numbers are
+            rare.
+        bias: bound on the bias of clipping of both means, and on all rounding.
+        reason: why there is no difference, and what would help; empty if there is one.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": np.linspace(20, 60, 5000), "sex": ["F", "M"] * 2500})
+    >>> found = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0), by={"sex": ["F", "M"]})
+    >>> [gap] = found.difference("sex", "F", "M")
+    >>> print(gap.column, gap.low < 0 < gap.high)
+    age True
+    """
+
+    column: str
+    attribute: str
+    first: object
+    second: object
+    group: Mapping[str, object]
+    difference: float
+    low: float
+    high: float
+    noise: float
+    sampling: float
+    bias: float
+    reason: str = ""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ColumnMeans:
+    """Means of columns by group. Everything in it is safe to publish.
+
+    Attributes:
+        means: one for each column and group.
+        mean_of: the units whose mean it is, in words: rows, or persons with one number each.
+        level: confidence level of the intervals; with weights, for the counted rows themselves.
+        release: the release of a plan with these columns: its tables, questions, page and files.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": np.linspace(20, 60, 5000), "sex": ["F", "M"] * 2500})
+    >>> found = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0), by={"sex": ["F", "M"]})
+    >>> [mean.group for mean in found.means]
+    [{'sex': 'F'}, {'sex': 'M'}]
+    >>> found.release.means("age", given="sex").labels
+    (('F', 'M'),)
+    """
+
+    means: tuple[ColumnMean, ...]
+    mean_of: str
+    level: float
+    release: AbstractRelease
+
+    def difference(
+        self, attribute: str, first: object, second: object
+    ) -> tuple[MeanDifference, ...]:
+        """Return the means of one category of a grouping column less those of another.
+
+        Like the intervals of means, those of differences are for the population, each alone: noise
+        and sampling are added like squares, and then the bounds on the bias of both means. For
+        sampling, the distances to the ends of both means' intervals are put together (Zou & Donner
+        2008). Groups are taken to be sampled independently; where a person can be in both with a
+        record each, these distances are added as they are, however records depend on each other.
+
+        Args:
+            attribute: the name of a grouping column.
+            first: a category of it.
+            second: the category whose means are subtracted.
+
+        Returns:
+            A :class:`MeanDifference` for each column and each combination of the other groups.
+
+        Raises:
+            ParameterError: an unknown grouping column, or not two of its categories.
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": np.linspace(20, 60, 5000), "sex": ["F", "M"] * 2500})
+        >>> by = {"sex": ["F", "M"]}
+        >>> found = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0), by=by)
+        >>> [gap] = found.difference("sex", "F", "M")
+        >>> print(gap.noise < gap.high - gap.low)
+        True
+        """
+        groups = list(self.means[0].group)
+        if attribute not in groups:
+            raise ParameterError(
+                f"difference: expected a grouping column, one of {groups}, got {attribute!r:.80}"
+                + near(attribute, groups)
+            )
+        known = list(dict.fromkeys(mean.group[attribute] for mean in self.means))
+        if first not in known or second not in known or first == second:
+            raise ParameterError(
+                f"difference: expected two categories of {attribute!r}, among {known!r:.400}, got "
+                f"{first!r:.80} and {second!r:.80}"
+            )
+        plan: Any = self.release.plan
+        return tuple(
+            gap
+            for own in plan.ranges
+            if own.column in {mean.column for mean in self.means}
+            for gap in _differences(self, own, (attribute, first, second))
+        )
+
+    @property
+    def of_two(self) -> tuple[MeanDifference, ...]:
+        """The differences of each grouping column with two categories, the first less the second.
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
+        >>> gn.estimators.column_means(table, ["age"], gn.zCDP(1.0)).of_two
+        ()
+        """
+        labels = {
+            name: list(dict.fromkeys(mean.group[name] for mean in self.means))
+            for name in self.means[0].group
+        }
+        pairs = [(name, *two) for name, two in labels.items() if len(two) == 2]
+        return tuple(gap for pair in pairs for gap in self.difference(*pair))
+
+    @property
+    def grids(self) -> list[Grid]:
+        """The means as text, and the differences between two groups, if there are any."""
+        weight, names = self.release.plan.weight, tuple(self.means[0].group)
+        units = "persons" if self.mean_of.startswith("persons") else "rows"
+        rows = [
+            [
+                m.column,
+                *map(str, m.group.values()),
+                *shown_parts(m, m.mean),
+                f"{max(m.count, 0):.0f}",
+            ]
+            for m in self.means
+        ]
+        counts = units if weight is None else "weight"
+        own = Grid(self.title, ("column", *names), ("mean", *PARTS, counts), rows)
+        gaps = self.of_two
+        title = "Differences of these means"
+        return [own, *[differences_grid(title, names, gaps)] * bool(gaps)]
+
+    @property
+    def title(self) -> str:
+        """The units whose means they are, and the level of intervals."""
+        what = "Population means over" if self.release.plan.weight is None else _OF_COUNTED
+        return f"{what} {self.mean_of}, with {self.level:.0%} intervals"
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on the intervals, and on groups without a mean."""
+        plan: Any = self.release.plan
+        few = [m for m in self.means if m.reason and math.isfinite(m.clipped[0])]
+        return [
+            PARTS_TEXT
+            if plan.weight is None
+            else "low to high: for the weighted mean of these rows, as they are clipped; exact "
+            "for noise. They are not about a population.",
+            *[
+                f"persons: those with numbers in the group. A person in several groups counts "
+                f"in at most {plan.rows_per_person} of them, drawn at random (rows per person)."
+            ]
+            * (bool(plan.per_person) and bool(self.means[0].group)),
+            *map(_few_text, few),
+        ]
+
+    def __str__(self) -> str:
+        plan: Any = self.release.plan
+        own, *gaps = self.grids
+        guarantee = guarantee_text(facts_of(plan).privacy, self.release.private)
+        return "\n".join(
+            [
+                f"{own.title}, {guarantee}",
+                *own.lines,
+                *(line for grid in gaps for line in grid.lines),
+                *self.notes,
+                *ranges_text(plan.ranges, plan.rho),
+            ]
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the means as plain data."""
+        plan: Any = self.release.plan
+        return {
+            "mean_of": self.mean_of,
+            "level": self.level,
+            "rho": plan.rho,
+            "means": [asdict(mean) for mean in self.means],
+            "differences": [asdict(gap) for gap in self.of_two],
+        }
+
+
+def shown_parts(found: Any, estimate: float) -> list[str]:
+    """Return an estimate, its interval and the parts of it as text."""
+    if found.reason:
+        return ["none", *[""] * len(PARTS)]
+    half = (found.high - found.low) / 2
+    places = max(2 - math.floor(math.log10(half)), 0) if 0 < half < math.inf else 0
+    ends = (f"{x:.{places}f}" for x in (estimate, found.low, found.high))
+    return [*ends, *(f"±{x:.3g}" for x in (found.noise, found.sampling, found.bias))]
+
+
+def differences_grid(title: str, names: tuple[str, ...], gaps: Sequence[MeanDifference]) -> Grid:
+    """Return differences between groups of these grouping columns as text."""
+    rows = [
+        [g.column, *(_compared(g, name) for name in names), *shown_parts(g, g.difference)]
+        for g in gaps
+    ]
+    return Grid(title, ("column", *names), ("difference", *PARTS), rows)
+
+
+def _compared(gap: MeanDifference, name: str) -> str:
+    """Return the category of a grouping column, or those that are compared."""
+    both = f"{gap.first} less {gap.second}"
+    return both if name == gap.attribute else str(gap.group[name])
+
+
+def _few_text(mean: ColumnMean) -> str:
+    """Return a sentence about a group without a mean in a column that has a range."""
+    group = "".join(f", {name}={category}" for name, category in mean.group.items())
+    return f"{mean.column}{group}: no mean, since {mean.reason}."
+
+
+def population_of(
+    release: AbstractRelease,
+    level: float = LEVEL,
+    column: str | None = None,
+    by: Sequence[str] | None = None,
+) -> ColumnMeans:
+    """Return the means of a population, as :func:`gaussnoise.estimators.population_means`.
+
+    Args:
+        release: the release.
+        level: the level of intervals.
+        column: the column whose means are wanted; None for all.
+        by: the grouping columns; None for all.
+    """
+    plan: Any = release.plan
+    if not plan.ranges:
+        raise ParameterError(
+            "population_means: expected a release of column_means, which has found the ranges of "
+            "numbers; hint: release.means(column) for the rows that a plan counted"
+        )
+    ranges = [own for own in plan.ranges if column in (None, own.column)]
+    found = [mean for own in ranges for mean in means_in(release, own, level, by)]
+    over = mean_of(plan, plan.ranges[0].column)
+    over += "" if plan.weight is None else f", weighted by {plan.weight.column!r}"
+    return ColumnMeans(tuple(found), over, level, release)
+
+
+def asked_population(
+    release: AbstractRelease,
+    column: str,
+    first: Mapping[str, object],
+    others: Sequence[Mapping[str, object]],
+    level: float,
+) -> Population | None:
+    """Return means of a column in groups, or the first less that of one other; None if not known.
+
+    Args:
+        release: a release of :func:`column_means`, without weights.
+        column: a column with a range, or for which none was found.
+        first: the label of each grouping column that is asked for, None for each of its labels.
+        others: none, or the groups whose mean is subtracted.
+        level: the level of intervals.
+    """
+    plan: Any = release.plan
+    if plan.per_person and set(first) != set(groups_of(release)):
+        return None  # a person may have a record in several groups
+    found = population_of(release, level, column, tuple(first))
+    gap = [name for other in others for name in other if first.get(name) != other[name]]
+    parts: list[ColumnMean | MeanDifference] = list(found.means)
+    if others:
+        [other] = others
+        pair = [(name, first.get(name), other[name]) for name in gap]
+        known = [{mean.group[name] for mean in found.means} for name in gap if name in first]
+        if set(other) != set(first) or len(pair) != 1 or not {*pair[0][1:]} <= known[0]:
+            return None
+        parts = list(found.difference(*pair[0]))
+    parts = [
+        part for part in parts if all(first[name] in (None, x) for name, x in part.group.items())
+    ]
+    if not parts:
+        return None  # a catch-all is no group
+    names = tuple(first)
+    if others:
+        title = found.title[0].lower() + found.title[1:]
+        gaps = [part for part in parts if isinstance(part, MeanDifference)]
+        return Population(gaps, differences_grid(f"Differences of {title}", names, gaps))
+    [grid, *_] = replace(found, means=tuple(parts)).grids
+    return Population(parts, grid)
+
+
+def left_over(own: FoundRange, level: float) -> float:
+    """Return the chance to miss that checks of a range leave to noise and sampling."""
+    left = 1 - level - own.wrong if isinstance(level, int | float) else math.nan
+    if not 0 < left < 1:
+        raise ParameterError(
+            f"population_means: expected 0 < level < {1 - own.wrong:.6g}, since ranges were "
+            f"checked for a chance of {own.wrong:.3g} to err, got {level!r}"
+        )
+    return left
+
+
+def _differences(
+    found: ColumnMeans, own: FoundRange, pair: tuple[str, Any, Any]
+) -> Iterator[MeanDifference]:
+    """Yield the means of a column in groups of one category less those of another."""
+    plan, left, (attribute, first, second) = found.release.plan, left_over(own, found.level), pair
+    own_means = [mean for mean in found.means if mean.column == own.column]
+    firsts, seconds = (
+        [mean for mean in own_means if mean.group[attribute] == label] for label in (first, second)
+    )
+    table: Any = None
+    if own.low is not None:
+        table = means(found.release, own.column, tuple(own_means[0].group)).difference(*pair)
+    z, (least, most) = float(-scipy.special.ndtri(left / 2)), own.ends
+    reach = most - least  # no two means are further apart
+    # one person may have a record in both groups, and these depend on each other in any way
+    is_in_both = bool(plan.per_person) and plan.rows_per_person > 1
+    add: Callable[[float, float], float] = operator.add if is_in_both else math.hypot
+    for one, two in zip(firsts, seconds, strict=True):
+        group = {name: label for name, label in one.group.items() if name != attribute}
+        names = own.column, attribute, first, second, group
+        if one.reason or two.reason:
+            reason, inf = one.reason or two.reason, math.inf
+            yield MeanDifference(*names, math.nan, -inf, inf, inf, inf, inf, reason)
+            continue
+        place = tuple(map(tuple.index, table.labels, group.values()))
+        gap = one.mean - two.mean
+        if plan.weight is not None:
+            low, high = (float(end[place]) for end in table.confidence_interval(1 - left))
+            yield MeanDifference(*names, gap, low, high, max(high - gap, gap - low), 0.0, 0.0)
+            continue
+        noise = z * float(table.standard_deviation[place])
+        sampling, bias = add(one.sampling, two.sampling), one.bias + two.bias
+        (first_down, first_up), (second_down, second_up) = reaches(one, z), reaches(two, z)
+        down = math.hypot(noise, add(first_down, second_up)) + bias
+        up = math.hypot(noise, add(first_up, second_down)) + bias
+        low, high = max(gap - down, -reach), min(gap + up, reach)
+        yield MeanDifference(*names, gap, low, high, noise, sampling, bias)
+
+
+def reaches(mean: ColumnMean, z: float) -> tuple[float, float]:
+    """Return the distances of a mean to both ends of its interval for sampling alone."""
+    low, high = mean.clipped
+    shift = z**2 * (low / 2 + high / 2 - mean.mean) / mean.count  # Wilson's correction
+    return mean.sampling - shift, mean.sampling + shift
+
+
+def groups_of(release: AbstractRelease) -> tuple[str, ...]:
+    """Return the names of the grouping columns of a release of :func:`column_means`."""
+    plan: Any = release.plan
+    ranged = {own.column for own in plan.ranges}
+    return tuple(name for name in plan.schema.names if name not in ranged)
+
+
+def means_in(
+    release: AbstractRelease, own: FoundRange, level: float, by: Sequence[str] | None = None
+) -> Iterator[ColumnMean]:
+    """Yield the mean of a column in every group, by all grouping columns or some of them."""
+    plan: Any = release.plan
+    by = groups_of(release) if by is None else tuple(by)
+    attributes = {a.name: a for a in plan.schema.attributes}
+    groups = [attributes[name] for name in by]
+    left = left_over(own, level)
+    z = float(-scipy.special.ndtri(left / 2))
+    share = own.rho / plan.rho
+    if own.low is None:
+        for _, group in _named(groups):
+            yield _unknown(own.column, group, own.number, own.reason)
+        return
+    if plan.weight is not None:
+        yield from _weighted(release, own, groups, 1 - left)
+        return
+    sums, variances = number_rows(release, own.column, by, _ROWS)
+    rows = plan.rows_per_person if plan.person is not None and not plan.per_person else 1
+    for place, group in _named(groups):
+        here = (slice(None), *place)
+        yield _mean(own, group, sums[here], variances[here], z, share, plan.unit, rows)
+
+
+def _weighted(
+    release: AbstractRelease, own: FoundRange, groups: Any, level: float
+) -> Iterator[ColumnMean]:
+    """Yield the weighted means of the counted rows, with intervals for noise alone."""
+    table = means(release, own.column, tuple(a.name for a in groups))
+    lows, highs = table.confidence_interval(level)
+    ends = (own.low or 0.0, own.high or 0.0)
+    for place, group in _named(groups):
+        count, mean = float(table.counts[place]), float(table.estimate[place])
+        if count <= _CLEAR * math.sqrt(table.count_variance[place]):
+            reason = "what the rows weigh is too little beside the noise; hint: a larger budget"
+            yield _unknown(own.column, group, count, reason, ends)
+            continue
+        low, high = float(lows[place]), float(highs[place])
+        noise = max(high - mean, mean - low)
+        yield ColumnMean(
+            own.column, group, mean, count, low, high, noise, 0.0, 0.0, ends, own.assumed, 0.0
+        )
+
+
+def _named(groups: Any) -> Iterator[tuple[tuple[int, ...], Mapping[str, object]]]:
+    """Yield the place and the name of every group, without those of catch-alls."""
+    labels = [list(enumerate(a.labels))[: a.size - (a.other is not None)] for a in groups]
+    for chosen in product(*labels):
+        names = {a.name: label for a, (_, label) in zip(groups, chosen, strict=True)}
+        yield tuple(place for place, _ in chosen), names
+
+
+def _mean(
+    own: FoundRange,
+    group: Mapping[str, object],
+    sums: Array,
+    variances: Array,
+    z: float,
+    searched: float,
+    unit: int,
+    rows: int,
+) -> ColumnMean:
+    """Return a ratio of noisy sums, with first-order deviations, for counts far above noise.
+
+    The rows of one person may depend on each other, so that sampling has up to ``rows`` times the
+    variance.
+    """
+    count, total, squares, _ = sums.tolist()
+    own_variance, total_variance, squares_variance, both = np.maximum(variances, 0.0).tolist()
+    covariance = (both - own_variance - total_variance) / 2
+    enough, low, high = _CLEAR * math.sqrt(own_variance), own.low or 0.0, own.high or 0.0
+    if count < max(enough, _FEWEST):
+        said = f"about {count:.0f} numbers, fewer than {enough:.0f}," if count >= FEW else ""
+        return _unknown(
+            own.column,
+            group,
+            count,
+            f"{said or f'fewer than {FEW} numbers'} are too few beside the noise; hint: a larger "
+            "budget, or larger groups",
+            (low, high),
+        )
+    center, radius = low / 2 + high / 2, high / 2 - low / 2
+    ratio = min(max(total / count, -1.0), 1.0)
+    mean = center + radius * ratio
+    spread = (squares + 3 * math.sqrt(squares_variance)) / count - ratio * ratio
+    deviation = min(radius * math.sqrt(max(spread, 0.0)), own.size)  # an upper estimate
+    squared = total_variance - 2 * ratio * covariance + ratio**2 * own_variance
+    noise = z * radius * math.sqrt(max(squared, 0.0)) / count
+    sampling = z * math.hypot(deviation * math.sqrt(rows / count), z * radius * rows / count)
+    # numbers and a person's mean are each rounded to a step, and all else like floats in the range
+    bias = own.bias + 2 * radius / unit + 16 * max(math.ulp(center), math.ulp(radius))
+    middle, half = mean + z**2 * (center - mean) / count, math.hypot(noise, sampling) + bias
+    least, most = own.ends
+    return ColumnMean(
+        own.column,
+        group,
+        mean,
+        count,
+        max(middle - half, least),
+        min(middle + half, most),
+        noise,
+        sampling,
+        bias,
+        (low, high),
+        own.assumed,
+        searched,
+    )
+
+
+def _unknown(
+    column: str,
+    group: Mapping[str, object],
+    count: float,
+    reason: str,
+    clipped: tuple[float, float] = (-math.inf, math.inf),
+) -> ColumnMean:
+    parts = dict.fromkeys(("noise", "sampling", "bias"), math.inf)
+    return ColumnMean(
+        column,
+        group,
+        math.nan,
+        count,
+        -math.inf,
+        math.inf,
+        **parts,
+        clipped=clipped,
+        assumed="",
+        searched=0.0,
+        reason=reason,
+    )
