@@ -175,7 +175,8 @@ def class_text(attribute: Attribute) -> str:
     labels = [str(label) for label in attribute.labels]
     more = len(labels) - _MOST_SHOWN
     shown = "; ".join(labels[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-    return f"{attribute.name}: {shown}"
+    codes = ", ".join(map(str, attribute.missing))
+    return f"{attribute.name}: {shown}" + (f" (codes for no answer: {codes})" if codes else "")
 
 
 def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:
