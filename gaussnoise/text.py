@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _SHOWN = 8  # most coordinates that are shown
+_LISTED = 8  # most names that a message lists
 # characters of names and labels that would control a terminal or the direction of a line
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -43,6 +44,17 @@ def near(name: object, known: Iterable[object]) -> str:
     names = {str(other).casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).strip().casefold(), names, n=1)
     return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
+
+
+def one_of(known: Iterable[object]) -> str:
+    """Return the first of several that a message expects, and how many there are if it has more.
+
+    >>> one_of("abc"), one_of(range(100, 140))
+    ('one of a, b, c', 'one of 100, 101, 102, 103, 104, 105, 106, 107, … (40)')
+    """
+    texts = [str(one) for one in known]
+    more = f", … ({len(texts)})" if len(texts) > _LISTED else ""
+    return ("one of " if len(texts) != 1 else "") + ", ".join(texts[:_LISTED]) + more
 
 
 def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:

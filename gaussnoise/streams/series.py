@@ -21,7 +21,7 @@ from ..tables.release.show import first, rounded, table_text
 from ..tables.release.table import AbstractEstimates
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.schema import Category
-from ..text import near
+from ..text import near, one_of
 from .files import series_statement
 from .trend import TrendTable, trend_of
 
@@ -224,7 +224,7 @@ class SeriesTable(AbstractEstimates):
                 names = self.attributes if known is None else known
                 got = name if known is None else label
                 raise ParameterError(
-                    f"covariance: expected one of {list(names)!r:.400}, got {got!r:.80}"
+                    f"covariance: expected {one_of(map(repr, names))}, got {got!r:.80}"
                     + near(got, names)
                 )
             axis = self.attributes.index(name)

@@ -388,8 +388,13 @@ def _untyped_key(value: object, kind: type) -> object:
 
 
 Reason = Literal[
-    *("missing", "code for missing", "not a category", "not a number", "not a date"),
-    *("outside the edges", "unreadable"),
+    "missing",
+    "code for missing",
+    "not a category",
+    "not a number",
+    "not a date",
+    "outside the edges",
+    "unreadable",
 ]
 
 
