@@ -16,7 +16,7 @@ from ..tables.planning.facts import facts_of, mean_of
 from ..tables.planning.ranges import FoundRange, ranges_text
 from ..tables.release.noisy import AbstractRelease
 from ..tables.release.sums import means, number_rows
-from ..text import guarantee_text, near
+from ..text import guarantee_text, near, one_of
 from .knowledge import number
 from .ranges import FEW
 
@@ -172,13 +172,14 @@ class ColumnMeans:
         groups = list(self.means[0].group)
         if attribute not in groups:
             raise ParameterError(
-                f"difference: expected a grouping column, one of {groups}, got {attribute!r:.80}"
-                + near(attribute, groups)
+                f"difference: expected a grouping column, {one_of(map(repr, groups))}, got "
+                f"{attribute!r:.80}" + near(attribute, groups)
             )
         known = list(dict.fromkeys(mean.group[attribute] for mean in self.means))
         if first not in known or second not in known or first == second:
             raise ParameterError(
-                f"difference: expected two categories of {attribute!r}, among {known!r:.400}, got "
+                f"difference: expected two categories of {attribute!r}, each "
+                f"{one_of(map(repr, known))}, got "
                 f"{first!r:.80} and {second!r:.80}"
             )
         plan: Any = self.release.plan
@@ -203,6 +204,26 @@ class ColumnMeans:
         }
         pairs = [(name, *two) for name, two in labels.items() if len(two) == 2]
         return tuple(gap for pair in pairs for gap in self.difference(*pair))
+
+    @property
+    def count_of(self) -> str:
+        """The meaning of ``count``, in words: an estimate too, and not of all that are in a group.
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
+        >>> found = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0))
+        >>> print(found.count_of.split(";")[0])
+        private estimate of the number of rows with a number in the group
+        """
+        plan: Any = self.release.plan
+        if plan.weight is not None:
+            return "private estimate of the weight of the rows with a number in the group"
+        units = "persons" if self.mean_of.startswith("persons") else "rows"
+        said = f"private estimate of the number of {units} with a number in the group"
+        columns = {own.column for own in plan.ranges}
+        if all(a.other is None for a in plan.schema.attributes if a.name in columns):
+            return said
+        return f"{said}; a question for how many (ask) also counts those without one"
 
     def __str__(self) -> str:
         plan: Any = self.release.plan
@@ -236,9 +257,10 @@ class ColumnMeans:
                 if weight is None
                 else "low to high: for the weighted mean of these rows, as they are clipped; exact "
                 "for noise. They are not about a population.",
+                *[f"{head[-1]}: {self.count_of}."] * (weight is None),
                 *[
-                    f"persons: those with numbers in the group. A person in several groups counts "
-                    f"in at most {plan.rows_per_person} of them, drawn at random (rows per person)."
+                    f"A person in several groups counts in at most {plan.rows_per_person} of them, "
+                    "drawn at random (rows per person)."
                 ]
                 * (bool(plan.per_person) and bool(names)),
                 *map(_few_text, few),
@@ -251,6 +273,7 @@ class ColumnMeans:
         plan: Any = self.release.plan
         return {
             "mean_of": self.mean_of,
+            "count_of": self.count_of,
             "level": self.level,
             "rho": plan.rho,
             "means": [asdict(mean) for mean in self.means],
@@ -321,9 +344,20 @@ def population_means(release: AbstractRelease, level: float = 0.95) -> ColumnMea
         )
     level = number("population_means", "level", level)
     found = [mean for own in plan.ranges for mean in _means(release, own, level)]
-    over = mean_of(plan, plan.ranges[0].column)
+    over = _over(plan)
     over += "" if plan.weight is None else f", weighted by {plan.weight.column!r}"
     return ColumnMeans(tuple(found), over, level, release)
+
+
+def _over(plan: Any) -> str:
+    """Return in words whose means they are, for each column where persons count differently."""
+    columns = [own.column for own in plan.ranges]
+    known: dict[str, list[str]] = {}
+    for column in [c for c in columns if c in plan.per_person] or columns[:1]:
+        known.setdefault(mean_of(plan, column), []).append(column)
+    if len(known) == 1:
+        return next(iter(known))
+    return "; ".join(f"{words} ({', '.join(own)})" for words, own in known.items())
 
 
 def _left(own: FoundRange, level: float) -> float:
