@@ -10,7 +10,7 @@ from ..errors import ParameterError
 from ..estimators import column_means
 from ..tables import About, Attribute, Dialect, Schema
 from ..text import near
-from .asked import dialect_of, parts_of, privacy_of, table_of, weight_of
+from .asked import dialect_of, parts_of, per_person_of, privacy_of, table_of, weight_of
 from .console import ERR, check_new, say, show
 from .documents import means_document
 from .options import (
@@ -65,7 +65,7 @@ def release_means(
         typer.Option(
             "--per-person",
             help="What a person counts with, in each group: the mean, sum, max or count of their "
-            "own numbers; or none, for means over rows.",
+            "own numbers; or stay=mean,visits=count for each column; or none, for means over rows.",
         ),
     ] = "mean",
     rows_per_person: Annotated[
@@ -143,7 +143,8 @@ def release_means(
     if len({group.name for group in groups}) < len(groups):
         raise ParameterError("mean: expected every column of --by once, with all its categories")
     names = parts_of(columns)
-    how = None if per_person == "none" or (weight and person is None) else per_person
+    is_over_rows = per_person == "none" or (weight and person is None)
+    how = None if is_over_rows else per_person_of(per_person)
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"per_person": how, "rows_per_person": rows_per_person, "out": out, "format": format}
     options |= {"spread": spread, "order": order, "level": level, "ledger": ledger, "id": id}

@@ -1,7 +1,7 @@
 """The plan of means of columns: its attributes, the counts that find ranges, and its noise."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -38,7 +38,7 @@ class ColumnPlan:
         columns: the names of the columns.
         groups: the attributes of the groups.
         options: the arguments of :func:`plan` on persons and neighbours.
-        per_person: the function of a person's own numbers; None for rows.
+        per_person: the function of a person's own numbers for each column; empty for rows.
         on_outside: the treatment of rows that do not fit.
         level: the level of the intervals for which ranges are checked.
         about: lines for readers of the release.
@@ -47,7 +47,7 @@ class ColumnPlan:
     columns: Sequence[str]
     groups: Sequence[Attribute]
     options: dict[str, Any]
-    per_person: PerPerson | None
+    per_person: Mapping[str, PerPerson]
     on_outside: OnOutside
     level: float
     about: About = NOTHING_SAID
@@ -81,7 +81,7 @@ class ColumnPlan:
             after = {t: math.nextafter(t, math.inf) for t in thresholds}
             edges = sorted({-math.inf, *after, *after.values(), math.inf})
             own = with_infinite(Attribute(column, edges=edges))
-            largest: Reduced = {0: ("max", own)} if self.per_person == "max" else {}
+            largest: Reduced = {0: ("max", own)} if self.per_person.get(column) == "max" else {}
             once = None if limit is None else replace(limit, reduced=largest)
             read = [own, *self.groups]
             [(_, bins)] = count_marginals(table, read, [(0,)], self.on_outside, once)
@@ -147,12 +147,13 @@ class ColumnPlan:
         ]
         schema = Schema([*self.groups, *numbers], about=self.about)
         by = [group.name for group in self.groups]
-        how = {own.name: self.per_person for own in numbers if own.clip is not None}
+        clipped = {own.name for own in numbers if own.clip is not None}
+        how = {name: own for name, own in self.per_person.items() if name in clipped}
         return plan(
             schema,
             [(*by, own.name) for own in numbers],
             privacy,
-            per_person=how if self.per_person else None,  # pyright: ignore[reportArgumentType]
+            per_person=how or None,
             ranges=ranges,
             **self.options,
         )

@@ -54,7 +54,8 @@ def plan_of(columns=("x",), groups=(), level=0.95, **options):
     """The request of means, without any data."""
     how, on_outside = options.pop("per_person", None), options.pop("on_outside", "drop")
     given = {"neighbors": "add-remove", "person": None, "rows_per_person": 1} | options
-    return ColumnPlan(list(columns), list(groups), given, how, on_outside, level)
+    reduced = dict.fromkeys(columns, how) if how else {}
+    return ColumnPlan(list(columns), list(groups), given, reduced, on_outside, level)
 
 
 @pytest.mark.parametrize("how", [None, "mean", "max"])
@@ -498,6 +499,45 @@ def test_means_of_persons_by_group_are_those_of_their_records():
     assert of_rows.mean_of == "rows, at most 2 of each person"
 
 
+def test_each_column_may_have_its_own_function_of_a_persons_numbers(tmp_path):
+    ids = [k // 2 for k in range(4000)]
+    frame = pl.DataFrame({"id": ids, "x": [1.0, 3.0] * 2000, "y": [1.0, 3.0] * 2000})
+    given = {"person": "id", "between": {"x": (0, 8), "y": (0, 8)}}
+    own = {"y": "sum", "x": "max"}
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(10))
+    for _ in range(2):  # the second time it is read again
+        found = column_means(frame, ["x", "y"], gn.zCDP(10), per_person=own, **given,
+                             ledger=ledger, id="a", out=tmp_path / "out")  # fmt: skip
+    x, y = found.means
+    assert abs(x.mean - 3) < 4 * x.noise + x.bias
+    assert abs(y.mean - 4) < 4 * y.noise + y.bias
+    assert found.release.plan.per_person == {"x": "max", "y": "sum"}
+    over = "persons, each with the {} of their own numbers ({})"
+    first, second = found.mean_of.split("; ")
+    assert (first, second) == (over.format("largest", "x"), over.format("sum", "y"))
+    both = column_means(
+        frame, ["x", "y"], gn.zCDP(10), per_person={"x": "max", "y": "max"}, **given
+    )
+    assert both.mean_of == "persons, each with the largest of their own numbers"
+
+
+def test_the_count_beside_a_mean_is_said_to_be_of_those_with_a_number(heard):
+    """Of ten rows in each group, three have no number; `ask` counts them too."""
+    rows = {"g": ["a", "b"] * 500, "x": ([None, 1.0, 2.0, 3.0] * 250)}
+    found = column_means(pl.DataFrame(rows), ["x"], gn.zCDP(10), by={"g": ["a", "b"]},
+                         between={"x": (0, 4)})  # fmt: skip
+    assert [mean.count for mean in found.means] == pytest.approx([250, 500], abs=1e-6)
+    assert found.release.ask("count by g").estimate.tolist() == pytest.approx([500, 500], abs=1e-6)
+    said = "private estimate of the number of rows with a number in the group"
+    assert found.count_of.startswith(said)
+    assert "how many (ask) also counts those without one" in found.count_of
+    assert found.as_dict()["count_of"] == found.count_of
+    assert f"rows: {found.count_of}." in str(found).splitlines()
+    whole = pl.DataFrame(rows).drop_nulls()
+    strict = column_means(whole, ["x"], gn.zCDP(10), between={"x": (0, 4)}, on_outside="refuse")
+    assert strict.count_of == said
+
+
 def test_sums_and_numbers_of_rows_of_persons_need_public_bounds():
     frame = pl.DataFrame({"id": [k // 2 for k in range(2000)], "x": [1.0, 3.0] * 1000})
     for how, truth in (("sum", 4.0), ("count", 2.0), ("max", 3.0), ("mean", 2.0)):
@@ -597,6 +637,12 @@ def test_a_ledger_is_charged_once(tmp_path):
         ({"rows_per_person": 2}, ParameterError, "needs person="),
         ({"person": "id", "per_person": "sum"}, ParameterError, "public ends"),
         ({"person": "id", "per_person": "median"}, ParameterError, "'mean', 'sum'"),
+        ({"person": "id", "per_person": {"x": "mean"}}, ParameterError, "for each column"),
+        (
+            {"person": "id", "per_person": "sum", "between": {"age": (1, 9)}},
+            ParameterError,
+            "begin at 0 for the sums of persons",
+        ),
         ({"weight": gn.Weight("w", 2)}, ParameterError, "both public ends"),
         ({"spread": 0}, ParameterError, "spread"),
         ({"order": 1}, ParameterError, "order >= 2"),
@@ -677,6 +723,11 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     capsys.readouterr()
     assert run("mean t.csv -c income --person id --rho 1".split()) == 0
     assert "over persons, each with the mean of their own numbers" in capsys.readouterr().out
+    each = "mean t.csv -c income,age --person id --rho 1 --per-person income=max,age=mean"
+    assert run(each.split()) == 0
+    assert "the largest of their own numbers (income); persons" in capsys.readouterr().out
+    assert run("mean t.csv -c income --epsilon 1".split()) == 1
+    assert "hint: --delta 1e-6, at most one in the number of" in capsys.readouterr().err
     persons = "mean t.csv -c income --by sex=f,m --person id --rho 1 --rows-per-person 2"
     assert run([*persons.split(), "--per-person", "none"]) == 0
     assert "over rows, at most 2 of each person" in capsys.readouterr().out
