@@ -125,7 +125,10 @@ def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
             f"{cut}. Intervals allow for a bias of {own.bias:.3g}, as if {share:.2g} % of the "
             f"numbers of a group were beyond by {length:.3g}; if more are, the true mean may be "
             f"{further}.",
-            f"{own.column}: assumed, {own.assumed}.",
+            f"{own.column}: assumed, {own.assumed}. In plain words: in no group, however small, do "
+            "a few numbers far from the others make up much of the mean. Where they do, the "
+            "interval misses the true mean more often than it says; public bounds, --between "
+            f"{shlex.quote(f'{own.column}=LOW,HIGH')}, need no assumption.",
             f"{own.column}: {own.rho / rho:.0%} of the budget found this range, "
             f"[{low}, {high}]; public bounds as wide would make noise {saved:.0%} "
             "smaller. Only releases with the same range can be compared: give the next one "

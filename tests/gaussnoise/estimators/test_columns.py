@@ -399,10 +399,13 @@ def test_the_text_says_in_words_what_is_cut_and_who_is_counted(tmp_path, monkeyp
         said,
     )
     assert f"--between income=0,{count}" in said
+    assert "In plain words: in no group, however small, do a few numbers far from the" in said
+    assert "public bounds, --between income=LOW,HIGH, need no assumption" in said
     bounds = {"between": {"income": (0, 60_000)}, "by": by, "person": "id"}
     said = str(column_means(table(4000), ["income"], gn.zCDP(0.5), **bounds))
     assert "below 0 count as 0 and those above 60000 count as 60000, the public bounds" in said
     assert "counts in at most 1 of them, drawn at random" in said
+    assert "In plain words" not in said
 
 
 def test_the_range_that_one_release_prints_makes_the_next_comparable(tmp_path, monkeypatch, capsys):
