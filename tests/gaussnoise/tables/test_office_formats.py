@@ -1,6 +1,7 @@
 """Tests of the formats of statistical offices, each read by a library of its own community."""
 
 import csv
+import itertools
 import json
 import tracemalloc
 import zipfile
@@ -65,8 +66,11 @@ book_in = cache(openpyxl.load_workbook)
 
 def sheet(path, k):
     """Return the rows of the k-th table of a workbook as a spreadsheet shows them."""
-    names, *rows = book_in(path).worksheets[k].values
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    names, *rows = book_in(path).worksheets[k].iter_rows()
+    cells = [row for row in rows if not row[0].font.bold]  # totals are in bold
+    return [
+        {name.value: cell.value for name, cell in zip(names, row, strict=True)} for row in cells
+    ]
 
 
 def check_cells(path, k, table, format):
@@ -81,7 +85,8 @@ def check_cells(path, k, table, format):
         assert [row["high"] for row in rows] == numbers["high"]
         assert [row["mark"] or "" for row in rows] == marks.tolist()
         found = CalamineWorkbook.from_path(path).get_sheet_by_index(k).to_python()
-        assert [row[len(labels)] for row in found[1:]] == numbers["estimate"]
+        cells = table.estimate.size
+        assert [row[len(labels)] for row in found[1 : cells + 1]] == numbers["estimate"]
     elif format == "sdmx-csv":
         (data,) = read_sdmx(path.read_text(encoding="utf-8"))
         frame = data.data
@@ -185,6 +190,36 @@ def test_a_workbook_has_a_cover_with_the_guarantee_and_links_to_its_sheets(tmp_p
     assert links == [f"'{ws.title}'!A1" for ws in sheets]
     assert len(sheets) == len(plan.marginals)
     assert all(len(ws.title) <= 31 and ws.freeze_panes == "A2" for ws in sheets)
+
+
+def test_counts_in_a_workbook_have_totals_as_on_the_page(tmp_path):
+    schema = gn.Schema(
+        [gn.Attribute("sex", ["F", "M"]), gn.Attribute("year", [1, 2]), gn.Attribute("a", ["x"])]
+    )
+    workload = [("sex",), ("sex", "year"), ("sex", "year", "a"), ("a",)]
+    plan = gn.plan(schema, workload, gn.zCDP(1), neighbors="replace")
+    rows = {"sex": ["F", "M"] * 300, "year": [1, 2, 2] * 200, "a": ["x"] * 600}
+    release = plan.release(pa.table(rows), out=tmp_path / "out", format="xlsx")
+    _, one, two, *others = openpyxl.load_workbook(tmp_path / "out/tables/tables.xlsx").worksheets
+    margins = {("sex", "year"): [(), ("year",), ("sex",)], ("sex",): [()]}
+    for sheet, names in ((one, ("sex",)), (two, ("sex", "year"))):
+        every = [*sheet.iter_rows(min_row=2, values_only=True)]
+        cells = release[names].estimate.size
+        assert sheet.auto_filter.ref == f"A1:{'FG'[len(names) - 1]}{cells + 1}"
+        totals = {row[: len(names)]: row[len(names) : -1] for row in every[cells:]}
+        assert len(totals) == len(every) - cells == (1 if len(names) == 1 else 5)
+        for own in margins[names]:
+            table = release[own]
+            parts = table.estimate, table.standard_deviation, *table.confidence_interval()
+            for k, of in enumerate(itertools.product(*table.labels)):
+                by = dict(zip(own, of, strict=True))
+                found = totals[tuple(by.get(name, "Total") for name in names)]
+                assert found == pytest.approx([np.ravel(x)[k] for x in parts], rel=1e-12)
+        assert totals[("Total",) * len(names)] == (600, 0, 600, 600)  # the number of rows is public
+    assert not any(cell.value == "Total" for own in others for row in own for cell in row)
+    loaded = gn.TableRelease.load(tmp_path / "out")
+    for names in release:
+        assert (loaded[names].estimate == release[names].estimate).all()
 
 
 def test_a_workbook_holds_tables_that_are_answers_of_bases(tmp_path):

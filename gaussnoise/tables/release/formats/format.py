@@ -129,7 +129,8 @@ class AbstractBook(AbstractFormat):
     ) -> AbstractContextManager[Any]:
         """Return a context of a new file of tables with these titles.
 
-        Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0.
+        Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0;
+        ``write_totals`` adds rows of totals below it, which are not read back.
         After the tables, those with the titles ``later`` are added one by one. Readers see the
         tables ``shown``, numbered from 0, in that order, and at first not the others, which come
         last; if left out, they see all.
