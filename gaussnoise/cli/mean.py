@@ -53,7 +53,8 @@ def release_means(
             "--schema",
             "-s",
             # without the backslash, rich would take the bracket for markup
-            help="TOML schema with attributes for --by, \\[about] and \\[file].",
+            help="TOML schema with attributes for --by, codes for no answer of the columns "
+            "(missing), \\[about] and \\[file].",
         ),
     ] = None,
     person: Annotated[
@@ -151,6 +152,8 @@ def release_means(
     options |= {"on_outside": on_outside, "between": _bounds(between, least, names)}
     options |= {"weight": None if weight is None else weight_of(weight)}
     said = Schema.load(schema) if schema is not None else None
+    coded = [] if said is None else [a for a in said.attributes if a.name in names and a.missing]
+    options["missing"] = {attribute.name: attribute.missing for attribute in coded}
     about = {"title": title, "source": source}
     options["about"] = replace(
         About() if said is None else said.about,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, final
@@ -19,6 +19,7 @@ from ..tables.planning.door import plan
 from ..tables.planning.plan import Plan
 from ..tables.planning.ranges import FoundRange
 from ..tables.schema.about import NOTHING_SAID, About
+from ..tables.schema.codes import Code
 from ..tables.schema.numbers import PerPerson
 from ..tables.schema.schema import Attribute, OnOutside, Schema, with_infinite
 from .ranges import QUESTIONS, Counts, Ends, Exact, NoRangeError, find_range
@@ -42,6 +43,7 @@ class ColumnPlan:
         on_outside: the treatment of rows that do not fit.
         level: the level of the intervals for which ranges are checked.
         about: lines for readers of the release.
+        missing: codes for no answer, of some columns.
     """
 
     columns: Sequence[str]
@@ -51,6 +53,7 @@ class ColumnPlan:
     on_outside: OnOutside
     level: float
     about: About = NOTHING_SAID
+    missing: Mapping[str, Sequence[Code]] = field(default_factory=dict)
 
     @property
     def wrong(self) -> float:
@@ -80,7 +83,8 @@ class ColumnPlan:
         def counted(thresholds: Sequence[float]) -> tuple[int, Sequence[int], Sequence[int]]:
             after = {t: math.nextafter(t, math.inf) for t in thresholds}
             edges = sorted({-math.inf, *after, *after.values(), math.inf})
-            own = with_infinite(Attribute(column, edges=edges))
+            codes = self.missing.get(column, ())
+            own = with_infinite(Attribute(column, edges=edges, missing=codes))
             largest: Reduced = {0: ("max", own)} if self.per_person.get(column) == "max" else {}
             once = None if limit is None else replace(limit, reduced=largest)
             read = [own, *self.groups]
@@ -129,9 +133,12 @@ class ColumnPlan:
         """Return the plan of counts, sums and squares in these ranges; squares have no weights."""
         other = _WITHOUT if self.on_outside == "drop" else None
         numbers = [
-            Attribute(
-                own.column, edges=[-math.inf, math.inf], other=_WITHOUT
-            )  # holds infinite ones
+            Attribute(  # holds infinite ones
+                own.column,
+                edges=[-math.inf, math.inf],
+                other=_WITHOUT,
+                missing=self.missing.get(own.column, ()),
+            )
             if own.low is None or own.high is None
             else Attribute(
                 own.column,
@@ -142,6 +149,7 @@ class ColumnPlan:
                     "about": own.low / 2 + own.high / 2,
                 },
                 other=other,
+                missing=self.missing.get(own.column, ()),
             )
             for own in ranges
         ]

@@ -23,6 +23,7 @@ from ..tables.planning.ranges import FoundRange
 from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
 from ..tables.schema.about import NOTHING_SAID, About
+from ..tables.schema.codes import Code
 from ..tables.schema.numbers import PER_PERSON, PerPerson, Weight
 from ..tables.schema.schema import Attribute, OnOutside, Schema
 from ..text import one_of
@@ -50,6 +51,7 @@ def column_means(
     order: float | None = None,
     level: float = 0.95,
     on_outside: OnOutside = "drop",
+    missing: Mapping[str, Sequence[Code]] | None = None,
     out: str | os.PathLike[str] | None = None,
     format: FileFormat = "csv",
     about: About = NOTHING_SAID,
@@ -120,6 +122,8 @@ def column_means(
         on_outside: the treatment of a row without a number in a column, a listed category, or a
             person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
             private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
+        missing: codes of columns that mean "no answer", as in :class:`Attribute`:
+            ``{"income": [999]}``.
         out: a new folder for the release, as in :meth:`Plan.release`.
         format: the format of its tables.
         about: the title, source, period, publisher and contact, for readers of the release.
@@ -204,7 +208,9 @@ def column_means(
     options |= {} if weight is None else {"weight": weight}
     if not isinstance(about, About):
         raise ParameterError(f"{name}: expected about= to be an About, got {shown(about)}")
-    asked = ColumnPlan(columns, groups, options, reduced, on_outside, level, about)
+    asked = ColumnPlan(
+        columns, groups, options, reduced, on_outside, level, about, _codes(missing, columns)
+    )
     unit = asked.deviation(rounded_down(Fraction(budget.whole) * Fraction(UNSPENT)))
     check_format(format, asked.in_unit.schema, () if out is None else asked.in_unit.tables.subsets)
     if out is not None and ledger is None:
@@ -241,6 +247,9 @@ def column_means(
         **options,
         **({} if weight is None else {"weight": asdict(weight)}),
         **({"about": about.stated} if about.stated else {}),
+        **(
+            {"missing": {name: list(own) for name, own in asked.missing.items()}} if missing else {}
+        ),
         "per_person": _in_request(reduced),
         "spread": spread,
         "k": order,
@@ -330,6 +339,24 @@ def _reduced(given: object, columns: list[str]) -> dict[str, PerPerson]:
             f"one of these for each column, got {shown(given)}"
         )
     return {column: own[column] for column in columns}
+
+
+def _codes(given: object, columns: list[str]) -> dict[str, tuple[Code, ...]]:
+    """Return the codes for no answer of some columns.
+
+    Raises:
+        ParameterError: not a mapping of columns that are asked for.
+        SchemaError: not codes of numbers.
+    """
+    if not (given is None or isinstance(given, Mapping)) or {*(given or {})} - {*columns}:
+        raise ParameterError(
+            "column_means: expected missing= to give the codes of columns that are asked for; "
+            'hint: missing={"age": [999]}'
+        )
+    return {
+        name: Attribute(name, clip=[0, 1], missing=own).missing
+        for name, own in (given or {}).items()
+    }
 
 
 def _in_request(reduced: Mapping[str, PerPerson]) -> object:

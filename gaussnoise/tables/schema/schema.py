@@ -656,7 +656,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     if first["type"] == "extra_forbidden":
         codes = where[0] == "attributes" and re.match(r"missing.+|null|na(s|_.*)?$", where[-1])
         keys = _KEYS[where[0]] if len(where) > 1 else _TABLES
-        message = f"unknown key; expected {keys}" + (f"; hint: {CODES}" if codes else "")
+        message = f"unknown key; expected {keys}" + (f"; hint: {_CODES}" if codes else "")
     else:
         table = _EXPECTED.get(where[0], "expected [attributes.NAME] tables")
         message = table if where[0] == "impossible" else _EXPECTED.get(where[-1], table)
@@ -664,7 +664,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
-CODES = (
+_CODES = (
     "where a code like 999 means a missing value, add the line missing = [999] to the column; it "
     "then counts as an empty field does"
 )

@@ -14,7 +14,14 @@ from scipy import stats
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
-from gaussnoise.errors import BudgetError, DataError, LedgerError, OutputError, ParameterError
+from gaussnoise.errors import (
+    BudgetError,
+    DataError,
+    LedgerError,
+    OutputError,
+    ParameterError,
+    SchemaError,
+)
 from gaussnoise.estimators import ranges
 from gaussnoise.estimators.column_plan import ColumnPlan
 from gaussnoise.estimators.ranges import Counts, exact_in
@@ -541,6 +548,31 @@ def test_the_count_beside_a_mean_is_said_to_be_of_those_with_a_number(heard):
     assert strict.count_of == said
 
 
+@pytest.mark.parametrize("between", [None, {"x": (0, 1000)}])
+def test_codes_for_no_answer_count_neither_in_the_search_nor_in_means(between, heard, tmp_path):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(0, 10, 3000), np.full(3000, 999.0)])
+    given = {"missing": {"x": [999]}, "between": between, "out": tmp_path / "out"}
+    (found,) = column_means(pl.DataFrame({"x": x}), "x", gn.zCDP(1), **given).means
+    assert found.mean == pytest.approx(x[:3000].mean(), abs=1e-3)  # 502 with the codes
+    assert found.count == pytest.approx(3000)
+    assert between is not None or found.clipped[1] < 100
+    plan = gn.TableRelease.load(tmp_path / "out").plan
+    assert plan.schema.attributes[0].missing == (999,)
+
+
+def test_the_schema_of_means_says_which_codes_mean_no_answer(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"x": [*[1.0, 3.0] * 2000, *[999.0] * 3000]}).write_csv("t.csv")
+    (tmp_path / "s.toml").write_text(
+        "[attributes.x]\nclip = [0, 5]\nmissing = [999]\n", encoding="utf-8"
+    )
+    assert run("mean t.csv -c x -s s.toml --rho 1 --between 0,1000 --json".split()) == 0
+    (mean,) = json.loads(capsys.readouterr().out)["means"]
+    assert mean["mean"] == pytest.approx(2, abs=1)
+    assert mean["count"] == pytest.approx(4000, abs=50)
+
+
 def test_sums_and_numbers_of_rows_of_persons_need_public_bounds():
     frame = pl.DataFrame({"id": [k // 2 for k in range(2000)], "x": [1.0, 3.0] * 1000})
     for how, truth in (("sum", 4.0), ("count", 2.0), ("max", 3.0), ("mean", 2.0)):
@@ -646,6 +678,8 @@ def test_a_ledger_is_charged_once(tmp_path):
             ParameterError,
             "begin at 0 for the sums of persons",
         ),
+        ({"missing": {"x": [999]}}, ParameterError, "codes of columns that are asked for"),
+        ({"missing": {"age": ["999"]}}, SchemaError, "numbers without quotes"),
         ({"weight": gn.Weight("w", 2)}, ParameterError, "both public ends"),
         ({"spread": 0}, ParameterError, "spread"),
         ({"order": 1}, ParameterError, "order >= 2"),
