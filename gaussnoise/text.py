@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _SHOWN = 8  # most coordinates that are shown
+LARGEST = 1e12  # larger numbers are written with an exponent
 _LISTED = 8  # most names that a message lists
 # characters of names and labels that would control a terminal or the direction of a line
 _OBEYED = re.compile(
@@ -60,6 +61,16 @@ def one_of(known: Iterable[object]) -> str:
 def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:
     """Return a number and its noun: ``1 marginal``, ``2 marginals``."""
     return f"{count:{form}} {one if count == 1 else many or one + 's'}"
+
+
+def significant(value: float, digits: int) -> str:
+    """Return a number of some significant digits, with commas between thousands.
+
+    >>> significant(1234567.8, 4), significant(-0.00012345, 3), significant(2.5e13, 4)
+    ('1,235,000', '-0.000123', '2.5e+13')
+    """
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,.15g}" if 1 <= abs(rounded) < LARGEST else f"{value:.{digits}g}"
 
 
 @cache

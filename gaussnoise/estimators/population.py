@@ -16,7 +16,7 @@ from ..tables.planning.facts import facts_of, mean_of
 from ..tables.planning.ranges import FoundRange, ranges_text
 from ..tables.release.noisy import AbstractRelease
 from ..tables.release.sums import means, number_rows
-from ..text import guarantee_text, near, one_of
+from ..text import guarantee_text, near, one_of, significant
 from .knowledge import number
 from .ranges import FEW
 
@@ -231,7 +231,7 @@ class ColumnMeans:
         units = "persons" if self.mean_of.startswith("persons") else "rows"
         head = ["column", *names, "mean", *_PARTS, units if weight is None else "weight"]
         rows = [
-            [m.column, *map(str, m.group.values()), *_shown(m, m.mean), f"{max(m.count, 0):.0f}"]
+            [m.column, *map(str, m.group.values()), *_shown(m, m.mean), f"{max(m.count, 0):,.0f}"]
             for m in self.means
         ]
         gaps = self.of_two
@@ -290,8 +290,8 @@ def _shown(found: ColumnMean | MeanDifference, estimate: float) -> list[str]:
         return ["none", *[""] * len(_PARTS)]
     half = (found.high - found.low) / 2
     places = max(2 - math.floor(math.log10(half)), 0) if 0 < half < math.inf else 0
-    ends = (f"{x:.{places}f}" for x in (estimate, found.low, found.high))
-    return [*ends, *(f"±{x:.3g}" for x in (found.noise, found.sampling, found.bias))]
+    ends = (f"{x:,.{places}f}" for x in (estimate, found.low, found.high))
+    return [*ends, *(f"±{significant(x, 3)}" for x in (found.noise, found.sampling, found.bias))]
 
 
 def _compared(gap: MeanDifference, name: str) -> str:
