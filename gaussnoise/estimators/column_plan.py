@@ -156,7 +156,9 @@ class ColumnPlan:
         schema = Schema([*self.groups, *numbers], about=self.about)
         by = [group.name for group in self.groups]
         clipped = {own.name for own in numbers if own.clip is not None}
-        how = {name: own for name, own in self.per_person.items() if name in clipped}
+        how: dict[str, PerPerson] = {
+            name: own for name, own in self.per_person.items() if name in clipped
+        }
         return plan(
             schema,
             [(*by, own.name) for own in numbers],

@@ -66,7 +66,8 @@ def _written(file: IO[bytes], names: Sequence[str], notes: Notes) -> Iterator["_
     measure = "measure"
     while measure in names:
         measure += "_"
-    ids, units = [*names, measure], {measure: dict.fromkeys(NUMBERS, notes.unit)}
+    ids = [*names, measure]
+    units: dict[str, dict[str, str]] = {measure: {name: notes.unit for name in NUMBERS}}
     for name, own in zip(names, rows.labels, strict=True):
         if own.keys() & notes.units.get(name, {}).keys():  # counts, sums and means in one cube
             units = {name: {label: notes.units[name].get(label, notes.unit) for label in own}}
