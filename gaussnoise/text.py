@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _SHOWN = 8  # most coordinates that are shown
+LARGEST = 1e12  # larger numbers are written with an exponent
+_LISTED = 8  # most names that a message lists
 # characters of names and labels that would control a terminal or the direction of a line
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -45,9 +47,30 @@ def near(name: object, known: Iterable[object]) -> str:
     return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
 
 
+def one_of(known: Iterable[object]) -> str:
+    """Return the first of several that a message expects, and how many there are if it has more.
+
+    >>> one_of("abc"), one_of(range(100, 140))
+    ('one of a, b, c', 'one of 100, 101, 102, 103, 104, 105, 106, 107, … (40)')
+    """
+    texts = [str(one) for one in known]
+    more = f", … ({len(texts)})" if len(texts) > _LISTED else ""
+    return ("one of " if len(texts) != 1 else "") + ", ".join(texts[:_LISTED]) + more
+
+
 def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:
     """Return a number and its noun: ``1 marginal``, ``2 marginals``."""
     return f"{count:{form}} {one if count == 1 else many or one + 's'}"
+
+
+def significant(value: float, digits: int) -> str:
+    """Return a number of some significant digits, with commas between thousands.
+
+    >>> significant(1234567.8, 4), significant(-0.00012345, 3), significant(2.5e13, 4)
+    ('1,235,000', '-0.000123', '2.5e+13')
+    """
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,.15g}" if 1 <= abs(rounded) < LARGEST else f"{value:.{digits}g}"
 
 
 @cache

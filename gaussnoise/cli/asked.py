@@ -35,6 +35,7 @@ from .options import (
 )
 from .patience import patience
 
+_TARGETED = ", or --within, or --target"
 Written = tuple[str | None, str | None, str | None, str | None]  # a dialect, as options state it
 
 
@@ -72,7 +73,7 @@ class Options:
             return plan(
                 asked.schema,
                 asked.workload,
-                None if free else privacy_of(self.rho, self.epsilon, self.delta),
+                None if free else privacy_of(self.rho, self.epsilon, self.delta, _TARGETED),
                 neighbors=relation,
                 p=self.p,
                 targets=asked.targets,
@@ -257,12 +258,18 @@ def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
     return as_entry([listed] if listed in known else parts_of(listed), known)
 
 
-def privacy_of(rho: float | None, epsilon: float | None, delta: float | None) -> AbstractPrivacy:
-    """Return the budget from one of its two forms."""
+def privacy_of(
+    rho: float | None, epsilon: float | None, delta: float | None, more: str = ""
+) -> AbstractPrivacy:
+    """Return the budget from one of its two forms; ``more`` names others that a command has."""
     if rho is not None and epsilon is None and delta is None:
         return zCDP(rho)
     if rho is None and epsilon is not None and delta is not None:
         return ApproxDP(epsilon, delta)
-    raise ParameterError(
-        "budget: expected either --rho, or --epsilon with --delta, or --within, or --target"
-    )
+    if rho is None and epsilon is not None:
+        raise ParameterError(
+            "budget: expected --delta with --epsilon, the chance that the loss of privacy exceeds "
+            "epsilon, got none; hint: --delta 1e-6, at most one in the number of persons; or --rho "
+            "alone, which needs no delta"
+        )
+    raise ParameterError(f"budget: expected either --rho, or --epsilon with --delta{more}")

@@ -10,7 +10,7 @@ from ..errors import ParameterError
 from ..estimators import column_means
 from ..tables import About, Attribute, Dialect, Schema
 from ..text import near
-from .asked import dialect_of, parts_of, privacy_of, table_of, weight_of
+from .asked import dialect_of, parts_of, per_person_of, privacy_of, table_of, weight_of
 from .console import ERR, check_new, say, show
 from .documents import means_document
 from .ledger import noted
@@ -57,7 +57,8 @@ def release_means(
             "--schema",
             "-s",
             # without the backslash, rich would take the bracket for markup
-            help="TOML schema with attributes for --by, \\[about] and \\[file].",
+            help="TOML schema with attributes for --by, codes for no answer of the columns "
+            "(missing), \\[about] and \\[file].",
         ),
     ] = None,
     person: Annotated[
@@ -69,7 +70,7 @@ def release_means(
         typer.Option(
             "--per-person",
             help="What a person counts with, in each group: the mean, sum, max or count of their "
-            "own numbers; or none, for means over rows.",
+            "own numbers; or stay=mean,visits=count for each column; or none, for means over rows.",
         ),
     ] = "mean",
     rows_per_person: Annotated[
@@ -151,7 +152,8 @@ def release_means(
     if len({group.name for group in groups}) < len(groups):
         raise ParameterError("mean: expected every column of --by once, with all its categories")
     names = parts_of(columns)
-    how = None if per_person == "none" or (weight and person is None) else per_person
+    is_over_rows = per_person == "none" or (weight and person is None)
+    how = None if is_over_rows else per_person_of(per_person)
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"per_person": how, "rows_per_person": rows_per_person, "out": out, "format": format}
     options |= {"spread": spread, "order": order, "level": level, "id": id}
@@ -159,6 +161,8 @@ def release_means(
     options |= {"on_outside": on_outside, "between": _bounds(between, least, names)}
     options |= {"weight": None if weight is None else weight_of(weight)}
     said = Schema.load(schema) if schema is not None else None
+    coded = [] if said is None else [a for a in said.attributes if a.name in names and a.missing]
+    options["missing"] = {attribute.name: attribute.missing for attribute in coded}
     about = {"title": title, "source": source}
     options["about"] = replace(
         About() if said is None else said.about,

@@ -15,6 +15,7 @@ from ..streams import Stream, StreamPlan, Ticks
 from ..tables import plan
 from ..tables.release.formats import FORMATS
 from ..tables.release.tidy import LEVEL
+from ..text import one_of
 from .asked import Options, asked_for, dialect_of, joined, parts_of, privacy_of, table_of
 from .console import ERR, check_new, save_picture, say, show
 from .documents import series_document, stream_document
@@ -263,8 +264,8 @@ def show_series(
     quantile(level)  # refuses a level outside (0, 1)
     names, *others = tables.plan.marginals if marginal is None else [tuple(parts_of(marginal))]
     if others:
-        known = " or ".join(f"-m {shlex.quote(joined(own))}" for own in [names, *others])
-        raise ParameterError(f"series: expected -m for one of these tables: {known}")
+        known = one_of(f"-m {shlex.quote(joined(own))}" for own in [names, *others])
+        raise ParameterError(f"series: expected a table of the stream, {known}")
     series = tables.series(names)
     if ticks is not None:
         series = series.between(*ticks_of(ticks))

@@ -1,8 +1,8 @@
 """The plan of means of columns: its attributes, the counts that find ranges, and its noise."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, final
@@ -19,6 +19,7 @@ from ..tables.planning.door import plan
 from ..tables.planning.plan import Plan
 from ..tables.planning.ranges import FoundRange
 from ..tables.schema.about import NOTHING_SAID, About
+from ..tables.schema.codes import Code
 from ..tables.schema.numbers import PerPerson
 from ..tables.schema.schema import Attribute, OnOutside, Schema, with_infinite
 from .ranges import QUESTIONS, Counts, Ends, Exact, NoRangeError, find_range
@@ -38,19 +39,21 @@ class ColumnPlan:
         columns: the names of the columns.
         groups: the attributes of the groups.
         options: the arguments of :func:`plan` on persons and neighbours.
-        per_person: the function of a person's own numbers; None for rows.
+        per_person: the function of a person's own numbers for each column; empty for rows.
         on_outside: the treatment of rows that do not fit.
         level: the level of the intervals for which ranges are checked.
         about: lines for readers of the release.
+        missing: codes for no answer, of some columns.
     """
 
     columns: Sequence[str]
     groups: Sequence[Attribute]
     options: dict[str, Any]
-    per_person: PerPerson | None
+    per_person: Mapping[str, PerPerson]
     on_outside: OnOutside
     level: float
     about: About = NOTHING_SAID
+    missing: Mapping[str, Sequence[Code]] = field(default_factory=dict)
 
     @property
     def wrong(self) -> float:
@@ -80,8 +83,9 @@ class ColumnPlan:
         def counted(thresholds: Sequence[float]) -> tuple[int, Sequence[int], Sequence[int]]:
             after = {t: math.nextafter(t, math.inf) for t in thresholds}
             edges = sorted({-math.inf, *after, *after.values(), math.inf})
-            own = with_infinite(Attribute(column, edges=edges))
-            largest: Reduced = {0: ("max", own)} if self.per_person == "max" else {}
+            codes = self.missing.get(column, ())
+            own = with_infinite(Attribute(column, edges=edges, missing=codes))
+            largest: Reduced = {0: ("max", own)} if self.per_person.get(column) == "max" else {}
             once = None if limit is None else replace(limit, reduced=largest)
             read = [own, *self.groups]
             [(_, bins)] = count_marginals(table, read, [(0,)], self.on_outside, once)
@@ -129,9 +133,12 @@ class ColumnPlan:
         """Return the plan of counts, sums and squares in these ranges; squares have no weights."""
         other = _WITHOUT if self.on_outside == "drop" else None
         numbers = [
-            Attribute(
-                own.column, edges=[-math.inf, math.inf], other=_WITHOUT
-            )  # holds infinite ones
+            Attribute(  # holds infinite ones
+                own.column,
+                edges=[-math.inf, math.inf],
+                other=_WITHOUT,
+                missing=self.missing.get(own.column, ()),
+            )
             if own.low is None or own.high is None
             else Attribute(
                 own.column,
@@ -142,17 +149,21 @@ class ColumnPlan:
                     "about": own.low / 2 + own.high / 2,
                 },
                 other=other,
+                missing=self.missing.get(own.column, ()),
             )
             for own in ranges
         ]
         schema = Schema([*self.groups, *numbers], about=self.about)
         by = [group.name for group in self.groups]
-        how = {own.name: self.per_person for own in numbers if own.clip is not None}
+        clipped = {own.name for own in numbers if own.clip is not None}
+        how: dict[str, PerPerson] = {
+            name: own for name, own in self.per_person.items() if name in clipped
+        }
         return plan(
             schema,
             [(*by, own.name) for own in numbers],
             privacy,
-            per_person=how if self.per_person else None,  # pyright: ignore[reportArgumentType]
+            per_person=how or None,
             ranges=ranges,
             **self.options,
         )

@@ -24,8 +24,10 @@ from ..tables.release.population import ColumnMeans, population_of
 from ..tables.release.release import TableRelease
 from ..tables.release.store import FileFormat
 from ..tables.schema.about import NOTHING_SAID, About
+from ..tables.schema.codes import Code
 from ..tables.schema.numbers import PER_PERSON, PerPerson, Weight
 from ..tables.schema.schema import Attribute, OnOutside, Schema
+from ..text import one_of
 from .knowledge import LARGEST, moment_order, number, positive, shown
 from .ranges import QUESTIONS, SHARES, Ends, Neighbors, check_questions
 
@@ -40,7 +42,7 @@ def column_means(
     *,
     by: Mapping[str, Sequence[str | int | bool]] | Sequence[Attribute] | None = None,
     person: str | None = None,
-    per_person: PerPerson | None = "mean",
+    per_person: PerPerson | Mapping[str, PerPerson] | None = "mean",
     rows_per_person: int = 1,
     neighbors: Neighbors = "add-remove",
     between: Mapping[str, Ends] | None = None,
@@ -49,6 +51,7 @@ def column_means(
     order: float | None = None,
     level: float = 0.95,
     on_outside: OnOutside = "drop",
+    missing: Mapping[str, Sequence[Code]] | None = None,
     out: str | os.PathLike[str] | None = None,
     format: FileFormat = "csv",
     about: About = NOTHING_SAID,
@@ -98,8 +101,8 @@ def column_means(
             are all combinations.
         person: name of the column that identifies the person of each row.
         per_person: as in :func:`plan`: with "mean", each person counts with the mean of their own
-            numbers in a group; "max" likewise. "sum" and "count" need ``between``. None for means
-            over rows.
+            numbers in a group; "max" likewise. "sum" and "count" need ``between``. Or one of these
+            for each column, ``{"stay": "mean", "visits": "count"}``. None for means over rows.
         rows_per_person: the most groups in which a person counts; if ``per_person`` is None, the
             most rows of a person. They are drawn at random.
         neighbors: the relation, for one person or row; under "replace", the number of rows is
@@ -119,6 +122,8 @@ def column_means(
         on_outside: the treatment of a row without a number in a column, a listed category, or a
             person: "drop" leaves it out there; "refuse" refuses the whole call, which is not
             private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
+        missing: codes of columns that mean "no answer", as in :class:`Attribute`:
+            ``{"income": [999]}``.
         out: a new folder for the release, as in :meth:`Plan.release`.
         format: the format of its tables.
         about: the title, source, period, publisher and contact, for readers of the release.
@@ -163,24 +168,27 @@ def column_means(
         )
     check_on_outside(name, on_outside, bodies=False)
     groups = _groups(by, neighbors == "replace" and person is None and on_outside == "drop")
-    if not (per_person is None or (isinstance(per_person, str) and per_person in PER_PERSON)):
-        raise ParameterError(
-            f"{name}: expected per_person= to be None or one of {', '.join(map(repr, PER_PERSON))}"
-            f", got {shown(per_person)}"
-        )
+    reduced = _reduced(per_person, columns)
     if person is None:
         if per_person not in ("mean", None):
             raise ParameterError(
-                f"{name}: per_person={per_person!r} needs person=, whose numbers it takes"
+                f"{name}: per_person={shown(per_person)} needs person=, whose numbers it takes"
             )
-        per_person = None
-    if per_person in ("sum", "count") and any(None in pair for pair in ends.values()):
-        raise ParameterError(
-            f"{name}: expected both public ends with per_person={per_person!r}: a search finds "
-            "where rows are, and what a person's rows add up to depends on the range to which each "
-            "is clipped; hint: between={column: (0, most)}, with the most that one person may have"
-        )
-    if weight is not None and (per_person or any(None in pair for pair in ends.values())):
+        reduced = {}
+    for column, how in reduced.items():
+        if how in ("sum", "count") and None in ends[column]:
+            raise ParameterError(
+                f"{name}: expected both public ends with per_person={how!r}: a search finds where "
+                "rows are, and what a person's rows add up to depends on the range to which each "
+                f"is clipped; hint: between={{{column!r:.80}: (0, most)}}, with the most that one "
+                "person may have"
+            )
+        if how == "sum" and ends[column][0] != 0:
+            raise ParameterError(
+                f"{name}: expected public ends that begin at 0 for the sums of persons, got "
+                f"{shown(ends[column])} for {column!r:.80}; hint: (0, the largest sum)"
+            )
+    if weight is not None and (reduced or any(None in pair for pair in ends.values())):
         raise ParameterError(
             f"{name}: expected both public ends, and per_person=None, with weight=: ranges are "
             "found for rows, not for what they weigh; hint: between={column: (0, most)}"
@@ -200,7 +208,9 @@ def column_means(
     options |= {} if weight is None else {"weight": weight}
     if not isinstance(about, About):
         raise ParameterError(f"{name}: expected about= to be an About, got {shown(about)}")
-    asked = ColumnPlan(columns, groups, options, per_person, on_outside, level, about)
+    asked = ColumnPlan(
+        columns, groups, options, reduced, on_outside, level, about, _codes(missing, columns)
+    )
     unit = asked.deviation(rounded_down(Fraction(budget.whole) * Fraction(UNSPENT)))
     check_format(format, asked.in_unit.schema, () if out is None else asked.in_unit.tables.subsets)
     if out is not None and ledger is None:
@@ -237,7 +247,10 @@ def column_means(
         **options,
         **({} if weight is None else {"weight": asdict(weight)}),
         **({"about": about.stated} if about.stated else {}),
-        "per_person": per_person,
+        **(
+            {"missing": {name: list(own) for name, own in asked.missing.items()}} if missing else {}
+        ),
+        "per_person": _in_request(reduced),
         "spread": spread,
         "k": order,
         "level": level,
@@ -308,6 +321,47 @@ def _columns(given: object) -> list[str]:
             'columns=["income", "age"]'
         )
     return list(names)
+
+
+def _reduced(given: object, columns: list[str]) -> dict[str, PerPerson]:
+    """Return the function of a person's own numbers for each column; empty for means over rows.
+
+    Raises:
+        ParameterError: not one function, or one for each column.
+    """
+    if given is None:
+        return {}
+    own: Any = dict.fromkeys(columns, given) if isinstance(given, str) else given
+    known = isinstance(own, Mapping) and {*own} == {*columns}
+    if not (known and all(isinstance(how, str) and how in PER_PERSON for how in own.values())):
+        raise ParameterError(
+            f"column_means: expected per_person= to be None, {one_of(map(repr, PER_PERSON))}, or "
+            f"one of these for each column, got {shown(given)}"
+        )
+    return {column: own[column] for column in columns}
+
+
+def _codes(given: object, columns: list[str]) -> dict[str, tuple[Code, ...]]:
+    """Return the codes for no answer of some columns.
+
+    Raises:
+        ParameterError: not a mapping of columns that are asked for.
+        SchemaError: not codes of numbers.
+    """
+    if not (given is None or isinstance(given, Mapping)) or {*(given or {})} - {*columns}:
+        raise ParameterError(
+            "column_means: expected missing= to give the codes of columns that are asked for; "
+            'hint: missing={"age": [999]}'
+        )
+    return {
+        name: Attribute(name, clip=[0, 1], missing=own).missing
+        for name, own in (given or {}).items()
+    }
+
+
+def _in_request(reduced: Mapping[str, PerPerson]) -> object:
+    """Return the functions as ledgers know them: one name where all columns have the same."""
+    return next(iter(reduced.values()), None) if len({*reduced.values()}) < 2 else dict(reduced)
 
 
 def _groups(by: object, with_others: bool) -> list[Attribute]:

@@ -18,10 +18,10 @@ from ..tables.release.forms import CellForms, Function, Place, places_of, side_b
 from ..tables.release.noisy import Names, read_only
 from ..tables.release.release import TableRelease
 from ..tables.release.show import first, rounded, table_text
-from ..tables.release.table import AbstractEstimates
+from ..tables.release.table import AbstractEstimates, MarginalTable, QueryTable
 from ..tables.release.tidy import LEVEL
 from ..tables.schema.schema import Category
-from ..text import near
+from ..text import near, one_of
 from .files import series_statement
 from .trend import TrendTable, trend_of
 
@@ -224,7 +224,7 @@ class SeriesTable(AbstractEstimates):
                 names = self.attributes if known is None else known
                 got = name if known is None else label
                 raise ParameterError(
-                    f"covariance: expected one of {list(names)!r:.400}, got {got!r:.80}"
+                    f"covariance: expected {one_of(map(repr, names))}, got {got!r:.80}"
                     + near(got, names)
                 )
             axis = self.attributes.index(name)
@@ -304,6 +304,8 @@ class SeriesTable(AbstractEstimates):
             raise ParameterError(f"save: expected a name in {known}, got {file.name!r}") from None
         ends = self.windows[0][0], self.windows[-1][1]
         notes = series_statement(self._tables("save").plan, *ends, private=self.private)
+        if not isinstance(self.parts[0], MarginalTable | QueryTable):
+            notes = replace(notes, unit="", units={})  # shares and means do not count
         rows = self._tidy()
         if rows.num_rows > format.most_rows:
             raise ParameterError(

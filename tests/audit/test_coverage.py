@@ -54,7 +54,7 @@ LAWS = {
 
 
 OPTIONS = {"neighbors": "add-remove", "person": None, "rows_per_person": 1}
-ASKED = ColumnPlan(["x"], [], OPTIONS, None, "drop", LEVEL)
+ASKED = ColumnPlan(["x"], [], OPTIONS, {}, "drop", LEVEL)
 deviation = functools.cache(ASKED.deviation)
 
 

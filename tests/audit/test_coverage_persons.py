@@ -58,7 +58,7 @@ def mean_records(who, group, x):
 @functools.cache
 def asked(how):
     options = {"neighbors": "add-remove", "person": "who", "rows_per_person": MOST}
-    return ColumnPlan(["x"], [GROUP], options, how, "drop", LEVEL)
+    return ColumnPlan(["x"], [GROUP], options, {"x": how} if how else {}, "drop", LEVEL)
 
 
 @functools.cache
@@ -174,7 +174,7 @@ def test_differences_of_population_means_cover_at_least_94_per_cent(law):
     """Groups are of random sizes, about 210 and 390; at most 60 of 1,000 intervals may miss."""
     first, second, one, two = GAPS[law]
     options = {"neighbors": "add-remove", "person": None, "rows_per_person": 1}
-    request = ColumnPlan(["x"], [GROUP], options, None, "drop", LEVEL)
+    request = ColumnPlan(["x"], [GROUP], options, {}, "drop", LEVEL)
     unit = request.deviation(UNSPENT * RHO)
     rng, missed = np.random.default_rng(8), 0
     for _ in range(RELEASES):

@@ -53,7 +53,7 @@ def check_rows(
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
     person = None if limit is None else limit.column
     source = open_for(table, read, person, True)
-    intervals = [Attribute(a.name, edges=a.clip) for a in read if a.clip]
+    intervals = [Attribute(a.name, edges=a.clip, missing=a.missing) for a in read if a.clip]
 
     def counted() -> tuple[Counter[str], list[FailureCase], list[FailureCase], list[FailureCase]]:
         if not (read or person):

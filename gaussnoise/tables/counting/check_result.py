@@ -16,8 +16,9 @@ class FailureCase:
 
     Attributes:
         column: the column, or the columns of an impossible combination.
-        reason: "missing", "not a category", "not a number", "not a date", "outside the edges",
-            "unreadable", "outside the interval", "no person", or an impossible combination.
+        reason: "missing", "code for missing", "not a category", "not a number", "not a date",
+            "outside the edges", "unreadable", "outside the interval", "no person", or an
+            impossible combination.
         rows: the number of rows; a row may fail for several reasons.
         examples: the most frequent of the first 1000 different values of this kind, as text.
 

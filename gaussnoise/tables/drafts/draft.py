@@ -31,7 +31,7 @@ from ..reading.sniff import decimal_columns, sniffed
 from ..reading.values import Form
 from ..schema.dates import ZONELESS
 from ..schema.dialect import USUAL, Dialect, hint
-from ..schema.schema import CODES, RESERVED_NAMES, Attribute, Schema, stated_toml
+from ..schema.schema import RESERVED_NAMES, Attribute, Schema, stated_toml
 from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, Seen
@@ -252,8 +252,9 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     kind = f"more than {_MOST_INTEGERS} integers" if column.is_integer else "numbers"
     ends = round_ends(low, high, inner, skewed=skewed)
     clip = "" if ends is None else f"[{ends[0]:.15g}, {ends[1]:.15g}]"
-    code = f"; {high:.15g} may be a code for no answer" if _NINES.fullmatch(f"{high:.15g}") else ""
-    code += f": {CODES}" if code else ""
+    most = f"{high:.15g}"
+    code = f"; {most} may be a code for no answer: if so, add the line missing = [{most}]"
+    code = code * bool(_NINES.fullmatch(most))
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
         f"{kind}, {shape}{catch_all}{code}"

@@ -9,6 +9,7 @@ from typing import Any, Self, final
 
 from ...errors import ParameterError
 from ...numerics.rounding import rounded_up
+from ...text import significant
 from ..schema.schema import Schema
 
 FEW = 2  # counts below it are said to be
@@ -124,10 +125,13 @@ def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
         further = "higher" if own.low <= least else "lower" if own.high >= most else "outside"
         saved = 1 - math.sqrt(1 - own.rho / rho)
         lines += [
-            f"{cut}. Intervals allow for a bias of {own.bias:.3g}, as if {share:.2g} % of the "
-            f"numbers of a group were beyond by {length:.3g}; if more are, the true mean may be "
-            f"{further}.",
-            f"{own.column}: assumed, {own.assumed}.",
+            f"{cut}. Intervals allow for a bias of {significant(own.bias, 3)}, as if {share:.2g} % "
+            f"of the numbers of a group were beyond by {significant(length, 3)}; if more are, the "
+            f"true mean may be {further}.",
+            f"{own.column}: assumed, {own.assumed}. In plain words: in no group, however small, do "
+            "a few numbers far from the others make up much of the mean. Where they do, the "
+            "interval misses the true mean more often than it says; public bounds, --between "
+            f"{shlex.quote(f'{own.column}=LOW,HIGH')}, need no assumption.",
             f"{own.column}: {own.rho / rho:.0%} of the budget found this range, "
             f"[{low}, {high}]; public bounds as wide would make noise {saved:.0%} "
             "smaller. Sums and means of the counted rows can be compared only with those of a "

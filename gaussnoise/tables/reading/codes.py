@@ -195,7 +195,9 @@ def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -
     # attributes without their bases, which a worker does not need
     plain = []
     for a in attributes:
-        own = Attribute(a.name, a.categories, edges=a.edges, other=a.other, clip=a.clip)
+        own = Attribute(
+            a.name, a.categories, edges=a.edges, other=a.other, clip=a.clip, missing=a.missing
+        )
         plain.append(with_infinite(own) if a.has_infinite else own)
     needed = [*(a.name for a in attributes), *([person] if person else [])]
     forms = {name: source.form(name) for name in needed}

@@ -12,6 +12,7 @@ from .frames import Lazy
 from .persons import PERSON, spark_person
 from .steps import narwhals_steps, not_nan, with_finite
 from .types import WORDS, cells_in, edges_in, width_of
+from .values import bins_of_codes
 
 # more cells need a table in the user's database, fewer only an expression
 _MOST_COMPARISONS = 100
@@ -62,6 +63,9 @@ def coded_lazily(
             else:
                 frame = frame.join(keyed, left_on=f"r{k}", right_on=f"v{k}", how="left")
                 code = nw.col(f"k{k}").fill_null(0)
+        if (bins := bins_of_codes(attribute)) is not None:
+            frame, own = _joined_bins(frame, bins, dtype, k)
+            code = nw.when(own % 2 == 1).then(nw.lit(0)).otherwise(code)
         codes.append(code.cast(width_of(attribute)).alias(f"c{k}"))
     also = [*([] if person is None else [PERSON]), *(f"x{k}" for k in range(len(kept)))]
     return frame.select(*codes, *also)

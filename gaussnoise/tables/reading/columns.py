@@ -20,7 +20,7 @@ from .dates import text_moments, ticks_between
 from .frames import Arrow, Column
 from .steps import steps_of
 from .types import NUMPY, category_type, cells_in, edges_in, is_wide, width_of
-from .values import Form, Instant, finder, key_of, number_of
+from .values import Form, Instant, bins_of_codes, finder, key_of, number_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +46,9 @@ def code_column(column: Column, attribute: Attribute, form: Form) -> Codes:
         codes = untyped(column.to_native()).codes(attribute)
     else:
         codes = _typed_codes(column, attribute)
+    if (bins := bins_of_codes(attribute)) is not None:
+        own = wide_codes(column, bins) if is_wide(column.dtype) else code_column(column, bins, form)
+        codes = np.where(own % 2, 0, codes)
     return codes.astype(NUMPY[width_of(attribute)])
 
 

@@ -316,7 +316,23 @@ def finder(attribute: Attribute, form: Form) -> Find:
     The code of a clipped number is 1 + its steps (:mod:`gaussnoise.tables.reading.steps`).
     """
     find = _total(_finder(attribute, form))
-    return lambda value: find(value) or 0
+    if (codes := bins_of_codes(attribute)) is None:
+        return lambda value: find(value) or 0
+    code = _total(_finder(codes, form))
+    return lambda value: 0 if (code(value) or 0) % 2 else find(value) or 0
+
+
+def bins_of_codes(attribute: Attribute) -> Attribute | None:
+    """Return bins of a number's column of which the odd ones hold one code for no answer each.
+
+    The code of a value in them is odd if the value means no answer, in any engine. None if there
+    are no such numbers; categories and dates have no cells for them anyway.
+    """
+    codes = sorted(float(code) for code in attribute.missing if not isinstance(code, str))
+    if not codes or attribute.categories is not None or is_dated(attribute.edges):
+        return None
+    ends = [end for code in codes for end in (code, math.nextafter(code, math.inf))]
+    return Attribute(attribute.name, edges=[*ends, math.inf])
 
 
 def _finder(attribute: Attribute, form: Form) -> Find:
@@ -372,7 +388,13 @@ def _untyped_key(value: object, kind: type) -> object:
 
 
 Reason = Literal[
-    "missing", "not a category", "not a number", "not a date", "outside the edges", "unreadable"
+    "missing",
+    "code for missing",
+    "not a category",
+    "not a number",
+    "not a date",
+    "outside the edges",
+    "unreadable",
 ]
 
 
@@ -387,11 +409,19 @@ def _reason(value: object, attribute: Attribute, form: Form) -> Reason:
     blank = isinstance(value, str) and not str.__str__(value).strip()
     if value is None or blank or not (value == value):  # NaN or NaT
         return "missing"
+    if attribute.missing and _is_code(value, attribute, form):
+        return "code for missing"
     if attribute.categories is not None:
         return "not a category"
     if is_dated(attribute.edges):
         return "not a date" if moment_of(value) is None else "outside the edges"
     return "not a number" if number_of(value, form) is None else "outside the edges"
+
+
+def _is_code(value: object, attribute: Attribute, form: Form) -> bool:
+    """Return whether a value without a cell is one of the codes for no answer."""
+    number = None if is_dated(attribute.edges) else number_of(value, form)
+    return number in attribute.missing or str(value) in map(str, attribute.missing)
 
 
 def step_of(number: float | None, clip: tuple[float, float]) -> int:

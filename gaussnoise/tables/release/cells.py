@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...numerics.intervals import ConfidenceInterval
+from ...text import significant
 from ..schema.schema import Category
 from .report.render import Cell, rendered
 from .show import rows_text
@@ -162,7 +163,11 @@ class CellList:
         low, high = shown.confidence_interval()
         numbers = zip(shown.estimate, shown.standard_deviation, low, high, strict=True)
         rows = [
-            [*map(str, names), f"{x:.8g}", f"± {sd:.4g}", f"{a:.8g}", f"{b:.8g}"]
+            [
+                *map(str, names),
+                *(significant(x, 8), f"± {significant(sd, 4)}"),
+                *(significant(a, 8), significant(b, 8)),
+            ]
             for names, (x, sd, a, b) in zip(shown.labels, numbers, strict=True)
         ]
         more = f"… and {len(self) - len(shown)} more" if len(self) > len(shown) else ""

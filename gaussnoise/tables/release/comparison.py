@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile
-from ...text import near
+from ...text import near, one_of
 from ..schema.schema import Category
 from .cells import CLOSING
 from .forms import Function, Place, differences, places_of, quotients, side_by_side
@@ -212,15 +212,16 @@ def labels_compared(
     """Return the cells of one label of an attribute compared with those of another."""
     if attribute not in table.attributes:
         raise ParameterError(
-            f"{kind}: expected an attribute of the table, one of {list(table.attributes)}, got "
-            f"{attribute!r:.80}" + near(attribute, table.attributes)
+            f"{kind}: expected an attribute of the table, "
+            f"{one_of(map(repr, table.attributes))}, got {attribute!r:.80}"
+            + near(attribute, table.attributes)
         )
     axis = table.attributes.index(attribute)
     labels = table.labels[axis]
     for label in (first, second):
         if label not in labels:
             raise ParameterError(
-                f"{kind}: expected a label of {attribute!r}, one of {list(labels)!r:.400}, got "
+                f"{kind}: expected a label of {attribute!r}, {one_of(map(repr, labels))}, got "
                 f"{label!r:.80}" + near(label, labels)
             )
     one, two = (table.part(axis, labels.index(label)) for label in (first, second))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import ParameterError
 from ...numerics.intervals import Contrast, Contrasts
 from ...solvers.tables.residuals import Subset, subsets_of
-from ...text import near
+from ...text import near, one_of
 from ..schema.schema import Category
 from .noisy import AbstractRelease, Names, estimate_of
 
@@ -29,8 +29,9 @@ def cell(release: AbstractRelease, /, **labels: Category) -> "Weights":
     for attribute, label in zip(attributes, labels.values(), strict=True):
         if label not in attribute.labels:
             raise ParameterError(
-                f"cell: expected a label of {attribute.name!r}, one of "
-                f"{list(attribute.labels)}, got {label!r:.80}" + near(label, attribute.labels)
+                f"cell: expected a label of {attribute.name!r}, "
+                f"{one_of(map(repr, attribute.labels))}, got {label!r:.80}"
+                + near(label, attribute.labels)
             )
     weights[
         tuple(a.labels.index(label) for a, label in zip(attributes, labels.values(), strict=True))

@@ -19,7 +19,7 @@ from lark.tree import Meta
 from domains.tables.clipped import Clipped
 
 from ...errors import ParameterError
-from ...text import near
+from ...text import near, one_of
 from ..schema.dates import Edge, edge_position, edge_text, is_open
 from ..schema.numbers import sum_weights
 from ..schema.schema import Attribute, Category, Schema
@@ -143,7 +143,6 @@ _QUIET = {
     "OVER_TIME",
 }  # words that no message offers
 _COMPARED = {"LESS_THAN": operator.lt, "AT_LEAST": operator.ge, "MORE_THAN": operator.gt}
-_SHOWN = 8  # most labels in a message
 _SOLID = re.compile(r"\S")
 _SEPARATOR = re.compile(r"[\s,|()=<>?]|$")
 
@@ -256,7 +255,7 @@ class _Reader:
         self.end = between.end()
         if (bins := _bins(attribute.edges, between)) is None:
             ends = [edge_text(edge) for edge in attribute.edges]
-            expected = f"{_expected(attribute)}, or bins between two of its edges, {_some(ends)}"
+            expected = f"{_expected(attribute)}, or bins between two of its edges, {one_of(ends)}"
             self.fail(expected, at, self.end, attribute.labels)
         return bins
 
@@ -288,7 +287,7 @@ class _Reader:
             expected = _expected(attribute, self.text[at:end].strip('"'))
             self.fail(expected, at, end, attribute.labels)
         if "VALUE" in accepted and level is not None:
-            expected = f"expected a group of {level.name!r}, {_some(level.labels)}"
+            expected = f"expected a group of {level.name!r}, {one_of(level.labels)}"
             self.fail(expected, at, end, level.labels)
         if "EDGE" in accepted:
             self.fail(_expected_edge(attribute), at, end)
@@ -303,10 +302,10 @@ class _Reader:
             expected = f"expected a question that starts with one of {listed}, or an attribute"
         elif "NAME" in accepted and self._last in ("_SUM", "_MEAN", "_AVERAGE"):
             clipped = [a.name for a in self.schema.attributes if a.clip is not None]
-            listed = _some(clipped) if clipped else "of which it has none"
+            listed = one_of(clipped) if clipped else "of which it has none"
             expected = f"expected a number that the schema clips, {listed}"
         elif "NAME" in accepted:
-            expected = f"expected an attribute, {_some(self.schema.names)}"
+            expected = f"expected an attribute, {one_of(self.schema.names)}"
             if len(said) > 2:
                 expected += f", or one of {', '.join(said)}"
         else:
@@ -616,7 +615,7 @@ class _Meaning(Transformer):
         k = edge_position(edge.value, edges)
         if k is None or k < first:
             known = [edge_text(one) for one in edges[first:]]
-            self._fail(f"expected an edge of {self._attributes[i].name!r}, {_some(known)}", edge)
+            self._fail(f"expected an edge of {self._attributes[i].name!r}, {one_of(known)}", edge)
         return k
 
     def _numbered(self, i: int, edge: Token, test: Callable[[float], bool]) -> Cells:
@@ -624,7 +623,7 @@ class _Meaning(Transformer):
         categories: Any = self._attributes[i].categories
         cells = tuple(k for k, number in enumerate(categories) if test(number))
         if not cells:
-            self._fail(f"expected {self._attributes[i].name!r} of {_some(categories)}", edge)
+            self._fail(f"expected {self._attributes[i].name!r} of {one_of(categories)}", edge)
         return cells
 
     # names
@@ -632,7 +631,7 @@ class _Meaning(Transformer):
     def _attribute(self, name: Token) -> int:
         i, level = name.value
         if level is not None:
-            self._fail(f"expected an attribute, {_some(self._reader.schema.names)}", name)
+            self._fail(f"expected an attribute, {one_of(self._reader.schema.names)}", name)
         return i
 
     def _number(self, name: Token) -> tuple[int, Summed]:
@@ -675,7 +674,7 @@ def _expected(attribute: Attribute, got: str = "") -> str:
     """Return the expected labels in words, and the form of a group."""
     levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
     hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
-    return f"expected a label of {attribute.name!r}, {_some(attribute.labels)}{hint}"
+    return f"expected a label of {attribute.name!r}, {one_of(attribute.labels)}{hint}"
 
 
 def _expected_edge(attribute: Attribute) -> str:
@@ -685,15 +684,8 @@ def _expected_edge(attribute: Attribute) -> str:
     elif attribute.edges is None:
         hint = f"which has none; hint: {attribute.name}=" + "|".join(map(str, attribute.labels[:3]))
     else:
-        hint = _some(edge_text(edge) for edge in attribute.edges[1:-1])
+        hint = one_of(edge_text(edge) for edge in attribute.edges[1:-1])
     return f"expected an inner edge of {attribute.name!r}, {hint}"
-
-
-def _some(known: Iterable[Category]) -> str:
-    """Return the first of several, in words."""
-    texts = [str(one) for one in known]
-    more = f", … ({len(texts)})" if len(texts) > _SHOWN else ""
-    return ("one of " if len(texts) != 1 else "") + ", ".join(texts[:_SHOWN]) + more
 
 
 def _bins(edges: Sequence[Edge], written: re.Match[str]) -> Cells | None:

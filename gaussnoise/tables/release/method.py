@@ -1,14 +1,18 @@
 """The method statement of a release: what its record says, under the headings of SIMS."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
+
+from domains.tables.clipped import Clipped
 
 from ...text import number_of, printable
 from ..planning.facts import Facts, facts_of, unit_of
 from ..schema.about import About
+from ..schema.bases import degrees_of
 from ..schema.schema import Attribute
-from .formats.format import CONTACT, MEASURE, PERIOD, SOURCE, Notes
+from .formats.format import CONTACT, PERIOD, SOURCE, Notes
 from .marks import MARKS_TEXT
 from .merged import MergedPlan
 from .noisy import AbstractRelease
@@ -28,6 +32,7 @@ CLASSES, UNIT, COMPILED = (
     "3.5 Statistical unit",
     "18.5 Data compilation",
 )
+MEASURE = "4 Unit of measure"
 ACCURACY = "13.1 Accuracy - overall"
 _HEADINGS = (
     *(CONTACT, "2 Metadata update", DESCRIPTION, CLASSES),
@@ -127,7 +132,23 @@ def statement(
             "Written by gaussnoise; release.json has the whole record and the sha256 of every file."
         ],
     }
-    return stated(title, said, filled)
+    unit_text = unit_of(plan)  # pyright: ignore[reportArgumentType]
+    return replace(stated(title, said, filled), unit=unit_text, units=_units(plan))
+
+
+def _units(plan: "Plan | MergedPlan") -> dict[str, dict[str, str]]:
+    """Return the units of sums and means, by attribute and label."""
+    found: dict[str, dict[str, str]] = {}
+    for i, base in (pair for term in plan.domain.terms for pair in term):
+        attribute = plan.schema.attributes[i]
+        degrees = degrees_of(base, attribute)
+        if degrees and isinstance(base, Clipped):
+            degrees |= {"mean": 1}
+        for label, degree in degrees.items():
+            if degree:
+                unit = f"unit of {attribute.name}" + (f" to the power {degree}" * (degree > 1))
+                found.setdefault(attribute.name, {})[label] = unit
+    return found
 
 
 def stated(title: str, said: About, filled: Mapping[str, Sequence[str]]) -> Notes:
@@ -175,7 +196,8 @@ def class_text(attribute: Attribute) -> str:
     labels = [str(label) for label in attribute.labels]
     more = len(labels) - _MOST_SHOWN
     shown = "; ".join(labels[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-    return f"{attribute.name}: {shown}"
+    codes = ", ".join(map(str, attribute.missing))
+    return f"{attribute.name}: {shown}" + (f" (codes for no answer: {codes})" if codes else "")
 
 
 def _ddi(attributes: Sequence[Attribute], notes: Notes, said_of: About) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...layout import WIDTH
-from ...text import guarantee_text, near
+from ...text import guarantee_text, near, one_of, significant
 from ..planning.facts import facts_of, mean_of
 from ..planning.ranges import FEW, FoundRange, ranges_text
 from .noisy import AbstractRelease
@@ -234,13 +234,14 @@ class ColumnMeans:
         groups = list(self.means[0].group)
         if attribute not in groups:
             raise ParameterError(
-                f"difference: expected a grouping column, one of {groups}, got {attribute!r:.80}"
-                + near(attribute, groups)
+                f"difference: expected a grouping column, {one_of(map(repr, groups))}, got "
+                f"{attribute!r:.80}" + near(attribute, groups)
             )
         known = list(dict.fromkeys(mean.group[attribute] for mean in self.means))
         if first not in known or second not in known or first == second:
             raise ParameterError(
-                f"difference: expected two categories of {attribute!r}, among {known!r:.400}, got "
+                f"difference: expected two categories of {attribute!r}, each "
+                f"{one_of(map(repr, known))}, got "
                 f"{first!r:.80} and {second!r:.80}"
             )
         plan: Any = self.release.plan
@@ -268,20 +269,43 @@ class ColumnMeans:
         return tuple(gap for pair in pairs for gap in self.difference(*pair))
 
     @property
+    def units(self) -> str:
+        """What ``count`` counts: persons, or rows."""
+        return "persons" if self.mean_of.startswith("persons") else "rows"
+
+    @property
+    def count_of(self) -> str:
+        """The meaning of ``count``, in words: an estimate too, and not of all that are in a group.
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
+        >>> found = gn.estimators.column_means(table, ["age"], gn.zCDP(1.0))
+        >>> print(found.count_of.split(";")[0])
+        private estimate of the number of rows with a number in the group
+        """
+        plan: Any = self.release.plan
+        if plan.weight is not None:
+            return "private estimate of the weight of the rows with a number in the group"
+        said = f"private estimate of the number of {self.units} with a number in the group"
+        columns = {own.column for own in plan.ranges}
+        if all(a.other is None for a in plan.schema.attributes if a.name in columns):
+            return said
+        return f"{said}; a question for how many (ask) also counts those without one"
+
+    @property
     def grids(self) -> list[Grid]:
         """The means as text, and the differences between two groups, if there are any."""
         weight, names = self.release.plan.weight, tuple(self.means[0].group)
-        units = "persons" if self.mean_of.startswith("persons") else "rows"
         rows = [
             [
                 m.column,
                 *map(str, m.group.values()),
                 *shown_parts(m, m.mean),
-                f"{max(m.count, 0):.0f}",
+                f"{max(m.count, 0):,.0f}",
             ]
             for m in self.means
         ]
-        counts = units if weight is None else "weight"
+        counts = self.units if weight is None else "weight"
         own = Grid(self.title, ("column", *names), ("mean", *PARTS, counts), rows)
         gaps = self.of_two
         title = "Differences of these means"
@@ -303,9 +327,10 @@ class ColumnMeans:
             if plan.weight is None
             else "low to high: for the weighted mean of these rows, as they are clipped; exact "
             "for noise. They are not about a population.",
+            *[f"{self.units}: {self.count_of}."] * (plan.weight is None),
             *[
-                f"persons: those with numbers in the group. A person in several groups counts "
-                f"in at most {plan.rows_per_person} of them, drawn at random (rows per person)."
+                f"A person in several groups counts in at most {plan.rows_per_person} of them, "
+                "drawn at random (rows per person)."
             ]
             * (bool(plan.per_person) and bool(self.means[0].group)),
             *map(_few_text, few),
@@ -330,6 +355,7 @@ class ColumnMeans:
         plan: Any = self.release.plan
         return {
             "mean_of": self.mean_of,
+            "count_of": self.count_of,
             "level": self.level,
             "rho": plan.rho,
             "means": [asdict(mean) for mean in self.means],
@@ -343,8 +369,8 @@ def shown_parts(found: Any, estimate: float) -> list[str]:
         return ["none", *[""] * len(PARTS)]
     half = (found.high - found.low) / 2
     places = max(2 - math.floor(math.log10(half)), 0) if 0 < half < math.inf else 0
-    ends = (f"{x:.{places}f}" for x in (estimate, found.low, found.high))
-    return [*ends, *(f"±{x:.3g}" for x in (found.noise, found.sampling, found.bias))]
+    ends = (f"{x:,.{places}f}" for x in (estimate, found.low, found.high))
+    return [*ends, *(f"±{significant(x, 3)}" for x in (found.noise, found.sampling, found.bias))]
 
 
 def differences_grid(title: str, names: tuple[str, ...], gaps: Sequence[MeanDifference]) -> Grid:
@@ -390,9 +416,19 @@ def population_of(
         )
     ranges = [own for own in plan.ranges if column in (None, own.column)]
     found = [mean for own in ranges for mean in means_in(release, own, level, by)]
-    over = mean_of(plan, plan.ranges[0].column)
+    over = _over(plan, [own.column for own in ranges])
     over += "" if plan.weight is None else f", weighted by {plan.weight.column!r}"
     return ColumnMeans(tuple(found), over, level, release)
+
+
+def _over(plan: Any, columns: Sequence[str]) -> str:
+    """Return in words whose means they are, for each column where persons count differently."""
+    known: dict[str, list[str]] = {}
+    for column in [c for c in columns if c in plan.per_person] or columns[:1]:
+        known.setdefault(mean_of(plan, column), []).append(column)
+    if len(known) == 1:
+        return next(iter(known))
+    return "; ".join(f"{words} ({', '.join(own)})" for words, own in known.items())
 
 
 def asked_population(

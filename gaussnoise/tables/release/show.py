@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...text import LARGEST, significant
 from ..schema.schema import Category
 
 _SHOWN = 20  # cells that are shown
-_MOST = 1e12  # larger numbers are written with an exponent
 _MOST_DECIMALS = 12
 
 
@@ -65,11 +65,14 @@ def rows_text(
 
 
 def first(values: np.ndarray, digits: int) -> list[str]:
-    """Return the first numbers with ``digits`` digits; dates unchanged, "none" for missing ones."""
+    """Return the first numbers with ``digits`` digits; dates unchanged, "none" for missing ones.
+
+    Thousands are separated by commas, as on pages and in workbooks.
+    """
     shown = np.ravel(values)[:_SHOWN]
     if shown.dtype.kind == "M":
         return ["none" if date is None else date.isoformat() for date in shown.tolist()]
-    return [f"{value:.{digits}g}" for value in shown]
+    return [significant(value, digits) for value in shown.tolist()]
 
 
 def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
@@ -77,8 +80,8 @@ def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
 
     Numbers that are left with fewer than four digits of their own have four.
 
-    >>> rounded(np.array([394.697481, -1.2768302]), np.array([3.470459, 3.470459]))
-    ['394.70', '-1.277']
+    >>> rounded(np.array([5394.697481, -1.2768302]), np.array([3.470459, 3.470459]))
+    ['5,394.70', '-1.277']
     """
     known = np.ravel(deviations)[:_SHOWN]
     known = known[(known > 0) & np.isfinite(known)]
@@ -87,5 +90,6 @@ def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
     places = min(max(2 - math.floor(math.log10(known.min())), 0), _MOST_DECIMALS)
     shown = np.ravel(values)[:_SHOWN].tolist()
     return [
-        f"{x:.{places}f}" if 10 ** (3 - places) <= abs(x) < _MOST else f"{x:.4g}" for x in shown
+        f"{x:,.{places}f}" if 10 ** (3 - places) <= abs(x) < LARGEST else significant(x, 4)
+        for x in shown
     ]

@@ -20,7 +20,7 @@ from ...errors import OutputError
 from ...files.disk import opened
 from ...numerics.intervals import confidence_interval
 from ...solvers.tables.boxes import Box, shape_of
-from ...solvers.tables.residuals import Subset
+from ...solvers.tables.residuals import Subset, part_of
 from ..planning.facts import marginal_name
 from ..schema.schema import Schema
 from .formats import FORMATS, FileFormat, format_of
@@ -38,6 +38,7 @@ _ROWS_AT_ONCE = 2**17
 _ROUNDING = 1e-9  # relative to a number plus its standard deviation
 _MOST_NAMES = 2**20  # bytes of all names in the file that lists tables
 _NUMBERS_OF_A_ROW = 2**10  # bytes of a row without its labels, at most
+_TOTAL = "Total"
 _BYTES_OF_A_CHARACTER = 7  # at most, where it is escaped
 
 
@@ -290,6 +291,12 @@ class AbstractTableWriter(abc.ABC):
                 if writer is None:
                     writer = stack.enter_context(opened_writer(rows.schema))
                 writer.write_table(rows)
+            for rows in self._totals(S, estimate):
+                writer.write_totals(rows)
+
+    def _totals(self, S: Subset, estimate: Array) -> Iterator[Any]:
+        """Yield the rows of totals that stand below the table of S, where a format has some."""
+        yield from ()
 
 
 @final
@@ -355,7 +362,28 @@ class BookWriter(AbstractTableWriter):
         self._places[S] = Place(self._file, self._format.row_of(k), estimate.shape)
         longest = [max(len(str(x)) for x in self._schema.attributes[i].labels) for i in S]
         row = _NUMBERS_OF_A_ROW + _BYTES_OF_A_CHARACTER * sum(longest)
-        self._fill(S, estimate, lambda schema: self._book.sheet(k, schema, row * estimate.size))
+        cells = math.prod(size + 1 for size in estimate.shape)
+        self._fill(S, estimate, lambda schema: self._book.sheet(k, schema, row * cells))
+
+    def _totals(self, S: Subset, estimate: Array) -> Iterator[Any]:
+        """Yield the totals of counts of one or two attributes, as a page has them."""
+        attributes = [self._schema.attributes[i] for i in S]
+        cells = math.prod(size + 1 for size in estimate.shape)
+        if (
+            len(S) not in (1, 2)
+            or estimate.size == 1
+            or any(a.clip is not None for a in attributes)
+            or cells > self._format.most_rows
+        ):
+            return
+        for T in ((S[:1], S[1:]) if len(S) == 2 else ()) + ((),):
+            total = part_of(estimate, S, T)
+            deviation = np.broadcast_to(self._deviation(T), total.shape)
+            total = np.where(deviation > 0, total, np.rint(total))  # exact ones are integers
+            labels = [a.labels if i in T else (_TOTAL,) for i, a in zip(S, attributes, strict=True)]
+            numbers = with_intervals(total, deviation)
+            names = [a.name for a in attributes]
+            yield arrow_columns(names, labels, slice(0, total.size), numbers)
 
 
 @final

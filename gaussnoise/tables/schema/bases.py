@@ -247,6 +247,14 @@ def moment_source(base: Moments, attribute: "Attribute") -> str:
     return MIDDLES if attribute.edges is not None else "values"
 
 
+def degrees_of(base: AbstractBase, attribute: "Attribute") -> dict[str, int]:
+    """Return by its label the power that each answer is a sum of; nothing for other queries."""
+    own = _inner(base)
+    degrees = own.degrees if isinstance(own, Moments | Clipped) else ()
+    labels = query_labels(base, attribute) if degrees else ()
+    return dict(zip(labels, degrees, strict=False))  # a last one may count the catch-all
+
+
 def _moment(degree: int, source: str, without: str) -> str:
     if degree < 2:
         return (f"sum of {source}" if degree else "count") + without

@@ -12,7 +12,7 @@ from domains.tables.tables import AbstractTables
 
 from ...errors import ParameterError, SchemaError
 from ...solvers.tables.residuals import Subset
-from ...text import near
+from ...text import near, one_of
 from .bases import BaseLike, as_base, base_name
 from .numbers import check_one_number
 from .schema import Schema
@@ -28,9 +28,9 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
         S = tuple(map(positions.__getitem__, names))
     except (KeyError, TypeError):
         unknown = next(name for name in names if name not in list(positions))
-        known = ", ".join(map(repr, positions))
+        known = one_of(map(repr, positions))
         raise ParameterError(
-            f"no attribute {unknown!r:.80}: expected one of {known}{near(unknown, positions)}"
+            f"no attribute {unknown!r:.80}: expected {known}{near(unknown, positions)}"
         ) from None
     if len(set(S)) < len(S):
         raise ParameterError(f"expected distinct attributes, got {tuple(names)!r}")

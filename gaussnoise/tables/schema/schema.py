@@ -23,6 +23,7 @@ from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
 from ...files.disk import opened
 from .about import NOTHING_SAID, About
 from .bases import EXPECTED_BASE, BaseLike, as_base, base_value
+from .codes import EXPECTED_CODES, Code, code_problems
 from .dates import (
     EXPECTED_EDGES,
     ISO,
@@ -32,6 +33,7 @@ from .dates import (
     are_dates,
     as_dates,
     check_no_dates,
+    is_dated,
     is_open,
     place,
 )
@@ -87,6 +89,10 @@ class Attribute:
             A level's name is a base: ``{"county": "region"}`` in a workload asks for the counts of
             its groups, "hierarchy" for all levels, all cells and the total in one optimum. Counts
             of groups are exact sums of released cells. Kept as nested tuples.
+        missing: codes that mean "no answer", like ``[999, "refused"]``: numbers or text. Such a
+            value is treated as a null is, also inside the edges or the interval, in every engine,
+            and :meth:`Plan.check` counts it apart. Numbers are compared as doubles. Kept as a
+            tuple.
 
     Raises:
         SchemaError: not exactly one of categories, edges and clip, or a rule above is broken.
@@ -108,6 +114,7 @@ class Attribute:
     base: AbstractBase | None = None
     clip: tuple[float, float] | None = None
     groups: tuple[Level, ...] | None = None
+    missing: tuple[Code, ...] = field(default=(), repr=False)
     has_infinite: bool = field(default=False, init=False, repr=False)
 
     def __init__(
@@ -122,6 +129,7 @@ class Attribute:
         groups: Mapping[str, Mapping[str, Iterable[Category | EdgeLike]]]
         | tuple[Level, ...]
         | None = None,
+        missing: Iterable[Code] = (),
     ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(
@@ -132,6 +140,7 @@ class Attribute:
         object.__setattr__(self, "edges", None if edges is None else _edges(name, edges))
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "clip", None if clip is None else as_clip(name, clip))
+        object.__setattr__(self, "missing", _listed(name, "codes", missing))
         object.__setattr__(self, "base", None)
         object.__setattr__(self, "groups", None)
         for problem in self._problems():
@@ -184,6 +193,10 @@ class Attribute:
                 yield f"expected {EXPECTED_EDGES}"
         if self.other is not None and self.other in map(_label, self._own_labels()):
             yield f"expected other={self.other!r} to differ from every category"
+        if self.missing:
+            cells = self.categories or ()
+            is_number = self.clip is not None or not (cells or is_dated(self.edges))
+            yield from code_problems(self.missing, cells, is_number)
 
     @property
     def size(self) -> int:
@@ -477,6 +490,8 @@ class Schema:
                 lines.append(f"clip = [{', '.join(map(_number, attribute.clip))}]")
             if attribute.other is not None:
                 lines.append(f"other = {_quoted(attribute.other)}")
+            if attribute.missing:
+                lines.append(f"missing = {_toml(list(attribute.missing))}")
             if attribute.base is not None:
                 lines.append(f"base = {_toml(base_value(attribute.base, attribute))}")
             for level, groups in attribute.groups or ():
@@ -593,6 +608,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         ) = None
         clip: list[float] | None = None
         other: str | None = None
+        missing: list[bool | int | float | str] = []
         base: str | dict[str, Any] | list[list[float]] | None = None
         groups: (
             dict[
@@ -638,9 +654,9 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     # attributes, NAME, field; deeper parts are positions in a list
     where = tuple(map(str, first["loc"][:3]))
     if first["type"] == "extra_forbidden":
-        codes = where[0] == "attributes" and re.match(r"missing|null|na(s|_.*)?$", where[-1])
+        codes = where[0] == "attributes" and re.match(r"missing.+|null|na(s|_.*)?$", where[-1])
         keys = _KEYS[where[0]] if len(where) > 1 else _TABLES
-        message = f"unknown key; expected {keys}" + (f"; hint: {CODES}" if codes else "")
+        message = f"unknown key; expected {keys}" + (f"; hint: {_CODES}" if codes else "")
     else:
         table = _EXPECTED.get(where[0], "expected [attributes.NAME] tables")
         message = table if where[0] == "impossible" else _EXPECTED.get(where[-1], table)
@@ -648,17 +664,16 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
-CODES = (
-    "where a code like 999 means a missing value, leave the field empty in the table, or give "
-    'categories or edges without it, and other = "…", which takes all values outside; clip counts '
-    "it as the nearer end"
+_CODES = (
+    "where a code like 999 means a missing value, add the line missing = [999] to the column; it "
+    "then counts as an empty field does"
 )
 _TABLES = (
     "[about], [file], [attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
 )
 _KEYS = {
     "about": "title, source, period, publisher or contact",
-    "attributes": "categories, edges, clip, other, base or groups",
+    "attributes": "categories, edges, clip, other, missing, base or groups",
     "file": "delimiter, decimal, encoding or quote",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
@@ -678,6 +693,7 @@ _EXPECTED = {
     "edges": "expected a list of numbers, or of dates like 2020-01-31 without time zone",
     "clip": "expected [low, high], two numbers",
     "other": "expected a string",
+    "missing": f"expected {EXPECTED_CODES}",
     "base": EXPECTED_BASE,
     "groups": EXPECTED_GROUPS,
 }

@@ -16,7 +16,14 @@ from scipy import stats
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
-from gaussnoise.errors import BudgetError, DataError, LedgerError, OutputError, ParameterError
+from gaussnoise.errors import (
+    BudgetError,
+    DataError,
+    LedgerError,
+    OutputError,
+    ParameterError,
+    SchemaError,
+)
 from gaussnoise.estimators import ranges
 from gaussnoise.estimators.column_plan import ColumnPlan
 from gaussnoise.estimators.ranges import Counts, exact_in
@@ -57,7 +64,8 @@ def plan_of(columns=("x",), groups=(), level=0.95, **options):
     """The request of means, without any data."""
     how, on_outside = options.pop("per_person", None), options.pop("on_outside", "drop")
     given = {"neighbors": "add-remove", "person": None, "rows_per_person": 1} | options
-    return ColumnPlan(list(columns), list(groups), given, how, on_outside, level)
+    reduced = dict.fromkeys(columns, how) if how else {}
+    return ColumnPlan(list(columns), list(groups), given, reduced, on_outside, level)
 
 
 @pytest.mark.parametrize("how", [None, "mean", "max"])
@@ -401,10 +409,13 @@ def test_the_text_says_in_words_what_is_cut_and_who_is_counted(tmp_path, monkeyp
         said,
     )
     assert f"--between income=0,{count}" in said
+    assert "In plain words: in no group, however small, do a few numbers far from the" in said
+    assert "public bounds, --between income=LOW,HIGH, need no assumption" in said
     bounds = {"between": {"income": (0, 60_000)}, "by": by, "person": "id"}
     said = str(column_means(table(4000), ["income"], gn.zCDP(0.5), **bounds))
     assert "below 0 count as 0 and those above 60000 count as 60000, the public bounds" in said
     assert "counts in at most 1 of them, drawn at random" in said
+    assert "In plain words" not in said
 
 
 def test_the_range_that_one_release_prints_makes_the_next_comparable(tmp_path, monkeypatch, capsys):
@@ -499,6 +510,70 @@ def test_means_of_persons_by_group_are_those_of_their_records():
         assert abs(mean.mean - truth[mean.group["g"]]) < 2.5 * mean.noise + mean.bias
     of_rows = column_means(frame, "x", gn.zCDP(2), **given, per_person=None)
     assert of_rows.mean_of == "rows, at most 2 of each person"
+
+
+def test_each_column_may_have_its_own_function_of_a_persons_numbers(tmp_path):
+    ids = [k // 2 for k in range(4000)]
+    frame = pl.DataFrame({"id": ids, "x": [1.0, 3.0] * 2000, "y": [1.0, 3.0] * 2000})
+    given = {"person": "id", "between": {"x": (0, 8), "y": (0, 8)}}
+    own = {"y": "sum", "x": "max"}
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(10))
+    for _ in range(2):  # the second time it is read again
+        found = column_means(frame, ["x", "y"], gn.zCDP(10), per_person=own, **given,
+                             ledger=ledger, id="a", out=tmp_path / "out")  # fmt: skip
+    x, y = found.means
+    assert abs(x.mean - 3) < 4 * x.noise + x.bias
+    assert abs(y.mean - 4) < 4 * y.noise + y.bias
+    assert found.release.plan.per_person == {"x": "max", "y": "sum"}
+    over = "persons, each with the {} of their own numbers ({})"
+    first, second = found.mean_of.split("; ")
+    assert (first, second) == (over.format("largest", "x"), over.format("sum", "y"))
+    both = column_means(
+        frame, ["x", "y"], gn.zCDP(10), per_person={"x": "max", "y": "max"}, **given
+    )
+    assert both.mean_of == "persons, each with the largest of their own numbers"
+
+
+def test_the_count_beside_a_mean_is_said_to_be_of_those_with_a_number(heard):
+    """Of ten rows in each group, three have no number; `ask` counts them too."""
+    rows = {"g": ["a", "b"] * 500, "x": ([None, 1.0, 2.0, 3.0] * 250)}
+    found = column_means(pl.DataFrame(rows), ["x"], gn.zCDP(10), by={"g": ["a", "b"]},
+                         between={"x": (0, 4)})  # fmt: skip
+    assert [mean.count for mean in found.means] == pytest.approx([250, 500], abs=1e-6)
+    assert found.release.ask("count by g").estimate.tolist() == pytest.approx([500, 500], abs=1e-6)
+    said = "private estimate of the number of rows with a number in the group"
+    assert found.count_of.startswith(said)
+    assert "how many (ask) also counts those without one" in found.count_of
+    assert found.as_dict()["count_of"] == found.count_of
+    assert f"rows: {found.count_of}." in str(found).splitlines()
+    whole = pl.DataFrame(rows).drop_nulls()
+    strict = column_means(whole, ["x"], gn.zCDP(10), between={"x": (0, 4)}, on_outside="refuse")
+    assert strict.count_of == said
+
+
+@pytest.mark.parametrize("between", [None, {"x": (0, 1000)}])
+def test_codes_for_no_answer_count_neither_in_the_search_nor_in_means(between, heard, tmp_path):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(0, 10, 3000), np.full(3000, 999.0)])
+    given = {"missing": {"x": [999]}, "between": between, "out": tmp_path / "out"}
+    (found,) = column_means(pl.DataFrame({"x": x}), "x", gn.zCDP(1), **given).means
+    assert found.mean == pytest.approx(x[:3000].mean(), abs=1e-3)  # 502 with the codes
+    assert found.count == pytest.approx(3000)
+    assert between is not None or found.clipped[1] < 100
+    plan = gn.TableRelease.load(tmp_path / "out").plan
+    assert plan.schema.attributes[0].missing == (999,)
+
+
+def test_the_schema_of_means_says_which_codes_mean_no_answer(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"x": [*[1.0, 3.0] * 2000, *[999.0] * 3000]}).write_csv("t.csv")
+    (tmp_path / "s.toml").write_text(
+        "[attributes.x]\nclip = [0, 5]\nmissing = [999]\n", encoding="utf-8"
+    )
+    assert run("mean t.csv -c x -s s.toml --rho 1 --between 0,1000 --json".split()) == 0
+    (mean,) = json.loads(capsys.readouterr().out)["means"]
+    assert mean["mean"] == pytest.approx(2, abs=1)
+    assert mean["count"] == pytest.approx(4000, abs=50)
 
 
 def test_sums_and_numbers_of_rows_of_persons_need_public_bounds():
@@ -600,6 +675,14 @@ def test_a_ledger_is_charged_once(tmp_path):
         ({"rows_per_person": 2}, ParameterError, "needs person="),
         ({"person": "id", "per_person": "sum"}, ParameterError, "public ends"),
         ({"person": "id", "per_person": "median"}, ParameterError, "'mean', 'sum'"),
+        ({"person": "id", "per_person": {"x": "mean"}}, ParameterError, "for each column"),
+        (
+            {"person": "id", "per_person": "sum", "between": {"age": (1, 9)}},
+            ParameterError,
+            "begin at 0 for the sums of persons",
+        ),
+        ({"missing": {"x": [999]}}, ParameterError, "codes of columns that are asked for"),
+        ({"missing": {"age": ["999"]}}, SchemaError, "numbers without quotes"),
         ({"weight": gn.Weight("w", 2)}, ParameterError, "both public ends"),
         ({"spread": 0}, ParameterError, "spread"),
         ({"order": 1}, ParameterError, "order >= 2"),
@@ -680,6 +763,11 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     capsys.readouterr()
     assert run("mean t.csv -c income --person id --rho 1".split()) == 0
     assert "over persons, each with the mean of their own numbers" in capsys.readouterr().out
+    each = "mean t.csv -c income,age --person id --rho 1 --per-person income=max,age=mean"
+    assert run(each.split()) == 0
+    assert "the largest of their own numbers (income); persons" in capsys.readouterr().out
+    assert run("mean t.csv -c income --epsilon 1".split()) == 1
+    assert "hint: --delta 1e-6, at most one in the number of" in capsys.readouterr().err
     persons = "mean t.csv -c income --by sex=f,m --person id --rho 1 --rows-per-person 2"
     assert run([*persons.split(), "--per-person", "none"]) == 0
     assert "over rows, at most 2 of each person" in capsys.readouterr().out

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.cli.app import run
 from gaussnoise.errors import DataError, ParameterError
 from gaussnoise.streams.measure import counted as counts_of_tick
 from gaussnoise.tables import CheckResult
@@ -359,3 +360,58 @@ def test_objects_of_any_kind_are_named_by_their_text_or_their_type():
     shown = {text for case in found.failure_cases for text in case.examples}
     assert "Silent" in shown
     assert max(map(len, shown)) <= 41
+
+
+CODED = [
+    gn.Attribute("job", ["nurse"], other="none said", missing=["K", 9]),
+    gn.Attribute("age", edges=[0, 18, 120], other="none said", missing=[99, 99.9]),
+    gn.Attribute("pay", clip=[0, 100], other="none said", missing=[999, "refused"]),
+]
+ANSWERS = {
+    "job": ["nurse", "K", "9", "cook", None, "nurse"],
+    "age": ["17", "99", "99.90", "98", "200", ""],
+    "pay": ["50", "999", "999.0", "refused", "998", "much"],
+}
+
+
+@pytest.mark.parametrize("engine", ["csv", "pandas", "polars", "pyarrow"])
+def test_codes_for_no_answer_are_counted_apart_from_other_values(engine, engines, tmp_path):
+    """In every form of text; typed numbers have no text among them."""
+    rows = pa.table(ANSWERS)
+    if engine in ("polars", "pyarrow"):
+        numbers = {name: [float(x) if x[:1].isdigit() else None for x in ANSWERS[name]]
+                   for name in ("age", "pay")}  # fmt: skip
+        rows = pa.table({**ANSWERS, **numbers})
+    found = gn.plan(gn.Schema(CODED), 1, gn.zCDP(1.0)).check(engines[engine](rows, tmp_path))
+    said = {(case.column, case.reason): case.rows for case in found.caught}
+    typed = engine in ("polars", "pyarrow")
+    text = {"code for missing": 2} if typed else {"code for missing": 3, "not a number": 1}
+    assert said == {
+        ("job", "code for missing"): 2,
+        ("job", "not a category"): 1,
+        ("job", "missing"): 1,
+        ("age", "code for missing"): 2,
+        ("age", "outside the edges"): 1,
+        ("age", "missing"): 1,
+        **{("pay", reason): n for reason, n in text.items()},
+        **({("pay", "missing"): 2} if typed else {}),
+    }
+    assert [(case.rows, case.examples) for case in found.clipped] == [(1, ("998.0",))] or not typed
+    assert sum(case.rows for case in found.clipped) == 1
+
+
+def test_codes_for_no_answer_leave_rows_out_or_refuse_them_and_are_saved(tmp_path):
+    pay = gn.Attribute("pay", clip=[0, 1000], missing=[999])
+    schema = gn.Schema([pay])
+    assert gn.Schema.loads(schema.to_toml()) == schema
+    assert schema != gn.Schema([gn.Attribute("pay", clip=[0, 1000])])
+    rows = pa.table({"pay": [100.0] * 300 + [999.0] * 300})
+    plan = gn.plan(schema, 1, gn.zCDP(10))
+    with pytest.raises(DataError, match="'pay': expected only numbers"):
+        plan.release(rows)
+    plan.release(rows, on_outside="drop", out=tmp_path / "out")
+    loaded = gn.TableRelease.load(tmp_path / "out")
+    assert loaded.plan.schema == schema
+    assert loaded.means("pay").estimate == pytest.approx(100, abs=20)  # 549 with the codes
+    assert run(["verify", str(tmp_path / "out")]) == 0
+    assert "(codes for no answer: 999)" in (tmp_path / "out" / "method.txt").read_text()

@@ -84,7 +84,7 @@ def test_plans(make, error, words):
             "hint: proportions(('sex', 'employed'), given='sex')",
         ),
         (lambda r: r.cdf("sex", given=("sex",)), "groups by other attributes than 'sex'"),
-        (lambda r: r.cell(sex="f"), "one of ['F', 'M'], got 'f'; hint: did you mean 'F'?"),
+        (lambda r: r.cell(sex="f"), "one of 'F', 'M', got 'f'; hint: did you mean 'F'?"),
         (lambda r: r.cell(**{"Größe": "150"}), "got '150'; hint: did you mean 150?"),
         (lambda r: r.cell(Sex="F"), "hint: did you mean 'sex'?"),
         (lambda r: r["sexe"], "hint: did you mean 'sex'?"),

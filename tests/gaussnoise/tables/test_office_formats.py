@@ -1,6 +1,7 @@
 """Tests of the formats of statistical offices, each read by a library of its own community."""
 
 import csv
+import itertools
 import json
 import tracemalloc
 import zipfile
@@ -24,6 +25,7 @@ from gaussnoise.demo import load
 from gaussnoise.errors import OutputError, ParameterError
 from gaussnoise.tables.release import method
 from gaussnoise.tables.release.formats import FORMATS, format_of
+from gaussnoise.tables.release.formats.sdmx import is_time_period
 from gaussnoise.tables.release.formats.xlsx import Xlsx
 from gaussnoise.tables.release.marks import marks_of
 
@@ -64,8 +66,11 @@ book_in = cache(openpyxl.load_workbook)
 
 def sheet(path, k):
     """Return the rows of the k-th table of a workbook as a spreadsheet shows them."""
-    names, *rows = book_in(path).worksheets[k].values
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    names, *rows = book_in(path).worksheets[k].iter_rows()
+    cells = [row for row in rows if not row[0].font.bold]  # totals are in bold
+    return [
+        {name.value: cell.value for name, cell in zip(names, row, strict=True)} for row in cells
+    ]
 
 
 def check_cells(path, k, table, format):
@@ -80,7 +85,8 @@ def check_cells(path, k, table, format):
         assert [row["high"] for row in rows] == numbers["high"]
         assert [row["mark"] or "" for row in rows] == marks.tolist()
         found = CalamineWorkbook.from_path(path).get_sheet_by_index(k).to_python()
-        assert [row[len(labels)] for row in found[1:]] == numbers["estimate"]
+        cells = table.estimate.size
+        assert [row[len(labels)] for row in found[1 : cells + 1]] == numbers["estimate"]
     elif format == "sdmx-csv":
         (data,) = read_sdmx(path.read_text(encoding="utf-8"))
         frame = data.data
@@ -186,6 +192,36 @@ def test_a_workbook_has_a_cover_with_the_guarantee_and_links_to_its_sheets(tmp_p
     assert all(len(ws.title) <= 31 and ws.freeze_panes == "A2" for ws in sheets)
 
 
+def test_counts_in_a_workbook_have_totals_as_on_the_page(tmp_path):
+    schema = gn.Schema(
+        [gn.Attribute("sex", ["F", "M"]), gn.Attribute("year", [1, 2]), gn.Attribute("a", ["x"])]
+    )
+    workload = [("sex",), ("sex", "year"), ("sex", "year", "a"), ("a",)]
+    plan = gn.plan(schema, workload, gn.zCDP(1), neighbors="replace")
+    rows = {"sex": ["F", "M"] * 300, "year": [1, 2, 2] * 200, "a": ["x"] * 600}
+    release = plan.release(pa.table(rows), out=tmp_path / "out", format="xlsx")
+    _, one, two, *others = openpyxl.load_workbook(tmp_path / "out/tables/tables.xlsx").worksheets
+    margins = {("sex", "year"): [(), ("year",), ("sex",)], ("sex",): [()]}
+    for sheet, names in ((one, ("sex",)), (two, ("sex", "year"))):
+        every = [*sheet.iter_rows(min_row=2, values_only=True)]
+        cells = release[names].estimate.size
+        assert sheet.auto_filter.ref == f"A1:{'FG'[len(names) - 1]}{cells + 1}"
+        totals = {row[: len(names)]: row[len(names) : -1] for row in every[cells:]}
+        assert len(totals) == len(every) - cells == (1 if len(names) == 1 else 5)
+        for own in margins[names]:
+            table = release[own]
+            parts = table.estimate, table.standard_deviation, *table.confidence_interval()
+            for k, of in enumerate(itertools.product(*table.labels)):
+                by = dict(zip(own, of, strict=True))
+                found = totals[tuple(by.get(name, "Total") for name in names)]
+                assert found == pytest.approx([np.ravel(x)[k] for x in parts], rel=1e-12)
+        assert totals[("Total",) * len(names)] == (600, 0, 600, 600)  # the number of rows is public
+    assert not any(cell.value == "Total" for own in others for row in own for cell in row)
+    loaded = gn.TableRelease.load(tmp_path / "out")
+    for names in release:
+        assert (loaded[names].estimate == release[names].estimate).all()
+
+
 def test_a_workbook_holds_tables_that_are_answers_of_bases(tmp_path):
     schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 65, 120])])
     plan = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.5))
@@ -268,8 +304,76 @@ def test_sdmx_says_the_period_and_the_unit_of_weighted_counts(tmp_path):
     (path,) = (tmp_path / "out" / "tables").glob("*+sdmx.csv")
     (data,) = read_sdmx(path.read_text(encoding="utf-8"))
     assert set(data.data["TIME_PERIOD"]) == {"2026-Q1"}
-    (unit,) = set(data.data["UNIT_MEASURE"])
-    assert unit.startswith("Sum of weights. Every row counts as its 'w', clipped to [0, 10]")
+    assert set(data.data["UNIT_MEASURE"]) == {"WEIGHTED_ROWS"}
+
+
+PERIODS = ["2026", "2026-02", "2026-02-28", "2026-Q4", "2026-M12", "2026-W53", "2026-D366"]
+PERIODS += ["2026-A1", "2026-S2", "2026-T3", "2026-02-28T08:30:00", "2026-01-01/P1Y6M"]
+NO_PERIODS = ["", "0000", "26", "2026-13", "2026-Q5", "2026-W54", "2026-D367", "2026-02-29"]
+NO_PERIODS += ["2026-02-28T25:00:00", "2026-01-01/P", "2026/2027", "2026 ", "winter 2026", "٢٠٢٦"]
+
+
+def test_periods_of_sdmx_are_told_from_words():
+    assert all(map(is_time_period, PERIODS))
+    assert not any(map(is_time_period, NO_PERIODS))
+
+
+def pay(tmp_path, format, period):
+    """Release counts, sums and means of pay by sex, and return their file and that of counts."""
+    about = gn.About(title="Pay", source="A survey", period=period)
+    attributes = [gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 100])]
+    plan = gn.plan(gn.Schema(attributes, about=about), [("sex",), ("sex", "pay")], gn.zCDP(1))
+    rows = {"sex": ["F", "M"] * 500, "pay": [30.0, 60.0] * 500}
+    plan.release(pa.table(rows), out=tmp_path / "out", format=format)
+    ending = FORMATS[format].ending
+    return next((tmp_path / "out" / "answers").glob(f"*{ending}")).read_text("utf-8"), next(
+        (tmp_path / "out" / "tables").glob(f"1-sex{ending}")
+    ).read_text("utf-8")
+
+
+def test_sdmx_has_the_unit_of_every_row_and_a_period_in_words_apart(tmp_path):
+    answers, counts = pay(tmp_path, "sdmx-csv", "winter 2026")
+    (data,) = read_sdmx(answers)
+    units = dict(zip(data.data["PAY"], data.data["UNIT_MEASURE"], strict=True))
+    assert units == {"count": "ROWS", "sum": "UNIT_OF_PAY", "mean": "UNIT_OF_PAY"}
+    assert len(data.data) == 6
+    assert "TIME_PERIOD" not in data.data
+    assert set(data.data["REF_PERIOD"]) == {"winter 2026"}
+    (data,) = read_sdmx(counts)
+    assert set(data.data["UNIT_MEASURE"]) == {"ROWS"}
+
+
+@pytest.mark.filterwarnings("ignore:Shouldn.t use this function")  # pyjstat's own call
+def test_a_cube_has_its_title_source_and_units(tmp_path):
+    answers, counts = (pyjstat.Dataset.read(text) for text in pay(tmp_path, "json-stat", "2026"))
+    assert (counts["label"], counts["source"]) == ("Pay: sex", "A survey")
+    rows, unit = {"label": "rows"}, {"label": "unit of pay"}
+    assert counts["role"]["metric"] == ["measure"]
+    assert [*counts["dimension"]["measure"]["category"]["unit"].values()] == [rows] * 4
+    assert answers["label"] == "Pay: sex × pay"
+    assert answers["role"]["metric"] == ["pay", "measure"]
+    of = answers["dimension"]["pay"]["category"]["unit"]
+    assert of == {"count": rows, "sum": unit, "mean": unit}
+    assert "unit" not in answers["dimension"]["measure"]["category"]
+    frame = answers.write("dataframe")
+    assert set(frame["pay"]) == {"count", "sum", "mean"}
+
+
+@pytest.mark.filterwarnings("ignore:Shouldn.t use this function")  # pyjstat's own call
+def test_a_series_of_shares_has_no_unit(tmp_path):
+    plan = gn.plan(
+        gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(1), over=gn.streams.Ticks(2)
+    )
+    stream = plan.start(tmp_path / "s")
+    stream.tick(pa.table({"sex": ["F", "M"] * 200}), number=1)
+    for name, asked in (("counts", "sex"), ("shares", lambda own: own.proportions("sex"))):
+        series = stream.series(asked)
+        series.save(tmp_path / f"{name}.json")
+        cube = pyjstat.Dataset.read((tmp_path / f"{name}.json").read_text("utf-8"))
+        assert ("unit" in cube["dimension"]["measure"]["category"]) == (name == "counts")
+        series.save(tmp_path / f"{name}+sdmx.csv")
+        (data,) = read_sdmx((tmp_path / f"{name}+sdmx.csv").read_text("utf-8"))
+        assert ("UNIT_MEASURE" in data.data) == (name == "counts")
 
 
 def refused(schema, workload, tmp_path, monkeypatch, format="xlsx"):

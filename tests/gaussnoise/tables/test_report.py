@@ -642,7 +642,11 @@ def test_means_and_sums_of_clipped_numbers_have_tables_and_pictures_of_their_own
             assert set(np.concatenate([np.ravel(x) for x in shown_here]).tolist()) <= values
     counts = release.answers({"sex": None, "income": {"kind": "moments", "degrees": [0]}})
     assert set(counts.estimate.ravel().tolist()) <= values
-    for title in ("Mean of income by sex", "Sum of income by sex", "Counts of rows with income"):
+    for title in (
+        "Mean of income by sex",
+        "Sum of income by sex",
+        "Counts of rows with a number in income",
+    ):
         assert f"<title>{title}" in text
     for title in ("Mean of income by sex × region", "Mean of income: estimates"):
         assert title in page.words
@@ -675,7 +679,7 @@ def test_squares_of_numbers_are_for_specialists_alone():
     text = release_page(release)
     main, page = main_text(text), Page(text)
     assert "square" not in main.words
-    assert "Counts of rows with income by sex" in main.words
+    assert "Counts of rows with a number in income by sex" in main.words
     assert re.search(r"sex × income 6 counts ± [\d.]+; sums ± [\d,]+ ", main.words)
     assert "Sum of squares of income less 50 by sex: estimates" in page.words
     about = {"kind": "moments", "degrees": [2], "about": 50}

@@ -21,27 +21,39 @@ class Notes:
     Attributes:
         title: of all tables together.
         sections: sentences by their heading, the privacy guarantee first.
+        unit: what the tables count; empty if numbers of a table have different units, or unknown.
+        units: of answers in another unit, by attribute and label of the answer.
     """
 
     title: str = ""
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unit: str = ""
+    units: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def sentences(self) -> list[str]:
         """The title and all sentences."""
         return [self.title, *(said for section in self.sections.values() for said in section)]
 
+    def said(self, heading: str) -> str:
+        """Return the sentences under a heading, or an empty text."""
+        return " ".join(self.sections.get(heading, ()))
+
+    def units_in(self, columns: Mapping[str, Sequence[object]], rows: int) -> list[str]:
+        """Return the unit of each row of a table, from its columns of labels."""
+        found = [self.unit] * rows
+        for name in columns.keys() & self.units.keys():
+            own = self.units[name]
+            pairs = zip(found, columns[name], strict=True)
+            found = [own.get(str(label), unit) for unit, label in pairs]
+        return found
+
 
 UNSAID = Notes()
 NUMBER_FORMAT = b"number"  # metadata of a column: "0.0" or "0.00"
 MEANING = b"meaning"  # metadata of a column: what its numbers are, in words
 # headings of SIMS whose sentences some formats have a place of their own for
-SOURCE, PERIOD, CONTACT, MEASURE = (
-    "18.1 Source data",
-    "5 Reference period",
-    "1 Contact",
-    "4 Unit of measure",
-)
+SOURCE, PERIOD, CONTACT = "18.1 Source data", "5 Reference period", "1 Contact"
 
 
 class AbstractFormat(abc.ABC):
@@ -119,7 +131,8 @@ class AbstractBook(AbstractFormat):
     ) -> AbstractContextManager[Any]:
         """Return a context of a new file of tables with these titles.
 
-        Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0.
+        Its ``sheet(k, schema, most_bytes)`` is the context of a writer of the k-th table, from 0;
+        ``write_totals`` adds rows of totals below it, which are not read back.
         After the tables, those with the titles ``later`` are added one by one. Readers see the
         tables ``shown``, numbered from 0, in that order, and at first not the others, which come
         last; if left out, they see all.

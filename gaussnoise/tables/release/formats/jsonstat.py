@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from ....files.disk import opened
 from ...planning.facts import marginal_name
 from ..marks import marks_of
 from ..tidy import NUMBERS
-from .format import AbstractFormat, Notes, new_file, numbers_of
+from .format import SOURCE, AbstractFormat, Notes, new_file, numbers_of
 
 _START = b'{"version": "2.0", "class": "dataset", "value": [\n'
 _LONGEST_LINE = 2**12  # bytes: four numbers; the rest of a longer line is no row
@@ -67,20 +67,33 @@ def _written(file: IO[bytes], names: Sequence[str], notes: Notes) -> Iterator["_
     while measure in names:
         measure += "_"
     ids = [*names, measure]
+    units: dict[str, dict[str, str]] = {measure: {name: notes.unit for name in NUMBERS}}
+    for name, own in zip(names, rows.labels, strict=True):
+        if own.keys() & notes.units.get(name, {}).keys():  # counts, sums and means in one cube
+            units = {name: {label: notes.units[name].get(label, notes.unit) for label in own}}
     labels = [*(list(labels) for labels in rows.labels), list(NUMBERS)]
     rest = {
-        "label": marginal_name(tuple(names)),
+        "label": ": ".join(filter(None, [notes.title, marginal_name(tuple(names))])),
+        **({"source": notes.said(SOURCE)} if SOURCE in notes.sections else {}),
         "note": notes.sentences,
         "id": ids,
         "size": [len(own) for own in labels],
-        "role": {"metric": [measure]},
+        "role": {"metric": [*dict.fromkeys([*units, measure])]},
         "dimension": {
-            name: {"label": name, "category": {"index": own, "label": {x: x for x in own}}}
+            name: {
+                "label": name,
+                "category": {"index": own, "label": {x: x for x in own}}
+                | ({"unit": _units(units[name])} if notes.unit and name in units else {}),
+            }
             for name, own in zip(ids, labels, strict=True)
         },
         "status": rows.status,
     }
     file.write(f"\n],\n{json.dumps(rest, ensure_ascii=False)[1:]}\n".encode())
+
+
+def _units(units: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    return {label: {"label": unit} for label, unit in units.items()}
 
 
 class _Cells:

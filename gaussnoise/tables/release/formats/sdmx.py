@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -13,7 +15,7 @@ from ...planning.facts import marginal_name
 from ..marks import LOW_RELIABILITY, marks_of
 from ..tidy import LEVEL, NUMBERS, level_text
 from .csv import columns_of, write_metadata
-from .format import MEASURE, PERIOD, AbstractFormat, Notes
+from .format import PERIOD, AbstractFormat, Notes
 
 _VALUE = "OBS_VALUE: Observation value"
 _STATUS = "OBS_STATUS: Observation status"
@@ -23,13 +25,23 @@ _ATTRIBUTES = {
     "low": f"LOWER_BOUND: Lower end of the {level_text(LEVEL)} interval",
     "high": f"UPPER_BOUND: Upper end of the {level_text(LEVEL)} interval",
 }
-_ABOUT = {"TIME_PERIOD: Time period or range": PERIOD, "UNIT_MEASURE: Unit of measure": MEASURE}
+_PERIOD, _UNIT = "TIME_PERIOD: Time period or range", "UNIT_MEASURE: Unit of measure"
+_OTHER_PERIOD = "REF_PERIOD: Reference period"  # in words
 _NORMAL, _LOW = "A: Normal value", "U: Low reliability"  # codes of the list CL_OBS_STATUS
 _IDENTIFIER = re.compile(r"[A-Z][A-Z0-9_]*")
 _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _TAKEN = ("STRUCTURE", "STRUCTURE_ID", "ACTION", "SERIES_KEY", "OBS_KEY", "OBS_VALUE", "OBS_STATUS")
 _TAKEN += ("STANDARD_ERROR", "LOWER_BOUND", "UPPER_BOUND", "RELIABILITY")
-_TAKEN += ("TIME_PERIOD", "UNIT_MEASURE")
+_TAKEN += ("TIME_PERIOD", "REF_PERIOD", "UNIT_MEASURE")
+# SDMX 2.1, section 6, 4.2: Gregorian and reporting periods, times, and ranges of a duration
+_START = r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d)?"
+_DURATION = r"P(?=.)(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+S)?)?"
+_TIMES = re.compile(
+    r"(?!0000)\d{4}(?:-(?:0[1-9]|1[0-2]|A1|S[12]|T[1-3]|Q[1-4]|M0[1-9]|M1[0-2]"
+    r"|W0[1-9]|W[1-4]\d|W5[0-3]|D00[1-9]|D0[1-9]\d|D[12]\d\d|D3[0-5]\d|D36[0-6]))?"
+    rf"|({_START})(?:/{_DURATION})?",
+    re.ASCII,
+)
 
 
 @final
@@ -38,7 +50,7 @@ class SdmxCsv(AbstractFormat):
 
     An attribute is identified by its name in capitals, or by ``DIM_1`` and so on where one is no
     identifier of SDMX; a category by its label, or by ``_1`` and so on. The flow is a placeholder
-    for the office's own.
+    for the office's own. A period in words, which is no period of SDMX, has a column of its own.
 
     Source: https://github.com/sdmx-twg/sdmx-csv
     """
@@ -64,15 +76,14 @@ def _writer(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
     from pyarrow import csv
 
     names = [name for name in schema.names if name not in NUMBERS]
-    about = {
-        name: " ".join(said) for name, of in _ABOUT.items() if (said := notes.sections.get(of))
-    }
-    rows = _Rows(names, list(about.values()))
+    period = notes.said(PERIOD)
+    about = {_PERIOD if is_time_period(period) else _OTHER_PERIOD: period} if period else {}
+    rows = _Rows(names, [*about.values()], notes)
     texts = ["STRUCTURE", "STRUCTURE_ID", "ACTION", *rows.dimensions]
     fields = [(name, pa.string()) for name in texts]
     fields += [(_VALUE, pa.float64()), (_STATUS, pa.string())]
     fields += [(name, pa.float64()) for name in _ATTRIBUTES.values()] + [(_MARK, pa.string())]
-    fields += [(name, pa.string()) for name in about]
+    fields += [(name, pa.string()) for name in (*about, *([_UNIT] if notes.unit else []))]
     rows.schema = pa.schema(fields)
     if isinstance(file, Path):
         write_metadata(file, {}, rows.dimensions, rows.schema, notes)
@@ -87,8 +98,8 @@ class _Rows:
     schema: Any
     writer: Any
 
-    def __init__(self, names: Sequence[str], about: Sequence[str]) -> None:
-        ids, self._about = _identifiers(names), about
+    def __init__(self, names: Sequence[str], about: Sequence[str], notes: Notes) -> None:
+        ids, self._about, self._notes = _identifiers(names), about, notes
         self._names, self._codes = names, [_Codes() for _ in names]
         self.dimensions = [f"{id}: {name}" for id, name in zip(ids, names, strict=True)]
         flow = "_BY_".join(ids) or "TOTAL"
@@ -108,8 +119,27 @@ class _Rows:
         status = np.where(np.isin(marks, LOW_RELIABILITY), _LOW, _NORMAL)
         columns += [numbers["estimate"], status, *(numbers[name] for name in _ATTRIBUTES), marks]
         columns += [[text] * count for text in self._about]
+        if self._notes.unit:
+            labels = {name: rows[name].to_pylist() for name in self._names}
+            columns.append([*map(_unit, self._notes.units_in(labels, count))])
         arrays = [pa.array(column) for column in columns]
         self.writer.write_table(pa.Table.from_arrays(arrays, schema=self.schema))
+
+
+def is_time_period(text: str) -> bool:
+    """Return whether a text is a period by the rules of SDMX, like 2024, 2024-Q1 or 2024-01-31."""
+    found = _TIMES.fullmatch(text)
+    try:
+        return found is not None and bool(datetime.fromisoformat(found[1] or "2000-01-01"))
+    except ValueError:  # no day of the calendar
+        return False
+
+
+@cache
+def _unit(text: str) -> str:
+    """Return the code and the name of a unit, the same in every file."""
+    letters = (x if x.isascii() and x.isalnum() else f"_{ord(x):X}" for x in text.upper())
+    return f"{''.join(letters).replace('_20', '_')}: {text}"
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:

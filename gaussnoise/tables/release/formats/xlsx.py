@@ -39,6 +39,7 @@ _NOT_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|_(?
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\']|[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _PLAIN, _HEAD, _ESTIMATE, _DEVIATION, _TITLE, _WRAPPED, _LINK = range(7)  # styles, in _STYLES
+_IN_TOTALS = {_PLAIN: 7, _ESTIMATE: 8, _DEVIATION: 9}  # the same in bold
 _SHEET_STYLES = dict.fromkeys(NUMBERS, _ESTIMATE) | {"standard_deviation": _DEVIATION}
 _FIELD_STYLES = {b"0.0": _ESTIMATE, b"0.00": _DEVIATION}
 
@@ -58,14 +59,18 @@ _STYLES = f"""{_BEGIN}<styleSheet xmlns="{_MAIN}">
 <fill><patternFill patternType="solid"><fgColor rgb="FFDDE6F0"/></patternFill></fill></fills>
 <borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>
 <cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>
-<cellXfs count="7"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>
+<cellXfs count="10"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>
 <xf numFmtId="0" fontId="1" fillId="2" borderId="0" xfId="0" applyFont="1" applyFill="1"/>
 <xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>
 <xf numFmtId="4" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>
 <xf numFmtId="0" fontId="2" fillId="0" borderId="0" xfId="0" applyFont="1"/>
 <xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0" applyAlignment="1">\
 <alignment vertical="top" wrapText="1"/></xf>
-<xf numFmtId="0" fontId="3" fillId="0" borderId="0" xfId="0" applyFont="1"/></cellXfs>
+<xf numFmtId="0" fontId="3" fillId="0" borderId="0" xfId="0" applyFont="1"/>
+<xf numFmtId="0" fontId="1" fillId="0" borderId="0" xfId="0" applyFont="1"/>
+<xf numFmtId="164" fontId="1" fillId="0" borderId="0" xfId="0" applyNumberFormat="1" applyFont="1"/>
+<xf numFmtId="4" fontId="1" fillId="0" borderId="0" xfId="0" applyNumberFormat="1" applyFont="1"/>
+</cellXfs>
 <cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>
 </styleSheet>
 """
@@ -176,8 +181,8 @@ class _Book:
             rows = _Rows(part, columns, styles)
             yield rows
             part.write(b"</sheetData>")
-            if rows.count > _HEADER:
-                last = f"{_column(len(columns) - 1)}{rows.count}"
+            if rows.filtered > _HEADER:
+                last = f"{_column(len(columns) - 1)}{rows.filtered}"
                 part.write(f'<autoFilter ref="A{_HEADER}:{last}"/>'.encode())
             part.write(b"</worksheet>")
 
@@ -186,20 +191,31 @@ class _Rows:
     """A writer of arrow tables, with the method of pyarrow's own writers."""
 
     def __init__(self, part: IO[bytes], columns: Sequence[str], styles: Sequence[int]) -> None:
-        self._part, self._styles, self.count = part, styles, 0
+        self._part, self._styles = part, styles
+        self.count = self.filtered = 0  # rows, and those above the totals
         self._write([columns], [_HEAD] * len(columns))
 
     def write_table(self, rows: Any) -> None:
+        self._write(self._cells(rows), self._styles)
+        self.filtered = self.count
+
+    def write_totals(self, rows: Any) -> None:
+        """Write rows in bold, with a style of the row itself, by which they are not read back."""
+        self._write(self._cells(rows), [_IN_TOTALS[style] for style in self._styles], _IN_TOTALS[0])
+
+    def _cells(self, rows: Any) -> Iterable[Sequence[object]]:
         columns = [column.to_pylist() for column in rows.columns]  # two may have one name
         if len(columns) < len(self._styles):
             marks = marks_of(*(rows[name].to_numpy() for name in NUMBERS[:2]))
             columns.append(marks.tolist())
-        self._write(zip(*columns, strict=True), self._styles)
+        return zip(*columns, strict=True)
 
-    def _write(self, rows: Iterable[Sequence[object]], styles: Sequence[int]) -> None:
+    def _write(
+        self, rows: Iterable[Sequence[object]], styles: Sequence[int], of_row: int = _PLAIN
+    ) -> None:
         for row in rows:
             self.count += 1
-            self._part.write(_row(self.count, row, styles).encode())
+            self._part.write(_row(self.count, row, styles, of_row).encode())
 
 
 def _style_of(field: Any) -> int:
@@ -208,13 +224,14 @@ def _style_of(field: Any) -> int:
     return _SHEET_STYLES.get(field.name, _PLAIN) if own is None else _FIELD_STYLES[own]
 
 
-def _row(number: int, values: Sequence[object], styles: Sequence[int]) -> str:
-    """Return a row of a sheet."""
+def _row(number: int, values: Sequence[object], styles: Sequence[int], of_row: int = _PLAIN) -> str:
+    """Return a row of a sheet, which may have a style of its own."""
     cells = "".join(
         _cell(f"{_column(k)}{number}", value, style)
         for k, (value, style) in enumerate(zip(values, styles, strict=True))
     )
-    return f'<row r="{number}">{cells}</row>'
+    own = f' s="{of_row}" customFormat="1"' if of_row else ""
+    return f'<row r="{number}"{own}>{cells}</row>'
 
 
 def _cell(place: str, value: object, style: int) -> str:
@@ -360,11 +377,15 @@ def _refuse(*_: object) -> None:
 
 
 class _Sheet:
-    """A parser of a sheet: the first row names columns, others have their numbers."""
+    """A parser of a sheet: the first row names columns, others have their numbers.
+
+    Rows with a style of their own are totals, which follow from the others.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.found: list[list[float]] = []
         self._names, self._row, self._place = names, 0, ""
+        self._is_total = False
         self._columns: dict[str, str] = {}  # the name of the column at each place
         self._numbers: dict[str, float] = {}  # numbers of this row
         self._kept: str | None = None
@@ -372,6 +393,7 @@ class _Sheet:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "row":
             self._row += 1
+            self._is_total = "customFormat" in attributes
         elif tag == "c":
             self._place = attributes["r"].rstrip("0123456789")
         elif (tag == "t" and self._row == _HEADER) or (tag == "v" and self._place in self._columns):
@@ -387,7 +409,8 @@ class _Sheet:
 
     def end(self, tag: str) -> None:
         if tag == "row" and self._numbers:
-            self.found.append([self._numbers[name] for name in self._names])
+            if not self._is_total:
+                self.found.append([self._numbers[name] for name in self._names])
             self._numbers = {}
         if self._kept is None or tag not in ("t", "v"):
             return

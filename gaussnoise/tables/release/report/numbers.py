@@ -388,7 +388,7 @@ def _parts(
         numbers(own_means, f"Mean of {named}{over}", anchor, kind="mean"),
         *gaps,
         numbers(own_sums, f"Sum of {named}{over}", f"{anchor}-sum"),
-        numbers(counts, f"Counts of {unit} with {named}", f"{anchor}-count", file=file),
+        numbers(counts, f"Counts of {unit} with a number in {named}", f"{anchor}-count", file=file),
         *squares,
     ]
 
