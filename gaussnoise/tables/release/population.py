@@ -270,7 +270,7 @@ class ColumnMeans:
 
     @property
     def units(self) -> str:
-        """What ``count`` counts: persons, or rows."""
+        """The units of ``count``: persons, or rows."""
         return "persons" if self.mean_of.startswith("persons") else "rows"
 
     @property
