@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from changed import Copy, changed, changed_digit, fault, leaves
 
 import gaussnoise as gn
 from gaussnoise import verifier
@@ -85,83 +86,6 @@ def folders(people, tmp_path_factory):
     for name, plan in KINDS.items():
         plan().release(people, out=(made := made | {name: place / name})[name])
     return made
-
-
-def fault(folder):
-    """What the verifier finds wrong, or None."""
-    lines = verifier.verified(folder)
-    return lines[0] if lines[0].startswith(("FAILED", "UNKNOWN")) else None
-
-
-def leaves(value, path=""):
-    """All texts and numbers of a record, with where they are."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, one in inner:
-        if isinstance(one, dict | list):
-            yield from leaves(one, f"{path}/{key}")
-        else:
-            yield f"{path}/{key}", value, key
-
-
-def changed_digit(text, rng, places=10):
-    """A text with one of its first significant digits changed."""
-    digits = [m.start() for m in re.finditer(r"\d", text.partition("e")[0])]
-    while len(digits) > 1 and text[digits[0]] == "0":
-        del digits[0]
-    place = rng.choice(digits[:places])
-    return (
-        text[:place] + rng.choice([d for d in "0123456789" if d != text[place]]) + text[place + 1 :]
-    )
-
-
-def changed(value, rng):
-    """Another value of a leaf of a record."""
-    if isinstance(value, bool) or value is None:
-        return {True: False, False: True, None: "id"}[value]
-    if isinstance(value, int):
-        return int(changed_digit(str(value), rng, 99))
-    if isinstance(value, float):
-        other = value
-        while other == value:
-            other = float(changed_digit(repr(value), rng))
-        return other
-    if re.fullmatch(r"[\d.]+", value):
-        return changed_digit(value, rng)
-    place = rng.randrange(len(value)) if value else 0
-    other = rng.choice([c for c in "xyz?" if c != value[place : place + 1]])
-    return value[:place] + other + value[place + 1 :]
-
-
-class Copy:
-    """A folder that is changed and restored."""
-
-    def __init__(self, folder, at):
-        shutil.rmtree(at, ignore_errors=True)
-        shutil.copytree(folder, at)
-        self.at, self.original = at, {p: p.read_bytes() for p in at.rglob("*") if p.is_file()}
-
-    @property
-    def record(self):
-        return json.loads((self.at / "release.json").read_text(encoding="utf-8"))
-
-    def write_record(self, record):
-        text = json.dumps(record, indent=2, ensure_ascii=False)
-        (self.at / "release.json").write_text(text + "\n", encoding="utf-8")
-
-    def write(self, name, content):
-        """Write a file with its digest, as one does who changes a folder with care."""
-        (self.at / name).write_bytes(content)
-        record = self.record
-        record["files"][name] = hashlib.sha256(content).hexdigest()
-        self.write_record(record)
-
-    def restore(self):
-        for path in self.at.rglob("*"):
-            if path.is_file() and path not in self.original:
-                path.unlink()
-        for path, content in self.original.items():
-            if not path.exists() or path.read_bytes() != content:
-                path.write_bytes(content)
 
 
 def of_the_record(copy, rng):
@@ -434,13 +358,6 @@ def test_numbers_in_other_formats_are_named_as_unchecked(people, tmp_path):
         assert any(line.startswith("unchecked  numbers in tables/") for line in found), found
 
 
-def test_streams_and_combined_folders_do_not_pass_in_silence(people, folders, tmp_path):
-    plan = gn.plan(COUNTS, 1, RHO, over=gn.streams.Ticks(2))
-    plan.start(tmp_path / "stream").tick(people, number=1)
-    for folder in (tmp_path / "stream", *(tmp_path / "stream").glob("*/1"), tmp_path):
-        assert fault(folder).startswith("UNKNOWN: no check of such a folder")
-
-
 def test_the_demo_passes_in_the_shell_and_without_the_package(tmp_path, monkeypatch, capsys):
     pytest.importorskip("statsmodels")
     from gaussnoise.demo import load
@@ -487,7 +404,8 @@ def functions(source):
 def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
     own = Path(verifier.__file__)
     text = own.read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 400
+    # releases take 450 of them, streams 150, combinations 80, and answers 250
+    assert len(text.splitlines()) < 1000
     imported = {
         (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
         for node in ast.walk(ast.parse(text))
