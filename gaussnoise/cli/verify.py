@@ -1,17 +1,24 @@
 """The command ``verify``."""
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from ..verifier import verified
 from .console import say
-from .options import Published
 
 _STYLES = {"checked": "green", "unchecked": "yellow", "UNKNOWN:": "yellow", "FAILED:": "red"}
 
 
-def verify_folder(folder: Published) -> None:
+def verify_folder(
+    path: Annotated[
+        Path,
+        typer.Argument(help="Folder of a release, a stream or a combination; or a saved answer."),
+    ],
+) -> None:
     """Check a published folder from its files alone, in exact arithmetic. Needs no data."""
-    lines = verified(folder)
+    lines = verified(path)
     for line in lines:
         say(line, style=_STYLES[line.split()[0]])
     if not lines[0].startswith("checked"):

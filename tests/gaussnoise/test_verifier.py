@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import json
+import math
 import random
 import re
 import shutil
@@ -351,6 +352,68 @@ def test_public_counts_are_the_same_in_all_tables(folders, tmp_path):
     assert "disagrees with another table on a margin" in fault(copy.at)
 
 
+def test_a_copy_in_the_folder_checks_it_and_is_in_the_record(people, tmp_path):
+    plan = gn.plan(COUNTS, 1, RHO)
+    with pytest.raises(gn.errors.ParameterError, match="expected out= with verifier=True"):
+        plan.release(people, verifier=True)
+    one = plan.release(people, out=tmp_path / "one", verifier=True)
+    plan.release(people).save(tmp_path / "two", verifier=True)
+    gn.combine([one, plan.release(people)]).save(tmp_path / "both", verifier=True)
+    for name in ("one", "two", "both"):
+        gn.tables.TableRelease.load(tmp_path / name)
+        alone = tmp_path / name / "verifier.py"
+        assert alone.read_bytes() == Path(verifier.__file__).read_bytes()
+        command = [sys.executable, "-S", "-I", str(alone)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.stdout.splitlines() == verifier.verified(tmp_path / name)
+        assert (done.returncode, done.stderr) == (0, "")
+    alone.write_text("print('checked')")
+    assert fault(tmp_path / "both").startswith("FAILED: 'verifier.py' has another sha256")
+
+
+MONTHS = {"month": {"Jan": ["2020-01-01", "2020-02-01"], "Feb": ["2020-02-01", "2020-03-01"]}}
+ENDS = ["2020-01-01", "2020-02-01", "2020-02-10", "2020-03-01"]
+
+
+PARTS = {"part": {"k": [0, 18.5], "m": [18.5, 65.0]}}
+SQUARES = {"kind": "moments", "degrees": [0, 1, 2]}
+HOURS = ["2020-01-01 08:00", "2020-01-01 12:30"]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "asked"),
+    [
+        (gn.Attribute("x", edges=HOURS), "2020-01-01 09:00", 1),
+        (gn.Attribute("x", edges=ENDS, groups=MONTHS), "2020-01-03", [{"x": "month"}]),
+        (gn.Attribute("x", edges=[0, 18.5, 65], groups=PARTS), 7.0, [{"x": "part"}]),
+        (gn.Attribute("x", [True, False], other="?"), True, 1),
+        (gn.Attribute("x", [1, 2], groups={"a": {"u": [2], "v": [1]}}), 2, [{"x": "a"}]),
+        (gn.Attribute("x", edges=[0, 10**15, 2e15]), 5.0, 1),
+        (gn.Attribute("x", edges=[-math.inf, 0, math.inf]), 5.0, 1),
+        (gn.Attribute("x", clip=[0, 9.5], base=SQUARES), 5.0, 1),
+    ],
+)
+def test_labels_and_groups_of_every_kind_pass(attribute, value, asked, tmp_path):
+    place = tmp_path / "release"
+    plan = gn.plan(gn.Schema([attribute]), asked, RHO)
+    plan.release(pa.table({"x": [value] * 9}), out=place)
+    assert fault(place) is None
+    copy = Copy(place, tmp_path / "copy")
+    record = copy.record
+    record["domain"][0]["labels"][0] = "another"
+    copy.write_record(record)
+    assert fault(place.parent / "copy") == "FAILED: 'x' is not that of the schema"
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("weights", [(1e-75, 2e-75), (1e-120, 3e-120), (1, 1e-20), (1e70, 1e69)])
+def test_tables_of_any_weight_pass(weights, neighbors, people, tmp_path):
+    """Squares of weights leave the range of doubles."""
+    plan = gn.plan(COUNTS, [("sex",), ("region",)], RHO, weights=weights, neighbors=neighbors)
+    plan.release(people, out=tmp_path / "release")
+    assert fault(tmp_path / "release") is None
+
+
 def test_numbers_in_other_formats_are_named_as_unchecked(people, tmp_path):
     for format in ("parquet", "jsonl", "xlsx", "sdmx-csv", "json-stat"):
         gn.plan(COUNTS, 1, RHO).release(people, out=tmp_path / format, format=format)
@@ -405,7 +468,7 @@ def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
     own = Path(verifier.__file__)
     text = own.read_text(encoding="utf-8")
     # releases take 450 of them, streams 150, combinations 80, and answers 250
-    assert len(text.splitlines()) < 1000
+    assert len(text.splitlines()) < 1010
     imported = {
         (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
         for node in ast.walk(ast.parse(text))
