@@ -222,7 +222,8 @@ class Tables:
 
     def __init__(self, path: Path, record: dict[str, Any], own: dict[str, Attribute]) -> None:
         self.path, self.record, self.names, self.own = path, record, [*own], [*own.values()]
-        self.sizes, self.checked, self.unchecked = [len(a.labels) for a in self.own], [], []
+        self.sizes = [len(a.labels) for a in self.own]
+        self.checked, self.unchecked = list[str](), list[str]()
         self.say, self.skip = self.checked.append, self.unchecked.append
         self.known: dict[Axes, tuple[list[int], float]] = {}  # integers, and how exactly
         self.tables: list[Axes] = []
@@ -264,7 +265,7 @@ class Tables:
         every = (math.sqrt(variance / _ONE) * scale for variance in squares)
         agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(deviations, every, strict=True))
         need(all(agree), f"a standard deviation in {name} is not that of its noise")
-        if "cells" in entry:  # of a release
+        if "cells" in entry:  # a release has them
             stated = entry["standard_deviation"]
             ends = stated if isinstance(stated, list) else [stated, stated]
             need(ends == [min(deviations), max(deviations)], f"the deviation stated of {name}")
@@ -456,7 +457,7 @@ class Release(Planned):
         free = "release.png noise.npz answers verifier.py"
         check_files(self.path, record["files"], files, free)
         self.say(f"{len(record['files'])} files: each has the stated sha256, and there is no other")
-        self.unchecked += [ascii(x) for x in sorted(record["files"]) if x.startswith("answers/")]
+        self.unchecked.extend(ascii(x) for x in record["files"] if x.startswith("answers/"))
         for entry, own in itertools.zip_longest(record["domain"], self.domain):
             words = {key: texts(entry[key]) for key in ("labels", "groups") if key in entry}
             need(entry | words == own, f"{own['name']!r} is not that of the schema")
@@ -578,7 +579,7 @@ class Stream(Planned):
         self.rows = [list(map(int, row.split(" "))) for row in record["time_matrix"]]
         need([*map(len, self.rows)] == [*range(1, n + 1)], "time_matrix is not lower triangular")
         need(all(row[-1] > 0 for row in self.rows), "a tick is not measured")
-        self.periods: list[dict[Axes, Any]] = []  # of every tick, tables as integers over 2^bits
+        self.periods: list[dict[Axes, Any]] = []  # integers over 2^bits
         self.totals, self.slacks = dict[Axes, list[float]](), list[float]()
 
     def unit_text(self) -> str:
@@ -626,7 +627,7 @@ class Stream(Planned):
         self.say(f"{len(folders)} ticks from 1 on: their files, and that tables are added up")
         self.say_integers(self.slacks)
         self.skip("time_lower and certified_gap, which have no witness; ledger")
-        self.unchecked += ["private/: never publish it"] if "private" in there else []
+        self.unchecked.extend(["private/: never publish it"] if "private" in there else [])
 
     def check_tick(self, t: int, at: Path) -> None:
         """Check the record, the files and the tables of one tick."""
@@ -737,7 +738,7 @@ class Combined(Tables):
         need(not files, "numbers that are not in CSV", NotImplementedError)
         self.say(f"rho = {record['rho']!r}: the sum of all releases'")
         self.say(f"{len(means)} measurements: means of the releases', weighted by their precision")
-        self.skip("whether the releases are of the same rows: agreement, id, weight")
+        self.skip("whether the releases are of the same rows: agreement, id, weight; answers/")
 
     def means(self) -> tuple[dict[Axes, list[Fraction]], Units, dict[Axes, float]]:
         """Return the mean of every measurement, its variance, and how exactly it is known."""
@@ -758,7 +759,7 @@ class Combined(Tables):
                 exact or all(x not in seen[:k] for k, x in enumerate(seen)), "the same noise twice"
             )
             need(not exact or all(x == seen[0] for x in seen), "releases of other public counts")
-            whole = sum(share for _, share, _ in found)
+            whole = sum((share for _, share, _ in found), Fraction(0))
             parts = [[x * share / whole for x in counts] for counts, share, _ in found]
             means[T] = [sum(column) for column in zip(*parts, strict=True)]
             noise |= {} if exact else {T: 1 / whole}
@@ -796,7 +797,7 @@ def nuclear(A: Matrix) -> int:
     rows, columns = (max(sum(map(abs, row)) for row in M) for M in (A, [*zip(*A, strict=True)]))
     size, bits, best = math.isqrt(rows * columns) + 1, 64, 0
     Q, unit = [[(x << bits) // size for x in row] for row in A], 3 << 2 * bits
-    most = (1 << bits) + 4 * len(A) * len(A[0])  # of all singular values: one, and roundings
+    most = (1 << bits) + 4 * len(A) * len(A[0])  # singular values: one, and roundings
     for _ in range(80):  # Q <- (3 - Q Q') Q / 2 drives singular values up to 1, and not above
         best = max(best, sum(sum(map(mul, a, q)) for a, q in zip(A, Q, strict=True)) // most)
         T = times(Q, [*zip(*Q, strict=True)])
@@ -872,14 +873,14 @@ class Answer:
             (x - unit * (i == k)) for i, row in enumerate(times(G, H)) for k, x in enumerate(row)
         )
         need(4 * sum(x * x for x in off) < unit**2, "noise that leaves a direction out")
-        norm = 2 * math.isqrt(sum(x * x for row in H for x in row)) + 2  # of (L'L)^-1, at most
-        B = times(times(points, L), H)  # x (L'L)^-1 L, rounded to 2^-200
-        B = [[x >> (56 + bits + self.bits) for x in row] for row in B]
-        back, up = times(B, columns), 200 + bits - self.bits
+        norm = 2 * math.isqrt(sum(x * x for row in H for x in row)) + 2  # a bound on (L'L)^-1
+        fine = 200 + self.bits  # b = (L'L)^-1 L'x over 2^fine
+        B = [[x >> (56 + bits) for x in row] for row in times(times(points, L), H)]
+        back, up = times(B, columns), 200 + bits
         pairs = [zip(x, y, strict=True) for x, y in zip(points, back, strict=True)]
-        rest = [[(x << up) - y for x, y in pair] for pair in pairs]  # x - L b over 2^(200 + bits)
+        rest = [[(x << up) - y for x, y in pair] for pair in pairs]  # x - L b over 2^(fine + bits)
         missed = (math.isqrt(sum(x * x for x in row)) + 1 for row in times(rest, L))
-        extra = [(x * norm >> (256 + 2 * bits)) + 1 for x in missed]  # what b may lack
+        extra = [(x * norm >> (256 + 2 * bits)) + 1 for x in missed]  # errors in b
         outside = [max(map(abs, column)) for column in zip(*rest, strict=True)]
         sizes = [max(map(abs, column)) << up for column in zip(*points, strict=True)]
         inside = all(x << 40 <= size for x, size in zip(outside, sizes, strict=True))
@@ -892,9 +893,9 @@ class Answer:
             if self.relation == "replace"
         ]
         longest = max(both if self.relation == "replace" and not self.shifted else alone)
-        need(longest**2 <= scale**2 * 2**400, "too little noise: a change is not covered")
+        need(longest**2 <= scale**2 * 4**fine, "too little noise: a change is not covered")
         if self.shifted:
-            squared = Fraction(max(both) ** 2, 2**400) / scale**2
+            squared = Fraction(max(both) ** 2, 4**fine) / scale**2
             stated = Fraction(header["sensitivity_squared"])
             need(
                 squared <= stated <= squared * (1 + Fraction(1, 10**11)),
@@ -909,7 +910,7 @@ class Answer:
             whole = top * Fraction(
                 math.fsum(float(h / top) ** power for h in heights) ** (1 / power)
             )
-        lost = Fraction(2 * sum(outside) * (self.d > self.r), 1 << (200 + bits))
+        lost = Fraction(2 * sum(outside) * (self.d > self.r), 1 << (fine + bits))
         reached = math.sqrt(whole) + float(lost)
         need(math.isclose(header["gamma"], reached, rel_tol=1e-11), f"gamma is {reached!r}")
         need(header["gamma"] >= reached * (1 - 2.0**-50), f"gamma is at least {reached!r}")
@@ -972,10 +973,10 @@ def opened(path: Path) -> Any:
     record = parsed((path / name).read_bytes())
     kinds = {"gaussnoise.tables/3": Release, "gaussnoise.combined/1": Combined}
     kinds = {"gaussnoise.stream/2": Stream} if name == "stream.json" else kinds
-    kind = kinds.get(record.get("format"))
-    need(kind, f"the format {record.get('format')!r:.60}", NotImplementedError)
-    folder = kind(path, record)
-    folder.alone = kind is Release
+    kind = str(record.get("format"))
+    need(kind in kinds, f"the format {kind!r:.60}", NotImplementedError)
+    folder = kinds[kind](path, record)
+    folder.alone = isinstance(folder, Release)
     return folder
 
 
@@ -990,6 +991,9 @@ def verified(path: Path) -> list[str]:
         return [f"FAILED: {error if type(error) is ValueError else repr(error)}"]
     left = [*dict.fromkeys(found.unchecked)]
     left += ["epsilon_delta, lower_bound, targets, on_outside, texts, pictures"] * path.is_dir()
+    copy = path / "verifier.py"
+    if copy.exists() and copy.read_bytes() != Path(__file__).read_bytes():
+        left += ["verifier.py in the folder: it is another one than this"]
     left += ["noise.npz, metadata, other fields; who wrote it, and how it was drawn"]
     return [f"checked    {said}" for said in found.checked] + [f"unchecked  {of}" for of in left]
 

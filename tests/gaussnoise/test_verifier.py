@@ -368,6 +368,10 @@ def test_a_copy_in_the_folder_checks_it_and_is_in_the_record(people, tmp_path):
         assert done.stdout.splitlines() == verifier.verified(tmp_path / name)
         assert (done.returncode, done.stderr) == (0, "")
     alone.write_text("print('checked')")
+    copy = Copy(tmp_path / "both", tmp_path / "copy")
+    copy.write("verifier.py", alone.read_bytes())
+    said = "unchecked  verifier.py in the folder: it is another one than this"
+    assert said in verifier.verified(copy.at)
     assert fault(tmp_path / "both").startswith("FAILED: 'verifier.py' has another sha256")
 
 

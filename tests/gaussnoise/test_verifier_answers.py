@@ -30,6 +30,7 @@ ANSWERS = {
     "around the points": lambda: gn.gamma(gn.FiniteSet(POINTS)),
     "around integers": lambda: gn.gamma(CORNERS),
     "large": lambda: gn.optimal_noise(gn.FiniteSet(1e120 * POINTS), neighbors="add-remove"),
+    "small": lambda: gn.optimal_noise(gn.FiniteSet(1e-120 * POINTS)),
     "uneven": lambda: gn.optimal_noise(
         gn.FiniteSet(POINTS * [1, 1e-3, 1e3, 1e-6]), neighbors="add-remove"
     ),
