@@ -713,6 +713,8 @@ class Combined(Tables):
             self.unchecked += [f"{one.path.name}: {left}" for left in one.unchecked]
             keys = ("neighbors", "neighbors_meaning", "rows_per_person", "person")
             need(all(one.record[key] == record[key] for key in keys), "another unit of privacy")
+            first, keys = self.sources[0].plan, ("public", "per_person", "weight")
+            need(all(one.plan.get(key) == first.get(key) for key in keys), "other rows or counts")
             marginals = [entry["attributes"] for entry in one.record["marginals"]]
             stated = (source["marginals"], source["rho"], source["title"])
             need(stated == (marginals, one.record["rho"], one.plan.get("title")), "a release")
@@ -967,11 +969,12 @@ def opened(path: Path) -> Any:
     """Return what a folder or a file holds, to be checked."""
     if path.is_file():
         return Answer(path)
-    name = "stream.json" if (path / "stream.json").exists() else "release.json"
+    names = ("stream.json", "changes.json", "release.json")
+    name = next((x for x in names if (path / x).exists()), names[-1])
     need(not (path / name).is_symlink(), "a link in place of a file")
     record = parsed((path / name).read_bytes())
     kinds = {"gaussnoise.tables/3": Release, "gaussnoise.combined/1": Combined}
-    kinds = {"gaussnoise.stream/2": Stream} if name == "stream.json" else kinds
+    kinds = {"stream.json": {"gaussnoise.stream/2": Stream}, "release.json": kinds}.get(name, {})
     kind = str(record.get("format"))
     need(kind in kinds, f"the format {kind!r:.60}", NotImplementedError)
     folder = kinds[kind](path, record)

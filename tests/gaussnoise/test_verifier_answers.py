@@ -97,7 +97,7 @@ def test_answers_pass(answers):
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_no_changed_answer_passes(kind, answers, tmp_path):
     rng, passed = random.Random(kind), []
-    for change in [of_the_header, of_a_number, of_arrays] * 100:
+    for change in [of_the_header, of_a_number, of_arrays] * 60:
         header, arrays = contents(answers[kind])
         what = change(header, arrays, rng)
         write(tmp_path / "changed.npz", header, arrays)

@@ -189,7 +189,7 @@ def test_no_changed_stream_passes(kind, streams, tmp_path):
     rng, copy, passed = random.Random(kind), Copy(streams[kind], tmp_path / "copy"), []
     records = ["stream.json"] * 3 + ["ticks/0001/release.json", "ticks/0002/release.json"]
     for change in (lambda c, r: of_a_record(c, r, records), changed_tick, of_both):
-        for _ in range(100):
+        for _ in range(60):
             what = change(copy, rng)
             if fault(copy.at) is None:
                 passed.append(what)
@@ -362,7 +362,7 @@ def test_no_changed_combined_folder_passes(kind, combined, tmp_path):
         of_a_source,
     )
     for change in changes:
-        for _ in range(50):
+        for _ in range(40):
             what = change(copy, rng)
             if fault(copy.at) is None:
                 passed.append(what)
@@ -405,7 +405,7 @@ def test_folders_of_changes_do_not_pass_in_silence(combined, tmp_path):
     rng = np.random.default_rng(2)
     plan = gn.plan(SCHEMA, 1, gn.zCDP(0.1))
     gn.difference(plan.release(people(rng)), plan.release(people(rng))).save(tmp_path / "changes")
-    assert fault(tmp_path / "changes").startswith("UNKNOWN: no check of such a folder")
+    assert fault(tmp_path / "changes").endswith("the format 'gaussnoise.changes/1'")
 
 
 def test_it_checks_the_folder_that_it_lies_in(streams):
