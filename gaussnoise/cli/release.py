@@ -56,6 +56,12 @@ def make_release(
     purpose: Purpose = None,
     requested_by: RequestedBy = None,
     approval: Approval = None,
+    verifier: Annotated[
+        bool,
+        typer.Option(
+            "--verifier", help="Copy verifier.py there: `python verifier.py` checks the folder."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Release marginals of a table, spending the budget once."""
@@ -66,7 +72,8 @@ def make_release(
     written = delimiter, decimal, encoding, quote
     planned = options.plan(asked_for(options, written))
     book = noted("release", ledger, purpose, requested_by, approval)
-    released(planned, table_of(table), out, format, on_outside, book, id, as_json=as_json)
+    rows = table_of(table)
+    released(planned, rows, out, format, on_outside, book, id, verifier=verifier, as_json=as_json)
     if as_json:
         show(release_document(out))
 
@@ -80,13 +87,14 @@ def released(
     ledger: Ledger | Path | None = None,
     id: str | None = None,
     *,
+    verifier: bool = False,
     as_json: bool = False,
 ) -> TableRelease:
     """Announce the work, make the release, show its summary and the files, and return it."""
     if ERR.is_terminal or planned.seconds > _PATIENCE:
         say(work_text(planned), ERR)
     # checked by the release
-    wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}
+    wanted: dict[str, Any] = {"format": format, "on_outside": on_outside, "verifier": verifier}
     result = planned.release(
         table, out=out, progress=ERR.is_terminal, ledger=ledger, id=id, **wanted
     )

@@ -17,21 +17,24 @@ _STYLES = {"checked": "green", "unchecked": "yellow", "UNKNOWN:": "yellow", "FAI
 
 
 def verify_folder(
-    folder: Published,
+    path: Annotated[
+        Path,
+        typer.Argument(help="Folder of a release, a stream or a combination; or a saved answer."),
+    ],
     key: Annotated[
         Path | None,
         typer.Option("--key", help="Ed25519 public key: check also that its owner signed all."),
     ] = None,
 ) -> None:
-    """Check a published folder from its files alone, in exact arithmetic. Needs no data.
+    """Check a published folder, or a saved answer, from its files alone, in exact arithmetic.
 
-    With --key, check also that the owner of this key signed every file. Take the key from the
-    publisher, never from the folder.
+    It needs no data. With --key, check also that the owner of this key signed every file. Take the
+    key from the publisher, never from the folder.
     """
-    lines = verified(folder)
+    lines = verified(path)
     if key is not None:
-        lines.append(_signature_line(folder, key))
-    elif (folder / SIGNATURE).exists():
+        lines.append(_signature_line(path, key))
+    elif (path / SIGNATURE).exists():
         lines.append(f"unchecked  {SIGNATURE}: who signed; --key PUBLIC checks it")
     for line in lines:
         say(line, style=_STYLES[line.split()[0]])

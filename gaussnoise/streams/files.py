@@ -17,9 +17,10 @@ from ..noise.table_covariance import TableCovariance
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import EPSILON_METHOD, marginal_name
+from ..tables.planning.plan import Plan
 from ..tables.release.formats.format import Notes
 from ..tables.release.method import attributes_of, statement, texts_of
-from ..tables.release.record import contrasts_of
+from ..tables.release.record import contrasts_of, measurements_of
 from ..tables.release.store import Place, StoredTables
 from ..tables.release.text import INTERVALS
 from ..tables.release.tidy import interval_record
@@ -56,15 +57,13 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
                 "marginal counts; discrete Gaussian noise of scale sigma on every integer, fresh "
                 "at every tick"
             ),
-            "multipliers": [
-                [list(kind), int(s)] for kind, s in plan.query.multipliers.values_by_type.items()
-            ],
             **({"contrasts": contrasts} if (contrasts := contrasts_of(plan.one_tick)) else {}),
             "time_sensitivity_squared": plan.strategy.sensitivity_squared,
             "integer_sensitivity_squared": query.sensitivity_squared,
             "sigma": query.scale,
             "rho_of_one_row_per_report": query.rho,
         },
+        "measurements": measurements_of(plan.schema.names, plan.query),
         "time_matrix": [
             " ".join(map(str, row[: t + 1])) for t, row in enumerate(plan.strategy.matrix.tolist())
         ],
@@ -84,9 +83,13 @@ def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrateg
     return TimeStrategy(matrix, over, p, float(record["time_lower"]))
 
 
-def multipliers_in(record: Mapping[str, Any]) -> dict[Type, int]:
-    """Return the multipliers of a stream that was begun."""
-    return {tuple(kind): s for kind, s in record["noise"]["multipliers"]}
+def multipliers_in(record: Mapping[str, Any], tables: Plan) -> dict[Type, int]:
+    """Return the multipliers of a stream that was begun, by type."""
+    known, at = tables.query.multipliers.orbits, tables.schema.names.index
+    return {
+        known.type_of(tuple(map(at, of["attributes"]))): int(of["multiplier"])
+        for of in record["measurements"]
+    }
 
 
 def tick_record(

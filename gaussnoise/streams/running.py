@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FORMAT = "gaussnoise.stream/1"
+FORMAT = "gaussnoise.stream/2"
 _LONGEST_ID = 180
 _KEY = re.compile(r"[0-9a-f]{32}")  # the random name of a stream
 _LEDGER = "ledger.json"  # in the private folder: it holds the ledger's path
@@ -460,7 +460,7 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
     try:
         strategy = strategy_in(record, over, tables.noise.p)
         # later versions may plan with other last digits; the measurements stay those of the record
-        plan = continual(tables, over, strategy, multipliers_in(record))
+        plan = continual(tables, over, strategy, multipliers_in(record, tables))
         written, ours = record["noise"], stream_record(plan, key, format, on_outside)["noise"]
         same = all(
             written.get(name) == ours[name] for name in ours if name != "query"

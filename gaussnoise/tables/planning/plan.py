@@ -494,6 +494,7 @@ class Plan(AbstractPlan):
         ledger: Ledger | str | os.PathLike[str] | None = None,
         id: str | None = None,
         executors: bool = False,
+        verifier: bool = False,
     ) -> "TableRelease":
         """Count, add noise, reconstruct and return a release; spends the whole budget once.
 
@@ -552,6 +553,8 @@ class Plan(AbstractPlan):
                 again, run twice or are killed. Under a ledger, call it again after the driver was
                 killed: it goes on, and is charged once. The format is "parquet": a dataset in
                 ``out/tables`` with a folder for each number of attributes.
+            verifier: whether to copy ``verifier.py`` into ``out``, which checks the folder with
+                Python's standard library alone: ``python verifier.py``.
 
         Returns:
             A :class:`TableRelease`.
@@ -579,6 +582,7 @@ class Plan(AbstractPlan):
             ledger=ledger,
             id=id,
             executors=executors,
+            verifier=verifier,
         )
 
     def check(self, table: object) -> "CheckResult":

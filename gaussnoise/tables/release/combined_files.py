@@ -27,6 +27,7 @@ from .combine import combine
 from .files import (
     answer_files,
     check_format,
+    copied,
     draw_picture,
     listed,
     placed,
@@ -66,7 +67,10 @@ _MOST_LINES = 1000  # tables whose accuracy the summary has
 
 
 def save_combined(
-    release: TableRelease, directory: str | os.PathLike[str], format: FileFormat
+    release: TableRelease,
+    directory: str | os.PathLike[str],
+    format: FileFormat,
+    verifier: bool = False,
 ) -> None:
     """Write a combined release to a new directory, with the releases that it is combined from."""
     plan: Any = release.plan
@@ -82,7 +86,7 @@ def save_combined(
                 writer.write(S, release.tables[S])
         write_answers(release, answers, folder, notes)
         draw_picture(release, folder / "release.png")
-        write_texts(folder, _texts(release, places, notes))
+        write_texts(folder, _texts(release, places, notes) | copied(verifier))
         stored = replace(release, tables=writer.tables)
         write_listed(folder, "marginals", placed(marginal_records(stored), stored))
         record = _record(stored, folder, places, answers, digests_in(folder))

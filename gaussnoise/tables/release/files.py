@@ -130,7 +130,10 @@ def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None
 
 
 def save_release(
-    release: AbstractRelease, directory: str | os.PathLike[str], format: FileFormat
+    release: AbstractRelease,
+    directory: str | os.PathLike[str],
+    format: FileFormat,
+    verifier: bool = False,
 ) -> None:
     """Write all files of a release to a new directory."""
     check_format(format, release.plan.schema, release.plan.tables.subsets)
@@ -140,7 +143,15 @@ def save_release(
         with writer_of(release, folder, format, document.notes, document.answers) as writer:
             for S in release.plan.tables.subsets:
                 writer.write(S, release.tables[S])
+        document = replace(document, texts={**document.texts, **copied(verifier)})
         write_document(document, replace(release, tables=writer.tables), folder)
+
+
+def copied(verifier: bool) -> dict[str, str]:
+    """Return the file that checks a folder, by name, if it is to be copied into the folder."""
+    if not verifier:
+        return {}
+    return {"verifier.py": (Path(__file__).parents[2] / "verifier.py").read_text(encoding="utf-8")}
 
 
 def writer_of(
@@ -181,7 +192,13 @@ class Document:
     proven: bool
 
 
-def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST_READ) -> Document:
+def rehearsed(
+    blank: AbstractRelease,
+    format: FileFormat,
+    most_cells: int = MOST_READ,
+    *,
+    verifier: bool = False,
+) -> Document:
     """Return the document of a release whose tables are still zero.
 
     All errors that need no data occur here. After this, a charged release has only to count, draw,
@@ -197,7 +214,7 @@ def rehearsed(blank: AbstractRelease, format: FileFormat, most_cells: int = MOST
     for own in answered(blank, document.answers):
         rows_of(blank, own)
     json.dumps([document.record, document.marginals, document.measurements])
-    return document
+    return replace(document, texts={**document.texts, **copied(verifier)})
 
 
 def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Document:

@@ -61,6 +61,7 @@ def published(
     ledger: Ledger | str | os.PathLike[str] | None,
     id: str | None,
     executors: bool,
+    verifier: bool,
 ) -> TableRelease:
     """Return the release of :meth:`Plan.release`."""
     plan.schema.check_confirmed("release")
@@ -76,6 +77,8 @@ def published(
     check_progress(progress)
     if out is not None and not isinstance(out, str | os.PathLike):
         raise ParameterError(f"release: expected out to be a path, got {type(out).__name__}")
+    if verifier and out is None:
+        raise ParameterError("release: expected out= with verifier=True, which is copied there")
     blank = _blank(plan, table, on_outside, private=True)
     if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(
@@ -87,16 +90,16 @@ def published(
         from ..spark.releases import released
 
         request = asked(plan, on_outside) | {"executors": True}
-        return released(blank, frame, out, ledger, id, request, protected(plan))
+        return released(blank, frame, out, ledger, id, request, protected(plan), verifier=verifier)
     if out is None:
         return replace(blank, tables=dict(_private(plan, table, on_outside, progress)))
     if ledger is None or id is None:
         check_parent(Path(out), "save")
-        document = rehearsed(blank, format)
+        document = rehearsed(blank, format, verifier=verifier)
         with as_itself(progress) as say, staged(out) as folder:
             written = _write(folder, table, blank, document, format, say)
         return replace(blank, tables=StoredTables(Path(out), written.places))
-    document = rehearsed(blank, format)
+    document = rehearsed(blank, format, verifier=verifier)
     with as_itself(progress) as say:
         loaded = Ledger.of(ledger).once(
             id,

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...files.disk import MOST_RECORD
@@ -23,6 +23,7 @@ from .text import disclaimers
 from .tidy import interval_record
 
 if TYPE_CHECKING:
+    from ..planning.measure import ResidualQuery
     from ..planning.plan import Plan
 
 FORMAT = "gaussnoise.tables/3"
@@ -191,11 +192,15 @@ def _deviation(release: AbstractRelease, S: Subset) -> dict[str, object]:
 
 def measurement_records(release: AbstractRelease) -> list[dict[str, object]]:
     """Return the record's entry of every noisy measurement."""
-    names = release.plan.schema.names
+    return measurements_of(release.plan.schema.names, release.query)
+
+
+def measurements_of(names: Sequence[str], query: "ResidualQuery") -> list[dict[str, object]]:
+    """Return the entry of every set of attributes that is measured."""
     return [
         # as text, because they exceed 64 bits where budgets are extreme
         {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}
-        for T, multiplier in release.query.multipliers.items()
+        for T, multiplier in query.multipliers.items()
     ]
 
 

@@ -123,7 +123,13 @@ class TableRelease(AbstractRelease):
         """
         return dp_event(self.rho_charged)
 
-    def save(self, directory: str | os.PathLike[str], format: FileFormat = "csv") -> None:
+    def save(
+        self,
+        directory: str | os.PathLike[str],
+        format: FileFormat = "csv",
+        *,
+        verifier: bool = False,
+    ) -> None:
         """Write the release to a new directory.
 
         The directory holds the tables, ``release.json``, ``summary.txt``, ``method.txt``,
@@ -135,6 +141,7 @@ class TableRelease(AbstractRelease):
         Args:
             directory: a new directory, which appears only when it is complete.
             format: "csv", "parquet", "jsonl", "xlsx", "sdmx-csv" or "json-stat".
+            verifier: whether to copy ``verifier.py`` into the directory: see :meth:`Plan.release`.
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.
@@ -151,8 +158,8 @@ class TableRelease(AbstractRelease):
         if isinstance(self.plan, MergedPlan):
             from .combined_files import save_combined  # imported here: it combines releases again
 
-            return save_combined(self, directory, format)
-        save_release(self, directory, format)
+            return save_combined(self, directory, format, verifier)
+        save_release(self, directory, format, verifier)
 
     def report(
         self,

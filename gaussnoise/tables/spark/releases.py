@@ -75,6 +75,8 @@ def released(
     id: str | None,
     request: Mapping[str, object],
     protects: Protected,
+    *,
+    verifier: bool,
 ) -> TableRelease:
     """Return the release of :meth:`Plan.release`; :func:`check_executors` has passed.
 
@@ -86,9 +88,10 @@ def released(
         id: the name of the release in the ledger.
         request: the data that a ledger compares.
         protects: what the budget protects, which a ledger compares.
+        verifier: whether the file that checks the folder is copied into it.
     """
     new = _Unfinished(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
-    document = rehearsed(blank, "parquet", new.layout.most)
+    document = rehearsed(blank, "parquet", new.layout.most, verifier=verifier)
     Work.clear(new.out)
     if ledger is None or id is None:
         check_parent(new.out, "save")

@@ -1,0 +1,180 @@
+"""The verifier checks saved answers on listed points, and no changed one passes."""
+
+import json
+import random
+import re
+
+import networkx as nx
+import numpy as np
+import pytest
+from changed import changed, fault, leaves
+
+import gaussnoise as gn
+from gaussnoise import verifier
+
+RNG = np.random.default_rng(11)
+POINTS = RNG.normal(size=(9, 4))
+PREFIX = np.tril(np.ones((6, 6)))
+CORNERS = gn.FiniteSet(np.array([[0, 0], [1, 0], [0, 1], [1, 3]]))  # means are no integers
+
+
+ANSWERS = {
+    "prefix sums": lambda: gn.factorize(PREFIX, "mean").noise,
+    "largest error": lambda: gn.factorize(PREFIX, "max").noise,
+    "between": lambda: gn.factorize(PREFIX, 4.0).noise,
+    "rows exchanged": lambda: gn.optimal_noise(gn.FiniteSet(POINTS)),
+    "more queries than cells": lambda: gn.optimal_noise(
+        gn.FiniteSet.from_workload(RNG.normal(size=(8, 3))), neighbors="add-remove"
+    ),
+    "categories": lambda: gn.optimal_noise(gn.FiniteSet(np.eye(5))),
+    "around the points": lambda: gn.gamma(gn.FiniteSet(POINTS)),
+    "around integers": lambda: gn.gamma(CORNERS),
+    "large": lambda: gn.optimal_noise(gn.FiniteSet(1e120 * POINTS), neighbors="add-remove"),
+    "small": lambda: gn.optimal_noise(gn.FiniteSet(1e-120 * POINTS)),
+    "uneven": lambda: gn.optimal_noise(
+        gn.FiniteSet(POINTS * [1, 1e-3, 1e3, 1e-6]), neighbors="add-remove"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    place = tmp_path_factory.mktemp("answers")
+    for name, answer in ANSWERS.items():
+        answer().save(place / f"{name}.npz")
+    return {name: place / f"{name}.npz" for name in ANSWERS}
+
+
+def contents(path):
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    return json.loads(str(arrays.pop("header"))), arrays
+
+
+def write(path, header, arrays):
+    np.savez(path, header=np.array(json.dumps(header)), **arrays)
+
+
+def of_the_header(header, arrays, rng):
+    known = [x for x in leaves(header) if not re.fullmatch("/(method|steps|status)", x[0])]
+    path, inside, key = rng.choice(known)
+    before = inside[key]
+    inside[key] = 3.0 if path == "/p" else changed(before, rng)  # p may be infinite
+    return f"{path}: {before!r} became {inside[key]!r}"
+
+
+def of_a_number(header, arrays, rng):
+    """One number, by a part in a thousand or more: what is proven changes with it."""
+    name = rng.choice([x for x in arrays if x not in ("trace", "center", "coordinate_weights")])
+    array = arrays[name] = arrays[name].copy()
+    place = tuple(rng.randrange(n) for n in array.shape)
+    if array.dtype.kind == "i":
+        array[place] = rng.choice([k for k in range(-1, 10) if k != array[place]])
+    else:
+        array[place] += rng.choice([-1, 1]) * rng.uniform(1e-3, 1) * (abs(array).max() or 1)
+    return f"{name}{place}"
+
+
+def of_arrays(header, arrays, rng):
+    name, how = rng.choice([x for x in arrays if x != "trace"]), rng.randrange(3)
+    if how == 0:
+        del arrays[name]
+    elif how == 1:
+        arrays["more"] = arrays[name]
+    else:
+        arrays[name] = arrays[name][:-1]
+    return f"array {name}, {how}"
+
+
+def test_answers_pass(answers):
+    for name, path in answers.items():
+        lines = verifier.verified(path)
+        assert fault(path) is None, (name, lines)
+        assert [line[11:15] for line in lines[1:3]] == ["gamm", "gamm"]
+        assert any(line.startswith("unchecked  status, method") for line in lines)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_no_changed_answer_passes(kind, answers, tmp_path):
+    rng, passed = random.Random(kind), []
+    for change in [of_the_header, of_a_number, of_arrays] * 60:
+        header, arrays = contents(answers[kind])
+        what = change(header, arrays, rng)
+        write(tmp_path / "changed.npz", header, arrays)
+        if fault(tmp_path / "changed.npz") is None:
+            passed.append(what)
+    assert passed == []
+
+
+def test_a_bit_of_the_file_is_not_lost(answers, tmp_path):
+    """Files are compressed, and have checksums."""
+    content = bytearray(answers["prefix sums"].read_bytes())
+    rng, known = random.Random(2), verifier.verified(answers["prefix sums"])
+    for _ in range(100):
+        place = rng.randrange(len(content))
+        other = bytearray(content)
+        other[place] ^= 1 << rng.randrange(8)
+        (tmp_path / "bit.npz").write_bytes(other)
+        lines = verifier.verified(tmp_path / "bit.npz")
+        # a time, or the version that wrote it, is no part of the answer
+        assert not lines[0].startswith("checked") or lines == known
+
+
+@pytest.mark.parametrize("kind", ["prefix sums", "rows exchanged", "around the points"])
+def test_too_little_noise_is_found_where_the_file_agrees_with_itself(kind, answers, tmp_path):
+    """A factor scaled down by 2⁻³⁰, and gamma with it: the change is covered no more."""
+    header, arrays = contents(answers[kind])
+    for name in ("scale", "gamma", "gamma_lower"):
+        header[name] *= 1 - 2**-30
+    write(tmp_path / "less.npz", header, arrays)
+    assert fault(tmp_path / "less.npz").startswith("FAILED: too little noise")
+
+
+def test_a_lower_end_beyond_its_measure_is_found(answers, tmp_path):
+    """A measure that proves less than is stated, however near."""
+    header, arrays = contents(answers["prefix sums"])
+    arrays["certificate_weights"] = arrays["certificate_weights"][::-1].copy()
+    write(tmp_path / "other.npz", header, arrays)
+    assert fault(tmp_path / "other.npz").startswith("FAILED: gamma_lower is not proven")
+    header, arrays = contents(answers["prefix sums"])
+    header["gamma_lower"] = header["gamma"]
+    write(tmp_path / "other.npz", header, arrays)
+    assert fault(tmp_path / "other.npz").startswith("FAILED: gamma_lower is not proven")
+
+
+def test_a_direction_without_noise_is_found(answers, tmp_path):
+    header, arrays = contents(answers["rows exchanged"])
+    arrays["factor"] = arrays["factor"][:, :3]
+    write(tmp_path / "flat.npz", header, arrays)
+    assert fault(tmp_path / "flat.npz") == "FAILED: noise that leaves a direction out"
+
+
+def test_edges_of_a_policy_graph_are_all_covered(tmp_path):
+    noise = gn.optimal_noise(gn.FiniteSet(POINTS[:4]), neighbors=nx.path_graph(4))
+    noise.save(tmp_path / "path.npz")
+    lines = verifier.verified(tmp_path / "path.npz")
+    assert lines[0].startswith("checked    3 changes, policy graph: covered")
+    header, arrays = contents(tmp_path / "path.npz")
+    arrays["policy_edges"] = np.vstack([arrays["policy_edges"], [[0, 3]]])
+    write(tmp_path / "path.npz", header, arrays)
+    assert fault(tmp_path / "path.npz").startswith("FAILED: too little noise")
+
+
+def test_bodies_are_named_as_unknown(tmp_path):
+    for domain, name in (
+        (gn.LpBall(3, 4), "LpBall"),
+        (gn.Marginals([2, 3], [(0, 1)]), "Marginals"),
+    ):
+        gn.optimal_noise(domain).save(tmp_path / f"{name}.npz")
+        assert fault(tmp_path / f"{name}.npz").endswith(f"{name} has no list of points")
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (8, 3), (5, 5)])
+def test_the_nuclear_norm_is_bounded_from_below(shape):
+    rng = np.random.default_rng(shape)
+    A = rng.integers(-(2**40), 2**40, shape)
+    norm = np.linalg.norm(A.astype(float), "nuc")
+    assert norm * (1 - 1e-12) < verifier.nuclear(A.tolist()) < norm * (1 + 1e-14)
+    one = np.outer(A[:, 0] >> 15, A[0] >> 15)
+    norm = np.linalg.norm(one.astype(float), "nuc")
+    assert norm * (1 - 1e-9) < verifier.nuclear(one.tolist()) < norm * (1 + 1e-14)
