@@ -29,6 +29,7 @@ def _loaded(name):
 
 CASES = _loaded("cases").CASES
 _loaded("two_dates")
+_loaded("browser")
 
 
 def pytest_generate_tests(metafunc):

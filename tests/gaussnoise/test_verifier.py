@@ -1,6 +1,7 @@
 """One file of Python's standard library checks published folders, and no changed one passes."""
 
 import ast
+import base64
 import hashlib
 import json
 import random
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from browser import Chromium, node_lines
 
 import gaussnoise as gn
 from gaussnoise import verifier
@@ -500,3 +502,51 @@ def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
     assert not theirs & set(functions(text))
     users = [p.name for p in others if "verifier import" in p.read_text(encoding="utf-8")]
     assert users == ["verify.py"]
+
+
+def as_texts(folder):
+    """All files of a folder in base64, by path."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): base64.b64encode(path.read_bytes()).decode()
+        for path in files
+    }
+
+
+@pytest.fixture(scope="module")
+def altered(folders, tmp_path_factory):
+    """Every folder, and 26 others made of it, with what the verifier says of each."""
+    place, found = tmp_path_factory.mktemp("altered") / "copy", []
+    for name, folder in folders.items():
+        rng, copy = random.Random(name), Copy(folder, place)
+        found.append((f"{name}, as written", as_texts(folder), verifier.verified(folder)))
+        for change in [*CHANGES * 4, *[of_shifted_cells] * 5, of_a_doubled_key]:
+            what = change(copy, rng)
+            found.append((f"{name}: {what}", as_texts(copy.at), verifier.verified(copy.at)))
+            copy.restore()
+    return found
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("engine", ["node", "Chromium"])
+def test_the_script_of_a_page_has_the_same_verdicts(altered, engine, tmp_path):
+    """It was written from the specification, in another language."""
+    names, files, ours = zip(*altered, strict=True)
+    if engine == "node":
+        theirs = node_lines(files)
+    else:
+        with Chromium(tmp_path / "profile") as browser:
+            theirs = browser.lines(files, tmp_path / "page.html")
+    first = [[lines[0].split()[0] for lines in own] for own in (ours, theirs)]
+    differ = [
+        f"{name}: {a[0]} / {b[0]}"
+        for name, a, b, x, y in zip(names, ours, theirs, *first, strict=True)
+        if x != y
+    ]
+    assert differ == []
+    assert first[0].count("checked") >= len(KINDS)
+    assert first[0].count("FAILED:") >= 300
+    for name, a, b in zip(names, ours, theirs, strict=True):
+        if name.endswith("as written"):  # both name the same numbers
+            numbers = [re.findall(r"\d[\d.e-]{5,}", " ".join(sorted(x))) for x in (a, b)]
+            assert numbers[0] == numbers[1], name

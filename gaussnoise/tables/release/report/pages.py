@@ -22,6 +22,7 @@ from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
 from .charts import comparison_chart
+from .checked import check_of
 from .errors import (
     Errors,
     error_text,
@@ -118,6 +119,7 @@ def release_page(release: AbstractRelease, title: str | None = None, synthetic: 
         facts,
         rho=release.rho_charged if private else plan.rho,
         private=private,
+        check=check_of(release) if private and release.over is None else None,
         **tables_facts(release, errors, facts.counted, synthetic),
     )
 
@@ -190,6 +192,7 @@ def plan_page(plan: "Plan", title: str | None = None) -> str:
         rho=plan.rho_charged,
         release=None,
         private=True,
+        check=None,
         accuracy=_accuracy(plan, errors),
         work=work_text(plan),
     )

@@ -1,0 +1,178 @@
+// Compare this page with the files that it holds, and with a folder that its reader chooses.
+(() => {
+  const verdict = document.getElementById("verdict"), list = document.getElementById("checks");
+  const held = document.getElementById("held"), chooser = document.getElementById("folder");
+  const AGREE = "Your browser has recomputed the sensitivity, ρ, the standard deviations and the intervals of this page";
+
+  function need(holds, fault) {
+    if (!holds) throw new Error(fault);
+  }
+
+  // A label without spaces, which pages and tables write in different ways.
+  const bare = (text) => text.replace(/[\s\u0000-\u001f\u007f-\u009f\ufdd0-\ufdef\ufffd-\uffff]/g, "");
+  const isLabel = (shown, label) => {
+    const own = bare(verifier.said(label)) || "(blank)", text = bare(shown);
+    return own === text || (text.endsWith("…") && own.startsWith(text.slice(0, -1)))
+      || (own === "(blank)" && text === "(blank)");
+  };
+
+  // The numbers of the counts of S: those of its file, or sums of those of a larger table.
+  function* counts(folder, S) {
+    const key = `${S}`;
+    if (folder.tables.has(key)) return folder.tables.get(key);
+    const above = [...folder.tables.values()].find((table) => S.every((i) => table.S.includes(i)));
+    need(above, "a table of this page is not in the record");
+    const own = { S, estimates: Array(folder.cells(S)).fill(0), lows: [], highs: [] };
+    const size = above.estimates.reduce((a, x) => a + Math.abs(x), 0);
+    above.estimates.forEach((x, cell) => (own.estimates[placeOf(folder, S, above.S, cell)] += x));
+    own.slack = 1e-12 * (size + 1);
+    own.deviations = yield* folder.deviations(S);
+    const half = own.deviations.map((sd) => 1.959963984540054 * sd);
+    own.lows = own.estimates.map((x, k) => x - half[k]);
+    own.highs = own.estimates.map((x, k) => x + half[k]);
+    folder.tables.set(key, own);
+    return own;
+  }
+
+  // The place in the table of S of a cell of a table of more attributes.
+  function placeOf(folder, S, all, cell) {
+    const where = new Map();
+    for (const i of [...all].reverse()) {
+      where.set(i, cell % folder.own[i].n);
+      cell = Math.floor(cell / folder.own[i].n);
+    }
+    return S.reduce((place, i) => place * folder.own[i].n + where.get(i), 0);
+  }
+
+  // The cells of S with these labels, in the order of the page; a shortened label may be that of several.
+  function places(folder, S, axes, labels) {
+    const fits = axes.map((i, k) => folder.own[i].labels.map((label, j) => (isLabel(labels[k], label) ? j : -1)).filter((j) => j >= 0));
+    return S.reduce((found, i) => {
+      const next = fits[axes.indexOf(i)];
+      return found.flatMap((place) => next.map((j) => place * folder.own[i].n + j));
+    }, [0]);
+  }
+
+  // A number is written as it is, and the text before a reader is its rounding.
+  function isWritten(data) {
+    const value = Number(data.value), text = data.textContent.trim().replaceAll(",", "").replace("−", "-");
+    if (!/^-?\d+(\.\d+)?$/.test(text)) return verifier.isClose(Number(text), value, 1e-5);
+    const digits = text.split(".")[1]?.length ?? 0;
+    return Math.abs(Number(text) - value) <= 0.5 * 10 ** -digits * (1 + 1e-9) + 1e-15 * Math.abs(value);
+  }
+
+  function* compare(folder, axes, labels, inside) {
+    const data = [...inside.querySelectorAll("data")], S = [...axes].sort((a, b) => a - b);
+    const table = yield* counts(folder, S), where = `a number of ${labels.join(", ") || "all"}`;
+    need(data.length === 3 || (data.length === 1 && inside.textContent.includes("exact")), `${where} has no interval`);
+    need(data.every(isWritten), `${where} is written otherwise than it is`);
+    const shown = data.map((one) => Number(one.value)), slack = table.slack ?? 0;
+    const isOf = (place) => {
+      const ends = [table.lows[place], table.highs[place]];
+      const expected = [table.estimates[place], ...(data.length === 3 || ends[0] !== ends[1] ? ends : [])];
+      return expected.length === shown.length
+        && expected.every((x, k) => Math.abs(x - shown[k]) <= slack + 1e-9 * (slack && table.deviations[place]));
+    };
+    need(places(folder, S, axes, labels).some(isOf), `${where} is not that of the table`);
+    return data.length;
+  }
+
+  function* compareTable(folder, table) {
+    const axes = folder.at(JSON.parse(table.dataset.of)), texts = (cells) => [...cells].map((cell) => cell.textContent);
+    const heads = texts(table.tHead.querySelectorAll("th")).slice(1);
+    let found = 0;
+    for (const row of table.tBodies[0].rows) {
+      if (row.classList.contains("gap")) continue;
+      const labels = texts(row.querySelectorAll("th")), cells = row.querySelectorAll("td"), isTotal = row.classList.contains("total");
+      if ("crossed" in table.dataset) {
+        for (let k = 0; k < cells.length; k++) {
+          const isAll = k >= folder.own[axes[1]].n; // the last column
+          const names = [...(isTotal ? [] : labels), ...(isAll ? [] : [heads[k]])];
+          const own = [...(isTotal ? [] : [axes[0]]), ...(isAll ? [] : [axes[1]])];
+          found += yield* compare(folder, own, names, cells[k]);
+        }
+      } else {
+        const inside = document.createDocumentFragment();
+        for (const cell of [...cells].slice(0, 2)) inside.append(cell.cloneNode(true));
+        found += yield* compare(folder, isTotal ? [] : axes, isTotal ? [] : labels.slice(0, axes.length), inside);
+      }
+    }
+    return found;
+  }
+
+  function* comparePage(folder, files) {
+    let found = 0;
+    for (const own of document.querySelectorAll("[data-of]")) {
+      found += own.tHead ? yield* compareTable(folder, own) : yield* compare(folder, [], [], own);
+      yield;
+    }
+    for (const own of document.querySelectorAll("[data-field]")) {
+      const path = own.dataset.field.split("/");
+      const stated = path.reduce((inside, key) => inside?.get(key), folder.record);
+      const isSame = own.value === undefined ? own.textContent === stated : Number(own.value) === Number(stated);
+      need(isSame && (own.value === undefined || verifier.isClose(Number(own.textContent), Number(stated), 1e-9)),
+        `${path.join(" ")} on this page is not that of the record`);
+    }
+    const digest = document.getElementById("record");
+    const sha256 = yield* verifier.sha256(files.get("release.json"));
+    need(!digest || digest.textContent === sha256, "release.json is not the one that this page names");
+    const others = document.querySelectorAll("data").length - found - document.querySelectorAll("data[data-field]").length;
+    return [
+      `checked    ${found} numbers of counts on this page: those of the tables, or sums of them`,
+      `unchecked  ${others} other numbers on this page (shares, means, sums, answers, ends of tables), sentences`,
+      "unchecked  that this page has the script that it should have: another program is gaussnoise verify FOLDER",
+    ];
+  }
+
+  function* check(files, isFolder) {
+    const { lines, folder } = yield* verifier.verify(files, isFolder);
+    if (!folder) return lines;
+    try {
+      return [...lines, ...(yield* comparePage(folder, files))];
+    } catch (error) {
+      return [`FAILED: ${error.message}`];
+    }
+  }
+
+  function show(lines, isFolder) {
+    const [word] = lines[0].split(/:| /), fault = lines[0].replace(/^\w+: /, "");
+    verdict.className = word === "FAILED" ? "alarm" : "note";
+    verdict.textContent = word === "checked" ? `${AGREE}${isFolder ? " and of the folder" : ""}: they agree. `
+      : word === "FAILED" ? `This page and its ${isFolder ? "folder do" : "data do"} not agree: ${fault}. `
+        : `Not checked here: ${fault}. `;
+    const link = document.createElement("a");
+    link.href = "#browser";
+    link.textContent = "All checks";
+    verdict.append(link);
+    list.replaceChildren(...lines.sort().map((line) => {
+      const item = document.createElement("li");
+      item.textContent = line.replace(/^(un)?checked +/, (_, not) => (not ? "Not checked: " : "Checked: "));
+      return item;
+    }));
+  }
+
+  // Work for a few milliseconds at a time, so that the page scrolls meanwhile.
+  function run(steps, done) {
+    const until = performance.now() + 12;
+    let step;
+    do step = steps.next(); while (!step.done && performance.now() < until);
+    if (step.done) done(step.value);
+    else setTimeout(run, 0, steps, done);
+  }
+
+  chooser.addEventListener("change", async () => {
+    const files = new Map();
+    for (const file of chooser.files) {
+      const path = (file.webkitRelativePath || file.name).split("/");
+      files.set(path.slice(1).join("/") || file.name, new Uint8Array(await file.arrayBuffer()));
+    }
+    verdict.textContent = "Your browser is checking the folder.";
+    run(check(files, true), (lines) => show(lines, true));
+  });
+  document.getElementById("chooser").hidden = false;
+  if (held) {
+    const texts = Object.entries(JSON.parse(held.textContent)), encoder = new TextEncoder();
+    verdict.textContent = "Your browser is checking this page.";
+    run(check(new Map(texts.map(([name, text]) => [name, encoder.encode(text)])), false), (lines) => show(lines, false));
+  } else verdict.textContent = `Not checked here: ${verdict.dataset.reason}.`;
+})();
