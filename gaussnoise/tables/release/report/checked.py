@@ -1,4 +1,4 @@
-"""The check that a reader's browser makes of a page: its script, and the files that the page holds."""
+"""The check that a reader's browser makes of a page: its script, and the files to check."""
 
 import base64
 import hashlib
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _MOST_HELD = 250_000  # characters of files that a page holds
 _TOO_MUCH = (
-    f"a page holds up to {_MOST_HELD:,} characters of tables, and these are more; choose the folder "
-    "under “For specialists”, or gaussnoise verify FOLDER"
+    f"a page holds up to {_MOST_HELD:,} characters of tables, and these have more; choose the "
+    "folder under “For specialists”, or run gaussnoise verify FOLDER"
 )
 
 

@@ -305,6 +305,9 @@ const verifier = (() => {
     return x === null ? "None" : (x.text ?? String(x));
   }
 
+  // A label, or an end of a bin, as tables write it.
+  const word = (x) => (typeof x === "boolean" ? String(x) : (x?.text?.replace(" ", "T") ?? said(x)));
+
   function quote(text) { // a text as Python's repr
     const mark = text.includes("'") && !text.includes('"') ? '"' : "'";
     const known = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", [mark]: `\\${mark}` };
@@ -409,7 +412,7 @@ const verifier = (() => {
 
   // The labels of an attribute, its integer matrix (null for n I - 1 1'), and all that follows.
   function* attribute(entry, rows) {
-    const labels = at(entry, "labels"), texts = labels.map((x) => (typeof x === "boolean" ? String(x) : said(x)));
+    const labels = at(entry, "labels"), texts = labels.map(word);
     const n = texts.length, N = BigInt(n);
     need(n && new Set(texts).size === n, `labels of ${quote(at(entry, "name"))}`);
     const own = { labels, texts, n, N, matrix: null, divisor: N, blur: 2 };
@@ -495,6 +498,21 @@ const verifier = (() => {
         for (const rest of subsets(items.slice(k + 1), size - 1)) yield [items[k], ...rest];
       }
     }
+  }
+
+  // The labels of a group: its categories in the order of the attribute, or all bins between two edges.
+  function membersOf(group, ends, cells) {
+    if (!ends.length) return cells.filter((cell) => group.some((own) => word(own) === cell));
+    const [low, high] = group.map((end) => ends.map(moment).indexOf(moment(end)));
+    need(group.length === 2 && low >= 0 && high > low, "a group of the schema");
+    return cells.slice(low, high);
+  }
+
+  // An edge for comparison: a number, or a time to the second, also of a day.
+  function moment(end) {
+    if (typeof end === "number" || typeof end === "bigint") return Number(end);
+    const [day, time = ""] = said(end).split(/[T ]/);
+    return `${day} ${time.padEnd(8, "00:00:00".slice(time.length))}`.replace(/(\.\d*?)0+$/, "$1");
   }
 
   const isInside = (T, S) => T.every((i) => S.includes(i));
@@ -590,15 +608,19 @@ const verifier = (() => {
       need(schema instanceof Map && same([...schema.keys()], this.names), "the schema has other attributes than the domain");
       for (const entry of at(this.record, "domain")) {
         const name = at(entry, "name"), given = schema.get(name);
-        const ends = given.get("edges") ?? [], texts = ends.map((end) => said(end).replace(/\.0$/, ""));
+        const ends = given.get("edges") ?? [], texts = ends.map((end) => word(end).replace(/\.0$/, ""));
         const bins = texts.slice(1).map((high, k) => {
           const end = k === texts.length - 2 && high !== "inf" ? "]" : ")";
           return `${texts[k] === "-inf" ? "(" : "["}${texts[k]}, ${high}${end}`;
         });
-        const cells = [...(given.get("categories") ?? bins), ...(given.has("other") ? [given.get("other")] : [])];
+        const cells = [...(given.get("categories") ?? bins), ...(given.has("other") ? [given.get("other")] : [])].map(word);
         const edges = ends.map((end) => (typeof end === "bigint" ? decimal(Number(end)) : said(end)));
-        const agree = given.has("clip") || same(at(entry, "labels").map(said), cells.map(said));
-        const alike = ["clip", "groups", "base"].every((key) => same(entry.get(key) ?? null, given.get(key) ?? null));
+        const agree = given.has("clip") || same(at(entry, "labels").map(word), cells);
+        const levels = (of, write) => new Map([...(of.get("groups") ?? [])].map(([level, own]) =>
+          [level, new Map([...own].map(([group, members]) => [group, write(members)]))]));
+        const groups = levels(given, (members) => membersOf(members, ends, cells));
+        const alike = ["clip", "base"].every((key) => same(entry.get(key) ?? null, given.get(key) ?? null))
+          && same(levels(entry, (members) => members.map(word)), groups);
         need(agree && alike && same(entry.get("edges") ?? [], edges), `${quote(name)} is not that of the schema`);
       }
     }
