@@ -73,9 +73,9 @@ def _held(release: AbstractRelease) -> "tuple[Markup | None, str]":
             if (left := left - len(content[name])) < 0:
                 return None, _TOO_MUCH
         text = json.dumps({name: own.decode() for name, own in content.items()})
+        text = text.replace("<", "\\u003c").replace(">", "\\u003e")  # no end of an element
     except (OSError, UnicodeDecodeError):
         return None, "the files of the release could not be read"
     if len(text) > _MOST_HELD:
         return None, _TOO_MUCH
-    # neither the end of an element nor a comment
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e")), ""
+    return Markup(text), ""

@@ -77,7 +77,34 @@
     return data.length;
   }
 
+  // A share in per cent of the count of its group; its interval is not compared.
+  function* compareShare(folder, axes, labels, cell, given) {
+    const [data] = cell.querySelectorAll("data"), S = [...axes].sort((a, b) => a - b), G = [...given].sort((a, b) => a - b);
+    const parts = yield* counts(folder, S), groups = yield* counts(folder, G), where = `a share of ${labels.join(", ")}`;
+    const value = Number(data.value), isNone = Number.isNaN(value);
+    need(isNone ? data.textContent === "—" : isWritten(data), `${where} is written otherwise than it is`);
+    const isOf = (place) => {
+      const group = groups.estimates[placeOf(folder, G, S, place)];
+      return isNone ? group <= 0 : Math.abs(value - (100 * parts.estimates[place]) / group) <= 1e-9 * (Math.abs(value) + 1);
+    };
+    need(places(folder, S, axes, labels).some(isOf), `${where} is not that of the tables`);
+    return 1;
+  }
+
+  // The largest or the smallest count of a table; its interval holds with those of all others.
+  function* compareEnd(folder, inside) {
+    const axes = folder.at(JSON.parse(inside.dataset.of)), [data] = inside.querySelectorAll("data");
+    const { estimates } = yield* counts(folder, [...axes].sort((a, b) => a - b));
+    const labels = [...inside.querySelectorAll("bdi")].map((own) => own.textContent), where = `the end ${labels.join(", ")}`;
+    need(isWritten(data), `${where} is written otherwise than it is`);
+    const sign = inside.dataset.end === "most" ? 1 : -1, value = Number(data.value);
+    const found = places(folder, [...axes].sort((a, b) => a - b), axes, labels).some((place) => estimates[place] === value);
+    need(found && estimates.every((x) => sign * x <= sign * value), `${where} is not that of the table`);
+    return 1;
+  }
+
   function* compareTable(folder, table) {
+    const given = table.dataset.given && folder.at(JSON.parse(table.dataset.given));
     const axes = folder.at(JSON.parse(table.dataset.of)), texts = (cells) => [...cells].map((cell) => cell.textContent);
     const heads = texts(table.tHead.querySelectorAll("th")).slice(1);
     let found = 0;
@@ -89,21 +116,28 @@
           const isAll = k >= folder.own[axes[1]].n; // the last column
           const names = [...(isTotal ? [] : labels), ...(isAll ? [] : [heads[k]])];
           const own = [...(isTotal ? [] : [axes[0]]), ...(isAll ? [] : [axes[1]])];
-          found += yield* compare(folder, own, names, cells[k]);
+          found += yield* given ? compareShare(folder, own, names, cells[k], given) : compare(folder, own, names, cells[k]);
         }
       } else {
         const inside = document.createDocumentFragment();
         for (const cell of [...cells].slice(0, 2)) inside.append(cell.cloneNode(true));
-        found += yield* compare(folder, isTotal ? [] : axes, isTotal ? [] : labels.slice(0, axes.length), inside);
+        const own = isTotal ? [] : axes, names = isTotal ? [] : labels.slice(0, axes.length);
+        found += yield* compare(folder, own, names, inside);
+        if (cells[2]?.querySelector("data")) found += yield* compareShare(folder, own, names, cells[2], []);
       }
     }
     return found;
   }
 
   function* comparePage(folder, files) {
+    const digest = document.getElementById("record");
+    const sha256 = yield* verifier.sha256(files.get("release.json"));
+    need(!digest || digest.textContent === sha256, "release.json is not the one that this page names");
     let found = 0;
-    for (const own of document.querySelectorAll("[data-of]")) {
-      found += own.tHead ? yield* compareTable(folder, own) : yield* compare(folder, [], [], own);
+    const inTables = folder.tables.size ? document.querySelectorAll("[data-of]") : []; // none but CSV is read
+    for (const own of inTables) {
+      found += own.tHead ? yield* compareTable(folder, own)
+        : own.dataset.end ? yield* compareEnd(folder, own) : yield* compare(folder, [], [], own);
       yield;
     }
     for (const own of document.querySelectorAll("[data-field]")) {
@@ -113,13 +147,10 @@
       need(isSame && (own.value === undefined || verifier.isClose(Number(own.textContent), Number(stated), 1e-9)),
         `${path.join(" ")} on this page is not that of the record`);
     }
-    const digest = document.getElementById("record");
-    const sha256 = yield* verifier.sha256(files.get("release.json"));
-    need(!digest || digest.textContent === sha256, "release.json is not the one that this page names");
     const others = document.querySelectorAll("data").length - found - document.querySelectorAll("data[data-field]").length;
     return [
-      `checked    ${found} numbers of counts on this page: those of the tables, or sums of them`,
-      `unchecked  ${others} other numbers on this page (shares, means, sums, answers, ends of tables), sentences`,
+      `checked    ${found} numbers on this page: counts of the tables, their sums, and shares of them`,
+      `unchecked  ${others} other numbers on this page (intervals of shares and of largest and smallest groups, means and sums, answers), and sentences`,
       "unchecked  that this page has the script that it should have: another program is gaussnoise verify FOLDER",
     ];
   }
@@ -144,7 +175,8 @@
     link.href = "#browser";
     link.textContent = "All checks";
     verdict.append(link);
-    list.replaceChildren(...lines.sort().map((line) => {
+    const isChecked = (line) => line.startsWith("checked"), ordered = [true, false].flatMap((own) => lines.filter((x) => isChecked(x) === own));
+    list.replaceChildren(...ordered.map((line) => {
       const item = document.createElement("li");
       item.textContent = line.replace(/^(un)?checked +/, (_, not) => (not ? "Not checked: " : "Checked: "));
       return item;
