@@ -12,7 +12,8 @@ from browser import Chromium
 
 import gaussnoise as gn
 from gaussnoise.tables.release.report import checked
-from gaussnoise.tables.release.report.pages import release_page
+from gaussnoise.tables.release.report.combined import combined_page
+from gaussnoise.tables.release.report.pages import plan_page, release_page
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
 
@@ -69,12 +70,22 @@ def test_a_page_without_them_says_why(page, tmp_path, monkeypatch):
     release.save(tmp_path / "parquet", format="parquet")
     text = release_page(gn.TableRelease.load(tmp_path / "parquet"))
     assert "only tables in CSV can be compared with a page" in text
-    monkeypatch.setattr(checked, "_MOST_HELD", len(held_in(page[0])[0]) - 1)
+    monkeypatch.setattr(checked, "_MOST_READ", (page[1] / "release.json").stat().st_size)
     large = release_page(gn.TableRelease.load(page[1]))
-    assert "a page holds up to 250,000 characters of tables" in large
+    assert "the tables are longer than this page" in large
     assert not any(map(held_in, (text, large, release_page(release))))
     simulated = gn.plan(SCHEMA, 1, gn.zCDP(1)).simulate(people(), np.random.default_rng(0))
     assert "<script" not in release_page(simulated)
+    combined = gn.combine([release, gn.plan(SCHEMA, 1, gn.zCDP(1)).release(people())])
+    assert "only the page of one release of tables checks itself" in combined_page(combined)
+    assert "Not checked" not in plan_page(release.plan)
+
+
+def test_files_make_no_page_more_than_twice_as_long(page):
+    check = checked.check_of(gn.TableRelease.load(page[1]))
+    short, long = (f"{'x' * (len(check.files) - 8 - k)}<script>" for k in (1, 0))
+    assert check.held(short) == short
+    assert len(check.held(long)) > 2 * len(check.files)
 
 
 @pytest.fixture(scope="module")

@@ -14,34 +14,40 @@ from ..store import StoredTables
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_MOST_HELD = 250_000  # characters of files that a page holds
-_TOO_MUCH = (
-    f"a page holds up to {_MOST_HELD:,} characters of tables, and these have more; choose the "
-    "folder under “For specialists”, or run gaussnoise verify FOLDER"
+_MOST_READ = 2**22  # bytes of files that are read for a page
+_TOO_LONG = (
+    "the tables are longer than this page; choose the folder under “For specialists”, or run "
+    "gaussnoise verify FOLDER"
 )
 
 
 class Check(NamedTuple):
-    """The script of a page, its source for the page's policy, and the files to check.
+    """The check of a page.
 
     Attributes:
         script: JavaScript, for one element.
-        source: its sha256, which alone may run.
-        held: the record and the tables, as JSON of texts by their names, or None.
-        reason: the reason why no files are held, in words.
+        source: its sha256 in the page's policy: no other script runs.
+        files: the record and the tables, as JSON of texts by their names, or None.
+        reason: the reason why a page holds no files, in words.
     """
 
     script: "Markup"
     source: str
-    held: "Markup | None"
+    files: str | None
     reason: str
+
+    def held(self, page: str) -> str:
+        """Return a page with the files, unless they would make it more than twice as long."""
+        if self.files is None or len(self.files) > len(page):
+            return page
+        own = f'<script type="application/json" id="held">{self.files}</script>\n<script>'
+        return page.replace("<script>", own, 1)  # the only one: labels are escaped
 
 
 def check_of(release: AbstractRelease) -> Check:
-    """Return the check of a page of a release."""
+    """Return the check of the page of a release."""
     script, source = _script()
-    held, reason = _held(release)
-    return Check(script, source, held, reason)
+    return Check(script, source, *_files(release))
 
 
 @cache
@@ -55,27 +61,23 @@ def _script() -> "tuple[Markup, str]":
     return Markup(script), f"'sha256-{digest}'"
 
 
-def _held(release: AbstractRelease) -> "tuple[Markup | None, str]":
-    """Return the record and the tables of a saved release, or the reason why they are not held."""
-    from markupsafe import Markup
-
+def _files(release: AbstractRelease) -> tuple[str | None, str]:
+    """Return the record and the tables of a saved release, and why a page may not hold them."""
     tables = release.tables
     if not isinstance(tables, StoredTables):
         return None, "this page was written before its tables were saved"
     names = {place.file for place in tables.places.values()}
     if not all(name.endswith(".csv") and not name.endswith("+sdmx.csv") for name in names):
         return None, "only tables in CSV can be compared with a page"
-    content, left = {}, _MOST_HELD
+    texts, left = {}, _MOST_READ
     try:
         for name in ("release.json", *sorted(names)):
             with opened(tables.folder / name) as file:
-                content[name] = file.read(left + 1)
-            if (left := left - len(content[name])) < 0:
-                return None, _TOO_MUCH
-        text = json.dumps({name: own.decode() for name, own in content.items()})
-        text = text.replace("<", "\\u003c").replace(">", "\\u003e")  # no end of an element
+                content = file.read(left + 1)
+            if (left := left - len(content)) < 0:
+                return None, _TOO_LONG
+            texts[name] = content.decode()
     except (OSError, UnicodeDecodeError):
         return None, "the files of the release could not be read"
-    if len(text) > _MOST_HELD:
-        return None, _TOO_MUCH
-    return Markup(text), ""
+    # no end of an element in it
+    return json.dumps(texts).replace("<", "\\u003c").replace(">", "\\u003e"), _TOO_LONG

@@ -111,7 +111,8 @@ def release_page(release: AbstractRelease, title: str | None = None, synthetic: 
     plan, private = release.plan, release.private
     errors = errors_of_release(release)
     facts = facts_of(plan) if release.over is None else release.over.facts
-    return _page(
+    check = check_of(release) if private and release.over is None else None
+    page = _page(
         "release.html",
         plan,
         title or plan.asked.about.title or ("Released tables" if private else "Simulated tables"),
@@ -119,9 +120,10 @@ def release_page(release: AbstractRelease, title: str | None = None, synthetic: 
         facts,
         rho=release.rho_charged if private else plan.rho,
         private=private,
-        check=check_of(release) if private and release.over is None else None,
+        check=check,
         **tables_facts(release, errors, facts.counted, synthetic),
     )
+    return page if check is None else check.held(page)
 
 
 def tables_facts(

@@ -2,7 +2,8 @@
 (() => {
   const verdict = document.getElementById("verdict"), list = document.getElementById("checks");
   const held = document.getElementById("held"), chooser = document.getElementById("folder");
-  const AGREE = "Your browser has recomputed the sensitivity, ρ, the standard deviations and the intervals of this page";
+
+  const NAMES = { checked: "Checked", unchecked: "Not checked", FAILED: "Does not agree", UNKNOWN: "Not checked" };
 
   function need(holds, fault) {
     if (!holds) throw new Error(fault);
@@ -11,9 +12,8 @@
   // A label without spaces, which pages and tables write in different ways.
   const bare = (text) => text.replace(/[\s\u0000-\u001f\u007f-\u009f\ufdd0-\ufdef\ufffd-\uffff]/g, "");
   const isLabel = (shown, label) => {
-    const own = bare(verifier.said(label)) || "(blank)", text = bare(shown);
-    return own === text || (text.endsWith("…") && own.startsWith(text.slice(0, -1)))
-      || (own === "(blank)" && text === "(blank)");
+    const own = bare(verifier.said(label)), text = bare(shown), isCut = text.endsWith("…");
+    return own === text || (!own && text === "(blank)") || (isCut && own.startsWith(text.slice(0, -1)));
   };
 
   // The numbers of the counts of S: those of its file, or sums of those of a larger table.
@@ -149,7 +149,7 @@
     }
     const others = document.querySelectorAll("data").length - found - document.querySelectorAll("data[data-field]").length;
     return [
-      `checked    ${found} numbers on this page: counts of the tables, their sums, and shares of them`,
+      ...(found ? [`checked    ${found} numbers on this page: counts of the tables, their sums, and shares of them`] : []),
       `unchecked  ${others} other numbers on this page (intervals of shares and of largest and smallest groups, means and sums, answers), and sentences`,
       "unchecked  that this page has the script that it should have: another program is gaussnoise verify FOLDER",
     ];
@@ -168,7 +168,9 @@
   function show(lines, isFolder) {
     const [word] = lines[0].split(/:| /), fault = lines[0].replace(/^\w+: /, "");
     verdict.className = word === "FAILED" ? "alarm" : "note";
-    verdict.textContent = word === "checked" ? `${AGREE}${isFolder ? " and of the folder" : ""}: they agree. `
+    const isCompared = lines.some((line) => /^checked +\d+ numbers on this page/.test(line));
+    const what = `${isCompared ? "privacy (ρ) and the intervals of the counts" : "privacy (ρ)"} of this page`;
+    verdict.textContent = word === "checked" ? `Your browser has recomputed the ${what}${isFolder ? " and of the folder" : ""}: they agree. `
       : word === "FAILED" ? `This page and its ${isFolder ? "folder do" : "data do"} not agree: ${fault}. `
         : `Not checked here: ${fault}. `;
     const link = document.createElement("a");
@@ -178,7 +180,7 @@
     const isChecked = (line) => line.startsWith("checked"), ordered = [true, false].flatMap((own) => lines.filter((x) => isChecked(x) === own));
     list.replaceChildren(...ordered.map((line) => {
       const item = document.createElement("li");
-      item.textContent = line.replace(/^(un)?checked +/, (_, not) => (not ? "Not checked: " : "Checked: "));
+      item.textContent = line.replace(/^(\w+):? +/, (_, own) => `${NAMES[own]}: `);
       return item;
     }));
   }

@@ -35,14 +35,12 @@ const verifier = (() => {
     return low;
   }
 
-  // The integer m and the exponent e of a double m 2^e, with m odd or 0.
+  // An integer m and an exponent e of a double m 2^e: 0 for integers.
   function parts(x) {
     need(Number.isFinite(x), "a number that is not finite");
     let e = 0;
     for (; !Number.isInteger(x); x *= 2) e -= 1;
-    let m = BigInt(x);
-    for (; m && !(m & 1n); m >>= 1n) e += 1;
-    return [m, e];
+    return [BigInt(x), e];
   }
 
   class Fraction {
