@@ -54,7 +54,7 @@ def check_of(release: AbstractRelease) -> Check:
 def _script() -> "tuple[Markup, str]":
     from markupsafe import Markup
 
-    folder = files(__package__) / "templates"
+    folder = files(__name__.rpartition(".")[0]) / "templates"
     parts = [(folder / name).read_text(encoding="utf-8") for name in ("verifier.js", "page.js")]
     script = "\n{}\n".format("\n".join(parts))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

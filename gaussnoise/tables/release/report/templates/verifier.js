@@ -561,7 +561,7 @@ const verifier = (() => {
       this.multipliers = new Map();
       for (const entry of at(record, "measurements")) {
         const T = this.inOrder(at(entry, "attributes")), s = at(entry, "multiplier");
-        need(/^[1-9]\d*$/.test(s) && !this.multipliers.has(`${T}`), "multipliers");
+        need(typeof s === "string" && /^[1-9]\d*$/.test(s) && !this.multipliers.has(`${T}`), "multipliers");
         this.multipliers.set(`${T}`, { T, s: BigInt(s) });
       }
       this.public = this.at(this.plan.get("public") ?? []);
@@ -869,7 +869,7 @@ const verifier = (() => {
     }
 
     *checkOptimality() {
-      const stated = at(this.record, "optimality"), number = (key) => Number(at(stated, key));
+      const stated = at(this.record, "optimality"), number = (key) => Fraction.of(at(stated, key)).number;
       const upper = number("gamma"), lower = number("gamma_lower"), gap = number("certified_gap");
       need(0 <= lower && lower <= upper && gap === (lower ? upper / lower - 1 : 0), "gamma");
       if (at(this.plan, "p") !== "2.0" || this.own.some((a) => a.solved) || this.record.has("workload")) {
