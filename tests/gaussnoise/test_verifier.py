@@ -513,10 +513,66 @@ def as_texts(folder):
     }
 
 
+def with_a_smaller_sensitivity(copy, record):
+    noise = record["noise"]
+    noise["integer_sensitivity_squared"] //= 4
+    square = Fraction(noise["integer_sensitivity_squared"])
+    noise["rho_of_one_row"] = float(square / (2 * Fraction(noise["sigma"]) ** 2)) * (1 + 2**-52)
+    record["rho"] = noise["rho_of_one_row"]
+
+
+def with_a_smaller_rho(copy, record):
+    record["rho"] /= 2
+
+
+def with_a_higher_lower_end(copy, record):
+    record["optimality"] |= {"gamma_lower": record["optimality"]["gamma"], "certified_gap": 0.0}
+
+
+def with_another_gamma(copy, record):
+    record["optimality"]["gamma"] /= 2
+    record["optimality"]["gamma_lower"] /= 2
+
+
+def with_half_the_deviations(copy, record):
+    """Every table is written as its program would have written it."""
+    for entry in record["marginals"]:
+        lines = (copy.at / entry["file"]).read_text(encoding="utf-8").splitlines()
+        for k, line in enumerate(lines[1:], 1):
+            *names, x, sd, _, _ = line.split(",")
+            x, sd = float(x), float(sd) / 2
+            half = 1.959963984540054 * sd
+            lines[k] = ",".join([*names, *map(repr, (x, sd, x - half, x + half))])
+        content = ("\n".join(lines) + "\n").encode()
+        (copy.at / entry["file"]).write_bytes(content)
+        record["files"][entry["file"]] = hashlib.sha256(content).hexdigest()
+        stated = entry["standard_deviation"]
+        entry["standard_deviation"] = (
+            [x / 2 for x in stated] if type(stated) is list else stated / 2
+        )
+
+
+DIRECTED = [
+    ("prefixes", with_a_smaller_sensitivity, "the squared sensitivity is"),
+    ("prefixes", with_a_smaller_rho, "rho"),
+    ("replace", with_a_higher_lower_end, "gamma_lower is not proven"),
+    ("counts", with_another_gamma, "gamma is not that of the multipliers"),
+    ("counts", with_half_the_deviations, "a standard deviation in"),
+]
+
+
 @pytest.fixture(scope="module")
 def altered(folders, tmp_path_factory):
-    """Every folder, and 26 others made of it, with what the verifier says of each."""
+    """Every folder, and some made of it that are not true, with what the verifier says of each."""
     place, found = tmp_path_factory.mktemp("altered") / "copy", []
+    for kind, lie, words in DIRECTED:
+        copy = Copy(folders[kind], place)
+        record = copy.record
+        lie(copy, record)
+        copy.write_record(record)
+        said = verifier.verified(copy.at)
+        assert said[0].startswith(f"FAILED: {words}")
+        found.append((f"{kind}, {lie.__name__}", as_texts(copy.at), said))
     for name, folder in folders.items():
         rng, copy = random.Random(name), Copy(folder, place)
         found.append((f"{name}, as written", as_texts(folder), verifier.verified(folder)))

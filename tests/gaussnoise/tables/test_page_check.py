@@ -160,6 +160,27 @@ def test_every_number_that_is_compared_is_found_when_it_is_altered(browser, page
     assert passed == []
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "where",
+    [
+        "[data-of] td",
+        "[data-crossed] td",
+        "[data-given] td",
+        "[data-end='most']",
+        "[data-end='least']",
+    ],
+)
+def test_a_number_whose_text_is_altered_with_it_is_found(browser, page, tmp_path, where):
+    verdict(browser, page[0], tmp_path / "page.html")
+    first = f"document.querySelector(`{where} data`)"
+    k = browser.run(f"[...document.querySelectorAll('data')].indexOf({first})")
+    found = list(re.finditer(r"<data [^>]+>[^<]+</data>", page[0]))[k]
+    other = re.sub(r'value="[^"]+">[^<]+', 'value="4321.0">4,321', found[0])
+    text = page[0][: found.start()] + other + page[0][found.end() :]
+    assert "is not that of the table" in verdict(browser, text, tmp_path / "page.html")
+
+
 def page_at(folder, text):
     (folder / "page.html").write_text(text, encoding="utf-8")
     return folder / "page.html"
