@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....files.disk import opened
+from ....files.disk import MALFORMED, opened
 from ..noisy import AbstractRelease
 from ..store import StoredTables
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _MOST_READ = 2**22  # bytes of files that are read for a page
+_KNOWN = ("zCDP", "GDP", "KL", "ApproxDP", "TV")  # guarantees in the specification of the checks
 _TOO_LONG = (
     "the tables are longer than this page; choose the folder under “For specialists”, or run "
     "gaussnoise verify FOLDER"
@@ -77,7 +78,10 @@ def _files(release: AbstractRelease) -> tuple[str | None, str]:
             if (left := left - len(content)) < 0:
                 return None, _TOO_LONG
             texts[name] = content.decode()
-    except (OSError, UnicodeDecodeError):
+        stated = json.loads(texts["release.json"])["plan"]["privacy"]["definition"]
+    except (OSError, *MALFORMED):
         return None, "the files of the release could not be read"
+    if stated not in _KNOWN:
+        return None, "only guarantees that this library has are checked"
     # no end of an element in it
     return json.dumps(texts).replace("<", "\\u003c").replace(">", "\\u003e"), _TOO_LONG
