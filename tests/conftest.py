@@ -30,6 +30,7 @@ def _loaded(name):
 CASES = _loaded("cases").CASES
 _loaded("two_dates")
 _loaded("changed")
+_loaded("browser")
 
 
 def pytest_generate_tests(metafunc):

@@ -1,6 +1,7 @@
 """One file of Python's standard library checks published folders, and no changed one passes."""
 
 import ast
+import base64
 import hashlib
 import json
 import math
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from browser import Chromium, node_lines
 from changed import Copy, changed, changed_digit, fault, leaves
 
 import gaussnoise as gn
@@ -485,3 +487,108 @@ def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
     assert not theirs & set(functions(text))
     users = [p.name for p in others if "verifier import" in p.read_text(encoding="utf-8")]
     assert users == ["verify.py"]
+
+
+def as_texts(folder):
+    """All files of a folder in base64, by path."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): base64.b64encode(path.read_bytes()).decode()
+        for path in files
+    }
+
+
+def with_a_smaller_sensitivity(copy, record):
+    noise = record["noise"]
+    noise["integer_sensitivity_squared"] //= 4
+    square = Fraction(noise["integer_sensitivity_squared"])
+    noise["rho_of_one_row"] = float(square / (2 * Fraction(noise["sigma"]) ** 2)) * (1 + 2**-52)
+    record["rho"] = noise["rho_of_one_row"]
+
+
+def with_a_smaller_rho(copy, record):
+    record["rho"] /= 2
+
+
+def with_a_higher_lower_end(copy, record):
+    record["optimality"] |= {"gamma_lower": record["optimality"]["gamma"], "certified_gap": 0.0}
+
+
+def with_another_gamma(copy, record):
+    own = record["optimality"]
+    own["gamma"] *= 2
+    own["certified_gap"] = own["gamma"] / own["gamma_lower"] - 1
+
+
+def with_half_the_deviations(copy, record):
+    """Every table is written as its program would have written it."""
+    for entry in record["marginals"]:
+        lines = (copy.at / entry["file"]).read_text(encoding="utf-8").splitlines()
+        for k, line in enumerate(lines[1:], 1):
+            *names, x, sd, _, _ = line.split(",")
+            x, sd = float(x), float(sd) / 2
+            half = 1.959963984540054 * sd
+            lines[k] = ",".join([*names, *map(repr, (x, sd, x - half, x + half))])
+        content = ("\n".join(lines) + "\n").encode()
+        (copy.at / entry["file"]).write_bytes(content)
+        record["files"][entry["file"]] = hashlib.sha256(content).hexdigest()
+        stated = entry["standard_deviation"]
+        entry["standard_deviation"] = (
+            [x / 2 for x in stated] if type(stated) is list else stated / 2
+        )
+
+
+DIRECTED = [
+    ("prefixes", with_a_smaller_sensitivity, "the squared sensitivity is"),
+    ("prefixes", with_a_smaller_rho, "rho"),
+    ("replace", with_a_higher_lower_end, "gamma_lower is not proven"),
+    ("counts", with_another_gamma, "gamma is not that of the multipliers"),
+    ("counts", with_half_the_deviations, "a standard deviation in"),
+]
+
+
+@pytest.fixture(scope="module")
+def altered(folders, tmp_path_factory):
+    """Every folder, and some made of it that are not true, with what the verifier says of each."""
+    place, found = tmp_path_factory.mktemp("altered") / "copy", []
+    for kind, lie, words in DIRECTED:
+        copy = Copy(folders[kind], place)
+        record = copy.record
+        lie(copy, record)
+        copy.write_record(record)
+        said = verifier.verified(copy.at)
+        assert said[0].startswith(f"FAILED: {words}")
+        found.append((f"{kind}, {lie.__name__}", as_texts(copy.at), said))
+    for name, folder in folders.items():
+        rng, copy = random.Random(name), Copy(folder, place)
+        found.append((f"{name}, as written", as_texts(folder), verifier.verified(folder)))
+        for change in [*CHANGES * 4, *[of_shifted_cells] * 5, of_a_doubled_key]:
+            what = change(copy, rng)
+            found.append((f"{name}: {what}", as_texts(copy.at), verifier.verified(copy.at)))
+            copy.restore()
+    return found
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("engine", ["node", "Chromium"])
+def test_the_script_of_a_page_has_the_same_verdicts(altered, engine, tmp_path):
+    """It was written from the specification, in another language."""
+    names, files, ours = zip(*altered, strict=True)
+    if engine == "node":
+        theirs = node_lines(files)
+    else:
+        with Chromium(tmp_path / "profile") as browser:
+            theirs = browser.lines(files, tmp_path / "page.html")
+    first = [[lines[0].split()[0] for lines in own] for own in (ours, theirs)]
+    differ = [
+        f"{name}: {a[0]} / {b[0]}"
+        for name, a, b, x, y in zip(names, ours, theirs, *first, strict=True)
+        if x != y
+    ]
+    assert differ == []
+    assert first[0].count("checked") >= len(KINDS)
+    assert first[0].count("FAILED:") >= 300
+    for name, a, b in zip(names, ours, theirs, strict=True):
+        if name.endswith("as written"):  # both name the same numbers
+            numbers = [re.findall(r"\d[\d.e-]{5,}", " ".join(sorted(x))) for x in (a, b)]
+            assert numbers[0] == numbers[1], name

@@ -172,9 +172,13 @@ class TableRelease(AbstractRelease):
 
         It holds the request, tables and pictures with intervals, the largest and smallest groups,
         the role of noise, privacy in plain words and in full, the distance of the noise from the
-        optimum, and the making of the release. It needs no other file, no network and no script;
-        the same release gives the same page. It reveals nothing beyond the release, at no further
-        cost; the page of a simulation says that it is not private.
+        optimum, and the making of the release. It needs no other file and no network; the same
+        release gives the same page. It reveals nothing beyond the release, at no further cost; the
+        page of a simulation says that it is not private.
+
+        Its script recomputes it in the reader's browser, as ``gaussnoise verify`` does, from the
+        record and the tables of a saved release. The page holds them in CSV, unless they are longer
+        than the page; its reader can also choose the folder.
 
         Args:
             path: a new file, like ``report.html``; not in the folder of the release.

@@ -124,6 +124,8 @@ def test_doors_of_tables_write_and_read_it(tmp_path):
     release.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "RenyiDP(alpha=2, eps=0.4): rho = 0.2" in page
+    assert "only guarantees that this library has are checked" in page
+    assert 'id="held"' not in page
     assert CliRunner().invoke(app, ["ask", str(tmp_path / "out"), "count of sex=F"]).exit_code == 0
 
 

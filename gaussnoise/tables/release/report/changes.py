@@ -106,6 +106,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
     return rendered(
         "changes.html",
         facts=None,
+        check=None,
         plan=plan,
         typical_error=None,
         **summed_privacy(plan, changes.rho_charged if changes.private else None),

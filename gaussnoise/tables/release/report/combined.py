@@ -33,6 +33,7 @@ def combined_page(release: AbstractRelease, title: str | None = None, synthetic:
     return rendered(
         "combined.html",
         facts=None,
+        check=None,
         about={},
         plan=plan,
         unit=unit_of(merged),

@@ -54,6 +54,7 @@ class Extreme(NamedTuple):
     """The largest and the smallest cell of a table, and the number of others that may be."""
 
     name: str
+    attributes: tuple[str, ...]
     largest: Cell
     as_large: int
     smallest: Cell
@@ -474,6 +475,7 @@ def _extreme(table: AbstractEstimates) -> Extreme:
     largest, smallest = cells_of(table, ends, interval)
     return Extreme(
         _title(table),
+        table.attributes,
         largest,
         int((high >= largest.low).sum()) - 1,
         smallest,

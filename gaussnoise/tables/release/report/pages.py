@@ -23,6 +23,7 @@ from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
 from .charts import comparison_chart
+from .checked import check_of
 from .errors import (
     Errors,
     error_text,
@@ -116,7 +117,8 @@ def release_page(release: AbstractRelease, title: str | None = None, synthetic: 
     plan, private = release.plan, release.private
     errors = errors_of_release(release)
     facts = facts_of(plan) if release.over is None else release.over.facts
-    return _page(
+    check = check_of(release) if private and release.over is None else None
+    page = _page(
         "release.html",
         plan,
         title or plan.asked.about.title or ("Released tables" if private else "Simulated tables"),
@@ -124,8 +126,10 @@ def release_page(release: AbstractRelease, title: str | None = None, synthetic: 
         facts,
         rho=release.rho_charged if private else plan.rho,
         private=private,
+        check=check,
         **tables_facts(release, errors, facts.counted, synthetic),
     )
+    return page if check is None else check.held(page)
 
 
 def tables_facts(
@@ -199,6 +203,7 @@ def plan_page(plan: "Plan", title: str | None = None) -> str:
         rho=plan.rho_charged,
         release=None,
         private=True,
+        check=None,
         accuracy=_accuracy(plan, errors),
         work=work_text(plan),
     )

@@ -1,0 +1,283 @@
+"""A page compares itself with its record in Chromium, and no altered one agrees."""
+
+import json
+import random
+import re
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from browser import Chromium
+
+import gaussnoise as gn
+from gaussnoise.tables.release.report import checked
+from gaussnoise.tables.release.report.combined import combined_page
+from gaussnoise.tables.release.report.pages import plan_page, release_page
+
+pytestmark = pytest.mark.usefixtures("quick_pictures")
+
+ODD = ["</script><script>x</script>", "<!--", "a\u2028b", "\x85 é", "it's", '"', "long " * 40, " "]
+SCHEMA = gn.Schema(
+    [gn.Attribute("sex", ["F", "M"]), gn.Attribute("word <b>", ODD), gn.Attribute("q", [1, 2, 3])]
+)
+
+
+def people(rows=900):
+    rng = np.random.default_rng(5)
+    words = [ODD[k] for k in rng.integers(0, len(ODD), rows)]
+    return pa.table(
+        {
+            "sex": rng.choice(["F", "M"], rows, p=[0.7, 0.3]),
+            "word <b>": words,
+            "q": rng.integers(1, 4, rows),
+        }
+    )
+
+
+def saved(at, **options):
+    """A page of a folder, and the folder."""
+    options = {"workload": 2, "privacy": gn.zCDP(0.2)} | options
+    gn.plan(SCHEMA, **options).release(people(), out=at)
+    return release_page(gn.TableRelease.load(at)), at
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("page") / "folder")
+
+
+def held_in(text):
+    return re.findall('<script type="application/json" id="held">(.*?)</script>', text)
+
+
+def test_a_page_holds_its_record_and_tables_as_they_are(page):
+    text, folder = page
+    (held,) = held_in(text)
+    assert held.isascii()
+    assert not re.search("[<>]", held)
+    files = json.loads(held)
+    assert set(files) == {
+        "release.json",
+        *(f"tables/{p.name}" for p in folder.glob("tables/*.csv")),
+    }
+    assert all(own == (folder / name).read_bytes().decode() for name, own in files.items())
+
+
+def test_a_page_without_them_says_why(page, tmp_path, monkeypatch):
+    release = gn.plan(SCHEMA, 1, gn.zCDP(1)).release(people())
+    assert "this page was written before its tables were saved" in release_page(release)
+    release.save(tmp_path / "parquet", format="parquet")
+    text = release_page(gn.TableRelease.load(tmp_path / "parquet"))
+    assert "only tables in CSV can be compared with a page" in text
+    monkeypatch.setattr(checked, "_MOST_READ", (page[1] / "release.json").stat().st_size)
+    large = release_page(gn.TableRelease.load(page[1]))
+    assert "the tables are longer than this page" in large
+    assert not any(map(held_in, (text, large, release_page(release))))
+    simulated = gn.plan(SCHEMA, 1, gn.zCDP(1)).simulate(people(), np.random.default_rng(0))
+    assert "<script" not in release_page(simulated)
+    combined = gn.combine([release, gn.plan(SCHEMA, 1, gn.zCDP(1)).release(people())])
+    assert "only the page of one release of tables checks itself" in combined_page(combined)
+    assert "Not checked" not in plan_page(release.plan)
+
+
+def test_files_make_no_page_more_than_twice_as_long(page):
+    check = checked.check_of(gn.TableRelease.load(page[1]))
+    short, long = (f"{'x' * (len(check.files) - 8 - k)}<script>" for k in (1, 0))
+    assert check.held(short) == short
+    assert len(check.held(long)) > 2 * len(check.files)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Chromium(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+def verdict(browser, text, at):
+    """The sentence of a page, once it is checked."""
+    at.write_text(text, encoding="utf-8")
+    browser.open(at)
+    browser.wait("document.querySelector('#checks li')")
+    return sentence(browser)
+
+
+def sentence(browser):
+    return browser.run("document.getElementById('verdict').textContent")
+
+
+@pytest.mark.integration
+def test_honest_pages_agree(browser, page, tmp_path):
+    others = [
+        {"workload": [("q", "sex"), ()]},
+        {"neighbors": "replace", "public": ["sex"]},
+        {"workload": [{"q": "prefix", "sex": None}, ("sex",)], "privacy": gn.GDP(1)},
+        {"workload": 1, "p": np.inf, "rows_per_person": 2},
+        {"workload": 3},
+    ]
+    pages = [page[0], *(saved(tmp_path / f"{k}", **own)[0] for k, own in enumerate(others))]
+    for text in pages:
+        assert "they agree" in verdict(browser, text, tmp_path / "page.html")
+        lines = browser.run("[...document.querySelectorAll('#checks li')].map((x) => x.innerText)")
+        (of_page,) = [line for line in lines if re.match(r"Checked: \d+ numbers on this", line)]
+        marked = browser.run("document.querySelectorAll('[data-of]').length")
+        assert int(of_page.split()[1]) > marked > 1
+        assert lines[-1].startswith("Not checked")
+
+
+@pytest.mark.integration
+def test_every_number_that_is_compared_is_found_when_it_is_altered(browser, page, tmp_path):
+    """Its value, its text, or a label beside it."""
+    text, rng, passed = page[0], random.Random(8), []
+    start = text.index("<header>")
+    numbers = list(
+        re.finditer(r'<data (data-field="[\w/]+" )?value="([^"]+)">([^<]+)</data>', text)
+    )
+    assert len(numbers) > 300
+    browser.open(page_at(tmp_path, text))
+    browser.wait("document.querySelector('#checks li')")
+    compared = browser.run(
+        """[...document.querySelectorAll("data")].map((own) => {
+            const inside = own.closest("[data-of]"), cell = own.closest("td");
+            if (own.dataset.field || !inside) return Boolean(own.dataset.field);
+            const isFirst = own === (cell ?? inside).querySelector("data");
+            const isShare = cell?.dataset.label === "Per cent of all";
+            return isFirst || !(inside.dataset.end || inside.dataset.given || isShare);
+        })"""
+    )
+    assert len(compared) == len(numbers)
+    places = [k for k, own in enumerate(compared) if own]
+    assert len(places) > 0.5 * len(numbers)
+    for k in rng.sample(places, 25):
+        found = numbers[k]
+        for group in (2, 3):
+            a, b = found.span(group)
+            digit = next(i for i in range(a, b) if text[i] in "123456789")
+            other = text[:digit] + str((int(text[digit]) + 4) % 9 + 1) + text[digit + 1 :]
+            assert a > start
+            if "not agree" not in verdict(browser, other, tmp_path / "page.html"):
+                passed.append((found[0], other[a:b]))
+    assert passed == []
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "where",
+    [
+        "[data-of] td",
+        "[data-crossed] td",
+        "[data-given] td",
+        "[data-end='most']",
+        "[data-end='least']",
+    ],
+)
+def test_a_number_whose_text_is_altered_with_it_is_found(browser, page, tmp_path, where):
+    verdict(browser, page[0], tmp_path / "page.html")
+    first = f"document.querySelector(`{where} data`)"
+    k = browser.run(f"[...document.querySelectorAll('data')].indexOf({first})")
+    found = list(re.finditer(r"<data [^>]+>[^<]+</data>", page[0]))[k]
+    other = re.sub(r'value="[^"]+">[^<]+', 'value="4321.0">4,321', found[0])
+    text = page[0][: found.start()] + other + page[0][found.end() :]
+    assert "is not that of the table" in verdict(browser, text, tmp_path / "page.html")
+
+
+def page_at(folder, text):
+    (folder / "page.html").write_text(text, encoding="utf-8")
+    return folder / "page.html"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('<th scope="row"><bdi>1</bdi></th>', '<th scope="row"><bdi>2</bdi></th>'),
+        ('class="n"><bdi>F</bdi></th>', 'class="n"><bdi>M</bdi></th>'),
+        ('id="record">', 'id="record">0'),
+        ('data-field="request_sha256">', 'data-field="request_sha256">0'),
+        ('"rho\\": 0.2', '"rho\\": 0.1'),
+        ('\\"F\\",', '\\"M\\",'),
+    ],
+)
+def test_altered_labels_digests_and_files_are_found(browser, page, tmp_path, old, new):
+    assert old in page[0]
+    assert "not agree" in verdict(browser, page[0].replace(old, new, 1), tmp_path / "page.html")
+    assert browser.run("document.getElementById('verdict').className") == "alarm"
+
+
+def chosen(browser, folder):
+    """The sentence once a reader has chosen a folder."""
+    browser.run("document.getElementById('checks').replaceChildren()")
+    node = browser.ask("Runtime.evaluate", expression="document.getElementById('folder')")
+    browser.ask("DOM.setFileInputFiles", files=[str(folder)], objectId=node["result"]["objectId"])
+    browser.wait("document.querySelector('#checks li')")
+    return sentence(browser)
+
+
+@pytest.mark.integration
+def test_a_reader_chooses_the_whole_folder(browser, page, tmp_path):
+    text, folder = page
+    verdict(browser, text, tmp_path / "page.html")
+    assert "and of the folder: they agree" in chosen(browser, folder)
+    shutil.copytree(folder, tmp_path / "altered")
+    (tmp_path / "altered/method.txt").write_text("other")
+    assert "'method.txt' has another sha256" in chosen(browser, tmp_path / "altered")
+    saved(tmp_path / "other")
+    assert "not the one that this page names" in chosen(browser, tmp_path / "other")
+    assert "there is no release.json" in chosen(browser, folder / "tables")
+    # of other formats the record is checked, and not the numbers
+    release = gn.plan(SCHEMA, 1, gn.zCDP(1)).release(people())
+    release.save(tmp_path / "lines", format="jsonl")
+    browser.open(page_at(tmp_path, release_page(gn.TableRelease.load(tmp_path / "lines"))))
+    assert "Not checked here: only tables in CSV" in sentence(browser)
+    assert "they agree" in chosen(browser, tmp_path / "lines")
+
+
+@pytest.mark.integration
+def test_without_a_script_a_page_says_that_it_has_not_run(browser, page, tmp_path):
+    browser.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(page_at(tmp_path, page[0]))
+        assert "has not run" in sentence(browser)
+        assert browser.run("document.getElementById('chooser').hidden")
+    finally:
+        browser.ask("Emulation.setScriptExecutionDisabled", value=False)
+
+
+CONTRAST = """((id) => {
+    const numbers = (color) => color.match(/[\\d.]+/g).slice(0, 3).map((x) => {
+        const c = x / 255;
+        return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    });
+    const parts = [0.2126, 0.7152, 0.0722];
+    const light = (color) => numbers(color).reduce((a, c, k) => a + c * parts[k], 0);
+    const own = getComputedStyle(document.getElementById(id));
+    const clear = own.backgroundColor === "rgba(0, 0, 0, 0)";
+    const behind = clear ? getComputedStyle(document.body).backgroundColor : own.backgroundColor;
+    const [a, b] = [light(own.color), light(behind)].sort();
+    return (b + 0.05) / (a + 0.05);
+})("verdict")"""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_sentence_is_read_on_phones_in_the_dark_aloud_and_on_paper(
+    browser, page, tmp_path, scheme
+):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.ask("Emulation.setEmulatedMedia", media="screen", features=features)
+    browser.ask(
+        "Emulation.setDeviceMetricsOverride",
+        width=390,
+        height=800,
+        deviceScaleFactor=1,
+        mobile=True,
+    )
+    for text in (page[0], page[0].replace('id="record">', 'id="record">0')):
+        verdict(browser, text, tmp_path / "page.html")
+        assert browser.run("document.documentElement.scrollWidth") <= 390
+        assert browser.run(CONTRAST) >= 4.5  # WCAG 2.2, level AA
+        assert browser.run("document.getElementById('verdict').ariaLive") == "polite"
+    browser.ask("Emulation.setEmulatedMedia", media="print")
+    assert browser.run("getComputedStyle(document.getElementById('chooser')).display") == "none"
+    browser.ask("Emulation.setEmulatedMedia", media="")
+    browser.ask("Emulation.clearDeviceMetricsOverride")
