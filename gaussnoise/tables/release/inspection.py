@@ -168,7 +168,12 @@ def _ends(
     """Return the ends of every Q_T, and of their sum."""
     if not ranks or query.query is None:
         return {}, _Ends(0.0, 0.0, 0.0)
-    left = (level - lattice_distance(query.count, query.query.scale)) / 4
+    if (distance := lattice_distance(query.count, query.query.scale)) > level / 2:
+        raise ParameterError(
+            f"inspect: expected a level of at least {2 * distance:.2g} for the integers of this "
+            f"release, which are that far from normal numbers, got {level:g}"
+        )
+    left = (level - distance) / 4
     one = left / len(ranks)
     own = {T: _quantiles(rank, one, reach[T], crowded) for T, rank in ranks.items()}
     whole = math.hypot(*reach.values())

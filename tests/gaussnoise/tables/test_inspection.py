@@ -366,6 +366,17 @@ def test_a_table_that_would_have_been_refused_fails(people):
     assert not release.inspect(people).passed
 
 
+def test_integers_too_far_from_normal_numbers_for_the_level_are_refused(people, monkeypatch):
+    """They would fail at a level that their distance exceeds, however correct the release is."""
+    plan = gn.plan(COUNTS, 1, RHO)
+    table = people.filter(pa.compute.is_valid(people["sex"]))
+    release = plan.release(table)
+    monkeypatch.setattr(inspection, "lattice_distance", lambda count, scale: 1e-5)
+    with pytest.raises(ParameterError, match="at least 2e-05 for the integers"):
+        release.inspect(table)
+    assert release.inspect(table, level=1e-4).passed
+
+
 def test_of_tables_that_share_their_noise_there_is_no_inspection(people, tmp_path):
     plan = gn.plan(COUNTS, 1, RHO)
     whole = people.filter(pa.compute.is_valid(people["sex"]))
