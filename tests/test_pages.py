@@ -43,10 +43,12 @@ def commands(text):
     ]
 
 
+TRAINING = ROOT / "notebooks" / "training.md"
 WITH_CODE = [
     page
     for page in PAGES
-    if any(language == "python" or commands(text) for language, text in blocks(page))
+    if page != TRAINING
+    and any(language == "python" or commands(text) for language, text in blocks(page))
 ]
 
 
@@ -66,6 +68,18 @@ def test_code_and_commands_run_in_order(page, tmp_path, monkeypatch):
 def test_there_is_code_to_run():
     assert len(WITH_CODE) >= 8
     assert ROOT / "README.md" in WITH_CODE
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("library", ["optax", "jax_privacy", "torch.nn.utils", "opacus"])
+def test_a_training_loop_takes_our_noise(library):
+    """The first block of the page, and that of one library, where it is installed."""
+    pytest.importorskip(library)
+    first, *others = [text for _, text in blocks(TRAINING)]
+    [own] = [text for text in others if re.search(f"^(import|from) {library}\\b", text, re.M)]
+    names = {"__name__": "page"}
+    for text in (first, own):
+        exec(compile(text, TRAINING.name, "exec"), names)
 
 
 R = shutil.which("Rscript")
