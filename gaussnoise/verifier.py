@@ -77,14 +77,16 @@ def domain_of(schema: str) -> list[dict[str, Any]]:
         bins = [f"[{low}, {high})" for low, high in itertools.pairwise(words.get("edges", []))]
         bins = [x.replace("[-inf", "(-inf") for x in bins]
         bins = [*bins[:-1], *(x if "inf)" in x else f"{x[:-1]}]" for x in bins[-1:])]
-        cells = words.get("categories", bins) + [x for x in [words.get("other")] if x is not None]
+        other = [words["other"]] if "other" in words else []
+        cells = words.get("categories", bins) + other
         entry = {"name": name, "labels": cells}
         if edges:
             entry["edges"] = [str(float(end)) if type(end) is int else str(end) for end in edges]
         if clip:
             low, high = (f"weight at {float(end):.15g}" for end in clip)
             squares = isinstance(given.get("base"), dict) and 2 in given["base"]["degrees"]
-            entry |= {"labels": [low, *["weight between"] * squares, high], "clip": clip}
+            entry["labels"] = [low, *["weight between"] * squares, high, *other]
+            entry["clip"] = clip
         entry |= {"base": given["base"]} if "base" in given else {}
         if "groups" in given:
             places = [*map(moment, edges)]
@@ -208,7 +210,7 @@ def check_files(at: Path, listed: dict[str, str], tables: Iterable[str], free: s
     need(names == set(listed), f"missing or added: {sorted(names ^ set(listed))}")
     files = {"summary.txt", "method.txt", "ddi.xml", *tables}
     files |= {f"{name}-metadata.json" for name in files if name.endswith(".csv")}
-    more = {x for x in names - files if x.partition("/")[0] not in free.split()}
+    more = {x for x in names - files if "".join(x.partition("/")[:2]) not in free.split()}
     need(files <= names and not more, f"not of a release: {sorted(files - names | more)}")
     for name, sha256 in listed.items():
         found = hashlib.sha256((at / name).read_bytes()).hexdigest()
@@ -420,8 +422,9 @@ class Planned(Tables):
         self.say(f"rho = {self.record['rho']!r}: {k}^2 sensitivity^2 / (2 sigma^2), and ranges")
         self.unchecked += ["the noise with which ranges were found"] if ranges else []
         asked = {key: x for key, x in self.plan["privacy"].items() if key != "definition"}
+        kind, known = self.plan["privacy"]["definition"], (*_GIVEN, "ApproxDP", "TV")
+        need(kind in known, f"the guarantee {kind!r:.60}", NotImplementedError)
         need(asked.items() <= budget.items(), "the budget is not that of the plan")
-        kind = self.plan["privacy"]["definition"]
         if kind in _GIVEN:
             need((budget["definition"], *asked) == _GIVEN[kind], "another definition of privacy")
             (given,) = map(Fraction, asked.values())
@@ -429,7 +432,6 @@ class Planned(Tables):
             need(given > 0 and Fraction(budget["rho"]) <= most, f"rho is too large for {kind}")
             self.say(f"{kind} {asked}: its Gaussians have this rho")
         else:
-            need(kind in ("ApproxDP", "TV"), "an unknown definition of privacy")
             self.skip(f"that rho = {budget['rho']!r} implies {kind} {asked}")
 
     def say_integers(self, slacks: list[float]) -> None:
@@ -453,7 +455,7 @@ class Release(Planned):
 
     def check(self) -> None:
         record, files = self.record, {entry["file"] for entry in self.record["marginals"]}
-        free = "release.png noise.npz answers verifier.py"
+        free = "release.png noise.npz answers/ verifier.py"
         check_files(self.path, record["files"], files, free)
         self.say(f"{len(record['files'])} files: each has the stated sha256, and there is no other")
         for name in (x for x in sorted(record["files"]) if x.startswith("answers/")):
@@ -704,7 +706,7 @@ class Combined(Tables):
     def check(self) -> None:
         record, rho, one = self.record, Fraction(0), self.sources[0]
         files = {entry["file"] for entry in record["marginals"]}
-        check_files(self.path, record["files"], files, "release.png answers releases verifier.py")
+        check_files(self.path, record["files"], files, "release.png answers/ releases/ verifier.py")
         there = {p.name for p in (self.path / "releases").iterdir()}
         need(there == {one.path.name for one in self.sources}, "releases that are not combined")
         need(len(self.sources) == len(there) > 1, "a release twice")

@@ -32,7 +32,11 @@ PAY = gn.Attribute("pay", clip=[0, 5000])
 COUNTS, SUMS = gn.Schema([SEX, REGION, AGE]), gn.Schema([SEX, REGION, PAY])
 HALVES = gn.Attribute("region", ["N", "S", "W"], groups={"half": {"U": ["N", "W"], "D": ["S"]}})
 PREFIXES = [{"sex": "identity", "age": "prefix"}, {"region": "identity"}]
-RHO, BY_PERSON = gn.zCDP(0.1), "of each person"
+LIFE = {"life": {"child": [0, 18], "adult": [18, 90]}}
+LIVES = gn.Attribute("age", edges=[0, 18, 40, 65, 90], other="unknown", groups=LIFE)
+WHEN = gn.Attribute("when", edges=["2020-01-01", "2020-01-01 12:30", "2020-01-03"])
+HERE = gn.Attribute("here", [True, False], other="?")
+RHO, BY_PERSON, SIGNED = gn.zCDP(0.1), "of each person", "signed, with a verifier"
 
 KINDS = {
     "counts": lambda: gn.plan(COUNTS, 2, RHO),
@@ -55,6 +59,11 @@ KINDS = {
     ),
     "Gaussian DP": lambda: gn.plan(COUNTS, [("sex", "region"), ()], gn.GDP(0.5)),
     "approximate DP": lambda: gn.plan(COUNTS, 1, gn.ApproxDP(1.0, 1e-6)),
+    "groups of bins": lambda: gn.plan(
+        gn.Schema([SEX, LIVES]), [{"sex": None, "age": "life"}, ("age",)], RHO
+    ),
+    "times and truth values": lambda: gn.plan(gn.Schema([HERE, WHEN]), 2, RHO),
+    SIGNED: lambda: gn.plan(COUNTS, 1, RHO),
 }
 
 # words, and conversions that the verifier says it does not check
@@ -78,6 +87,8 @@ def people():
             "pay": rng.lognormal(7, 0.6, n),
             "w": 4 * rng.random(n),
             "id": rng.integers(0, 300, n),
+            "when": np.datetime64("2020-01-01", "s") + rng.integers(0, 172800, n),
+            "here": [(None, False, True)[k] for k in rng.integers(0, 3, n)],
         }
     )
 
@@ -87,7 +98,9 @@ def folders(people, tmp_path_factory):
     """A folder of every kind of release."""
     place, made = tmp_path_factory.mktemp("folders"), {}
     for name, plan in KINDS.items():
-        plan().release(people, out=(made := made | {name: place / name})[name])
+        made[name] = place / name
+        plan().release(people, out=made[name], verifier=name == SIGNED)
+    (made[SIGNED] / "signature.json").write_text("not read")
     return made
 
 
@@ -162,7 +175,7 @@ def of_files(copy, rng):
         (copy.at / name).write_bytes(content)
     elif how == 1:
         (copy.at / name).unlink()
-        if not name.startswith(("release.png", "answers/", "noise.npz")):
+        if not name.startswith(("release.png", "answers/", "noise.npz", "verifier.py")):
             record = copy.record
             del record["files"][name]
             copy.write_record(record)
@@ -189,9 +202,8 @@ def test_a_folder_of_every_kind_passes(folders):
         assert fault(folder) is None, name
         assert sum(line.startswith("checked") for line in lines) >= 7
         proven = any(line.startswith("checked    gamma_lower") for line in lines)
-        assert proven == (
-            name not in ("prefixes", "replaced prefixes", "groups", "sums", BY_PERSON)
-        )
+        bases = ("prefixes", "replaced prefixes", "groups", "groups of bins", "sums", BY_PERSON)
+        assert proven == (name not in bases)
         assert lines[-1].startswith("unchecked")
 
 
@@ -380,39 +392,50 @@ def test_a_copy_in_the_folder_checks_it_and_is_in_the_record(people, tmp_path):
 MONTHS = {"month": {"Jan": ["2020-01-01", "2020-02-01"], "Feb": ["2020-02-01", "2020-03-01"]}}
 ENDS = ["2020-01-01", "2020-02-01", "2020-02-10", "2020-03-01"]
 
-
 PARTS = {"part": {"k": [0, 18.5], "m": [18.5, 65.0]}}
+ODD = {"a": {"u": ["?", 2], "v": [1]}}
 SQUARES = {"kind": "moments", "degrees": [0, 1, 2]}
 HOURS = ["2020-01-01 08:00", "2020-01-01 12:30"]
 
 
-@pytest.mark.parametrize(
-    ("attribute", "value", "asked"),
-    [
-        (gn.Attribute("x", edges=HOURS), "2020-01-01 09:00", 1),
-        (gn.Attribute("x", edges=ENDS, groups=MONTHS), "2020-01-03", [{"x": "month"}]),
-        (gn.Attribute("x", edges=[0, 18.5, 65], groups=PARTS), 7.0, [{"x": "part"}]),
-        (gn.Attribute("x", [True, False], other="?"), True, 1),
-        (gn.Attribute("x", [1, 2], groups={"a": {"u": [2], "v": [1]}}), 2, [{"x": "a"}]),
-        (gn.Attribute("x", edges=[0, 10**15, 2e15]), 5.0, 1),
-        (gn.Attribute("x", edges=[-math.inf, 0, math.inf]), 5.0, 1),
-        (gn.Attribute("x", clip=[0, 9.5], base=SQUARES), 5.0, 1),
-    ],
-)
-def test_labels_and_groups_of_every_kind_pass(attribute, value, asked, tmp_path):
-    place = tmp_path / "release"
+LABELS = [
+    (gn.Attribute("x", edges=HOURS), "2020-01-01 09:00", 1),
+    (gn.Attribute("x", edges=ENDS, groups=MONTHS), "2020-01-03", [{"x": "month"}]),
+    (gn.Attribute("x", edges=[0, 18.5, 65], groups=PARTS), 7.0, [{"x": "part"}]),
+    (gn.Attribute("x", [True, False], other="?"), True, 1),
+    (gn.Attribute("x", [1, 2], groups={"a": {"u": [2], "v": [1]}}), 2, [{"x": "a"}]),
+    (gn.Attribute("x", [1, 2], other="?", groups=ODD), 2, [{"x": "a"}]),
+    (gn.Attribute("x", edges=[0, 10**15, 2e15]), 5.0, 1),
+    (gn.Attribute("x", edges=[-math.inf, 0, math.inf]), 5.0, 1),
+    (gn.Attribute("x", clip=[0, 9.5], base=SQUARES), 5.0, 1),
+    (gn.Attribute("x", clip=[-1e-7, 123456789.123456789]), 5.0, 1),
+    (gn.Attribute("x", clip=[-0.0, 1e20], other="gone"), 5.0, 1),
+]
+WEIGHTS = [(1e-75, 2e-75), (1e-120, 3e-120), (1, 1e-20), (1e70, 1e69)]
+
+
+def release_of(attribute, value, asked, place):
     plan = gn.plan(gn.Schema([attribute]), asked, RHO)
     plan.release(pa.table({"x": [value] * 9}), out=place)
-    assert fault(place) is None
-    copy = Copy(place, tmp_path / "copy")
-    record = copy.record
+
+
+def with_another_label(copy, record):
     record["domain"][0]["labels"][0] = "another"
+
+
+@pytest.mark.parametrize(("attribute", "value", "asked"), LABELS)
+def test_labels_and_groups_of_every_kind_pass(attribute, value, asked, tmp_path):
+    release_of(attribute, value, asked, tmp_path / "release")
+    assert fault(tmp_path / "release") is None
+    copy = Copy(tmp_path / "release", tmp_path / "copy")
+    record = copy.record
+    with_another_label(copy, record)
     copy.write_record(record)
-    assert fault(place.parent / "copy") == "FAILED: 'x' is not that of the schema"
+    assert fault(copy.at) == "FAILED: 'x' is not that of the schema"
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-@pytest.mark.parametrize("weights", [(1e-75, 2e-75), (1e-120, 3e-120), (1, 1e-20), (1e70, 1e69)])
+@pytest.mark.parametrize("weights", WEIGHTS)
 def test_tables_of_any_weight_pass(weights, neighbors, people, tmp_path):
     """Squares of weights leave the range of doubles."""
     plan = gn.plan(COUNTS, [("sex",), ("region",)], RHO, weights=weights, neighbors=neighbors)
@@ -538,17 +561,36 @@ def with_half_the_deviations(copy, record):
         )
 
 
+def with_a_guarantee_of_ones_own(copy, record):
+    record["plan"]["privacy"]["definition"] = "Own"
+
+
+def with_another_key(copy, record):
+    record["domain"][0]["clip"] = None
+
+
+def with_a_file_in_a_folder_of_no_release(copy, record):
+    (copy.at / "noise.npz").mkdir()
+    (copy.at / "noise.npz" / "more").write_bytes(b"")
+    record["files"]["noise.npz/more"] = hashlib.sha256(b"").hexdigest()
+
+
 DIRECTED = [
-    ("prefixes", with_a_smaller_sensitivity, "the squared sensitivity is"),
-    ("prefixes", with_a_smaller_rho, "rho"),
-    ("replace", with_a_higher_lower_end, "gamma_lower is not proven"),
-    ("counts", with_another_gamma, "gamma is not that of the multipliers"),
-    ("counts", with_half_the_deviations, "a standard deviation in"),
+    ("counts", with_a_guarantee_of_ones_own, "UNKNOWN: no check of such a folder: the guarantee"),
+    ("counts", with_another_key, "FAILED: 'sex' is not that of the schema"),
+    ("counts", with_a_file_in_a_folder_of_no_release, "FAILED: not of a release"),
+    ("times and truth values", with_another_label, "FAILED: 'here' is not that of the schema"),
+    ("sums", with_another_label, "FAILED: 'sex' is not that of the schema"),
+    ("prefixes", with_a_smaller_sensitivity, "FAILED: the squared sensitivity is"),
+    ("prefixes", with_a_smaller_rho, "FAILED: rho"),
+    ("replace", with_a_higher_lower_end, "FAILED: gamma_lower is not proven"),
+    ("counts", with_another_gamma, "FAILED: gamma is not that of the multipliers"),
+    ("counts", with_half_the_deviations, "FAILED: a standard deviation in"),
 ]
 
 
 @pytest.fixture(scope="module")
-def altered(folders, tmp_path_factory):
+def altered(folders, people, tmp_path_factory):
     """Every folder, and some made of it that are not true, with what the verifier says of each."""
     place, found = tmp_path_factory.mktemp("altered") / "copy", []
     for kind, lie, words in DIRECTED:
@@ -557,7 +599,7 @@ def altered(folders, tmp_path_factory):
         lie(copy, record)
         copy.write_record(record)
         said = verifier.verified(copy.at)
-        assert said[0].startswith(f"FAILED: {words}")
+        assert said[0].startswith(words)
         found.append((f"{kind}, {lie.__name__}", as_texts(copy.at), said))
     for name, folder in folders.items():
         rng, copy = random.Random(name), Copy(folder, place)
@@ -566,6 +608,22 @@ def altered(folders, tmp_path_factory):
             what = change(copy, rng)
             found.append((f"{name}: {what}", as_texts(copy.at), verifier.verified(copy.at)))
             copy.restore()
+    one = place.parent / "one"
+    for k, (attribute, value, asked) in enumerate(LABELS):
+        release_of(attribute, value, asked, one)
+        found.append((f"labels {k}, as written", as_texts(one), verifier.verified(one)))
+        copy = Copy(one, place)
+        record = copy.record
+        with_another_label(copy, record)
+        copy.write_record(record)
+        found.append((f"labels {k}, another", as_texts(place), verifier.verified(place)))
+        shutil.rmtree(one)
+    for weights in WEIGHTS:
+        for neighbors in ("add-remove", "replace"):
+            asked = {"weights": weights, "neighbors": neighbors}
+            gn.plan(COUNTS, [("sex",), ("region",)], RHO, **asked).release(people, out=one)
+            found.append((f"{asked}, as written", as_texts(one), verifier.verified(one)))
+            shutil.rmtree(one)
     return found
 
 
@@ -592,3 +650,13 @@ def test_the_script_of_a_page_has_the_same_verdicts(altered, engine, tmp_path):
         if name.endswith("as written"):  # both name the same numbers
             numbers = [re.findall(r"\d[\d.e-]{5,}", " ".join(sorted(x))) for x in (a, b)]
             assert numbers[0] == numbers[1], name
+
+
+@pytest.mark.integration
+def test_the_script_names_what_it_has_no_checks_of(people, tmp_path):
+    plan = gn.plan(COUNTS, 1, RHO)
+    gn.combine([plan.release(people), plan.release(people)]).save(tmp_path / "both")
+    stream = as_texts(tmp_path / "both") | {"stream.json": ""}
+    said = node_lines([as_texts(tmp_path / "both"), stream])
+    first = "UNKNOWN: no check of such a folder: "
+    assert said == [[f"{first}a combination of releases"], [f"{first}a stream"]]

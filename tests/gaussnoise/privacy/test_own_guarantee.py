@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gaussnoise as gn
+from gaussnoise import verifier
 from gaussnoise.cli.app import app
 from gaussnoise.errors import NotAvailableError, OutputError, ParameterError
 from gaussnoise.numerics.rounding import rounded_down
@@ -126,6 +127,8 @@ def test_doors_of_tables_write_and_read_it(tmp_path):
     assert "RenyiDP(alpha=2, eps=0.4): rho = 0.2" in page
     assert "only guarantees that this library has are checked" in page
     assert 'id="held"' not in page
+    unknown = "UNKNOWN: no check of such a folder: the guarantee 'RenyiDP'"
+    assert verifier.verified(tmp_path / "out") == [unknown]
     assert CliRunner().invoke(app, ["ask", str(tmp_path / "out"), "count of sex=F"]).exit_code == 0
 
 

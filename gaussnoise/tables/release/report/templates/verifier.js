@@ -5,6 +5,9 @@ const verifier = (() => {
   class Fault extends Error {}
   class Unknown extends Error {}
   const FORMAT = "gaussnoise.tables/3";
+  const OTHERS = { // folders that this script has no checks of
+    "stream.json": "a stream", "changes.json": "changes between releases", "gaussnoise.combined/1": "a combination of releases",
+  };
   const NUMBERS = ["estimate", "standard_deviation", "low", "high"];
   const BITS = 256n, ONE = 1n << BITS; // the unit of numbers that are no short fractions
   const QUANTILE = 1.959963984540054; // the 0.975 quantile of a normal distribution
@@ -276,20 +279,20 @@ const verifier = (() => {
     return `${sign}${figures.slice(0, e + 1).padEnd(e + 1, "0")}.${figures.slice(e + 1) || "0"}`;
   }
 
-  // Nine significant digits, of ties the even one.
-  function nineDigits(value) {
+  // A number of significant digits, of ties the even one.
+  function rounded(value, count) {
     const x = Fraction.of(value), size = new Fraction(abs(x.above), x.below);
-    if (!x.above) return "0";
+    if (!x.above) return Object.is(value, -0) ? "-0" : "0";
     let e = abs(x.above).toString().length - x.below.toString().length;
     const ten = (k) => (k < 0 ? new Fraction(1n, 10n ** BigInt(-k)) : new Fraction(10n ** BigInt(k)));
     e -= size.atMost(ten(e)) && !ten(e).atMost(size) ? 1 : 0;
-    const scaled = size.times(ten(8 - e)), twice = 2n * scaled.above;
+    const scaled = size.times(ten(count - 1 - e)), twice = 2n * scaled.above;
     let digits = twice / (2n * scaled.below), rest = twice - 2n * digits * scaled.below;
     digits += rest > scaled.below || (rest === scaled.below && digits & 1n) ? 1n : 0n;
-    if (digits === 10n ** 9n) [digits, e] = [10n ** 8n, e + 1];
+    if (digits === 10n ** BigInt(count)) [digits, e] = [digits / 10n, e + 1];
     const figures = digits.toString(), sign = x.above < 0n ? "-" : "";
     const cut = (text) => text.replace(/\.?0+$/, "");
-    if (e < -4 || e > 8) {
+    if (e < -4 || e >= count) {
       const end = `e${e < 0 ? "-" : "+"}${String(Math.abs(e)).padStart(2, "0")}`;
       return sign + cut(`${figures[0]}.${figures.slice(1)}`) + end;
     }
@@ -305,6 +308,12 @@ const verifier = (() => {
 
   // A label, or an end of a bin, as tables write it.
   const word = (x) => (typeof x === "boolean" ? String(x) : (x?.text?.replace(" ", "T") ?? said(x)));
+  const nineDigits = (x) => rounded(x, 9);
+
+  function words(x) { // of all labels in a list or an object
+    if (x instanceof Map) return new Map([...x].map(([key, own]) => [key, words(own)]));
+    return Array.isArray(x) ? x.map(words) : word(x);
+  }
 
   function quote(text) { // a text as Python's repr
     const mark = text.includes("'") && !text.includes('"') ? '"' : "'";
@@ -500,7 +509,11 @@ const verifier = (() => {
 
   // The labels of a group: its categories in the order of the attribute, or all bins between two edges.
   function membersOf(group, ends, cells) {
-    if (!ends.length) return cells.filter((cell) => group.some((own) => word(own) === cell));
+    if (!ends.length) {
+      const own = words(group);
+      need(own.every((x) => cells.includes(x)), "a group of the schema");
+      return cells.filter((cell) => own.includes(cell));
+    }
     const [low, high] = group.map((end) => ends.map(moment).indexOf(moment(end)));
     need(group.length === 2 && low >= 0 && high > low, "a group of the schema");
     return cells.slice(low, high);
@@ -511,6 +524,31 @@ const verifier = (() => {
     if (typeof end === "number" || typeof end === "bigint") return Number(end);
     const [day, time = ""] = said(end).split(/[T ]/);
     return `${day} ${time.padEnd(8, "00:00:00".slice(time.length))}`.replace(/(\.\d*?)0+$/, "$1");
+  }
+
+  // What a record says about an attribute, from its schema.
+  function entryOf(name, given) {
+    const ends = given.get("edges") ?? [], clip = given.get("clip") ?? [], base = given.get("base"), texts = words(ends);
+    const bins = texts.slice(1).map((high, k) => {
+      const end = k === texts.length - 2 && high !== "inf" ? "]" : ")";
+      return `${texts[k] === "-inf" ? "(" : "["}${texts[k]}, ${high}${end}`;
+    });
+    let cells = words(given.get("categories") ?? bins);
+    if (clip.length) {
+      const [low, high] = clip.map((end) => `weight at ${rounded(Number(end), 15)}`);
+      const isSquared = base instanceof Map && at(base, "degrees").includes(2n);
+      cells = [low, ...(isSquared ? ["weight between"] : []), high];
+    }
+    if (given.has("other")) cells.push(word(given.get("other")));
+    const entry = new Map([["name", name], ["labels", cells]]);
+    if (ends.length) entry.set("edges", ends.map((end) => said(typeof end === "bigint" ? Number(end) : end)));
+    if (clip.length) entry.set("clip", clip);
+    if (base !== undefined) entry.set("base", base);
+    if (given.has("groups")) {
+      entry.set("groups", new Map([...given.get("groups")].map(([level, own]) =>
+        [level, new Map([...own].map(([group, members]) => [group, membersOf(members, ends, cells)]))])));
+    }
+    return entry;
   }
 
   const isInside = (T, S) => T.every((i) => S.includes(i));
@@ -543,9 +581,11 @@ const verifier = (() => {
     }
 
     *open() {
+      for (const [name, what] of Object.entries(OTHERS)) need(!this.files.has(name), what, Unknown);
       need(this.files.has("release.json"), "there is no release.json", Unknown);
       const record = (this.record = json(decoded(this.files.get("release.json"))));
-      need(record instanceof Map && record.get("format") === FORMAT, `not of the format ${FORMAT}`, Unknown);
+      need(record instanceof Map && record.get("format") === FORMAT,
+        OTHERS[record.get?.("format")] ?? `not of the format ${FORMAT}`, Unknown);
       need(at(record, "private") === true, "a simulation, which is not private");
       need(Array.isArray(at(record, "marginals")), "a list of tables in Parquet", Unknown);
       [this.plan, this.noise] = [at(record, "plan"), at(record, "noise")];
@@ -578,13 +618,13 @@ const verifier = (() => {
     }
 
     *checkFiles() {
-      const listed = at(this.record, "files"), names = [...this.files.keys()].filter((x) => x !== "release.json");
+      const listed = at(this.record, "files"), names = [...this.files.keys()].filter((x) => !["release.json", "signature.json"].includes(x));
       const missing = [...listed.keys()].filter((name) => !this.files.has(name));
       const odd = [...(this.whole ? missing : []), ...names.filter((name) => !listed.has(name))];
       need(!odd.length, `missing or added: ${odd.sort().join(", ")}`);
       const own = new Set(["summary.txt", "method.txt", "ddi.xml", ...this.entries.map((e) => at(e, "file"))]);
       for (const name of [...own]) if (name.endsWith(".csv")) own.add(`${name}-metadata.json`);
-      const more = [...listed.keys()].filter((name) => !own.has(name) && !["release.png", "noise.npz"].includes(name));
+      const more = [...listed.keys()].filter((name) => !own.has(name) && !["release.png", "noise.npz", "verifier.py"].includes(name));
       const others = [...own].filter((name) => !listed.has(name));
       others.push(...more.filter((name) => !name.startsWith("answers/")));
       need(!others.length, `not of a release: ${others.join(", ")}`);
@@ -598,28 +638,16 @@ const verifier = (() => {
       const only = this.whole ? ", and there is no other file" : ", of those that this page holds";
       this.say(`${names.length} files: each has the stated sha256${only}`);
       if (missing.length) this.unchecked.push(`files that this page does not hold: ${missing.join(", ")}`);
-      this.unchecked.push(...names.filter((name) => name.startsWith("answers/")));
+      this.unchecked.push(...names.filter((name) => name.startsWith("answers/") || name === "verifier.py"));
     }
 
     checkDomain() {
       const schema = toml(at(this.plan, "schema")).get("attributes");
       need(schema instanceof Map && same([...schema.keys()], this.names), "the schema has other attributes than the domain");
       for (const entry of at(this.record, "domain")) {
-        const name = at(entry, "name"), given = schema.get(name);
-        const ends = given.get("edges") ?? [], texts = ends.map((end) => word(end).replace(/\.0$/, ""));
-        const bins = texts.slice(1).map((high, k) => {
-          const end = k === texts.length - 2 && high !== "inf" ? "]" : ")";
-          return `${texts[k] === "-inf" ? "(" : "["}${texts[k]}, ${high}${end}`;
-        });
-        const cells = [...(given.get("categories") ?? bins), ...(given.has("other") ? [given.get("other")] : [])].map(word);
-        const edges = ends.map((end) => (typeof end === "bigint" ? decimal(Number(end)) : said(end)));
-        const agree = given.has("clip") || same(at(entry, "labels").map(word), cells);
-        const levels = (of, write) => new Map([...(of.get("groups") ?? [])].map(([level, own]) =>
-          [level, new Map([...own].map(([group, members]) => [group, write(members)]))]));
-        const groups = levels(given, (members) => membersOf(members, ends, cells));
-        const alike = ["clip", "base"].every((key) => same(entry.get(key) ?? null, given.get(key) ?? null))
-          && same(levels(entry, (members) => members.map(word)), groups);
-        need(agree && alike && same(entry.get("edges") ?? [], edges), `${quote(name)} is not that of the schema`);
+        const name = at(entry, "name"), own = new Map([...entry].map(([key, x]) =>
+          [key, ["labels", "groups"].includes(key) ? words(x) : x]));
+        need(same(own, entryOf(name, schema.get(name))), `${quote(name)} is not that of the schema`);
       }
     }
 
@@ -746,12 +774,12 @@ const verifier = (() => {
 
     checkGuarantee(budget, whole) {
       const kind = at(this.plan, "privacy", "definition");
+      need(["zCDP", "GDP", "KL", "ApproxDP", "TV"].includes(kind), `the guarantee ${said(kind)}`, Unknown);
       const given = [...at(this.plan, "privacy")].filter(([key]) => key !== "definition");
       need(given.every(([key, x]) => budget.has(key) && same(budget.get(key), x)), "the budget is not that of the plan");
       const text = given.map(([key, x]) => `${key} = ${said(x)}`).join(", ");
       const [name, key] = { zCDP: ["zCDP", "rho"], GDP: ["Gaussian DP", "mu"], KL: ["KL privacy", "alpha"] }[kind] ?? [];
       if (!name) {
-        need(["ApproxDP", "TV"].includes(kind), "an unknown definition of privacy");
         this.unchecked.push(`that rho = ${said(at(budget, "rho"))} implies ${kind}, ${text}`);
         return;
       }
@@ -877,7 +905,10 @@ const verifier = (() => {
         return;
       }
       const weights = this.entries.map((entry) => Fraction.of(at(entry, "weight")));
-      const parts = this.sets.map((S, k) => weights[k].times(weights[k]).over(BigInt(this.cells(S))));
+      const sizes = weights.map((w) => new Fraction(abs(w.above), w.below));
+      const largest = sizes.reduce((a, b) => (a.atMost(b) ? b : a));
+      const top = largest.above ? largest : new Fraction(1n); // squares of small weights leave the doubles
+      const parts = this.sets.map((S, k) => weights[k].over(top).times(weights[k].over(top)).over(BigInt(this.cells(S))));
       const losses = new Map(), measured = [...this.multipliers.values()];
       for (const { T } of measured) {
         losses.set(`${T}`, total(parts.filter((_, k) => isInside(T, this.sets[k]))));
@@ -885,7 +916,7 @@ const verifier = (() => {
       }
       const errors = measured.map(({ T, s }) => losses.get(`${T}`).over(s * s)
         .times(new Fraction(product(T.map((i) => this.own[i].N ** 2n * this.own[i].variance[0])), ONE ** BigInt(T.length))));
-      const reached = Math.sqrt(total(errors).times(at(this.noise, "integer_sensitivity_squared")).over(this.unit ** 2n).number);
+      const reached = Math.sqrt(total(errors).times(at(this.noise, "integer_sensitivity_squared")).over(this.unit ** 2n).number) * top.number;
       need(isClose(upper, reached, 1e-4), "gamma is not that of the multipliers");
       this.say(`gamma = ${said(upper)}: the multipliers reach ${said(reached)} at unit sensitivity`);
       let rows = new Fraction(0n);
@@ -908,7 +939,7 @@ const verifier = (() => {
       }
       const rootOf = (fraction) => new Fraction(root(floor(fraction.above << (2n * BITS), fraction.below), 2n), ONE);
       const sums = total(measured.map(({ T }) => rootOf(losses.get(`${T}`)).times(product(T.map((i) => this.own[i].N - 1n)))));
-      const proven = rootOf(sums.times(sums).plus(rows)).number;
+      const proven = rootOf(sums.times(sums).plus(rows)).number * top.number;
       need(lower <= proven * (1 + 2 ** -51), `gamma_lower is not proven, but ${said(proven)}`);
       need(proven <= upper * (1 + 1e-12), "gamma is less than its proven lower end");
       this.say(`gamma_lower = ${said(lower)}: uniform on all rows, or on pairs that differ as stated`);
@@ -930,7 +961,7 @@ const verifier = (() => {
       return { lines: [`${unknown ? "UNKNOWN: no check of such a folder" : "FAILED"}: ${error.message}`], folder: null };
     }
     const left = [...folder.unchecked, "epsilon_delta, lower_bound, targets, on_outside, texts, pictures",
-      "noise.npz, metadata, labels of clipped numbers, other fields; and how it was drawn"];
+      "noise.npz, signature.json, metadata", "other fields; who wrote it, and how it was drawn"];
     const lines = [...folder.checked.map((x) => `checked    ${x}`), ...left.map((x) => `unchecked  ${x}`)];
     return { lines, folder };
   }
