@@ -235,16 +235,19 @@ class Tables:
         """Return the positions of attributes."""
         return tuple(map(self.names.index, names))
 
-    def read_table(self, at: Path, entry: Any, noise: Units, close: float) -> list[float]:
+    def read_table(
+        self, at: Path, entry: Any, noise: Units, close: float
+    ) -> tuple[list[float], float]:
         """Return estimates, once labels, intervals and deviations hold; none if not in CSV.
 
+        Also return the rounding of doubles: noise may have cancelled numbers larger than these.
         ``noise`` has the variance of each measurement, in counts.
         """
         S, name, found = self.at(entry["attributes"]), entry["file"], []
         if not name.endswith(".csv") or name.endswith("+sdmx.csv"):
             if f"numbers in {name}" not in self.unchecked:
                 self.skip(f"numbers in {name}")
-            return []
+            return [], 0.0
         need(entry["first_row"] == 0, f"the first row of {name}")
         own = [self.own[i] for i in S]
         with (at / name).open(encoding="utf-8", newline="") as file:
@@ -274,7 +277,8 @@ class Tables:
         else:
             mean = math.hypot(*deviations) / math.sqrt(len(found))
             need(math.isclose(mean, entry["rms_standard_deviation"], rel_tol=1e-12), f"rms {name}")
-        return estimates
+        size = max(map(abs, estimates)) + 8 * max(deviations)
+        return estimates, size * math.sqrt(len(estimates)) * 2.0 ** (len(S) / 2 - 51)
 
     def margin(self, S: Axes, values: list[int], T: Axes) -> list[int]:
         """Return ``⊗_{i∈T} C_i Σ x``, summed over the attributes outside T; Q for (-1, *Q)."""
@@ -312,11 +316,6 @@ class Tables:
             apart = 0 if max(slack, other) < 0.25 else math.ceil(slack + other) + 1
             agree = (abs(x - y) <= apart for x, y in zip(whole, first, strict=True))
             need(all(agree), f"{name} disagrees with another table on a margin")
-
-
-def rounding(estimates: list[float], S: Axes) -> float:
-    """Return the rounding of doubles in a table."""
-    return max(map(abs, estimates)) * math.sqrt(len(estimates)) * 2.0 ** (len(S) / 2 - 51)
 
 
 class Planned(Tables):
@@ -476,8 +475,9 @@ class Release(Planned):
         self.check_privacy()
         need(record["intervals"] == _LEVEL, "intervals")
         for entry, S in zip(record["marginals"], self.tables, strict=True):
-            if estimates := self.read_table(self.path, entry, self.variance, 1e-14):
-                error, units = rounding(estimates, S), self.units | self.counts
+            estimates, error = self.read_table(self.path, entry, self.variance, 1e-14)
+            if estimates:
+                units = self.units | self.counts
                 self.check_integers(entry["file"], S, dyadic(estimates), error, units)
             else:
                 need(entry["cells"] == math.prod(self.sizes[i] for i in S), "the number of cells")
@@ -661,13 +661,14 @@ class Stream(Planned):
             for entry, S in zip(own[what], listed, strict=True):
                 name = f"{what}/{entry['file']} of tick {t}"
                 need(name.split(" ")[0].endswith(_ENDINGS[stream["table_format"]]), name)
-                if not (x := self.read_table(at / what, entry, noise, 1e-9)):
+                x, error = self.read_table(at / what, entry, noise, 1e-9)
+                if not x:
                     continue
                 if what == "period":
                     before = self.totals.get(S, [0.0] * len(x)) if t > 1 else x
                     pairs = zip(before, x, strict=True)
                     self.totals[S] = [a + b for a, b in pairs] if t > 1 else x
-                    now[S] = *dyadic(x), rounding(x, S)
+                    now[S] = *dyadic(x), error
                     self.check_integers(name, S, now[S][:2], now[S][2], self.counts)
                     self.check_integers(name, S, *self.combined(S), self.units)
                 need(what == "period" or x == self.totals[S], f"{name} is not the sum of ticks")
@@ -729,12 +730,13 @@ class Combined(Tables):
         wanted = {self.at(e["attributes"]) for one in self.sources for e in one.record["marginals"]}
         need({*self.tables} == wanted and len(self.tables) == len(wanted), "other tables")
         for entry, S in zip(record["marginals"], self.tables, strict=True):
-            if not (estimates := self.read_table(self.path, entry, noise, 1e-12)):
+            estimates, error = self.read_table(self.path, entry, noise, 1e-12)
+            if not estimates:
                 break
-            (values, bits), error = dyadic(estimates), 4 * rounding(estimates, S)
+            values, bits = dyadic(estimates)
             for T in (T for T in means if {*T} - {-1} <= {*S}):
                 of = [self.own[i] for i in T if T[0] != -1]
-                slack = error * math.sqrt(math.prod(a.square for a in of)) + blurs[T]
+                slack = 4 * error * math.sqrt(math.prod(a.square for a in of)) + blurs[T]
                 slack += math.prod(a.blur for a in of) * 2.0**-49 * float(max(map(abs, means[T])))
                 found = (Fraction(x, 1 << bits) for x in self.margin(S, values, T))
                 agree = (abs(x - y) <= slack for x, y in zip(found, means[T], strict=True))

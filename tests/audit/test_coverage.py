@@ -12,8 +12,8 @@ from scipy import stats
 import gaussnoise as gn
 from domains.tables.bases import Base
 from gaussnoise.estimators.column_plan import UNSPENT, ColumnPlan
-from gaussnoise.estimators.population import _mean, _unknown
 from gaussnoise.estimators.ranges import Counts, exact_in
+from gaussnoise.tables.release.population import _mean, _unknown
 
 RELEASES = 100
 LEVEL = 0.95

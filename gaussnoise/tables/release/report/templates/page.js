@@ -169,7 +169,7 @@
     const [word] = lines[0].split(/:| /), fault = lines[0].replace(/^\w+: /, "");
     verdict.className = word === "FAILED" ? "alarm" : "note";
     const isCompared = lines.some((line) => /^checked +\d+ numbers on this page/.test(line));
-    const what = `${isCompared ? "privacy (ρ) and the intervals of the counts" : "privacy (ρ)"} of this page`;
+    const what = `${isCompared ? "privacy and the intervals of the counts" : "privacy"} of this page`;
     verdict.textContent = word === "checked" ? `Your browser has recomputed the ${what}${isFolder ? " and of the folder" : ""}: they agree. `
       : word === "FAILED" ? `This page and its ${isFolder ? "folder do" : "data do"} not agree: ${fault}. `
         : `Not checked here: ${fault}. `;

@@ -850,14 +850,15 @@ const verifier = (() => {
       const ends = Array.isArray(stated) ? stated : [stated, stated];
       need(same(ends, [least(deviations), most(deviations)]), `the deviation that is stated of ${name}`);
       this.tables.set(`${S}`, { S, estimates, deviations, lows, highs });
-      yield* this.checkIntegers(name, S, estimates);
+      yield* this.checkIntegers(name, S, estimates, deviations);
     }
 
     // Compare the integers that got noise, and exact counts, with those of other tables.
-    *checkIntegers(name, S, estimates) {
+    *checkIntegers(name, S, estimates, deviations) {
       const exact = estimates.map(parts), bits = Math.max(...exact.map(([, e]) => -e).filter((e) => e > 0), 0);
       const values = exact.map(([m, e]) => m << BigInt(bits + e));
-      const size = estimates.reduce((a, x) => Math.max(a, Math.abs(x)), 0);
+      // noise may have cancelled numbers larger than these
+      const size = estimates.reduce((a, x) => Math.max(a, Math.abs(x)), 0) + 8 * most(deviations);
       const error = size * Math.sqrt(estimates.length) * 2 ** (S.length / 2 - 51);
       const wanted = [...this.multipliers.values()].filter(({ T }) => isInside(T, S))
         .map(({ T, s }) => ({ T, factor: new Fraction(s * this.unit).over(this.most), counts: false }));
