@@ -41,6 +41,8 @@ def difference_of(one: Attribute, other: Attribute) -> str | None:
         return f"has the catch-all {first} in one release and {second} in the other"
     if one.edges != other.edges:
         return "has other edges in each of the releases"
+    if _codes(one) != _codes(other):
+        return "has other codes for no answer (missing) in each of the releases"
     # labels identify categories; integers can equal booleans, so their types are compared too
     first, second = ([*map(repr, own.labels)] for own in (one, other))
     if first == second:
@@ -91,5 +93,14 @@ def _values(attribute: Attribute) -> object:
     """Return the values that fit an attribute, in a form that can be compared."""
     if attribute.edges is not None:
         kinds = sorted({type(edge).__name__ for edge in attribute.edges if not is_open(edge)})
-        return (*kinds, place(attribute.edges[0]), place(attribute.edges[-1]))
-    return "numbers" if attribute.clip is not None else frozenset(map(repr, attribute.labels))
+        ends = place(attribute.edges[0]), place(attribute.edges[-1])
+        return (*kinds, *ends, _codes(attribute))
+    if attribute.clip is not None:
+        return "numbers", _codes(attribute)
+    return frozenset(map(repr, attribute.labels))
+
+
+def _codes(attribute: Attribute) -> frozenset[object]:
+    """Return the numbers that mean no answer; of categories, they have no cell in any case."""
+    numbers = (code for code in attribute.missing if not isinstance(code, str))
+    return frozenset(numbers if attribute.categories is None else ())

@@ -153,6 +153,7 @@ def test_releases_that_count_other_numbers_of_rows_of_a_person_are_no_change():
 BINS = gn.Attribute("age", edges=[0, 20, 65, 120])
 FEWER = gn.Attribute("age", edges=[0, 18, 65])
 HIGHER = gn.Attribute("pay", clip=[0, 6000])
+CODED = gn.Attribute("pay", clip=[0, 5000], missing=[999])
 TAKEN = gn.Attribute("sex", ["F", "M"], other="?")
 MORE = gn.Attribute("sex", ["F", "M", "X"])
 
@@ -162,6 +163,7 @@ MORE = gn.Attribute("sex", ["F", "M", "X"])
     [
         ([SEX, BINS, PAY], [("sex", "pay")], "age", "has other edges in each"),
         ([SEX, AGE, HIGHER], [("sex", "age")], "pay", r"clipped to \[0, 5000\] in one .*6000\]"),
+        ([SEX, AGE, CODED], [("sex", "age")], "pay", "has other codes for no answer"),
         ([TAKEN, AGE, PAY], [], "sex", "has the catch-all none in one release and '\\?' in the"),
         ([MORE, AGE, PAY], [], "sex", "has categories in one release alone: 'X'"),
     ],
@@ -201,6 +203,7 @@ def test_releases_that_leave_out_other_rows_are_compared_only_on_an_assumption()
     for other, by in (
         (dropping([MORE, AGE, PAY], JUNE), ["sex"]),
         (dropping([SEX, FEWER, PAY], JUNE), ["age"]),
+        (dropping([SEX, AGE, CODED], JUNE), ["pay"]),
         (dropping([TAKEN, AGE, PAY], JUNE), ["sex"]),
         (dropping([SEX, AGE, PAY], JUNE, [("sex", "pay")]), ["age"]),
         (dropping([MORE, AGE, PAY], JUNE, on_outside="refuse"), ["sex"]),
