@@ -69,6 +69,11 @@ def moment(end: Any) -> Any:
     return datetime.datetime.fromisoformat(texts(end))
 
 
+def floats(value: Any) -> Any:
+    """Return a number, or numbers in lists, as floats."""
+    return [*map(floats, value)] if isinstance(value, list) else float(value)
+
+
 def domain_of(schema: str) -> list[dict[str, Any]]:
     """Return what a record says about all attributes, from their schema."""
     found = []
@@ -87,7 +92,10 @@ def domain_of(schema: str) -> list[dict[str, Any]]:
             squares = isinstance(given.get("base"), dict) and 2 in given["base"]["degrees"]
             entry["labels"] = [low, *["weight between"] * squares, high, *other]
             entry["clip"] = clip
-        entry |= {"base": given["base"]} if "base" in given else {}
+        base = given.get("base")
+        if isinstance(base, dict):  # TOML writes whole numbers without a point
+            base = {k: floats(x) if k in ("about", "values") else x for k, x in base.items()}
+        entry |= {"base": floats(base) if isinstance(base, list) else base} if base else {}
         if "groups" in given:
             places = [*map(moment, edges)]
             entry["groups"] = {
@@ -405,7 +413,7 @@ class Planned(Tables):
         inside = {T for S in wide for k in range(len(S) + 1) for T in itertools.combinations(S, k)}
         wanted = {T for T in inside | {()} if not {*T} <= {*self.public} or (self.moving and not T)}
         need({*self.multipliers} == wanted and not (self.public and self.moving), "measured sets")
-        parts = self.weight or any("clip" in entry for entry in self.domain)
+        parts = self.weight or any("clip" in self.domain[i] for S in self.tables for i in S)
         need(str(self.unit) in [str(1 << b) for b in (range(10, 21) if parts else [0])], "units")
         noise, budget, k = self.noise, self.record["privacy"], self.record["rows_per_person"]
         stated, exact = noise["integer_sensitivity_squared"], self.moved() * self.unit**2
@@ -416,7 +424,7 @@ class Planned(Tables):
         need(stated <= 2 * rho * sigma**2 <= stated * _CLOSE and sigma >= 0, "rho_of_one_row")
         ranges = [Fraction(own["rho"]) for own in self.plan.get("ranges", [])]
         least, charged = rho * k * k + sum(ranges), Fraction(self.record["rho"])
-        need(least <= charged <= least * _CLOSE and min([*ranges, 1]) > 0, "rho")
+        need(least <= charged <= least * _CLOSE and min([*ranges, 1]) >= 0, "rho")
         need(charged <= Fraction(budget["rho"]), "more was spent than the budget")
         self.say(f"rho = {self.record['rho']!r}: {k}^2 sensitivity^2 / (2 sigma^2), and ranges")
         self.unchecked += ["the noise with which ranges were found"] if ranges else []

@@ -29,6 +29,8 @@ pytestmark = pytest.mark.usefixtures("quick_pictures")
 SEX, REGION = gn.Attribute("sex", ["F", "M"]), gn.Attribute("region", ["N", "S", "W"])
 AGE = gn.Attribute("age", edges=[0, 18, 40, 65, 90], other="unknown")
 PAY = gn.Attribute("pay", clip=[0, 5000])
+ABOUT = {"kind": "moments", "degrees": [0, 1, 2], "about": 2500}
+MOMENTS = gn.Attribute("pay", clip=[0, 5000], base=ABOUT)
 COUNTS, SUMS = gn.Schema([SEX, REGION, AGE]), gn.Schema([SEX, REGION, PAY])
 HALVES = gn.Attribute("region", ["N", "S", "W"], groups={"half": {"U": ["N", "W"], "D": ["S"]}})
 PREFIXES = [{"sex": "identity", "age": "prefix"}, {"region": "identity"}]
@@ -63,8 +65,17 @@ KINDS = {
         gn.Schema([SEX, LIVES]), [{"sex": None, "age": "life"}, ("age",)], RHO
     ),
     "times and truth values": lambda: gn.plan(gn.Schema([HERE, WHEN]), 2, RHO),
+    "numbers that no table has": lambda: gn.plan(SUMS, [("sex", "region")], RHO),
+    "moments about a whole number": lambda: gn.plan(gn.Schema([SEX, MOMENTS]), 2, RHO),
     SIGNED: lambda: gn.plan(COUNTS, 1, RHO),
 }
+# of column_means: the range is known, or found with a part of the budget
+MEANS = [
+    {"between": {"pay": (0, 6000)}},
+    {"between": {"pay": (0, 6000.5)}, "by": {"sex": ["F", "M"]}},
+    {"between": {"pay": (0, None)}},
+    {"person": "id"},
+]
 
 # words, and conversions that the verifier says it does not check
 WORDS = re.compile(
@@ -203,6 +214,7 @@ def test_a_folder_of_every_kind_passes(folders):
         assert sum(line.startswith("checked") for line in lines) >= 7
         proven = any(line.startswith("checked    gamma_lower") for line in lines)
         bases = ("prefixes", "replaced prefixes", "groups", "groups of bins", "sums", BY_PERSON)
+        bases += ("moments about a whole number",)
         assert proven == (name not in bases)
         assert lines[-1].startswith("unchecked")
 
@@ -443,6 +455,16 @@ def test_tables_of_any_weight_pass(weights, neighbors, people, tmp_path):
     assert fault(tmp_path / "release") is None
 
 
+def means_in(place, people, asked):
+    gn.estimators.column_means(people, ["pay"], gn.zCDP(1.0), **asked).release.save(place)
+    return place
+
+
+@pytest.mark.parametrize("asked", MEANS, ids=str)
+def test_means_pass(asked, people, tmp_path):
+    assert fault(means_in(tmp_path / "means", people, asked)) is None
+
+
 def test_numbers_in_other_formats_are_named_as_unchecked(people, tmp_path):
     for format in ("parquet", "jsonl", "xlsx", "sdmx-csv", "json-stat"):
         gn.plan(COUNTS, 1, RHO).release(people, out=tmp_path / format, format=format)
@@ -497,7 +519,7 @@ def test_it_is_short_and_shares_no_function_and_no_import_with_the_package():
     own = Path(verifier.__file__)
     text = own.read_text(encoding="utf-8")
     # 440 for releases, 160 for streams, 90 for combinations, 200 for answers, and what they share
-    assert len(text.splitlines()) < 1020
+    assert len(text.splitlines()) < 1030
     imported = {
         (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
         for node in ast.walk(ast.parse(text))
@@ -624,6 +646,10 @@ def altered(folders, people, tmp_path_factory):
             gn.plan(COUNTS, [("sex",), ("region",)], RHO, **asked).release(people, out=one)
             found.append((f"{asked}, as written", as_texts(one), verifier.verified(one)))
             shutil.rmtree(one)
+    for asked in MEANS:
+        means_in(one, people, asked)
+        found.append((f"{asked}, as written", as_texts(one), verifier.verified(one)))
+        shutil.rmtree(one)
     return found
 
 

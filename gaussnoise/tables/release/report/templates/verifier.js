@@ -753,7 +753,7 @@ const verifier = (() => {
       }
       need(same([...wanted].sort(), [...this.multipliers.keys()].sort()), "measured sets");
       need(!(this.public.length && this.moving), "measured sets");
-      const inParts = this.weight || at(record, "domain").some((entry) => entry.has("clip"));
+      const inParts = this.weight || this.sets.some((S) => S.some((i) => at(record, "domain")[i].has("clip")));
       const exponent = this.unit.toString(2).length - 1;
       need(this.unit === 1n << BigInt(exponent) && (inParts ? exponent >= 10 && exponent <= 20 : exponent === 0), "units");
       const stated = at(noise, "integer_sensitivity_squared"), exact = (yield* this.moved()) * this.unit ** 2n;
@@ -763,7 +763,7 @@ const verifier = (() => {
       need(sigma.above >= 0n && fits(Fraction.of(stated), rho.times(2n).times(sigma).times(sigma)), "rho_of_one_row");
       const k = at(record, "rows_per_person"), spent = at(record, "rho");
       const ranges = (plan.get("ranges") ?? []).map((own) => Fraction.of(at(own, "rho")));
-      need(ranges.every((own) => own.above > 0n), "rho");
+      need(ranges.every((own) => own.above >= 0n), "rho");
       need(fits(total([rho.times(k * k), ...ranges]), Fraction.of(spent)), "rho");
       const budget = at(record, "privacy"), whole = Fraction.of(at(budget, "rho"));
       need(Fraction.of(spent).atMost(whole), "more was spent than the budget");
