@@ -68,7 +68,8 @@ def certify(
             :func:`optimal_noise`. Where the number of records is public, it is used as known.
         participation: for data that arrive over time, who takes part when; A is then lower
             triangular of shape (n, n), with no zero on the diagonal, and column i of both matrices
-            belongs to tick i. Whether tick t's answer needs later outputs is not checked.
+            belongs to tick i. Whether tick t's answer needs later outputs is not checked. If
+            omitted, that of a generator which :func:`~gaussnoise.streams.noise` made.
         domain: the set K of records, whose coordinates are the columns of both matrices; if
             omitted, a record is in one cell.
         standard_deviation: that of the noise of all outputs, or of each, shape (outputs,): it
@@ -101,6 +102,9 @@ def certify(
     >>> print(f"{found.error / 30**0.5:.3f} {found.lower / 30**0.5:.3f} {found.factor:.3f}")
     4.304 3.941 1.092
     """
+    if participation is None and domain is None:
+        own = getattr(strategy, "participation", None)
+        participation = own if isinstance(own, AbstractPatterns) else None
     if is_measured(strategy):
         plain = np.ndim(standard_deviation) == 0 and standard_deviation == 1.0
         if participation is not None or domain is not None or not plain:

@@ -11,6 +11,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from domains.participation.patterns import AbstractPatterns
+
 from ..errors import ParameterError
 from ..solvers.streams.recursions import Recursion
 from ..text import no_less
@@ -42,6 +44,7 @@ class NoiseGenerator:
         lower: certified lower end of this error over all noise of sensitivity 1.
         factor: error / lower, at least 1: the cost of few states is at most this.
         buffers: arrays of the shape of one contribution that are kept between ticks.
+        participation: the ticks in which one person may take part; None if each takes part once.
 
     Source: noise by Nikolov & Tang (2023); correlated noise for training by Denisov et al. (2022);
     few states by Dvijotham et al. (2024), here with coefficients that change from tick to tick.
@@ -53,8 +56,15 @@ class NoiseGenerator:
     """
 
     def __init__(
-        self, recursion: Recursion, sensitivity: float, *, error: float, lower: float
+        self,
+        recursion: Recursion,
+        sensitivity: float,
+        participation: AbstractPatterns | None = None,
+        *,
+        error: float,
+        lower: float,
     ) -> None:
+        self.participation = participation
         self._recursion = recursion.scaled(sensitivity)
         self.ticks = recursion.ticks
         self.sensitivity = 1.0
@@ -75,9 +85,10 @@ class NoiseGenerator:
         return self._recursion.buffers
 
     def __repr__(self) -> str:
+        who = self.participation
         return (
             f"NoiseGenerator({self.ticks} ticks, {self.buffers} buffers, error {self.error:.6g} at "
-            "unit sensitivity: "
+            f"unit sensitivity{'' if who is None else f' for {who!r}'}: "
             f"at most {no_less(100 * (self.factor - 1), 2)} % above the best possible)"
         )
 

@@ -109,10 +109,16 @@ def _repeated(
     found = repeated_recursion(workload, who, p, min(states, n))
     # C's own rounding can add this much at each tick of one person
     sensitivity = sensitivity_of(found.strategy(), who) + who.most * found.rounding()
-    return _generator(found, sensitivity, p, lower)
+    return _generator(found, sensitivity, p, lower, who)
 
 
-def _generator(found: Recursion, sensitivity: float, p: float, lower: float) -> NoiseGenerator:
+def _generator(
+    found: Recursion,
+    sensitivity: float,
+    p: float,
+    lower: float,
+    who: AbstractPatterns | None = None,
+) -> NoiseGenerator:
     error = norm(np.sqrt(found.variances()), p) * sensitivity
     scale = math.sqrt(found.ticks) if p == 2 else 1.0
-    return NoiseGenerator(found, sensitivity, error=error / scale, lower=lower / scale)
+    return NoiseGenerator(found, sensitivity, who, error=error / scale, lower=lower / scale)

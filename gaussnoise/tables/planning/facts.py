@@ -200,10 +200,19 @@ def persons_text(plan: "Plan", name: str) -> str:
 
 
 def mean_of(plan: "Plan", name: str) -> str:
-    """Return in words whose mean a table has: that of rows, or that of persons."""
+    """Return in words whose mean a table has: that of rows, or that of persons.
+
+    A person has a record in each group of all tables together, and so more than one in a table of
+    fewer attributes.
+    """
     how = plan.per_person.get(name)
     if how is not None:
-        return f"persons, each with {PER_PERSON[how]}"
+        used = {name for marginal in plan.marginals for name in marginal}
+        by = [a.name for a in plan.schema.attributes if a.name in used and a.clip is None]
+        several = plan.rows_per_person > 1 and len(by) > 1
+        return f"persons, each with {PER_PERSON[how]}" + (
+            f" in each group of {marginal_name(by)}" if several else ""
+        )
     if plan.person is None:
         return "rows"
     return f"rows, at most {plan.rows_per_person} of each person"

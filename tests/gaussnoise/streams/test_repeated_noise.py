@@ -83,6 +83,9 @@ def test_its_strategy_is_certified_as_stated(made):
     assert found.sensitivity == pytest.approx(1, rel=1e-6)
     assert found.factor == pytest.approx(generator.factor, rel=2e-4)
     assert 1 <= generator.factor < 1.06
+    own = gn.certify(generator, workload.toarray(), p=p)  # the generator knows its own rule
+    assert (own.sensitivity, own.error) == (found.sensitivity, found.error)
+    assert repr(who) in repr(generator)
     once = gn.certify(
         streams.noise(workload, error=loss), workload.toarray(), participation=who, p=p
     )

@@ -150,6 +150,18 @@ def plan_of(**options):
     return gn.plan(schema, [("sex", "stay")], gn.zCDP(1e6), **options)
 
 
+def test_of_several_tables_a_person_has_a_record_in_each_group_of_all_of_them():
+    """A mean by sex alone then counts a person once for every ward."""
+    schema = gn.Schema([SEX, gn.Attribute("ward", ["A", "B"]), STAY])
+    tables, options = [("sex", "stay"), ("ward", "stay")], {"person": "who", "per_person": "mean"}
+    table = pa.table({"sex": ["F"] * 4, "ward": [*"AABB"], "stay": [1, 3, 8, 8], "who": [1] * 4})
+    for rows, words in ((1, ""), (2, " in each group of sex × ward")):
+        plan = gn.plan(schema, tables, gn.zCDP(1e6), rows_per_person=rows, **options)
+        means = plan.release(table, on_outside="drop").means("stay", "sex")
+        assert means.over == f"persons, each with the mean of their own numbers{words}"
+        assert abs(means.counts[0] - rows) < 0.1
+
+
 def test_tables_say_whose_mean_they_have():
     table = pa.table(rows_of())
     options = {"person": "who", "rows_per_person": 2}
