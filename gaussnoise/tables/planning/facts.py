@@ -208,7 +208,8 @@ def mean_of(plan: "Plan", name: str) -> str:
     how = plan.per_person.get(name)
     if how is not None:
         used = {name for marginal in plan.marginals for name in marginal}
-        by = [a.name for a in plan.schema.attributes if a.name in used and a.clip is None]
+        own = [a for a in plan.schema.attributes if a.name in used]
+        by = tuple([a.name for a in own if a.clip is None])
         several = plan.rows_per_person > 1 and len(by) > 1
         return f"persons, each with {PER_PERSON[how]}" + (
             f" in each group of {marginal_name(by)}" if several else ""
