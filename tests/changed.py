@@ -84,3 +84,55 @@ class Copy:
         for path, content in self.original.items():
             if not path.exists() or path.read_bytes() != content:
                 path.write_bytes(content)
+
+
+def tables_of(copy, folder):
+    """The names of the tables in a folder with a record."""
+    record = copy.read(f"{folder}/release.json")
+    listed = ("marginals",) if "marginals" in record else ("period", "cumulative")
+    return [
+        f"{'' if what == 'marginals' else what + '/'}{entry['file']}"
+        for what in listed
+        for entry in record[what]
+    ]
+
+
+def of_a_number(copy, rng, folder="."):
+    """A number of a table with another digit."""
+    name = rng.choice(tables_of(copy, folder))
+    lines = (copy.at / folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    k = rng.randrange(1, len(lines))
+    cells = lines[k].rstrip("\n").split(",")
+    place = rng.randrange(len(cells) - 4, len(cells))
+    before = cells[place]
+    while float(cells[place]) == float(before):
+        cells[place] = changed_digit(before, rng)
+    lines[k] = ",".join(cells) + "\n"
+    copy.write(name, "".join(lines).encode(), folder)
+    return f"{folder}/{name} row {k}: {before} became {cells[place]}"
+
+
+def of_a_shifted_cell(copy, rng, folder=".", names=None):
+    """A cell moved with its interval, as an honest program would have written it."""
+    name = rng.choice(names or tables_of(copy, folder))
+    lines = (copy.at / folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    k = rng.randrange(1, len(lines))
+    cells = lines[k].rstrip("\n").split(",")
+    estimate, deviation = map(float, cells[-4:-2])
+    estimate += rng.uniform(-5, 5)
+    half = 1.959963984540054 * deviation
+    cells[-4:] = map(repr, (estimate, deviation, estimate - half, estimate + half))
+    lines[k] = ",".join(cells) + "\n"
+    copy.write(name, "".join(lines).encode(), folder)
+    return f"{folder}/{name} row {k}"
+
+
+def unnoticed(copy, rng, changes):
+    """The changes after which the verifier finds nothing wrong."""
+    passed = []
+    for change in changes:
+        what = change(copy, rng)
+        if fault(copy.at) is None:
+            passed.append(what)
+        copy.restore()
+    return passed

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from changed import Copy, changed, changed_digit, fault, leaves
+from changed import Copy, changed, fault, leaves, of_a_number, of_a_shifted_cell, unnoticed
 
 import gaussnoise as gn
 from gaussnoise import verifier
@@ -87,17 +87,6 @@ def combined(tmp_path_factory):
     return {name: place / name for name in ("added", "exchanged")}
 
 
-def tables_of(copy, folder):
-    """The names of the tables in a folder with a record."""
-    record = copy.read(f"{folder}/release.json")
-    listed = ("marginals",) if "marginals" in record else ("period", "cumulative")
-    return [
-        f"{'' if what == 'marginals' else what + '/'}{entry['file']}"
-        for what in listed
-        for entry in record[what]
-    ]
-
-
 def of_a_record(copy, rng, names):
     name = rng.choice(names)
     record = copy.read(name)
@@ -106,35 +95,6 @@ def of_a_record(copy, rng, names):
     inside[key] = changed(before, rng)
     copy.write_record(record, name)
     return f"{name} {path}: {before!r} became {inside[key]!r}"
-
-
-def of_a_number(copy, rng, folder):
-    name = rng.choice(tables_of(copy, folder))
-    lines = (copy.at / folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
-    k = rng.randrange(1, len(lines))
-    cells = lines[k].rstrip("\n").split(",")
-    place = rng.randrange(len(cells) - 4, len(cells))
-    before = cells[place]
-    while float(cells[place]) == float(before):
-        cells[place] = changed_digit(before, rng)
-    lines[k] = ",".join(cells) + "\n"
-    copy.write(name, "".join(lines).encode(), folder)
-    return f"{folder}/{name} row {k}: {before} became {cells[place]}"
-
-
-def of_a_shifted_cell(copy, rng, folder, names=None):
-    """A cell moved with its interval."""
-    name = rng.choice(names or tables_of(copy, folder))
-    lines = (copy.at / folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
-    k = rng.randrange(1, len(lines))
-    cells = lines[k].rstrip("\n").split(",")
-    estimate, deviation = map(float, cells[-4:-2])
-    estimate += rng.uniform(-5, 5)
-    half = 1.959963984540054 * deviation
-    cells[-4:] = map(repr, (estimate, deviation, estimate - half, estimate + half))
-    lines[k] = ",".join(cells) + "\n"
-    copy.write(name, "".join(lines).encode(), folder)
-    return f"{folder}/{name} row {k}"
 
 
 def of_files(copy, rng, folder):
@@ -186,15 +146,10 @@ def test_streams_pass(streams):
 
 @pytest.mark.parametrize("kind", STREAMS)
 def test_no_changed_stream_passes(kind, streams, tmp_path):
-    rng, copy, passed = random.Random(kind), Copy(streams[kind], tmp_path / "copy"), []
+    rng, copy = random.Random(kind), Copy(streams[kind], tmp_path / "copy")
     records = ["stream.json"] * 3 + ["ticks/0001/release.json", "ticks/0002/release.json"]
-    for change in (lambda c, r: of_a_record(c, r, records), changed_tick, of_both):
-        for _ in range(60):
-            what = change(copy, rng)
-            if fault(copy.at) is None:
-                passed.append(what)
-            copy.restore()
-    assert passed == []
+    changes = [lambda c, r: of_a_record(c, r, records), changed_tick, of_both]
+    assert unnoticed(copy, rng, changes * 60) == []
     assert fault(copy.at) is None
 
 
@@ -353,21 +308,15 @@ def test_combined_folders_pass(combined):
 
 @pytest.mark.parametrize("kind", ["added", "exchanged"])
 def test_no_changed_combined_folder_passes(kind, combined, tmp_path):
-    rng, copy, passed = random.Random(kind), Copy(combined[kind], tmp_path / "copy"), []
-    changes = (
+    rng, copy = random.Random(kind), Copy(combined[kind], tmp_path / "copy")
+    changes = [
         lambda c, r: of_a_record(c, r, ["release.json"]),
-        lambda c, r: of_a_number(c, r, "."),
-        lambda c, r: of_a_shifted_cell(c, r, "."),
+        of_a_number,
+        of_a_shifted_cell,
         lambda c, r: of_files(c, r, "."),
         of_a_source,
-    )
-    for change in changes:
-        for _ in range(40):
-            what = change(copy, rng)
-            if fault(copy.at) is None:
-                passed.append(what)
-            copy.restore()
-    assert passed == []
+    ]
+    assert unnoticed(copy, rng, changes * 40) == []
     assert fault(copy.at) is None
 
 

@@ -1,6 +1,6 @@
-"""The bound on one person's squared move that makes a strategy without a band smooth to find.
+"""A smooth bound on one person's squared move, for strategies C without a band.
 
-X = CᵀC then has entries between ticks of one person. A person's squared move is at most the sum of
+X = CᵀC may have entries between ticks of one person. A person's squared move is at most the sum of
 ``|X_ij|`` over pairs of that person's ticks. Successive ticks are counted exactly, as steps of a
 path. Other pairs have m − 1 >= 1 ticks between them and are at least m b apart: half of each is
 charged to either tick, as the largest entry of its row or column from that distance on. The path's

@@ -84,7 +84,7 @@ class Recursion:
 
     def variances(self) -> Array:
         """Return the variances of the answers' noise, shape (n,)."""
-        found = covariances(*steps_of(self.workload.bands, *self.arrays[1:]))
+        found = covariances(*steps_of(*self.arrays))
         return found[1:, self.buffers, self.buffers].copy()
 
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:

@@ -14,6 +14,8 @@ from .descent import descended, mean_power
 from .path_bound import PathBound
 from .recursions import Recursion, fading_root
 
+Bound = Callable[[Array, int, float], tuple[float, Array]]
+
 # stages: the power that replaces maxima, and the smoothing of |x| at zero; then the steps of each
 _STAGES = ((8, 1e-3), (32, 3e-4), (128, 1e-4), (512, 3e-5), (2048, 3e-6))
 _SHARPER = 30.0  # sharpness of maxima along paths, as a multiple of the power
@@ -39,34 +41,26 @@ def repeated_recursion(
     n = workload.ticks
     A = workload.toarray()
     A = A / np.abs(A).max()
-    x = _start(n, states, n / who.most)
-    for power, blur in _STAGES:
-        bound = _bound(who, power, blur)
-        x = descended(
-            lambda y, bound=bound, power=power: _value(y, A, bound, p, states, power),
-            x,
-            steps=_STEPS,
-            memory=_MEMORY,
-        )
+    x, bound = _start(n, states, n / who.most), _bound(who)
+    for stage in _STAGES:
+        given = A, bound, p, states, *stage
+        x = descended(lambda y, given=given: _value(y, *given), x, steps=_STEPS, memory=_MEMORY)
     return Recursion(workload, *_coefficients(x, n, states))
 
 
-Bound = Callable[[Array], tuple[float, Array]]
-
-
-def _bound(who: AbstractPatterns, power: int, blur: float) -> Bound:
-    """Return what finds the bound and its derivatives by X.
+def _bound(who: AbstractPatterns) -> Bound:
+    """Return a function of X, of a power and of a smoothing: the bound, and its derivatives by X.
 
     Of a bound by sets it is the logarithm; a bound by paths is least together with the logarithm
     of the error where it is about one.
     """
     if isinstance(who, Apart) and not who.lists_few:
         path = PathBound(who.n, who.most, who.b, signed=who.kind == "vectors")
-        return lambda X: path.bound(X, _SHARPER * power)
+        return lambda X, power, _: path.bound(X, _SHARPER * power)
     sets, n = who.maximal(), who.n
     places = (sets[:, :, None] * (n + 1) + sets[:, None, :]).ravel()
 
-    def largest(X: Array) -> tuple[float, Array]:
+    def largest(X: Array, power: int, blur: float) -> tuple[float, Array]:
         own = blocks(X, sets)
         sizes = np.sqrt(np.square(own) + blur**2)
         found, by_set = mean_power(sizes.sum(axis=(1, 2)), power, len(sets))
@@ -91,7 +85,9 @@ def _coefficients(x: Array, n: int, q: int) -> tuple[Array, Array, Array, Array]
     return np.exp(x[:n]), shown, kept, scipy.special.expit(x[n + 2 * n * q :])
 
 
-def _value(x: Array, A: Array, bound: Bound, p: float, q: int, power: int) -> tuple[float, Array]:
+def _value(
+    x: Array, A: Array, bound: Bound, p: float, q: int, power: int, blur: float
+) -> tuple[float, Array]:
     """Return the logarithm of the error plus the bound, and its derivatives."""
     n = len(A)
     d, u, v, fading = _coefficients(x, n, q)
@@ -107,7 +103,7 @@ def _value(x: Array, A: Array, bound: Bound, p: float, q: int, power: int) -> tu
         np.square(mixing).sum(axis=1), power if np.isinf(p) else p / 2, 1.0 if np.isinf(p) else n
     )
     slope = -2 * (mixing.T @ (by_variance[:, None] * mixing)) @ inverse.T
-    move, by_form = bound(C.T @ C)
+    move, by_form = bound(C.T @ C, power, blur)
     slope += 2 * C @ by_form
 
     by_u, by_v, by_fading = np.zeros((n, q)), np.zeros((n, q)), np.zeros(q)

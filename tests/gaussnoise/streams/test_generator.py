@@ -77,13 +77,10 @@ def test_more_states_are_better():
     assert factors[3] < 1.0001
 
 
-@pytest.mark.parametrize(
-    ("states", "loss", "toeplitz"),
-    [(2, "mean", 1.039), (4, "mean", 1.0367)],
-)
-def test_few_states_leave_a_tenth_of_what_toeplitz_matrices_leave(states, loss, toeplitz):
+@pytest.mark.parametrize(("states", "toeplitz"), [(2, 1.039), (4, 1.0367)])
+def test_few_states_leave_a_tenth_of_what_toeplitz_matrices_leave(states, toeplitz):
     """Buffered Toeplitz matrices of as many states, optimised by jax_privacy for 256 totals."""
-    found = streams.noise(streams.prefix_sums(256), states=states, error=loss)
+    found = streams.noise(streams.prefix_sums(256), states=states)
     assert found.buffers == states
     assert found.factor - 1 < (toeplitz - 1) / 10
 
