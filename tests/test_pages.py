@@ -71,6 +71,8 @@ def test_there_is_code_to_run():
 
 
 @pytest.mark.integration
+# jax-privacy 2.0 calls it
+@pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("library", ["optax", "jax_privacy", "torch.nn.utils", "opacus"])
 def test_a_training_loop_takes_our_noise(library):
     """The first block of the page, and that of one library, where it is installed."""
