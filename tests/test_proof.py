@@ -101,6 +101,12 @@ def test_the_chance_of_noise_beyond_64_bits_is_the_stated_one():
     assert math.log10(2) - 2**17 / math.log(10) < -56000
 
 
+def test_noise_beyond_64_bits_is_cut_off():
+    """A third of the draws of this scale, which no release has."""
+    noise = discrete_gaussian(2.0**63)([0] * 200)
+    assert (min(noise), max(noise)) == (-(2**63), 2**63 - 1)
+
+
 # The steps about the sampler.
 
 
