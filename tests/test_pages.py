@@ -15,6 +15,7 @@ from cases import one_test_of
 import gaussnoise as gn
 import gaussnoise.plots
 import gaussnoise.privacy
+import gaussnoise.indicators
 import gaussnoise.signing
 from gaussnoise.cli.app import run
 
@@ -182,7 +183,7 @@ def test_every_public_name_is_in_the_reference():
     spaces = (gn.domains, gn.errors, gn.estimators, gn.plots, gn.results, gn.streams)
     public = {
         getattr(module, name)
-        for module in (gn, gaussnoise.privacy, gaussnoise.signing)
+        for module in (gn, gaussnoise.privacy, gaussnoise.signing, gaussnoise.indicators)
         for name in module.__all__
     }
     public |= {getattr(module, name) for module in spaces for name in module.__all__}

@@ -12,6 +12,7 @@ from .release.cells import CellList
 from .release.combine import combine
 from .release.comparison import ComparisonTable
 from .release.difference import Changes, difference
+from .release.functions import FunctionEstimate
 from .release.likeness import Likeness, LikenessTable
 from .release.measurements import Measurement
 from .release.quantiles import QuantileTable
@@ -37,6 +38,7 @@ __all__ = [
     "ComparisonTable",
     "Dialect",
     "FailureCase",
+    "FunctionEstimate",
     "Inspection",
     "Likeness",
     "LikenessTable",

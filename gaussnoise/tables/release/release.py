@@ -11,6 +11,7 @@ from ...text import number_of
 from ..planning.again import planned_again
 from . import ask as _ask
 from . import contrasts as _contrasts
+from . import functions as _functions
 from . import likeness as _likeness
 from . import measurements as _measurements
 from . import nearest as _nearest
@@ -84,6 +85,7 @@ class TableRelease(AbstractRelease):
     synthetic = _synthetic.synthetic
     likeness = _likeness.likeness
     projected = _nearest.projected
+    function = _functions.function
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:
         """Return whether the released numbers differ from a recount as their noise does.

@@ -1,0 +1,282 @@
+"""Quadratic functions of a Gaussian's mean: unbiased estimates, deviations and intervals."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy
+
+from domains.floats import Array
+
+from .polynomials import Quadratic
+
+_ROUNDING = 1e-13  # relative to the largest: below this, eigenvalues are rounding
+_DOUBLINGS = 60  # times that a search goes twice as far; an end beyond is infinite
+_DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
+_NEAR_MEAN = 1e-4  # in standard deviations: nearer to the mean, the saddle point is ill defined
+
+
+@dataclass(frozen=True)
+class Law:
+    """A quadratic function of the mean of a Gaussian, in coordinates in which it is a sum.
+
+    The function is ``Σ_j λ_j m_j² + β_j m_j + constant``, of a Gaussian of mean m and unit
+    covariance that was observed at ``u``.
+    """
+
+    eigenvalues: Array
+    slopes: Array
+    constant: float
+    u: Array
+
+    @classmethod
+    def of(cls, function: Quadratic, y: Array, root: Array, x: Array) -> "Law":
+        """Return the law of a function of ``y + root·(m − x)``, where m was observed at x."""
+        known = y - root @ x  # the part that has no noise
+        form = root.T @ function.square @ root
+        eigenvalues, axes = np.linalg.eigh((form + form.T) / 2)
+        largest = float(np.abs(eigenvalues).max(initial=0.0))
+        eigenvalues = np.where(np.abs(eigenvalues) <= _ROUNDING * largest, 0.0, eigenvalues)
+        slopes = axes.T @ (root.T @ (function.linear + 2 * function.square @ known))
+        return cls(eigenvalues, slopes, function.value(known), axes.T @ x)
+
+    @cached_property
+    def estimate(self) -> float:
+        """The unbiased estimate of the function."""
+        return self._value(self.u) - float(self.eigenvalues.sum())
+
+    @cached_property
+    def variance(self) -> float:
+        """The unbiased estimate of the estimate's variance; at least what it is at the least."""
+        least = 2 * float(self.eigenvalues @ self.eigenvalues)
+        return max(float(self._squared_slopes(self.u).sum()) + least, least)
+
+    @property
+    def has_zero(self) -> bool:
+        """Whether the function is 0 anywhere."""
+        curved = self.eigenvalues != 0
+        if self.slopes[~curved].any():
+            return True
+        if not curved.any():
+            return self.constant == 0
+        signs = np.sign(self.eigenvalues[curved])
+        if (signs != signs[0]).any():
+            return True
+        turn = self.constant - float(
+            (self.slopes[curved] ** 2 / (4 * self.eigenvalues[curved])).sum()
+        )
+        return signs[0] * turn <= 0
+
+    def tail(self) -> float:
+        """Return how often the estimate would be at most what it is, if the function were 0.
+
+        What else the law depends on is taken from the nearest mean at which the estimate would be
+        0, with squares of its slopes made unbiased.
+        """
+        own = self._squared_slopes(self._nearest(float(self.eigenvalues.sum())))
+        total, positive = float(own.sum()), np.maximum(own, 0)
+        squared = positive * (total / positive.sum()) if total > 0 else np.zeros_like(own)
+        return _cdf(self.eigenvalues, squared, self.estimate)
+
+    def _value(self, m: Array) -> float:
+        return float((self.eigenvalues * m * m + self.slopes * m).sum()) + self.constant
+
+    def _squared_slopes(self, m: Array) -> Array:
+        """Return unbiased estimates of the squared slopes, where m is the observed value."""
+        return (2 * self.eigenvalues * m + self.slopes) ** 2 - 4 * self.eigenvalues**2
+
+    def _nearest(self, value: float) -> Array:
+        """Return the point nearest to the observed one at which the function has a value.
+
+        There the gradient of ``|m − u|² + t f(m)`` is zero, and f decreases in t.
+        """
+
+        def at(t: float) -> Array:
+            return (self.u - t * self.slopes / 2) / (1 + t * self.eigenvalues)
+
+        def excess(t: float) -> float:
+            return self._value(at(t)) - value
+
+        if excess(0.0) == 0:
+            return self.u
+        lowest, highest = _poles(-self.eigenvalues)
+        side, limit = (1.0, highest) if excess(0.0) > 0 else (-1.0, -lowest)
+        return at(_root(excess, side, limit, 1.0))
+
+
+def standard(y: Array, covariance: Array) -> tuple[Array, Array]:
+    """Return a root of a covariance with independent columns, and y in its coordinates."""
+    values, axes = np.linalg.eigh(covariance)
+    seen = values > _ROUNDING * values.max(initial=0.0)
+    scale = np.sqrt(values[seen])
+    return axes[:, seen] * scale, axes[:, seen].T @ y / scale
+
+
+def quadratic_near(f: Callable[[Array], float], count: int) -> tuple[Quadratic, float]:
+    """Return a quadratic function with the values of f near zero, and how far f is from it.
+
+    Its coefficients are differences of f at the ends of unit vectors and of sums of two; the two
+    are compared at two units along the steepest line.
+    """
+    unit, middle = np.eye(count), f(np.zeros(count))
+    up = np.array([f(e) for e in unit])
+    down = np.array([f(-e) for e in unit])
+    curved = up + down - 2 * middle
+    square = np.diag(curved) / 2
+    for i in range(count):
+        for j in range(i):
+            both = f(unit[i] + unit[j]) + f(-unit[i] - unit[j])
+            square[i, j] = square[j, i] = (both - 2 * middle - curved[i] - curved[j]) / 4
+    near = Quadratic(square, (up - down) / 2, middle)
+    length = float(np.linalg.norm(near.linear))
+    steep = 2 * near.linear / length if length else np.zeros(count)
+    far = [abs(f(x) - near.value(x)) for x in (steep, -steep)]
+    return near, max(far)
+
+
+def _poles(eigenvalues: Array) -> tuple[float, float]:
+    """Return the interval about zero on which every ``1 − λ t`` is positive."""
+    least, most = eigenvalues.min(initial=0.0), eigenvalues.max(initial=0.0)
+    return 1 / least if least < 0 else -math.inf, 1 / most if most > 0 else math.inf
+
+
+def _root(f: Callable[[float], float], side: float, limit: float, step: float) -> float:
+    """Return the root of a monotone function on one side of zero, before a limit."""
+    start, far = f(0.0), min(limit / 2, step)
+    for _ in range(_DOUBLINGS):
+        if f(side * far) * start <= 0:
+            low, high = sorted((0.0, side * far))
+            root: float = scipy.optimize.brentq(f, low, high, xtol=_ROUNDING * far)  # pyright: ignore[reportAssignmentType]
+            return root
+        far = limit - (limit - far) / 2 if math.isfinite(limit) else 2 * far
+    return side * far
+
+
+def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
+    """Return the distribution function at x of a quadratic form of mean zero.
+
+    By the saddle point (Lugannani & Rice 1980); exact where the form is linear.
+    """
+
+    def cumulants(s: float) -> tuple[float, float, float]:
+        """Return the generating function of cumulants and two derivatives."""
+        a = 1 - 2 * s * eigenvalues
+        zeroth = -np.log(a) / 2 - eigenvalues * s + s * s / 2 * squared_slopes / a
+        first = eigenvalues / a - eigenvalues + s * squared_slopes * (1 - s * eigenvalues) / a**2
+        second = 2 * eigenvalues**2 / a**2 + squared_slopes / a**3
+        return float(zeroth.sum()), float(first.sum()), float(second.sum())
+
+    sd = math.sqrt(cumulants(0.0)[2])
+    if sd == 0:
+        return float(x >= 0)
+    if abs(x) < _NEAR_MEAN * sd:
+        third = float((8 * eigenvalues**3 + 6 * eigenvalues * squared_slopes).sum())
+        return 0.5 + (third / (6 * sd**3) + x / sd) / math.sqrt(2 * math.pi)
+    lowest, highest = _poles(2 * eigenvalues)
+    side, limit = (1.0, highest) if x > 0 else (-1.0, -lowest)
+    s = _root(lambda t: cumulants(t)[1] - x, side, limit, 1 / sd)
+    zeroth, _, second = cumulants(s)
+    w = side * math.sqrt(max(2 * (s * x - zeroth), 0.0))
+    v = s * math.sqrt(second)
+    density = math.exp(-w * w / 2) / math.sqrt(2 * math.pi)
+    return min(max(float(scipy.special.ndtr(w)) + density * (1 / w - 1 / v), 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class QuadraticRatio:
+    """A ratio of two quadratic functions of the mean of a Gaussian that was observed.
+
+    Attributes:
+        top: the numerator.
+        bottom: the denominator; a constant for the numerator alone.
+        y: the observed Gaussian, shape (k,).
+        covariance: of the Gaussian, shape (k, k), known exactly; it may be singular.
+    """
+
+    top: Quadratic
+    bottom: Quadratic
+    y: Array
+    covariance: Array
+
+    @cached_property
+    def _standard(self) -> tuple[Array, Array]:
+        return standard(self.y, self.covariance)
+
+    def _law(self, function: Quadratic) -> Law:
+        return Law.of(function, self.y, *self._standard)
+
+    @cached_property
+    def _parts(self) -> tuple[float, float]:
+        """Unbiased estimates of numerator and denominator."""
+        return self._law(self.top).estimate, self._law(self.bottom).estimate
+
+    @property
+    def estimate(self) -> float:
+        """The ratio of unbiased estimates; NaN if the denominator's is zero."""
+        top, bottom = self._parts
+        return top / bottom if bottom else math.nan
+
+    @property
+    def standard_deviation(self) -> float:
+        """The standard deviation of the estimate, to first order in the denominator."""
+        bottom = self._parts[1]
+        if not bottom:
+            return math.nan
+        law = self._law(self.top.less(self.estimate, self.bottom))
+        return math.sqrt(law.variance) / abs(bottom)
+
+    def at_most(self, r: float) -> float:
+        """Return how often the estimate would be at most what it is if the ratio were r; NaN if the
+        ratio cannot be r.
+        """
+        law = self._law(self.top.less(r, self.bottom))
+        if not law.has_zero:
+            return math.nan
+        return law.tail() if self._parts[1] > 0 else 1 - law.tail()
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the r that neither of two tests, one for each side, refuses."""
+        step = self.standard_deviation
+        if not math.isfinite(step):
+            return -math.inf, math.inf
+        if not step:
+            return self.estimate, self.estimate
+        start, way = self.estimate, 0.0
+        if math.isnan(self.at_most(start)):
+            # the value at y is possible: between them is the nearest possible one
+            way = self.top.value(self.y) / self.bottom.value(self.y) - start
+            start += way * _boundary(
+                lambda t: not math.isnan(self.at_most(self.estimate + t * way)), 1.0, 0.0
+            )
+        alpha = (1 - level) / 2
+        outward = 2 * _DIGITS * (step + abs(way))  # more than the searches leave out
+
+        def end(side: float) -> float:
+            def accepted(distance: float) -> bool:
+                at_most = self.at_most(start + side * distance)
+                return alpha < (at_most if side > 0 else 1 - at_most)  # not where it is NaN
+
+            far = 0.0
+            if accepted(far):
+                far = step
+                for _ in range(_DOUBLINGS):
+                    if not accepted(far):
+                        break
+                    far *= 2
+                else:
+                    return side * math.inf
+                far = _boundary(accepted, 0.0, far)
+            return start + side * (far + outward)
+
+        return end(-1.0), end(1.0)
+
+
+def _boundary(accepted: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Return the last accepted number on the way from one that is to one that is not."""
+    digits = _DIGITS * abs(outside - inside)
+    while abs(outside - inside) > digits:
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if accepted(middle) else (inside, middle)
+    return inside

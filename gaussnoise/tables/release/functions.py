@@ -1,0 +1,216 @@
+"""Functions of released numbers, with intervals from the exact law of their noise."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...layout import fitted
+from ...numerics.intervals import ConfidenceInterval, quantile
+from ...numerics.polynomials import Quadratic, Rational, algebraic, quadratic, unbiased
+from ...numerics.quadratic_forms import QuadraticRatio, quadratic_near, standard
+from .forms import Function, side_by_side
+from .noisy import AbstractRelease
+from .table import AbstractEstimates
+from .tidy import LEVEL
+
+Array = NDArray[np.float64]
+
+_MOST_NUMBERS = 400  # that a function is of: the time grows with their cube
+_NONE = "no interval: the noise is too large for this function; within it "
+_MOST_BENT = 0.2  # standard deviations between a function and its quadratic approximation
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FunctionEstimate:
+    """A function of released numbers: an estimate and the method of its intervals.
+
+    The intervals are about the function of the data, not of a population that they are drawn from.
+
+    Attributes:
+        estimate: unbiased for polynomials; of a ratio of two, the ratio of unbiased estimates;
+            of other functions, without the bias of second order.
+        standard_deviation: of the estimate, due to noise, itself estimated.
+        method: how intervals are found, in words.
+        private: False for simulations, whose numbers must not be published.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("town", ["A", "B", "C"])])
+    >>> people = pa.table({"town": ["A", "B", "A", "C"] * 300})
+    >>> release = gn.plan(schema, 1, gn.zCDP(0.5)).release(people)
+    >>> share = release.function(lambda n: n[0] / n.sum(), "town")
+    >>> print(share.method)
+    a ratio of linear forms: exact (Fieller 1954)
+    """
+
+    estimate: float
+    standard_deviation: float
+    method: str
+    private: bool
+    _ratio: QuadraticRatio | None = field(repr=False)
+
+    def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
+        """Return an interval that contains the function of the data with probability ``level``.
+
+        An end is infinite where the noise leaves no finite one.
+
+        Raises:
+            ParameterError: level outside (0, 1).
+        """
+        quantile(level)  # refuses a level outside (0, 1)
+        low, high = (-math.inf, math.inf) if self._ratio is None else self._ratio.interval(level)
+        return ConfidenceInterval(np.asarray(low), np.asarray(high))
+
+    def __str__(self) -> str:
+        low, high = self.confidence_interval()
+        said = f"{self.estimate:.6g} ± {self.standard_deviation:.4g}, "
+        said += f"{100 * LEVEL:g} % interval {low:.6g} to {high:.6g}\n{fitted(self.method)}"
+        return said if self.private else f"{said}\nNOT PRIVATE: a simulation"
+
+
+def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> FunctionEstimate:
+    """Return a function of released numbers, with its interval.
+
+    Where f only adds, multiplies, divides and takes whole powers, it is found to be a ratio of
+    polynomials by calling it on its variables. If these have degree two at most, an interval holds
+    every r for which a test does not refuse that the numerator less r times the denominator is 0,
+    by the law of a quadratic form. It is exact for linear forms and their ratios (Fieller 1954),
+    and nearly so for others. Any other function is approximated by a quadratic one within the
+    noise; there is no interval where that is not near enough.
+
+    Args:
+        release: the release that is asked.
+        f: from one array for each of ``tables``, shaped like it, to one number. It may be called
+            with objects in place of numbers, which know arithmetic only.
+        tables: names of released tables, ``"sex"`` or ``("sex", "age")``; tables of this release,
+            such as ``release.sums("pay", given="sex")`` or means or shares; or weights as
+            :meth:`contrast` takes them, for one number.
+
+    Returns:
+        A :class:`~gaussnoise.results.FunctionEstimate`.
+
+    Raises:
+        ParameterError: no tables, more than 400 numbers in them, or an f that does not return one
+            number.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["yes", "no"])])
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "job": ["yes", "yes", "no"] * 4000})
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.5)).release(people)
+    >>> concentration = release.function(lambda n: (n**2).sum() / n.sum() ** 2, "sex")  # 5/9
+    >>> low, high = concentration.confidence_interval(0.999999)
+    >>> bool(low < 5 / 9 < high), concentration.method
+    (True, 'a ratio of quadratic forms: by their law (saddle point, Lugannani & Rice 1980)')
+    """
+    if not callable(f) or not tables:
+        raise ParameterError(
+            "function: expected a function and the tables that it takes, got "
+            f'{type(f).__name__} and {len(tables)} tables; hint: function(f, "sex", …)'
+        )
+    found = [_numbers(release, table) for table in tables]
+    size = sum(len(numbers.forms) for numbers, _, _ in found)
+    if size > _MOST_NUMBERS:
+        raise ParameterError(
+            f"function: expected at most {_MOST_NUMBERS} released numbers, got {size}; hint: "
+            "tables of fewer attributes"
+        )
+    joint = side_by_side(*(numbers for numbers, _, _ in found)).joint()
+    ends = np.cumsum([len(numbers.forms) for numbers, _, _ in found])[:-1]
+
+    def of_all(x: NDArray[Any]) -> object:
+        parts = zip(found, np.split(x, ends), strict=True)
+        return f(*(own(part).reshape(shape) for (_, own, shape), part in parts))
+
+    y, covariance = joint.estimate, joint.covariance
+    rational = algebraic(of_all, y)
+    if rational is not None:
+        top, bottom = (quadratic(terms, size) for terms in (rational.top, rational.bottom))
+        if top is not None and bottom is not None:
+            ratio = QuadraticRatio(top, bottom, y, covariance)
+            return _estimate(release, ratio.estimate, ratio, _method(top, bottom))
+    return _bent(release, of_all, rational, y, covariance)
+
+
+def _numbers(
+    release: AbstractRelease, table: Any
+) -> tuple[Function, Callable[[NDArray[Any]], NDArray[Any]], tuple[int, ...]]:
+    """Return linear forms, the numbers of a table as a function of them, and its shape."""
+    if isinstance(table, Mapping):
+        return Function([(release, table)], lambda x: (x, np.eye(len(x)))), lambda x: x, ()
+    estimates = table if isinstance(table, AbstractEstimates) else release[table]
+    forms = estimates.at(list(np.ndindex(estimates.estimate.shape))).forms
+    own: Any = estimates.forms  # there, or no cells would have been found
+    if any(source is not release for source, _ in forms):
+        raise ParameterError(
+            "function: expected tables of this release, got one of another; hint: combine([…]) or "
+            "difference(…) compare releases"
+        )
+
+    def numbers(x: NDArray[Any]) -> NDArray[Any]:
+        if own.bottom is None:
+            return own.scale * x
+        top, bottom = np.split(x, 2)
+        return own.shift + own.scale * (top / bottom)
+
+    return Function(forms, lambda x: (x, np.eye(len(x)))), numbers, estimates.estimate.shape
+
+
+def _method(top: Quadratic, bottom: Quadratic) -> str:
+    """Return how intervals of a ratio are found, in words."""
+    linear = not (top.square.any() or bottom.square.any())
+    if not (bottom.square.any() or bottom.linear.any()):
+        if linear:
+            return "a linear form: exact"
+        return "a quadratic form: by its law (saddle point, Lugannani & Rice 1980)"
+    if linear:
+        return "a ratio of linear forms: exact (Fieller 1954)"
+    return "a ratio of quadratic forms: by their law (saddle point, Lugannani & Rice 1980)"
+
+
+def _estimate(
+    release: AbstractRelease, estimate: float, ratio: QuadraticRatio | None, method: str
+) -> FunctionEstimate:
+    sd = math.nan if ratio is None else ratio.standard_deviation
+    return FunctionEstimate(estimate, sd, method, release.private, ratio)
+
+
+def _bent(
+    release: AbstractRelease,
+    f: Callable[[Array], Any],
+    rational: Rational | None,
+    y: Array,
+    covariance: Array,
+) -> FunctionEstimate:
+    """Return a function that is not a ratio of quadratic functions."""
+    root, _ = standard(y, covariance)
+    count = root.shape[1]
+    with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined
+        near, far = quadratic_near(lambda step: _number(f(y + root @ step)), count)
+    if not all(np.isfinite(part).all() for part in near):
+        return _estimate(release, near.constant, None, f"{_NONE}it is not defined everywhere")
+    ratio = QuadraticRatio(near, Quadratic.one(count), np.zeros(count), np.eye(count))
+    estimate = ratio.estimate
+    if rational is not None and set(rational.bottom) == {()}:
+        estimate = unbiased(rational.top, y, covariance) / rational.bottom[()]
+    bent = far / ratio.standard_deviation if far else 0.0
+    if bent > _MOST_BENT:
+        differs = f"it differs from a quadratic one by {bent:.2g} of its standard deviations"
+        return _estimate(release, estimate, None, f"{_NONE}{differs}")
+    method = "by the quadratic function that is nearly the same within the noise"
+    return _estimate(release, estimate, ratio, method)
+
+
+def _number(value: Any) -> float:
+    """Return the one number that a function gave."""
+    try:
+        (number,) = np.asarray(value, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"function: expected a function that returns one number, got {type(value).__name__}"
+        ) from None
+    return float(number)

@@ -1,0 +1,195 @@
+"""Functions of released numbers, asked of releases."""
+
+import math
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+from gaussnoise import indicators
+
+TOWNS = list("ABCDE")
+SCHEMA = gn.Schema(
+    [
+        gn.Attribute("sex", ["F", "M"]),
+        gn.Attribute("town", TOWNS),
+        gn.Attribute("pay", clip=[0, 10000], base={"kind": "moments", "degrees": [0, 1, 2]}),
+    ]
+)
+EVENTS = np.array([2.0, 3, 5, 8, 13])
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    return pa.table(
+        {
+            "sex": rng.choice(["F", "M"], 6000),
+            "town": rng.choice(TOWNS, 6000, p=[0.4, 0.3, 0.15, 0.1, 0.05]),
+            "pay": rng.gamma(2, 1500, 6000),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return gn.plan(SCHEMA, [("sex", "town"), ("sex", "pay")], gn.zCDP(0.5))
+
+
+@pytest.fixture(scope="module")
+def release(plan, people):
+    return plan.release(people)
+
+
+def holds(found, truth):
+    low, high = found.confidence_interval(1 - 1e-9)  # a false alarm in 10⁹ runs
+    return low < truth < high
+
+
+def test_indicators_of_tables(release, people):
+    frame = people.to_pandas()
+    towns = frame["town"].value_counts().sort_index().to_numpy()
+    pay = frame["pay"].clip(0, 10000).to_numpy()
+    both = frame.value_counts(["sex", "town"]).sort_index().to_numpy().reshape(2, 5)
+
+    def shares(n):
+        return indicators.standardized_rate(n[0], n.sum(axis=0), EVENTS)
+
+    known = [
+        (indicators.concentration, "town", np.sum(towns**2) / 6000**2),
+        (indicators.entropy, "town", -np.sum(towns / 6000 * np.log(towns / 6000))),
+        (indicators.variance, release.answers("pay"), pay.var()),
+        (lambda m: np.sqrt(indicators.variance(m)), release.answers("pay"), pay.std()),
+        (shares, ("sex", "town"), EVENTS @ (both[0] / both.sum(axis=0)) / EVENTS.sum()),
+        (
+            lambda n: indicators.odds_ratio(n[:, :2]),
+            ("sex", "town"),
+            both[0, 0] * both[1, 1] / (both[0, 1] * both[1, 0]),
+        ),
+    ]
+    for f, table, truth in known:
+        found = release.function(f, table)
+        assert holds(found, truth)
+        assert abs(found.estimate - truth) < 7 * found.standard_deviation
+
+
+def test_several_tables_are_taken_with_their_covariance(release):
+    town, both = release["town"], release["sex", "town"]
+    nothing = release.function(lambda n, m: n[0] - m[:, 0].sum(), town, both)
+    assert nothing.standard_deviation < 1e-6 * town.standard_deviation[0]
+    assert nothing.estimate == pytest.approx(0, abs=1e-6)
+
+
+def test_linear_functions_are_contrasts(release):
+    weights = np.arange(5.0)
+    found = release.function(lambda n: n @ weights, "town")
+    known = release.contrast({"town": weights})
+    assert (found.estimate, found.standard_deviation) == pytest.approx(known)
+    assert found.confidence_interval(0.9) == pytest.approx(known.confidence_interval(0.9), abs=1e-3)
+    assert found.method == "a linear form: exact"
+    same = release.function(lambda x: x, {"town": weights})
+    assert same.estimate == pytest.approx(known.estimate)
+
+
+def test_means_and_shares_are_ratios(release):
+    means = release.means("pay", given="sex")
+    found = release.function(lambda m: m[0], means)
+    assert found.estimate == pytest.approx(means.estimate[0])
+    assert found.confidence_interval() == pytest.approx(
+        [end[0] for end in means.confidence_interval()], abs=1e-3
+    )
+    assert found.method == "a ratio of linear forms: exact (Fieller 1954)"
+    shares = release.proportions(("sex", "town"), given="town")
+    assert release.function(lambda p: p[1, 2], shares).estimate == pytest.approx(
+        shares.estimate[1, 2]
+    )
+
+
+def test_polynomials_of_higher_degree_are_unbiased(release):
+    y, v = release["town"].estimate[0], release["town"].standard_deviation[0] ** 2
+    found = release.function(lambda n: n[0] ** 3, "town")
+    assert found.estimate == pytest.approx(y**3 - 3 * v * y)
+    assert found.method.startswith("by the quadratic function")
+
+
+def test_no_interval_where_the_noise_is_too_large(plan, people):
+    few = plan.release(people.slice(0, 5))
+    found = few.function(lambda n: np.exp(n[0]), "town")
+    assert found.confidence_interval() == (-math.inf, math.inf)
+    assert found.method.startswith("no interval: ")
+    outside = few.function(lambda n: np.log(n - n.max())[0], "town")
+    assert outside.confidence_interval() == (-math.inf, math.inf)
+
+
+def test_printed_functions_say_their_method_and_simulations_that_they_are_not_private(
+    plan, release, people
+):
+    printed = str(release.function(indicators.concentration, "town"))
+    assert "95 % interval" in printed
+    assert "saddle point" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "NOT PRIVATE" not in printed
+    simulated = plan.simulate(people, rng=np.random.default_rng(0))
+    assert "NOT PRIVATE" in str(simulated.function(indicators.concentration, "town"))
+
+
+def test_estimates_can_be_pickled(release):
+    found = release.function(indicators.concentration, "town")
+    again = pickle.loads(pickle.dumps(found))
+    assert again.confidence_interval() == found.confidence_interval()
+
+
+def test_errors_say_what_is_expected(plan, release, people):
+    other = plan.release(people)
+    cases = [
+        ((indicators.concentration,), "expected a function and the tables"),
+        (("town", "town"), "expected a function and the tables"),
+        ((indicators.concentration, other["town"]), "expected tables of this release"),
+        ((lambda n: n, "town"), "returns one number"),
+        ((lambda n: "a text", "town"), "returns one number"),
+        ((indicators.odds_ratio, "town"), "expected a table of shape"),
+        ((indicators.variance, "town"), "expected a count, a sum"),
+        ((lambda n: n[0], "nowhere"), "nowhere"),
+        ((lambda n, m: indicators.life_expectancy(n, m, [1]), "town", "town"), "age groups"),
+    ]
+    for arguments, said in cases:
+        with pytest.raises(gn.errors.ParameterError, match=said):
+            release.function(*arguments)
+    with pytest.raises(gn.errors.ParameterError, match="level"):
+        release.function(indicators.concentration, "town").confidence_interval(95)
+
+
+def test_many_cells_are_refused():
+    schema = gn.Schema([gn.Attribute("place", range(401))])
+    release = gn.plan(schema, 1, gn.zCDP(0.5)).release(pa.table({"place": [1, 2, 3]}))
+    with pytest.raises(gn.errors.ParameterError, match="at most 400 released numbers, got 401"):
+        release.function(lambda n: n[0] ** 2, "place")
+
+
+def test_a_fault_in_a_function_is_the_users_own(release):
+    with pytest.raises(IndexError):
+        release.function(lambda n: n[99], "town")
+
+
+def test_a_life_table_of_a_constant_rate():
+    """Deaths at a rate of 1/50 a year: 50 years, up to the squares of the widths."""
+    k = 2000
+    found = indicators.life_expectancy(np.full(k, 2.0), np.full(k, 100.0), [0.1] * (k - 1))
+    assert found == pytest.approx(50, abs=0.1**2)
+
+
+def test_deaths_at_the_end_of_a_group_are_later():
+    deaths, exposure = np.array([5.0, 10.0]), np.array([100.0, 20.0])
+    early, late = (
+        indicators.life_expectancy(deaths, exposure, [10], lived) for lived in ([0], [10])
+    )
+    # 10/15 survive a rate of 1/20 if all who die do so at once; half if at the end
+    assert early == pytest.approx(10 * 10 / 15 + 2 * 10 / 15)
+    assert late == pytest.approx(10 + 2 / 2)
+
+
+def test_prices_are_compared_at_the_quantities_of_the_first_period():
+    found = indicators.price_index(np.array([1.0, 4.0]), np.array([2.0, 3.0]), [3, 1])
+    assert found == pytest.approx(9 / 7)
