@@ -298,7 +298,8 @@ ROOMS = """
     1 domains.description domains
     1 gaussnoise.errors gaussnoise.text gaussnoise.layout gaussnoise.drawing
     1 gaussnoise.verifier
-    1 gaussnoise.numerics gaussnoise.files gaussnoise.records gaussnoise.signing gaussnoise.indicators
+    1 gaussnoise.numerics gaussnoise.files gaussnoise.records
+    1 gaussnoise.signing gaussnoise.indicators
     2 gaussnoise.privacy gaussnoise.solvers
     3 gaussnoise.noise
     4 gaussnoise.bounds

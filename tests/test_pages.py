@@ -13,9 +13,9 @@ import pytest
 from cases import one_test_of
 
 import gaussnoise as gn
+import gaussnoise.indicators
 import gaussnoise.plots
 import gaussnoise.privacy
-import gaussnoise.indicators
 import gaussnoise.signing
 from gaussnoise.cli.app import run
 
