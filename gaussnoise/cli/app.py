@@ -12,6 +12,7 @@ from .certify import certify_strategy
 from .check import check_table
 from .combine import combine_releases
 from .console import ERR, say
+from .convert import convert
 from .demo import demo
 from .difference import show_changes
 from .inspect import inspect_release
@@ -59,6 +60,7 @@ app.command("plan")(show_plan)
 app.command("bound")(show_bound)
 app.command("release")(make_release)
 app.command("report")(write_report)
+app.command("convert")(convert)
 app.command("ask")(ask)
 app.command("combine")(combine_releases)
 app.command("difference")(show_changes)
