@@ -23,7 +23,7 @@ from .plan import show_bound, show_plan
 from .release import make_release
 from .report import write_report
 from .schema import draft_schema
-from .stream import run_tick, show_series, show_stream, start_stream
+from .stream import plan_stream, run_tick, show_series, show_stream, start_stream
 from .synthetic import synthetic
 from .verify import sign_folder, verify_folder
 
@@ -72,6 +72,7 @@ app.command("inspect")(inspect_release)
 app.command("verify")(verify_folder)
 app.command("sign")(sign_folder)
 app.command("demo")(demo)
+stream_app.command("plan")(plan_stream)
 stream_app.command("start")(start_stream)
 stream_app.command("tick")(run_tick)
 stream_app.command("show")(show_stream)
