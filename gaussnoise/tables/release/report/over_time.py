@@ -72,7 +72,7 @@ class OverTime:
 
     @property
     def left_out(self) -> tuple[int, int]:
-        """How many ticks, and how many cells, are not in the table."""
+        """The number of ticks, and of cells, that are not in the table."""
         ticks = len(self.series.labels[0])
         size = self.series.estimate.size // ticks
         return max(0, ticks - _MOST_TICKS), max(0, size - _MOST_ROWS)
