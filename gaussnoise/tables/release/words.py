@@ -222,7 +222,8 @@ class Reader:
         """The attribute and the cells of every text that is a label, or a group, of one alone."""
         found: dict[str, list[tuple[int, Cells]]] = {}
         for i, attribute in enumerate(self.schema.attributes):
-            listed = [(label, (k,)) for k, label in enumerate(attribute.categories or ())]
+            own = attribute.categories or ()
+            listed: list[tuple[Category, Cells]] = [(label, (k,)) for k, label in enumerate(own)]
             for name, _ in attribute.groups or ():
                 level = Level.of(attribute, name)
                 listed += zip(level.labels, level.cells, strict=True)
