@@ -9,6 +9,7 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.tables.release.formats import FORMATS
+from gaussnoise.tables.release.record import ASSUMED
 from gaussnoise.verifier import verified
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
@@ -63,12 +64,15 @@ def test_who_drew_the_noise_stays_in_the_record(release, tmp_path):
     shutil.copytree(release, old)
     record = json.loads((old / "release.json").read_text("utf-8"))
     record["libraries"]["opendp"] = "0.0.1"
+    record["executors"] = {"how": ASSUMED}
     (old / "release.json").write_text(
         json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8"
     )
     assert run(["convert", str(old), "-o", str(tmp_path / "new"), "--format", "jsonl"]) == 0
     again = json.loads((tmp_path / "new" / "release.json").read_text("utf-8"))
     assert again["libraries"] == record["libraries"]
+    assert again["executors"] == record["executors"]  # what their noise assumes is not lost
+    gn.TableRelease.load(tmp_path / "new")
 
 
 def test_a_combination_is_converted_with_its_releases_as_they_are(releases, tmp_path):
