@@ -222,7 +222,7 @@ class SchemaWarning(UserWarning):
 
 
 class StreamWarning(UserWarning):
-    """A file comes in again that an earlier tick of a stream has counted.
+    """A file is counted again, as asked, that an earlier tick of a stream has counted.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])

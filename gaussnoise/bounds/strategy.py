@@ -8,12 +8,13 @@ from typing import Any, Literal, final
 
 from domains.participation.patterns import AbstractPatterns
 
+from ..layout import fitted
 from ..noise.certificates.certificate import Certificate
 from ..noise.covariance import AbstractCovariance
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.problem import Relation
 from ..numerics.rounding import rounded_up
-from ..text import no_less
+from ..text import no_less, number_of
 
 _RELATIONS = {
     "add-remove": "One record is added or removed.",
@@ -93,7 +94,27 @@ class AbstractStrategyCertificate(abc.ABC):
         return "for the same neighbours"
 
     def __str__(self) -> str:
-        return self.explain()
+        n, share = self._answers, 1.0
+        what = f"‖sd‖_{self.p:g}"
+        if self.p == 2:
+            what, share = "root mean square error", math.sqrt(n)
+        elif self.p == math.inf:
+            what = "largest standard deviation"
+        who, moved = self._said()
+        above = no_less(100 * (self.factor - 1), 3)
+        stated = self.error / self.sensitivity / share
+        lines = [
+            f"Strategy for {number_of(n, 'answer')}: {what} at rho = 1/2",
+            f"this strategy  at most {self.error / share:.6g}",
+            f"best known     {self.upper / share:.6g}",
+            f"any strategy   at least {self.lower / share:.6g}, {self._same}",
+            f"distance       at most {above} % above the best possible",
+            "another rho    1/√(2 rho) times these errors",
+            f"as stated      rho = {self.rho:.6g} for all outputs together, error at most "
+            f"{stated:.6g}",
+            f"protected      {who} {moved}",
+        ]
+        return fitted("\n".join(lines))
 
     def to_frame(self, backend: Literal["pyarrow", "pandas", "polars"] = "pyarrow") -> Any:
         """Return :meth:`columns` as a dataframe.

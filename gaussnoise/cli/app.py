@@ -12,6 +12,7 @@ from .certify import certify_strategy
 from .check import check_table
 from .combine import combine_releases
 from .console import ERR, say
+from .convert import convert
 from .demo import demo
 from .difference import show_changes
 from .inspect import inspect_release
@@ -22,7 +23,7 @@ from .plan import show_bound, show_plan
 from .release import make_release
 from .report import write_report
 from .schema import draft_schema
-from .stream import run_tick, show_series, show_stream, start_stream
+from .stream import plan_stream, run_tick, show_series, show_stream, start_stream
 from .synthetic import synthetic
 from .verify import sign_folder, verify_folder
 
@@ -59,6 +60,7 @@ app.command("plan")(show_plan)
 app.command("bound")(show_bound)
 app.command("release")(make_release)
 app.command("report")(write_report)
+app.command("convert")(convert)
 app.command("ask")(ask)
 app.command("combine")(combine_releases)
 app.command("difference")(show_changes)
@@ -70,6 +72,7 @@ app.command("inspect")(inspect_release)
 app.command("verify")(verify_folder)
 app.command("sign")(sign_folder)
 app.command("demo")(demo)
+stream_app.command("plan")(plan_stream)
 stream_app.command("start")(start_stream)
 stream_app.command("tick")(run_tick)
 stream_app.command("show")(show_stream)

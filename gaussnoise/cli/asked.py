@@ -88,13 +88,14 @@ class Options:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameter ``options`` is replaced by all of :class:`Options`."""
+    """Return a command whose parameter ``options`` is replaced by all fields of its class."""
     own = inspect.signature(command).parameters
-    shared = inspect.signature(Options).parameters
+    kind = own["options"].annotation
+    shared = inspect.signature(kind).parameters
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        options = Options(**{name: given.pop(name) for name in shared})
+        options = kind(**{name: given.pop(name) for name in shared})
         command(options=options, **given)
 
     listed = [p for name, p in own.items() for p in (shared.values() if name == "options" else [p])]

@@ -58,9 +58,7 @@ def certify_strategy(
         found = certify(given, wanted, neighbors=neighbors, sizes=sizes, p=p)
     if as_json:
         return show(certificate_document(found, neighbors))
-    for sentence in found.explain().split(". "):
-        say(sentence.rstrip(".") + ".")
-    say(f"error over lower end: {found.factor:.6g}")
+    say(str(found))
 
 
 def _tables(path: Path) -> tuple[Any, Any, Any]:

@@ -1,22 +1,26 @@
 """The command that compares two releases."""
 
+import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..tables import difference
+from ..errors import ParameterError
+from ..streams import Stream
+from ..tables import ComparisonTable, TableRelease, difference
 from ..tables.release.changes import changes_text, shown_changes
 from .asked import entry_of
 from .console import check_new, say, show
-from .documents import changes_document
+from .documents import changes_document, tick_changes_document
 from .options import Format, Json
-from .published import published
+from .published import published, tick_in
 
 
 def show_changes(
-    january: Annotated[Path, typer.Argument(help="Folder of the earlier release.")],
-    june: Annotated[Path, typer.Argument(help="Folder of the later release.")],
+    january: Annotated[Path, typer.Argument(help="Folder of the earlier release, or tick.")],
+    june: Annotated[Path, typer.Argument(help="Folder of the later release, or tick.")],
     of: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,9 +48,20 @@ def show_changes(
     """Show what changed from one release to another, with intervals, from their folders alone.
 
     A table with a clipped number has its means and sums, by the other attributes. Tables with an
-    attribute that is defined differently in each of the releases are left out, and named.
+    attribute that is defined differently in each of the releases are left out, and named. Of two
+    ticks of a stream, like DIR/ticks/0003 and DIR/ticks/0007, it shows the changes of each tick's
+    own rows, by the covariance of their noise.
     """
     check_new("difference", out)
+    ticks = tick_in(january), tick_in(june)
+    if ticks[0] is not None and ticks[1] is not None and ticks[0][0] == ticks[1][0]:
+        return _show_ticks(ticks[0][0], ticks[0][1], ticks[1][1], of or [], out, as_json=as_json)
+    for folder, tick in zip((january, june), ticks, strict=True):
+        if tick is not None or (folder / "stream.json").is_file():
+            raise ParameterError(
+                f"difference: expected two releases, or two ticks of one stream, got {folder}; "
+                "hint: gaussnoise difference STREAM/ticks/0003 STREAM/ticks/0007"
+            )
     both = published(january, None), published(june, None)
     changes = difference(*both, all_rows_fit=all_rows_fit)
     entries = [entry_of(listed, changes.before.plan.schema.names) for listed in of or []]
@@ -60,3 +75,24 @@ def show_changes(
     if out is not None:
         files = sorted({path.relative_to(out).parts[0] for path in out.rglob("*")})
         say(f"\nwrote {out}: {', '.join(files)}")
+
+
+def _show_ticks(
+    folder: Path, earlier: int, later: int, of: list[str], out: Path | None, *, as_json: bool
+) -> None:
+    """Show the changes of each tick's own rows, by the covariance of the noise of both ticks."""
+    if out is not None:
+        raise ParameterError(
+            "difference: expected no -o for two ticks of a stream; hint: --json, or gaussnoise "
+            f"stream series {shlex.quote(str(folder))} -o FILE, which writes all ticks"
+        )
+    tables, changes = Stream.open(folder).tables, dict[str, ComparisonTable]()
+    for entry in [entry_of(one, tables.plan.schema.names) for one in of] or tables.plan.marginals:
+        asked = entry if isinstance(entry, tuple) else partial(TableRelease.answers, entry=entry)
+        series = tables.series(asked)
+        change = series.difference(series.attributes[0], later, earlier)
+        changes[" × ".join(change.attributes) or "number of rows"] = change
+    if as_json:
+        return show(tick_changes_document(changes, earlier, later))
+    for k, (name, table) in enumerate(changes.items()):
+        say("\n" * bool(k) + table.text(title=f"{name}: rows of tick {later} less tick {earlier}"))

@@ -16,7 +16,8 @@ from ..numerics.intervals import quantile
 from ..privacy.definitions import zCDP
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
-from ..streams import SeriesTable, Stream, TrendTable
+from ..streams import SeriesTable, Stream, StreamPlan, TrendTable
+from ..streams.text import facts_of_stream
 from ..tables import Budgets, ComparisonTable, Plan, Schema
 from ..tables.planning.facts import facts_of
 from ..tables.release.changes import ShownChanges, changes_record
@@ -145,6 +146,22 @@ def changes_document(
     return {**changes_record(changes, found, of, rows=True), "folder": out}
 
 
+def tick_changes_document(
+    changes: Mapping[str, ComparisonTable], earlier: int, later: int
+) -> Document:
+    """Return ``gaussnoise difference --json`` of two ticks: all changes with intervals."""
+    return {
+        "format": "gaussnoise.stream.changes/1",
+        "earlier": earlier,
+        "later": later,
+        "level": LEVEL,
+        "tables": [
+            {"attributes": table.attributes, "rows": table.to_arrow().to_pylist()}
+            for table in changes.values()
+        ],
+    }
+
+
 def means_document(means: ColumnMeans, out: Path | None) -> Document:
     """Return ``gaussnoise mean --json``: every mean with the parts of its interval."""
     return {"format": "gaussnoise.column_means/3", **means.as_dict(), "folder": out}
@@ -217,6 +234,40 @@ def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
         "charges": ledger.charges,
         "refusals": ledger.refusals,
         "entries": [asdict(entry) for entry in ledger.entries(last)],
+    }
+
+
+def stream_plan_document(plan: StreamPlan) -> Document:
+    """Return ``gaussnoise stream plan --json``: how accurate the tables of some ticks would be."""
+    facts, z, n = facts_of_stream(plan), quantile(LEVEL), plan.over.n
+    ticks = {"first": (1, 1), "last": (n, n), "all": (1, n)}
+    deviations = [
+        {name: plan.standard_deviation(*names, ticks=own) for name, own in ticks.items()}
+        for names in plan.marginals
+    ]
+    return {
+        "format": "gaussnoise.stream.plan/1",
+        "draft": plan.schema.is_draft,
+        "ticks": plan.over.as_dict(),
+        "neighbors": plan.neighbors,
+        "neighbors_meaning": facts.relation,
+        "privacy_unit": facts.unit,
+        "privacy": facts.privacy,
+        "rho": plan.rho,
+        "level": LEVEL,
+        "marginals": [
+            {
+                "attributes": list(names),
+                "cells": plan.tables.cells(tuple(sorted(plan.one_tick.subset(names)))),
+                "standard_deviations": own,
+                "half_widths": {name: z * sd for name, sd in own.items()},
+            }
+            for names, own in zip(plan.marginals, deviations, strict=True)
+        ],
+        "gap": plan.gap,
+        "verdict": facts.verdict,
+        "integers": plan.integers,
+        "request_sha256": plan.request_sha256,
     }
 
 

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..solvers.progress import drawn_late, told
+from ..solvers.progress import endless, told
 
 
 @contextmanager
@@ -21,8 +20,5 @@ def patience(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
         with told():
             yield lambda text: None
         return
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task(doing, total=None)
-    with told(), drawn_late(bar):
-        yield lambda text: bar.update(task, description=text)
+    with endless(console, doing) as tell:
+        yield tell

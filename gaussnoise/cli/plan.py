@@ -26,7 +26,7 @@ def show_plan(
 ) -> None:
     """Say what a release would look like, without data.
 
-    Without a budget, say what every budget would mean.
+    Without a budget, say what every budget would mean. Tables over time: gaussnoise stream plan.
     """
     asked = asked_for(options)
     if options.rho is None and options.epsilon is None and asked.targets is None:

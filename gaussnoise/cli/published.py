@@ -35,6 +35,15 @@ def published(folder: Path, ticks: str | None) -> TableRelease:
     return tables.difference(last, first - 1)
 
 
+def tick_in(folder: Path) -> tuple[Path, int] | None:
+    """Return the folder of a stream and a tick, of the folder of this tick; None for others."""
+    place = folder.absolute()
+    stream = place.parent.parent
+    if place.parent.name != "ticks" or not (stream / "stream.json").is_file():
+        return None
+    return (stream, int(place.name)) if re.fullmatch(r"\d{1,9}", place.name) else None
+
+
 def ticks_of(text: str) -> tuple[int, int]:
     """Return the first and the last tick of ``--ticks``."""
     match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)

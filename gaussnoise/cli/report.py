@@ -8,7 +8,7 @@ import typer
 from .console import say, show
 from .documents import written_document
 from .options import Json, Published, SomeTicks
-from .published import published
+from .published import published, streamed
 
 
 def write_report(
@@ -19,7 +19,8 @@ def write_report(
     as_json: Json = False,
 ) -> None:
     """Write one page about a release, for readers of any background, from its folder alone."""
-    published(folder, ticks).report(out, title=title)
+    stream = None if ticks is not None else streamed(folder)
+    (published(folder, ticks) if stream is None else stream).report(out, title=title)
     if as_json:
         return show(written_document(out))
     say(f"wrote {out}")

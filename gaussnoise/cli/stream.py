@@ -4,6 +4,7 @@ import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +17,18 @@ from ..tables import plan
 from ..tables.release.formats import FORMATS
 from ..tables.release.tidy import LEVEL
 from ..text import one_of
-from .asked import Options, asked_for, dialect_of, joined, parts_of, privacy_of, table_of
+from .asked import (
+    Options,
+    asked_for,
+    dialect_of,
+    joined,
+    parts_of,
+    privacy_of,
+    table_of,
+    with_options,
+)
 from .console import ERR, check_new, save_picture, say, show
-from .documents import series_document, stream_document
+from .documents import series_document, stream_document, stream_plan_document
 from .ledger import noted
 from .options import (
     Approval,
@@ -51,16 +61,18 @@ _Ledger = Annotated[
 ]
 
 
-def start_stream(
-    folder: Annotated[Path, typer.Argument(help="New folder for the stream.")],
-    schema: SchemaFile,
+@dataclass(frozen=True)
+class StreamOptions:
+    """The options of a plan over time, in the order in which help lists them."""
+
+    schema: SchemaFile
     ticks: Annotated[
         int, typer.Option("--ticks", help="How many tables of new rows will come in, at most.")
-    ],
-    marginals: Marginals = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
+    ]
+    marginals: Marginals = None
+    rho: Rho = None
+    epsilon: Epsilon = None
+    delta: Delta = None
     reports: Annotated[
         int | None,
         typer.Option(
@@ -68,32 +80,32 @@ def start_stream(
             help="In how many ticks one person has rows, at most; must be given with --person, "
             "else 1.",
         ),
-    ] = None,
+    ] = None
     apart: Annotated[
         int, typer.Option("--apart", help="How far these ticks are apart, at least.")
-    ] = 1,
+    ] = 1
     workload: Annotated[
         str,
         typer.Option(
             "--workload", help="What is to have the least error: totals, periods or both."
         ),
-    ] = "totals",
+    ] = "totals"
     period: Annotated[
         str | None,
         typer.Option("--period", help="Column with the number of each row's tick, from 1 on."),
-    ] = None,
+    ] = None
     late: Annotated[
         str,
         typer.Option(
             "--late",
             help="Rows of earlier ticks, as --period says: refuse, or carry to the tick at hand.",
         ),
-    ] = "refuse",
-    neighbors: Neighbors = "add-remove",
-    p: Norm = 2,
+    ] = "refuse"
+    neighbors: Neighbors = "add-remove"
+    p: Norm = 2
     rows_per_person: Annotated[
         int, typer.Option("--rows-per-person", help="The most rows of one person in a tick.")
-    ] = 1,
+    ] = 1
     person: Annotated[
         str | None,
         typer.Option(
@@ -101,7 +113,52 @@ def start_stream(
             help="Column that says whose row it is: at most --rows-per-person of each are counted "
             "in a tick.",
         ),
-    ] = None,
+    ] = None
+
+    def plan(self) -> StreamPlan:
+        """Return the plan of all options together."""
+        if self.person is not None and self.reports is None:
+            raise ParameterError(
+                "stream: expected --reports K with --person: in how many ticks one person has rows "
+                f"at most, got none; hint: --reports {self.ticks} is always true"
+            )
+        # the class checks these values
+        wanted: dict[str, Any] = {"late": self.late, "workload": self.workload}
+        over = Ticks(self.ticks, self.reports, apart=self.apart, period=self.period, **wanted)
+        relation: Any = self.neighbors
+        asked = asked_for(Options(self.schema, self.marginals))
+        privacy = privacy_of(self.rho, self.epsilon, self.delta)
+        if asked.targets is not None:
+            raise ParameterError(
+                f"stream: expected [[workload]] tables without within in {self.schema}, since a "
+                "stream takes a budget and no targets; hint: -m names the tables"
+            )
+        with patience(ERR, "planning"):
+            return plan(
+                asked.schema,
+                asked.workload,
+                privacy,
+                neighbors=relation,
+                p=self.p,
+                rows_per_person=self.rows_per_person,
+                person=self.person,
+                over=over,
+            )
+
+
+@with_options
+def plan_stream(options: StreamOptions, as_json: Json = False) -> None:
+    """Say how accurate the tables of a stream would be, tick by tick. Needs no data."""
+    planned = options.plan()
+    if as_json:
+        return show(stream_plan_document(planned))
+    say(str(planned))
+
+
+@with_options
+def start_stream(
+    folder: Annotated[Path, typer.Argument(help="New folder for the stream.")],
+    options: StreamOptions,
     format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
@@ -118,34 +175,10 @@ def start_stream(
         raise ParameterError(
             "stream: expected --ledger and --id together: a ledger knows streams by their id"
         )
-    if person is not None and reports is None:
-        raise ParameterError(
-            "stream: expected --reports K with --person: in how many ticks one person has rows at "
-            f"most, got none; hint: --reports {ticks} is always true"
-        )
-    wanted: dict[str, Any] = {"late": late, "workload": workload}  # the class checks these values
-    over = Ticks(ticks, reports, apart=apart, period=period, **wanted)
-    relation: Any = neighbors
-    asked, privacy = asked_for(Options(schema, marginals)), privacy_of(rho, epsilon, delta)
-    if asked.targets is not None:
-        raise ParameterError(
-            f"stream: expected [[workload]] tables without within in {schema}, since a stream "
-            "takes a budget and no targets; hint: -m names the tables"
-        )
-    with patience(ERR, "planning"):
-        planned: StreamPlan = plan(
-            asked.schema,
-            asked.workload,
-            privacy,
-            neighbors=relation,
-            p=p,
-            rows_per_person=rows_per_person,
-            person=person,
-            over=over,
-        )
-    options: dict[str, Any] = {"format": format, "on_outside": on_outside}
+    planned = options.plan()
+    wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}
     book = noted("stream", ledger, purpose, requested_by, approval)
-    stream = planned.start(folder, ledger=book, id=id, **options)
+    stream = planned.start(folder, ledger=book, id=id, **wanted)
     if as_json:
         return show(stream_document(stream, folder))
     say(str(planned))
@@ -172,6 +205,12 @@ def run_tick(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    same_file: Annotated[
+        bool,
+        typer.Option(
+            "--same-file", help="Count a file again that an earlier tick counted, twice in all."
+        ),
+    ] = False,
     ledger: _Ledger = None,
     as_json: Json = False,
 ) -> None:
@@ -186,7 +225,7 @@ def run_tick(
             ERR,
         )
     with patience(ERR, "counting"), _warnings_said():
-        stream.tick(written.table(table_of(table)), number=number)
+        stream.tick(written.table(table_of(table)), number=number, same_file=same_file)
     target = stream.state.tick_folder(number)
     if as_json:
         return show({**stream_document(stream, folder), "tick": number, "published": target})
@@ -278,11 +317,10 @@ def show_series(
         save_picture("series", shown.plot(level), plot)
     if as_json:
         return show(series_document(shown, rising, stepped, level, {"file": out, "plot": plot}))
-    name = " × ".join(names) or "count"
-    ends = "ticks {} to {}".format(*(shown.labels[0][k] for k in (0, -1)))
-    say(shown.text(level, f"{name}: {shown.counted}, {ends}"))
+    name = " × ".join(names) or "number of rows"
+    say(shown.text(level, name))
     if rising is not None:
-        say("\n" + rising.text(level, f"Trend of {name} over {ends}"))
+        say("\n" + rising.text(level, f"Trend of {name} over {series.which}"))
     if stepped is not None:
         say("\n" + stepped.text(level, f"{name} per tick: {' less '.join(stepped.names)}"))
     for file in filter(None, (out, plot)):

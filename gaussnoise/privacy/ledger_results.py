@@ -104,9 +104,9 @@ class Results:
             raise LedgerError(
                 f"ledger: the result of {id!r} was published at {entry.target}, but {place} is "
                 "missing, unreadable or was changed; hint: name the place where it is, or put it "
-                "back. From there, TableRelease.load(PLACE).save(PATH, format=...) writes the same "
-                "tables elsewhere or in another format, at no cost. Another id would be charged "
-                "again"
+                "back. From there, gaussnoise convert PLACE -o PATH --format ..., or in Python "
+                "TableRelease.load(PLACE).save(PATH, format=...), writes the same tables elsewhere "
+                "or in another format, at no cost. Another id would be charged again"
             )
         return place
 

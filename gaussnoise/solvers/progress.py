@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import ParameterError
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress as Bar
 
 
@@ -132,22 +133,54 @@ def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
         from rich.progress import Progress as Bar
 
         columns = (
-            TextColumn("step {task.fields[steps]}"),
+            TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("gap {task.fields[gap]:.1e} of {task.fields[tol]:.0e}"),
+            TextColumn("{task.fields[gap]}"),
             TimeElapsedColumn(),
         )
         asked = progress is True
         console = None if asked else Console(stderr=True)
         bar = Bar(*columns, console=console, transient=not asked)
         with _drawn(bar, asked):
-            task = bar.add_task("", total=-math.log(tol), steps=0, gap=math.inf, tol=tol)
+            task = bar.add_task("solving", total=None, gap="")  # until there is a gap
 
             def show(now: Progress) -> None:
                 done = -math.log(min(max(now.gap, tol), 1.0))
-                bar.update(task, completed=done, steps=now.steps, gap=now.gap)
+                text = f"gap {now.gap:.1e} of {tol:.0e}"
+                bar.update(
+                    task,
+                    description=f"step {now.steps}",
+                    total=-math.log(tol),
+                    completed=done,
+                    gap=text,
+                )
 
             yield Watch(show)
+
+
+@contextmanager
+def endless(console: "Console", doing: str) -> Iterator[Callable[[str], None]]:
+    """Draw a bar without an end after two seconds; yield a function that sets its text."""
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    bar = Bar(*columns, console=console, transient=True)
+    task = bar.add_task(doing, total=None)
+    with told(), drawn_late(bar):
+        yield lambda text: bar.update(task, description=text)
+
+
+@contextmanager
+def working(doing: str) -> Iterator[None]:
+    """Draw one bar for a task of several steps, in place of those that its steps would draw."""
+    if _is_silent(None):
+        yield
+        return
+    from rich.console import Console
+
+    with endless(Console(stderr=True), doing):
+        yield
 
 
 _interrupts_pass = ContextVar("interrupts_pass", default=False)

@@ -7,22 +7,29 @@ import numpy as np
 
 from ..errors import ParameterError
 from ..tables.release.answer import Answer
-from ..tables.release.ask import MOST_NUMBERS, answered, change
-from ..tables.release.question import ByTick, Change
+from ..tables.release.ask import MOST_NUMBERS, answered, change, trend
+from ..tables.release.question import ByTick, Change, Trend
 from ..tables.release.tidy import LEVEL
+from .trend import fitted
 
 if TYPE_CHECKING:
     from .tables import StreamTables
+
+_FEWEST = 3  # fewest ticks of a trend
 
 
 def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     """Return the answer to a question in words about all ticks so far.
 
     Besides the questions of :meth:`TableRelease.ask`, which are about all rows so far, it takes
-    ``by tick``, one answer for the rows of each tick, as in ``share of employed=yes by tick``, ``in
-    tick 3``, for the rows of that one, and
-    ``change of share of employed=yes from tick 3 to tick 7``, with the exact covariance of the
-    noise of both.
+
+    * ``share of employed=yes by tick``: one answer for the rows of each tick
+    * ``count in tick 3``, ``in ticks 2 to 5``, ``since tick 4``, ``in the last tick``: these rows
+    * ``change of share of employed=yes from tick 3 to tick 7``
+    * ``trend of count of sex=F``: the slope per tick, with a test of no change
+
+    The last two are by the exact covariance of the noise between ticks; of shares and means they
+    are to first order. Where the schedule has a ``period`` column, its name stands for ``tick``.
 
     Args:
         tables: the tables of the stream.
@@ -46,16 +53,32 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     """
     from ..tables.release.grammar import parsed  # imported here: the parser is for questions alone
 
-    asked, done = parsed(question, tables.plan.schema), len(tables)
+    over, done = tables.plan.over, len(tables)
+    asked = parsed(question, tables.plan.schema, over.period or "tick")
+    if isinstance(asked, Trend):
+        if done < _FEWEST:
+            raise ParameterError(
+                f"ask: {question}: expected at least {_FEWEST} ticks so far, got {done}"
+            )
+        return trend(tables, asked, question, level, fitted)
     if isinstance(asked, Change):
         if max(asked.ticks) > done:
             raise ParameterError(f"ask: {question}: expected two of the {done} ticks so far")
         return change(tables, asked, question, level)
     if not isinstance(asked, ByTick):
         return answered(tables.total(), asked, question, level)
-    if asked.only is not None and asked.only > done:
-        raise ParameterError(f"ask: {question}: expected one of the {done} ticks so far")
-    ticks = tuple(range(1, done + 1)) if asked.only is None else (asked.only,)
+    ticks, which = tuple(range(1, done + 1)), "by tick"
+    if asked.only is not None:
+        last = asked.only[1] or done
+        first = asked.only[0] or last
+        if not first <= last <= done:
+            raise ParameterError(
+                f"ask: {question}: expected one of the {done} ticks so far, or some in their order"
+            )
+        if first < last:
+            found = answered(tables.difference(last, first - 1), asked.of, question, level)
+            return replace(found, meaning=f"{found.meaning} in ticks {first} to {last}")
+        ticks, which = (last,), f"in tick {last}"
     listed = []
     for tick in ticks:
         listed.append(answered(tables.period(tick), asked.of, question, level))
@@ -64,16 +87,16 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
                 f"ask: {question}: expected at most {MOST_NUMBERS} numbers, got "
                 f"{listed[0].estimate.size} at each of {len(ticks)} ticks"
             )
-    first = listed[0]
+    one = listed[0]
     estimate, low, high = (
-        np.stack([getattr(one, name) for one in listed]) for name in ("estimate", "low", "high")
+        np.stack([getattr(found, name) for found in listed]) for name in ("estimate", "low", "high")
     )
-    deviations = [one.standard_deviation for one in listed if one.standard_deviation is not None]
+    deviations = [own for found in listed if (own := found.standard_deviation) is not None]
     return replace(
-        first,
-        meaning=f"{first.meaning} {'by tick' if asked.only is None else f'in tick {asked.only}'}",
-        attributes=("tick", *first.attributes),
-        labels=(ticks, *first.labels),
+        one,
+        meaning=f"{one.meaning} {which}",
+        attributes=("tick", *one.attributes),
+        labels=(ticks, *one.labels),
         estimate=estimate,
         standard_deviation=np.stack(deviations) if deviations else None,
         low=low,

@@ -1,4 +1,4 @@
-"""Notes of the files that earlier ticks counted, to warn the owner when one comes again.
+"""Notes of the files that earlier ticks counted, so that none is counted twice by mistake.
 
 A file is recognised by its path or inode, with its size and time, never by its content. The note is
 private, only the owner sees it, and no publication depends on it.
@@ -15,31 +15,36 @@ from ..errors import DataError
 from ..files.disk import read_json
 from ..tables.reading.files import is_path, table_files
 
+_NOTE = "files.json"
 _MOST_BYTES = 2**27
 _File = tuple[str, int, int, int]  # path, inode, size, nanoseconds of the last change
 
 
-def noted(private: Path, tick: int, table: object) -> dict[str, int]:
-    """Note the files that hold a tick's table, and return those that were counted before.
+def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
+    """Return the paths of a table's files that an earlier tick counted, and that tick's number.
 
     Args:
-        private: the folder for the note.
+        private: the folder of the note.
         tick: the tick's number.
         table: the new rows; rows that are in no file are not recognised again.
+    """
+    before = {t: files for t, files in _read(private / _NOTE).items() if t < tick}
+    seen = {name: t for t, files in before.items() for file in files for name in _names(file)}
+    return {
+        file[0]: seen[name] for file in _files_of(table) for name in _names(file) if name in seen
+    }
 
-    Returns:
-        The paths of files that an earlier tick counted, and the number of that tick.
+
+def noted(private: Path, tick: int, table: object) -> None:
+    """Note the files that hold a tick's table.
 
     Raises:
         OSError: the note cannot be written.
     """
-    note = private / "files.json"
-    before = {t: files for t, files in _read(note).items() if t < tick}
-    seen = {name: t for t, files in before.items() for file in files for name in _names(file)}
-    files = _files_of(table)
+    note, files = private / _NOTE, _files_of(table)
     if files or note.exists():
+        before = {t: files for t, files in _read(note).items() if t < tick}
         _write(note, {**before, tick: files})
-    return {file[0]: seen[name] for file in files for name in _names(file) if name in seen}
 
 
 def _names(file: _File) -> list[tuple[str | int, ...]]:
@@ -60,7 +65,7 @@ def _files_of(table: object) -> list[_File]:
 
 
 def _read(note: Path) -> dict[int, list[Any]]:
-    """Return files by ticks; none if the note is missing or damaged: it is only for warnings."""
+    """Return files by ticks; none if the note is missing or damaged: it only spares mistakes."""
     try:
         content = read_json(note, _MOST_BYTES)
         return {int(t): [(str(path), *map(int, of)) for path, *of in content[t]] for t in content}

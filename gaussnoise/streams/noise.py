@@ -14,6 +14,7 @@ from ..errors import ConvergenceWarning, ParameterError
 from ..noise.patterns import check_participation, participations
 from ..noise.solve import optimal_noise
 from ..numerics.norms import norm
+from ..solvers.progress import working
 from ..solvers.streams.few_states import few_states
 from ..solvers.streams.recursions import Recursion
 from ..solvers.streams.repeated import repeated_recursion
@@ -83,13 +84,14 @@ def noise(
         )
     if type(states) is not int or states < 1:
         raise ParameterError(f"noise: expected an integer states >= 1, got {states!r}")
-    if participation is not None:
-        check_participation("noise", participation)
-        return _repeated(workload, states, _EXPONENT[error], participation)
     p = _EXPONENT[error]
-    lower = optimal_noise(workload, p, neighbors="add-remove").gamma_lower
-    found = few_states(workload, p, min(states, workload.ticks))
-    return _generator(found, math.sqrt(found.squared_columns().max()), p, lower)
+    with working("searching noise"):
+        if participation is not None:
+            check_participation("noise", participation)
+            return _repeated(workload, states, p, participation)
+        lower = optimal_noise(workload, p, neighbors="add-remove").gamma_lower
+        found = few_states(workload, p, min(states, workload.ticks))
+        return _generator(found, math.sqrt(found.squared_columns().max()), p, lower)
 
 
 def _repeated(

@@ -38,7 +38,7 @@ from ..tables.release.store import FileFormat
 from ..tables.release.stored import difference
 from ..tables.release.table import AbstractEstimates
 from ..tables.schema.schema import OnOutside
-from .counted_files import noted
+from .counted_files import counted_before, noted
 from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .plan import MOST_HERE, StreamPlan, continual
 from .published import stored
@@ -75,7 +75,8 @@ class Stream:
         * No tick is left out, and none is run under another's number. The same call can be repeated
           after any interruption until it succeeds, and never counts rows twice.
         * Whether a tick is drawn, read again or refused depends on its number and on the number of
-          published ticks, which are public: exact counts are compared with nothing.
+          published ticks, which are public, and on whether a file comes in again, which is known
+          by its path, size and time: exact counts are compared with nothing.
         * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both
           together cannot be distinguished from the stream as it was then, unless the stream is
           under a ledger, which knows each of its ticks.
@@ -129,7 +130,9 @@ class Stream:
         """
         return _opened(_folder("open", path), None if ledger is None else Ledger.of(ledger))
 
-    def tick(self, table: object, *, number: int | None = None) -> TableRelease:
+    def tick(
+        self, table: object, *, number: int | None = None, same_file: bool = False
+    ) -> TableRelease:
         """Count the new rows of one tick, and publish the tables of the tick and of all so far.
 
         Args:
@@ -140,6 +143,7 @@ class Stream:
                 was interrupted can be repeated: it reads the tick's tables again if they were
                 drawn. Rows are not compared with those of any tick, so the same rows under a new
                 number count again.
+            same_file: whether to count a file again that an earlier tick counted.
 
         Returns:
             The tables of all rows so far.
@@ -148,15 +152,15 @@ class Stream:
             DataError: the table breaks the schema, or has rows of other ticks. Under a ledger the
                 message does not say how.
             ParameterError: ``number`` is not the number of a tick.
-            StreamError: this is not the next tick; a tick after the first has no number; the folder
-                was changed, or is an older copy; or others than its owner can open its private
-                folder.
+            StreamError: this is not the next tick; a tick after the first has no number; a file of
+                the table, given by its path, was counted by an earlier tick and has not changed
+                since; the folder was changed, or is an older copy; or others than its owner can
+                open its private folder.
             LedgerError: the stream is charged to a ledger that is missing, or disagrees.
             OutputError: the folder cannot be written; the same tick can be run again.
 
         Warns:
-            StreamWarning: a file of the table, given by its path, was counted by an earlier tick
-                and has not changed since.
+            StreamWarning: with ``same_file``, rows of such a file count twice.
         """
         from ..tables.reading.frames import frame_backend
 
@@ -188,16 +192,18 @@ class Stream:
                     )
                 number = 1
             if number == done + 1:
-                again = noted(self.state.private, number, table)
-                if again:
+                if again := counted_before(self.state.private, number, table):
                     path, before = next(iter(again.items()))
                     more = f" (and {len(again) - 1} more)" if len(again) > 1 else ""
-                    warnings.warn(
-                        f"tick: {path!r}{more} was counted at tick {before} and has not changed "
-                        f"since: its rows count twice; hint: number={before} reads that tick again",
-                        StreamWarning,
-                        stacklevel=2,
-                    )
+                    what = f"{path!r}{more} was counted at tick {before} and has not changed since"
+                    if not same_file:
+                        raise StreamError(
+                            f"tick: expected new rows for tick {number}, got a file again: {what}; "
+                            f"hint: number={before}, in the shell --tick {before}, reads that tick "
+                            "again; same_file=True, or --same-file, counts its rows twice"
+                        )
+                    warnings.warn(f"tick: {what}: its rows count twice", StreamWarning, 2)
+                noted(self.state.private, number, table)
                 self._publish(number, commits, maker)
             elif number > done:
                 raise StreamError(

@@ -122,6 +122,12 @@ class SeriesTable(AbstractEstimates):
         start = self.windows[0][0]
         return "all rows so far" if start == 1 else f"all rows from tick {start} on"
 
+    @property
+    def which(self) -> str:
+        """The ticks, in words."""
+        first, last = self.labels[0][0], self.labels[0][-1]
+        return f"tick {last}" if first == last else f"ticks {first} to {last}"
+
     def unlimited(self, squared: float) -> ConfidenceInterval:
         low, high = zip(*(part.unlimited(squared) for part in self.parts), strict=True)
         return ConfidenceInterval(np.stack(low), np.stack(high))
@@ -380,20 +386,18 @@ class SeriesTable(AbstractEstimates):
             )
 
     def __repr__(self) -> str:
-        first, last = self.labels[0][0], self.labels[0][-1]
-        which = f"tick {last}" if first == last else f"ticks {first} to {last}"
-        return f"SeriesTable({self.counted}, {which}, of {self.parts[-1]!r})"
+        return f"SeriesTable({self.counted}, {self.which}, of {self.parts[-1]!r})"
 
     def text(self, level: float = LEVEL, title: str | None = None) -> str:
         rows = max(_SHOWN // max(self.parts[0].estimate.size, 1), 1)
         shown = _stacked(self.parts[-rows:], self.windows[-rows:], self._source)
         every, kept = len(self.windows), len(shown.windows)
-        last = f", the last {f'{kept} ' * (kept > 1)}of {every} ticks"
+        last = f"the last {f'{kept} ' * (kept > 1)}of " * (kept < every)
         deviation, ends = shown.standard_deviation, shown.confidence_interval(level)
         estimate, low, high = (rounded(x, deviation) for x in (shown.estimate, *ends))
         sd = [f"± {x}" for x in first(deviation, 4)]
         return table_text(
-            (title or repr(self)) + last * (kept < every),
+            f"{title or repr(self.parts[-1])}, {last}{self.which}: {self.counted}",
             self.attributes,
             shown.labels,
             ["estimate", "± sd", "low", "high"],

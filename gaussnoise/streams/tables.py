@@ -23,6 +23,7 @@ from ..tables.release.table import AbstractEstimates
 from ..tables.schema.schema import OnOutside
 from ..text import number_of
 from . import ask as _ask
+from . import report as _report
 from .plan import StreamPlan
 from .series import SeriesTable, series_of
 
@@ -61,7 +62,9 @@ class StreamTables(PickledByArguments):
     backend: "EagerAllowed" = field(repr=False, default="pyarrow")
     on_outside: OnOutside = "refuse"
 
-    ask = _ask.ask  # a function of these tables, with its documentation
+    # functions of these tables, each with its documentation
+    ask = _ask.ask
+    report = _report.report
 
     def __len__(self) -> int:
         return len(self.periods)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..tables.release.forms import Function, Place, side_by_side
 from ..tables.release.noisy import read_only
-from ..tables.release.show import first, rounded, table_text
+from ..tables.release.show import first, pvalue_text, rounded, table_text
 from ..tables.release.table import AbstractEstimates
 from ..tables.release.tidy import LEVEL, level_text
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_SMALL = 0.0001  # p-values below it are printed as such
 _CERTAIN = 1e-9  # relative change below which exact numbers count as equal: only rounding is left
 
 
@@ -129,7 +128,7 @@ class TrendTable(AbstractEstimates):
             "low": low,
             "high": high,
             "χ²": first(self.statistic, 4),
-            "p": [f"{p:.2g}" if not p < _SMALL else f"< {_SMALL:.4f}" for p in pvalues],
+            "p": [pvalue_text(p).removeprefix("= ") for p in pvalues],
         }
         return table_text(
             title or repr(self),
@@ -156,7 +155,7 @@ def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
     times = np.array(series.labels[0], dtype=np.float64)
     if between is not None:
         covariance, variance = between / between[0, 0], np.square(sd[0])
-        own, statistic = _fitted(covariance, times, y)
+        own, statistic = fitted(covariance, times, y)
         slopes, deviation = own @ y, sd[0] * np.sqrt(own @ covariance @ own)
         weights = np.repeat(own[:, None], y.shape[1], axis=1)
         changed = np.ptp(y, axis=0) > _CERTAIN * np.abs(y).max(axis=0, initial=0)
@@ -183,7 +182,7 @@ def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
     )
 
 
-def _fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
+def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
     """Return the weights of ticks in a slope, and the statistic of each column of y.
 
     Raises:
@@ -210,7 +209,7 @@ def _of_ratios(
         return np.nan, np.nan, np.nan, unknown
     covariance = series.at([(k, *cell) for k in range(len(y))]).joint().covariance
     try:
-        weights, statistic = _fitted(covariance, times, y[:, None])
+        weights, statistic = fitted(covariance, times, y[:, None])
     except np.linalg.LinAlgError:
         return np.nan, np.nan, np.nan, unknown
     deviation = math.sqrt(weights @ covariance @ weights)

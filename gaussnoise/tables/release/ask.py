@@ -2,12 +2,13 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from domains.tables.bases import AbstractBase, Base, Groups, Identity
@@ -42,18 +43,22 @@ from .question import (
     Share,
     Summed,
     Top,
+    Trend,
     Wholes,
     conditions_text,
 )
 from .ratios import Ratios, difference_of_ratios, fieller
+from .show import pvalue_text
 from .sums import MeanTable, check_no_number, means, sums
 from .tidy import LEVEL
 
 Array = NDArray[np.float64]
+# from ticks, numbers and their covariance to the weight of each tick in the slope, and to χ²
+Fitted = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 MOST_NUMBERS = 10**4  # most numbers in one answer
 _MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
-_AT_ONCE = 64  # rows whose covariances are computed together
+_AT_ONCE = 256  # numbers whose covariances are computed together
 _ASSUMED = "assumed, not tested: releases of the same rows; "
 _COUNTS = "unbiased, so may be negative or fractional"
 _CLIPPED = "of the values as they were clipped"
@@ -77,6 +82,8 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     * ``difference of share of employed=yes between sex=F and sex=M``
     * ``top 3 of region``, ``largest share of employed=yes by region``
     * ``cdf of age given sex``, ``quantile 0.5, 0.9 of age given sex``, ``median of age``
+    * ``how many women in North``: labels that only one attribute has stand for themselves
+    * ``percentage of people with employed=yes``, ``what share of women has employed=yes``
     * conditions on bins: ``age<65``, ``age at least 18``, ``age between 18 and 65``
 
     Args:
@@ -94,7 +101,8 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
     Raises:
         ParameterError: the text is no question, has unknown names or labels, asks for a table that
-            was not released, or for ticks; the message marks the place.
+            was not released, or for ticks; the message marks the place, and has the nearest
+            question that is understood.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -110,10 +118,10 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
     quantile(level)  # refuses a level outside (0, 1)
     asked = parsed(question, release.plan.schema)
-    if isinstance(asked, Change | ByTick):
+    if isinstance(asked, Change | Trend | ByTick):
         raise ParameterError(
-            f"ask: {question}: expected a question about one release, got ticks; hint: ask the "
-            "folder of a stream, without --ticks"
+            f"ask: {question}: expected a question about one release, got one about ticks; hint: "
+            "ask the folder of a stream, without --ticks"
         )
     return answered(release, asked, question, level)
 
@@ -128,6 +136,12 @@ def change(stream: Any, asked: Change, text: str, level: float) -> Answer:
     kept = stream.kept()
     earlier, later = asked.ticks
     return _Asked(kept.read(later, later), text, level, kept, (later, earlier)).change(asked)
+
+
+def trend(stream: Any, asked: Trend, text: str, level: float, fitted: Fitted) -> Answer:
+    """Return the slope of an amount over all ticks of a stream's tables, as ``fitted`` fits it."""
+    kept, ticks = stream.kept(), tuple(range(1, len(stream) + 1))
+    return _Asked(kept.read(1, 1), text, level, kept, ticks).trend(asked, fitted)
 
 
 class _Axis(NamedTuple):
@@ -220,6 +234,36 @@ class _Asked:
         earlier, later = asked.ticks
         meaning = f"{self._said(asked.of)}, tick {later} less tick {earlier}"
         return self._difference(meaning, asked.of, asked.of)
+
+    def trend(self, asked: Trend, fitted: Fitted) -> Answer:
+        """Return slopes of generalised least squares, and with a single one a test of no change."""
+        amount, ticks = asked.of, len(self.ticks)
+        axes, own = self._axes_of(amount), len(self._forms(amount))
+        x, covariance = self._counts(self._forms(amount) * ticks, axes, own)
+        spans = [slice(own * k, own * (k + 1)) for k in range(ticks)]
+        parts = [self._part(amount, x[:, at], covariance[:, at, at], self._z) for at in spans]
+        slopes = np.stack([slope for _, slope in parts], 1)  # (numbers, ticks, forms)
+        estimate = np.stack([part.estimate for part, _ in parts], 1)
+        forms = covariance.reshape(-1, ticks, own, ticks, own)
+        between = np.einsum("ksi,ksitj,ktj->kst", slopes, forms, slopes)
+        found, times = np.full((3, len(x)), np.nan), np.array(self.ticks, dtype=np.float64)
+        for k, (y, own_covariance) in enumerate(zip(estimate, between, strict=True)):
+            exact = not own_covariance.any()
+            noise = np.eye(ticks) if exact else own_covariance
+            if np.isfinite(y).all() and np.isfinite(noise).all():
+                weights, statistic = fitted(noise, times, y[:, None])
+                variance = 0.0 if exact else weights @ noise @ weights
+                found[:, k] = weights @ y, math.sqrt(variance), math.nan if exact else statistic[0]
+        slope, deviation, statistic = found
+        notes = ["slope per tick"]
+        if statistic.size == 1 and math.isfinite(statistic[0]):
+            pvalue = float(scipy.special.chdtrc(ticks - 1, statistic[0]))
+            notes += [f"no change: p {pvalue_text(pvalue)}"]
+        notes += ["of a line by least squares", *([] if own == 1 else ["to first order"])]
+        half = self._z * deviation
+        ends = _Found(slope, deviation, slope - half, slope + half)
+        meaning = f"trend of {self._said(amount)} over ticks 1 to {ticks}"
+        return self._answer(meaning, axes, ends, notes)
 
     def _single(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
@@ -506,12 +550,12 @@ class _Asked:
         return axes
 
     def _counts(
-        self, forms: Sequence[Conditions], axes: Mapping[int, _Axis], earlier: int = 0
+        self, forms: Sequence[Conditions], axes: Mapping[int, _Axis], own: int = 1
     ) -> tuple[Array, Array]:
         """Return counts of the rows that meet conditions, and their covariances.
 
         Counts have shape (numbers, forms); the covariances of the forms of each number have shape
-        (numbers, forms, forms). Of two ticks, the forms from ``earlier`` on are of the second.
+        (numbers, forms, forms). Of several ticks, each has ``own`` of the forms, one after another.
         """
         places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
         sizes = self.release.plan.schema.sizes
@@ -525,21 +569,22 @@ class _Asked:
         count = len(forms)
         estimate = np.zeros((len(places), count))
         covariance = np.zeros((len(places), count, count))
-        for start in range(0, len(places), _AT_ONCE):
+        at_once = max(1, _AT_ONCE // count)
+        for start in range(0, len(places), at_once):
             rows = [
-                dict(zip(axes, place, strict=True)) for place in places[start : start + _AT_ONCE]
+                dict(zip(axes, place, strict=True)) for place in places[start : start + at_once]
             ]
             weights = [self._weights(form, axes, row) for row in rows for form in forms]
             if self.stream is None:
                 found = contrasts(self.release, weights)
             else:
-                ticks = [self.ticks[k >= earlier] for k in range(count)] * len(rows)
+                ticks = [self.ticks[k // own] for k in range(count)] * len(rows)
                 both = zip(ticks, weights, strict=True)
-                found = self.stream.contrasts([{tick: own} for tick, own in both])
+                found = self.stream.contrasts([{tick: of} for tick, of in both])
             for k in range(len(rows)):
-                own = slice(k * count, (k + 1) * count)
-                estimate[start + k] = found.estimate[own]
-                covariance[start + k] = found.covariance[own, own]
+                at = slice(k * count, (k + 1) * count)
+                estimate[start + k] = found.estimate[at]
+                covariance[start + k] = found.covariance[at, at]
         return estimate, covariance
 
     def _weights(

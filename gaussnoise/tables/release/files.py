@@ -22,6 +22,7 @@ from ...files.disk import (
     aside,
     check_parent,
     digests_in,
+    read_json,
 )
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
@@ -144,7 +145,15 @@ def save_release(
             for S in release.plan.tables.subsets:
                 writer.write(S, release.tables[S])
         document = replace(document, texts={**document.texts, **copied(verifier)})
-        write_document(document, replace(release, tables=writer.tables), folder)
+        write_document(document, replace(release, tables=writer.tables), folder, _drawn(release))
+
+
+def _drawn(release: AbstractRelease) -> dict[str, object]:
+    """Return what the record of a release that was read says of what drew its noise."""
+    if not isinstance(release.tables, StoredTables):
+        return {}
+    record = read_json(release.tables.folder / "release.json")
+    return {name: record[name] for name in ("executors", "libraries") if name in record}
 
 
 def copied(verifier: bool) -> dict[str, str]:
@@ -243,14 +252,19 @@ def _has_noise(plan: "Plan") -> bool:
     return True
 
 
-def write_document(document: Document, release: AbstractRelease, folder: Path) -> None:
-    """Write the files that go with the tables: ``release.json`` last.
+def write_document(
+    document: Document,
+    release: AbstractRelease,
+    folder: Path,
+    more: Mapping[str, object] | None = None,
+) -> None:
+    """Write the files that go with the tables: ``release.json``, with ``more`` entries, last.
 
     The others are ``answers/``, ``summary.txt`` and ``release.png``.
     """
     write_answers(release, document.answers, folder, document.notes)
     draw_picture(release, folder / "release.png")
-    write_record(document, release, folder, {})
+    write_record(document, release, folder, {}, more)
 
 
 def write_answers(

@@ -27,6 +27,8 @@ from ..schema.schema import Attribute, Category, Schema
 
 Cells = tuple[int, ...]
 
+HELD = ("yes", "true")  # labels of those who have what an attribute is called
+
 NUMBER = r"[-+]?(?:inf|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 ENDPOINT = rf"(?:{ISO}|{NUMBER})"
 INTERVAL = re.compile(rf"([\[(])\s*({ENDPOINT})\s*,\s*({ENDPOINT})\s*([\])])")
@@ -146,14 +148,20 @@ class Change(NamedTuple):
 AtOnce: TypeAlias = Count | Share | Mean | Ratio | Difference | Cdf | Quantile | Top
 
 
+class Trend(NamedTuple):
+    """The slope of an amount over the ticks of a stream."""
+
+    of: Amount
+
+
 class ByTick(NamedTuple):
-    """One answer for each tick of a stream, or for one tick only."""
+    """One answer for each tick of a stream, or for the rows of some ticks together."""
 
     of: AtOnce
-    only: int | None = None
+    only: tuple[int | None, int | None] | None = None  # the first and the last; None for the latest
 
 
-Question: TypeAlias = AtOnce | Change | ByTick
+Question: TypeAlias = AtOnce | Change | Trend | ByTick
 
 
 def conditions_text(schema: Schema, where: Conditions) -> str:

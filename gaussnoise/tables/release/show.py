@@ -10,6 +10,7 @@ from ..schema.schema import Category
 
 _SHOWN = 20  # cells that are shown
 _MOST_DECIMALS = 12
+_SMALL = 0.0001  # p-values below it are printed as such
 
 
 def table_text(
@@ -62,6 +63,15 @@ def rows_text(
         )
         lines.append("  ".join(pad(text, width) for text, width, pad in padded).rstrip())
     return "\n".join([*lines, *filter(None, closing)])
+
+
+def pvalue_text(p: float) -> str:
+    """Return a p-value with its sign.
+
+    >>> pvalue_text(0.0312), pvalue_text(1e-9)
+    ('= 0.031', '< 0.0001')
+    """
+    return f"< {_SMALL:.4f}" if p < _SMALL else f"= {p:.2g}"
 
 
 def first(values: np.ndarray, digits: int) -> list[str]:

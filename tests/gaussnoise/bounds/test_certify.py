@@ -149,7 +149,8 @@ def test_strategies_come_in_many_forms():
 
 
 def test_the_comparison_is_told_in_sentences():
-    said = str(gn.certify(square_root(6), prefix_sums(6), participation=Epochs(6, 2)))
+    found = gn.certify(square_root(6), prefix_sums(6), participation=Epochs(6, 2))
+    said = found.explain()
     assert said.startswith(
         "At rho = 1/2, where the standard deviation of the noise is the sensitivity, the root mean "
         "square error of the 6 answers is at most"
@@ -166,12 +167,25 @@ def test_the_comparison_is_told_in_sentences():
     )
 
 
+@pytest.mark.parametrize(("p", "per"), [(2, 6**0.5), (4, 1.0), (np.inf, 1.0)])
+def test_a_certificate_prints_as_short_lines_with_both_ends(p, per):
+    found = gn.certify(square_root(6), prefix_sums(6), p=p)
+    lines = str(found).splitlines()
+    assert lines[0].startswith("Strategy for 6 answers: ")
+    assert max(map(len, lines)) <= 80
+    numbers = {line[:15].strip(): line[15:] for line in lines[1:]}
+    assert numbers["this strategy"] == f"at most {found.error / per:.6g}"
+    assert numbers["best known"] == f"{found.upper / per:.6g}"
+    assert numbers["any strategy"].startswith(f"at least {found.lower / per:.6g}, ")
+
+
 def test_the_error_at_the_stated_noise_is_told():
     found = gn.certify(prefix_sums(4), prefix_sums(4), standard_deviation=3.0)
     own = found.covariance.standard_deviation()
     assert own == pytest.approx([3] * 4)
     assert found.error / found.sensitivity == pytest.approx(np.linalg.norm(own))
-    assert "have rho = 0.222222, and this error is at most 3. One record" in str(found)
+    assert "have rho = 0.222222, and this error is at most 3. One record" in found.explain()
+    assert "rho = 0.222222 for all outputs together, error at most 3\n" in str(found)
     # noise of standard deviation 2/√(2ρ), as the sensitivity is 2, is ρ-zCDP
     rho = 0.1
     at = gn.certify(prefix_sums(4), prefix_sums(4), standard_deviation=2 / np.sqrt(2 * rho))

@@ -619,6 +619,7 @@ def test_another_format_of_a_release_costs_nothing_and_the_hint_says_how(call):
     other = release_arguments(ledger="budget", id="survey", rho="0.25", out="other")
     status, _, err = call(*other, "--format", "sdmx-csv")
     assert status == 1
+    assert "gaussnoise convert PLACE -o PATH" in err
     assert "TableRelease.load(PLACE).save(PATH, format=...)" in err
     assert "Another id would be charged again" in err
     found = gn.TableRelease.load("out")

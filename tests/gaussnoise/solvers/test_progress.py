@@ -211,6 +211,26 @@ def test_long_work_draws_a_bar_by_default_on_terminals_alone(
     assert screen.getvalue().count("step") == inner == 0
 
 
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_search_of_several_steps_draws_one_bar_on_terminals_alone(monkeypatch, watched):
+    noise_module = sys.modules["gaussnoise.streams.noise"]  # its function has the same name
+    screen, drawn = Screen(watched), threading.Event()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress_module, "_AFTER", 0.0)
+    found = noise_module.few_states
+
+    def late(*arguments):
+        while watched and "searching noise" not in screen.getvalue():
+            drawn.wait(0.05)
+        return found(*arguments)
+
+    monkeypatch.setattr(noise_module, "few_states", late)
+    gn.streams.noise(gn.streams.prefix_sums(8), states=2)
+    assert ("searching noise" in screen.getvalue()) == watched
+    assert "solving" not in screen.getvalue()  # no bar of a step beside it
+
+
 # The bar
 
 

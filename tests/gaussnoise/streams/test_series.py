@@ -290,6 +290,7 @@ def test_a_series_is_what_was_published(stream):
         )
     assert shares.to_frame().num_rows == 4 * 6
     assert "rows of each tick, ticks 1 to 4" in repr(series)
+    assert str(series).startswith("MarginalTable(sex × age, 6 cells), the last 3 of ticks 1 to 4: ")
     assert [one.counted for one in (totals, series.rolling(2), series.between(2, 3).cumsum())] == [
         "all rows so far",
         "rows of each 2 ticks",
@@ -419,7 +420,7 @@ def test_the_shell_shows_series_from_the_public_folder(stream, tmp_path, capsys)
     assert run([*command, "--trend", "--step", "3", "-o", str(file), "--plot", str(picture)]) == 0
     shown = capsys.readouterr().out
     for words in (
-        "sex: rows of each tick, ticks 1",
+        "sex, ticks 1 to 4: rows of each tick\n",
         "test of no change, 3 degrees",
         "ticks 3 to 4",
     ):
@@ -456,7 +457,7 @@ def test_the_tables_of_a_stream_may_be_named_by_its_schema_file(tmp_path, monkey
         assert run(["stream", "tick", name, "t.csv", "--tick", "1"]) == 0
     capsys.readouterr()
     assert run(["stream", "series", "one"]) == 0
-    assert "sex: rows of each tick" in capsys.readouterr().out
+    assert "sex, tick 1: rows of each tick\n" in capsys.readouterr().out
     for name, words in (
         ("two", """a table of the stream, one of -m sex, -m 'sex,"a, b"'"""),
         ("none", "expected --marginals (-m), or [[workload]] tables"),
@@ -475,7 +476,7 @@ def test_ticks_that_are_not_shown_are_counted_in_the_title():
     plan = gn.plan(schema, 1, gn.zCDP(1), over=Ticks(3))
     tables = [pa.table({"k": [1, 29, 29]})] * 3
     shown = plan.simulate(tables, np.random.default_rng(0)).series("k").text()
-    assert ", the last of 3 ticks" in shown.splitlines()[0]
+    assert ", the last of ticks 1 to 3: rows of each tick" in shown.splitlines()[0]
 
 
 def test_the_shell_has_intervals_of_other_levels(stream, capsys):

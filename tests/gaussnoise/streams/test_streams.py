@@ -455,26 +455,31 @@ def written(path, table):
     return path
 
 
-def test_a_file_that_an_earlier_tick_counted_is_warned_of_by_its_identity(tmp_path):
+def test_a_file_that_an_earlier_tick_counted_is_refused_by_its_identity(tmp_path):
     stream = planned(9).start(tmp_path / "stream")
     first, same = (written(tmp_path / name, rows(1)) for name in ("first.csv", "same.csv"))
     stream.tick(first, number=1)
     stream.tick(first, number=1)  # is read again
     os.utime(same, ns=(0, first.stat().st_mtime_ns + 1))
     stream.tick(same, number=2)  # the same rows, of another file
-    with pytest.warns(StreamWarning, match=r"first.csv' was counted at tick 1 .*number=1"):
+    private = stream.state.private
+    before = {path: path.read_bytes() for path in private.rglob("*")}
+    with pytest.raises(StreamError, match=r"first.csv' was counted at tick 1 .*--tick 1"):
         stream.tick(first, number=3)
-    assert len(stream) == 3
+    assert {path: path.read_bytes() for path in private.rglob("*")} == before
+    assert len(stream) == 2
+    with pytest.warns(StreamWarning, match=r"first.csv' was counted at tick 1 .* count twice"):
+        stream.tick(first, number=3, same_file=True)
     moved = first.rename(tmp_path / "moved.csv")
-    with pytest.warns(StreamWarning, match=r"same.csv' \(and 1 more\) was counted"):
+    with pytest.raises(StreamError, match=r"same.csv' \(and 1 more\) was counted"):
         stream.tick([same, moved], number=4)
-    stream.tick(written(first, rows(1)), number=5)  # the old name, of new rows
-    with pytest.warns(StreamWarning, match="moved.csv' was counted at tick 4"):
-        stream.tick(moved, number=6)
-    (stream.state.private / "files.json").write_text("[1]")
-    stream.tick(moved, number=7)  # a damaged note only gives no warnings
-    stream.tick(rows(2), number=8)
-    (kept,) = stream.state.private.glob("files*")
+    stream.tick(written(first, rows(1)), number=4)  # the old name, of new rows
+    with pytest.raises(StreamError, match=r"moved\.csv' was counted at tick 3"):
+        stream.tick(moved, number=5)
+    (private / "files.json").write_text("[1]")
+    stream.tick(moved, number=5)  # a damaged note only spares no mistakes
+    stream.tick(rows(2), number=6)
+    (kept,) = private.glob("files*")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert "first.csv" not in public_text(stream)
 
@@ -487,7 +492,7 @@ def test_a_tick_that_was_refused_has_counted_no_file(tmp_path):
         stream.tick(file, number=1)
     stream.tick(good, number=1)
     stream = Stream.open(stream.path)
-    with pytest.raises(DataError):  # and no warning
+    with pytest.raises(DataError):  # not for a file that was counted
         stream.tick(file, number=2)
 
 
@@ -939,7 +944,7 @@ def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
     assert "2 of 3 ticks done" in out
     assert "--tick 3\n" in out
     assert "all rows so far: MarginalTable(sex" in out
-    assert run("stream tick weekly 1.csv --tick 3".split()) == 0
+    assert run("stream tick weekly 1.csv --tick 3 --same-file".split()) == 0
     said = capsys.readouterr()
     assert "all ticks are done" in said.out
     assert said.err.startswith("warning: tick: ")

@@ -21,7 +21,9 @@ from gaussnoise.tables.release.question import (
     Quantile,
     Ratio,
     Share,
+    Summed,
     Top,
+    Trend,
 )
 from gaussnoise.tables.release.ratios import difference_of_ratios, fieller
 
@@ -132,13 +134,145 @@ def test_questions_mean_what_they_say(question, meaning):
         ),
         ("ratio of count between sex=F and sex=M", Ratio(Count({0: (0,)}), Count({0: (1,)}))),
         ("difference of count between tick 1 and tick 3", Change(Count({}), (1, 3))),
-        ("count of sex=F in tick 3", ByTick(Count({0: (0,)}), 3)),
+        ("count of sex=F in tick 3", ByTick(Count({0: (0,)}), (3, 3))),
         ("age over time", ByTick(Count({1: None}))),
         ("age over 40", Count({1: (2, 3)})),
     ],
 )
 def test_words_that_people_use_are_understood(question, meaning):
     assert parsed(question, SCHEMA) == meaning
+
+
+CITY = gn.Schema(
+    [
+        gn.Attribute("ward", ["North", "South"], groups={"half": {"Upper": ["North"]}}),
+        gn.Attribute("month", ["January", "March"]),
+        gn.Attribute("sex", ["women", "men"]),
+        gn.Attribute("age", edges=[0, 18, 65, 100]),
+        gn.Attribute("covid", ["no", "yes"]),
+        gn.Attribute("children", ["none", "one", "more"]),
+    ]
+)
+PAY = gn.Schema(
+    [gn.Attribute("sex", ["women", "men"]), gn.Attribute("pay", clip=[0, 9]), CITY.attributes[0]]
+)
+
+
+@one_test_of(
+    ("question", "meaning"),
+    [
+        ("women", Count({2: (0,)})),
+        ('"women" by ward', Count({2: (0,), 0: None})),
+        ("how many women in the North", Count({2: (0,), 0: (0,)})),
+        ("how many women in Upper", Count({2: (0,), 0: (0,)})),
+        ("covid=yes in March", Count({4: (1,), 1: (1,)})),
+        ("how many men under 18", Count({2: (1,), 3: (0,)})),
+        ("how many people are over 65", Count({3: (2,)})),
+        ("how many are between 18 and 100", Count({3: (1, 2)})),
+        ("how many women have covid?", Count({2: (0,), 4: (1,)})),
+        ("how many people had covid in March", Count({4: (1,), 1: (1,)})),
+        ("how many people so far?", Count({})),
+        ("by ward and month", Count({0: None, 1: None})),
+        ("compare covid=yes by month", Count({4: (1,), 1: None})),
+        ("share by ward", Share({0: None}, {})),
+        ("share of women in each ward", Share({2: (0,)}, {0: None})),
+        ("what share had a covid", Share({4: (1,)}, {})),
+        ("percentage of people with covid", Share({4: (1,)}, {}, True)),
+        ("percentage of people with covid=yes among men", Share({4: (1,)}, {2: (1,)}, True)),
+        ("what percentage of women had covid?", Share({4: (1,)}, {2: (0,)}, True)),
+        ("age distribution by sex", Share({3: None}, {2: None})),
+        ("difference between women and men", Difference(Count({2: (0,)}), Count({2: (1,)}))),
+        ("ratio of women to men", Ratio(Count({2: (0,)}), Count({2: (1,)}))),
+        (
+            "difference in covid=yes between women and men by ward",
+            Difference(Count({4: (1,), 2: (0,), 0: None}), Count({4: (1,), 2: (1,), 0: None})),
+        ),
+        ("change in covid=yes between tick 1 and tick 5", Change(Count({4: (1,)}), (1, 5))),
+        ("difference between tick 1 and tick 5", Change(Count({}), (1, 5))),
+        ("trend of share of covid=yes by sex", Trend(Share({4: (1,)}, {2: None}))),
+        ("trend of women", Trend(Count({2: (0,)}))),
+        ("women in ticks 2 to 4", ByTick(Count({2: (0,)}), (2, 4))),
+        ("women since tick 3", ByTick(Count({2: (0,)}), (3, None))),
+        ("women in the last tick", ByTick(Count({2: (0,)}), (None, None))),
+        ("share of women by tick and ward", ByTick(Share({2: (0,)}, {0: None}))),
+        ("median age by tick", ByTick(Quantile(3, (0.5,), {}))),
+    ],
+)
+def test_labels_alone_and_other_words_of_readers_are_understood(question, meaning):
+    assert parsed(question, CITY, "tick") == meaning
+    other = question.replace("ticks", "weeks").replace("tick", "week")
+    assert parsed(other, CITY, "week") == meaning
+
+
+@one_test_of(
+    ("question", "meaning"),
+    [
+        ("average pay of women in North", Mean(1, {0: (0,), 2: (0,)})),
+        ("pay of men", Mean(1, {0: (1,)})),
+        ("pay in the North", Mean(1, {2: (0,)})),
+        ("total pay of women", Count({1: Summed((0.0, 9.0), True), 0: (0,)})),
+        (
+            "difference in average pay between women and men",
+            Difference(Mean(1, {0: (0,)}), Mean(1, {0: (1,)})),
+        ),
+        ("ratio of pay of women to men", Ratio(Mean(1, {0: (0,)}), Mean(1, {0: (1,)}))),
+    ],
+)
+def test_means_of_labels_alone_are_understood(question, meaning):
+    assert parsed(question, PAY) == meaning
+
+
+def test_a_label_that_two_attributes_have_needs_its_name_and_words_stay_words():
+    schema = gn.Schema(
+        [
+            gn.Attribute("first", ["yes", "count", "by the sea", "7"]),
+            gn.Attribute("second", ["yes", "no", "first"]),
+        ]
+    )
+    for question in ("yes", "how many yes", "7", "count by the sea"):
+        with pytest.raises(ParameterError):
+            parsed(question, schema)
+    assert parsed("count", schema) == Count({})
+    assert parsed("first", schema) == Count({0: None})  # a name before a label
+    assert parsed("no", schema) == Count({1: (1,)})
+    assert parsed("how many no by first", schema) == Count({1: (1,), 0: None})
+
+
+@one_test_of(
+    ("question", "schema", "nearest"),
+    [
+        ("men vs women", CITY, "difference of count between sex=men and sex=women"),
+        ("what did covid do from January to March", CITY, "of covid=yes between month=January"),
+        ("how much more do men get than women", PAY, "difference of mean of pay between sex=men"),
+        ("difference between women and men", PAY, "difference of mean of pay between sex=women"),
+        ("covid rate by ward", CITY, "'share of covid=yes by ward'"),
+        ("do many people in the north get covid", CITY, "'count of covid=yes, ward=North'"),
+        ("is covid rising", CITY, "'trend of count of covid=yes'"),
+        ("women in week 2", CITY, "if each tick is a week, ask 'women in tick 2'"),
+        ("trend of covid by week", CITY, "ask 'trend of count of covid=yes'"),
+        ("which week had the most covid=yes", CITY, "'count of covid=yes by tick'"),
+        ("change of women from day 3 to day 5", CITY, "of women from tick 3 to tick 5'"),
+        ("share of women with covid", CITY, "share of covid=yes given sex=women, or share of sex"),
+        ("highest pay", PAY, "hint: by sex"),
+    ],
+)
+def test_refusals_name_the_nearest_question(question, schema, nearest):
+    with pytest.raises(ParameterError) as refused:
+        parsed(question, schema, "tick")
+    assert nearest in str(refused.value)
+    assert "\n" not in str(refused.value)
+    hint = str(refused.value).rpartition("ask '")[2].rstrip("'")
+    if "hint: ask" in str(refused.value):  # a question that is understood
+        parsed(hint, schema, "tick")
+
+
+def test_a_release_has_no_ticks_and_its_refusals_offer_none():
+    with pytest.raises(ParameterError) as refused:
+        parsed("women week 2 of covid", CITY)
+    assert "tick" not in str(refused.value)
+    with pytest.raises(ParameterError, match="«mums»") as refused:
+        parsed("mums", CITY)
+    assert "; hint: ask" not in str(refused.value)  # nothing in it is known
 
 
 def test_names_of_attributes_stand_before_newer_words():
@@ -602,6 +736,62 @@ def test_streams_answer_by_tick_and_from_tick_to_tick():
     for question in ("count by tick", "change of count from tick 1 to tick 2"):
         with pytest.raises(ParameterError, match="the folder of a stream"):
             tables.total().ask(question)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_trends_of_streams_are_those_of_their_series(neighbors):
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["a", "b"])])
+    over = gn.streams.Ticks(6, period="week")
+    plan = gn.plan(schema, 2, gn.zCDP(0.1), over=over, neighbors=neighbors)
+    ticks = [
+        pa.table({"sex": ["F", "M", "F"] * n, "job": ["a", "b", "b"] * n, "week": [k] * 3 * n})
+        for k, n in enumerate((90, 50, 70, 120), 1)
+    ]
+    tables = plan.simulate(ticks, np.random.default_rng(0))
+    series = tables.series(("sex", "job")).trend()
+    found = tables.ask("trend of count of sex, job")
+    shares = tables.series(lambda one: one.proportions(("sex", "job"), given="sex")).trend()
+    for answer, trend in (
+        (found, series),
+        (tables.ask("trend of share of job by sex"), shares),
+    ):
+        for name in ("estimate", "standard_deviation"):
+            np.testing.assert_allclose(getattr(answer, name), getattr(trend, name), rtol=1e-6)
+        np.testing.assert_allclose((answer.low, answer.high), trend.confidence_interval())
+    one = tables.ask("trend of sex=F, job=a")
+    assert one.estimate == pytest.approx(float(series.estimate[0, 0]))
+    p = series.pvalue[0, 0]
+    assert f"no change: p {'< 0.0001' if p < 0.0001 else f'= {p:.2g}'}" in one.note
+    # the number of rows: 270, 150, 210, 360; public, hence without noise, under replacement
+    all_rows = tables.ask("trend of count")
+    assert (all_rows.standard_deviation == 0) == (neighbors == "replace")
+    if neighbors == "replace":
+        assert all_rows.estimate == pytest.approx(33)  # by least squares, as all ticks count alike
+    with pytest.raises(ParameterError, match="at least 3 ticks so far, got 2"):
+        plan.simulate(ticks[:2], np.random.default_rng(0)).ask("trend of count")
+    with pytest.raises(ParameterError, match="the folder of a stream"):
+        tables.total().ask("trend of count")
+
+
+def test_rows_of_several_ticks_are_counted_together():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(6))
+    ticks = [pa.table({"sex": ["F", "M", "F"] * n}) for n in (90, 50, 70)]
+    tables = plan.simulate(ticks, np.random.default_rng(0))
+    for words, (first, last) in {
+        "in ticks 1 to 2": (1, 2),
+        "since tick 2": (2, 3),
+        "in ticks 1 to 3": (1, 3),
+    }.items():
+        found, exact = tables.ask(f"sex {words}"), tables.difference(last, first - 1)["sex"]
+        np.testing.assert_array_equal(found.estimate, exact.estimate)
+        np.testing.assert_allclose(found.standard_deviation, exact.standard_deviation)
+        assert found.meaning == f"count of sex in ticks {first} to {last}"
+    last = tables.ask("sex in the last tick")
+    np.testing.assert_array_equal(last.estimate[0], tables.period(3)["sex"].estimate)
+    for words in ("in ticks 2 to 4", "since tick 4"):
+        with pytest.raises(ParameterError, match="one of the 3 ticks so far"):
+            tables.ask(f"sex {words}")
 
 
 def test_answers_that_are_too_long_are_refused():

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 _WIDTH = 4.2  # inches: letters are as large on a phone as on a wider page
 _ROW = 0.22  # inches
 _SCALE = 0.3  # inches of an axis with numbers, above or below the rows
+_PANEL, _ABREAST = 1.3, 3  # inches of a panel over time, and most panels side by side
 _PROFILE = 2.2  # inches of a picture of many cells
 _MOST_NAME = 24  # characters in the name of a row: as many as a bin of dates has
 _MOST_BELOW = 6  # most names below a picture of many cells
@@ -171,6 +172,43 @@ def profile_chart(
         axes.yaxis.set_major_formatter(_tick)
 
     return _picture(draw, _PROFILE, name, title, description)._replace(caption=description)
+
+
+def series_chart(
+    ticks: Sequence[int],
+    panels: Sequence[tuple[str, Array, Array, Array]],
+    name: str,
+    title: str,
+    description: str,
+) -> Picture:
+    """Draw a panel for each cell, on one scale: estimates over time in a band of their intervals.
+
+    A panel is the name of a cell, its estimates, and the ends of its intervals.
+    """
+    abreast = min(_ABREAST, math.ceil(math.sqrt(len(panels))))
+    stacked = -(-len(panels) // abreast)
+
+    def draw(axes: "Axes") -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        figure: Any = axes.figure
+        axes.remove()
+        grid = figure.subplots(stacked, abreast, squeeze=False, sharex=True, sharey=True).ravel()
+        for own, (cell, estimate, low, high) in zip(grid, panels, strict=False):
+            own.set_frame_on(False)
+            own.tick_params(length=0)
+            own.axhline(0, color="0.6", lw=0.8, zorder=0)
+            own.fill_between(ticks, low, high, color="#bcd7ea", lw=0)
+            own.plot(ticks, estimate, color=OURS, lw=1.2, marker="o", ms=2)
+            own.set_title(label_text(cell, _MOST_NAME * 2 // abreast), fontsize="small")
+            own.grid(color="0.93")
+            own.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+            own.locator_params(axis="y", nbins=4, steps=[1, 2, 5, 10])
+            own.yaxis.set_major_formatter(_tick)
+        for own in grid[len(panels) :]:
+            own.remove()
+
+    return _picture(draw, _SCALE + _PANEL * stacked, name, title, description)
 
 
 def _scale_above(axes: "Axes") -> None:

@@ -34,6 +34,7 @@ from .errors import (
 )
 from .findings import finding_of
 from .numbers import Numbers, cells_of, entries_of, extremes_of, files_of
+from .over_time import OverTime
 from .render import counted, digits_of, rendered
 
 if TYPE_CHECKING:
@@ -105,14 +106,19 @@ def _is_inside(place: Path, folder: Path) -> bool:
         return False
 
 
-def release_page(release: AbstractRelease, title: str | None = None, synthetic: Any = None) -> str:
+def release_page(
+    release: AbstractRelease,
+    title: str | None = None,
+    synthetic: Any = None,
+    over_time: Sequence[OverTime] = (),
+) -> str:
     """Return a page for a director, an auditor and a journalist; the same for the same release.
 
     It holds the finding of every table; tables and pictures with intervals; the largest and
     smallest groups; synthetic records beside the release, where they are given; the request; the
     role of noise; privacy in plain words; and for specialists the guarantee in full, the distance
     of the noise from the optimum, the making of the release, and five words. Only released
-    estimates in it come from data.
+    estimates in it come from data. The page of a stream has its tables over time, too.
     """
     plan, private = release.plan, release.private
     errors = errors_of_release(release)
@@ -127,6 +133,7 @@ def release_page(release: AbstractRelease, title: str | None = None, synthetic: 
         rho=release.rho_charged if private else plan.rho,
         private=private,
         check=check,
+        over_time=over_time,
         **tables_facts(release, errors, facts.counted, synthetic),
     )
     return page if check is None else check.held(page)

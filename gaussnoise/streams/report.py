@@ -1,0 +1,56 @@
+"""The page of a stream: all rows so far, and every table over time."""
+
+import os
+from typing import TYPE_CHECKING
+
+from ..tables.planning.facts import marginal_name
+
+if TYPE_CHECKING:
+    from .tables import StreamTables
+
+_MOST_TABLES = 12  # most tables over time on the page
+
+
+def report(
+    tables: "StreamTables", path: str | os.PathLike[str], *, title: str | None = None
+) -> None:
+    """Write one HTML page for all readers of a stream, as :meth:`TableRelease.report` does.
+
+    Its tables are of all rows so far. Besides, it shows the first twelve of them over time: the
+    rows of each tick, with intervals, as pictures where a table has few cells, and as numbers.
+
+    Args:
+        tables: the tables of the stream.
+        path: a new file, like ``report.html``.
+        title: the heading of the page.
+
+    Raises:
+        OutputError: the file exists, or cannot be written.
+        ParameterError: the stream has no tick yet, or the title is not a text.
+
+    >>> import pathlib, tempfile
+    >>> import numpy as np, pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(12))
+    >>> days = [pa.table({"sex": ["F", "M", "F"] * 400})] * 3
+    >>> so_far = plan.simulate(days, np.random.default_rng(0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     so_far.report(f"{folder}/report.html")
+    ...     page = pathlib.Path(folder, "report.html").read_text(encoding="utf-8")
+    >>> "sex by tick" in page
+    True
+    """
+    # imported here: only a page needs what pages are made of
+    from ..tables.release.report.over_time import OverTime
+    from ..tables.release.report.pages import release_page, save_page
+
+    kept = tables.kept()
+
+    def page() -> str:
+        over_time = [
+            OverTime(kept.series(names), marginal_name(names), f"over-time-{k}")
+            for k, names in enumerate(tables.plan.marginals[:_MOST_TABLES], 1)
+        ]
+        return release_page(kept.total(), title, over_time=over_time)
+
+    save_page(page, path, title, [])

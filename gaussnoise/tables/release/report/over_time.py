@@ -1,0 +1,78 @@
+"""Tables over time on a page: pictures of few cells, and the numbers of the last ticks."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from ..table import AbstractEstimates
+from ..tidy import LEVEL, level_text
+from .charts import Picture, series_chart
+from .numbers import cells_of
+from .render import Cell
+
+_MOST_PANELS = 12  # most cells that have a picture each
+_MOST_TICKS = 8  # most ticks in the table: columns
+_MOST_ROWS = 60  # most cells in the table: rows
+
+
+@final
+@dataclass(frozen=True)
+class OverTime:
+    """The numbers of one table at every tick, each tick's own rows, and their place on the page.
+
+    Attributes:
+        series: the numbers; their first axis is the tick.
+        title: the table, in words.
+        anchor: the name of the picture.
+    """
+
+    series: AbstractEstimates
+    title: str
+    anchor: str
+
+    @property
+    def _names(self) -> list[str]:
+        """The names of the cells, in C order."""
+        (ticks, *_) = self.series.estimate.shape
+        listed = cells_of(self.series, range(self.series.estimate.size // ticks))
+        return [" · ".join(map(str, cell.names[1:])) or "all" for cell in listed]
+
+    @property
+    def picture(self) -> Picture | None:
+        """A panel for each cell, where there are few of them, and several ticks."""
+        names, ticks = self._names, self.series.labels[0]
+        if len(names) > _MOST_PANELS or len(ticks) < 2:
+            return None
+        both = (self.series.estimate, *self.series.confidence_interval())
+        numbers = (values.reshape(len(ticks), -1).T for values in both)
+        return series_chart(
+            [int(tick) for tick in ticks],
+            list(zip(names, *numbers, strict=True)),
+            self.anchor,
+            f"{self.title} by tick: estimates with {level_text(LEVEL)} intervals",
+            "One panel for each group, from the first tick to the last; the table below has the "
+            "numbers of the last ones.",
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """The last ticks, in words."""
+        return [f"tick {tick}" for tick in self.series.labels[0][-_MOST_TICKS:]]
+
+    @property
+    def rows(self) -> list[tuple[str, list[Cell]]]:
+        """The name of each cell, and its numbers at the last ticks."""
+        ticks = len(self.series.labels[0])
+        size, shown = self.series.estimate.size // ticks, range(ticks)[-_MOST_TICKS:]
+        places = np.arange(ticks * size).reshape(ticks, size)[shown][:, :_MOST_ROWS].T
+        cells = iter(cells_of(self.series, places.ravel().tolist()))
+        names = self._names[:_MOST_ROWS]
+        return [(name, [next(cells) for _ in shown]) for name in names]
+
+    @property
+    def left_out(self) -> tuple[int, int]:
+        """The number of ticks, and of cells, that are not in the table."""
+        ticks = len(self.series.labels[0])
+        size = self.series.estimate.size // ticks
+        return max(0, ticks - _MOST_TICKS), max(0, size - _MOST_ROWS)

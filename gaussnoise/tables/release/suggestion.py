@@ -1,0 +1,130 @@
+"""The nearest question that is understood, for the refusal of one that is not."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from ..schema.schema import Schema
+from .question import HELD, quoted
+
+_MOST, _LONGEST = 400, 6  # characters that are read, and words of a name or label
+_WORD = re.compile(r'"(?:[^"]|"")*"|[^\s,|()=<>?;:.]+')
+_TIMES = re.compile(r"\b(day|week|month|quarter|year|wave|round)(s?)\b", re.I)
+_KINDS = {
+    "trend": r"trend|ris(e|es|ing|en)|fall|falls|falling|grow|grows|growing|over time",
+    "share": r"shares?|per\s*cent|percentages?|proportions?|fractions?|rates?|probability",
+    "mean": r"means?|averages?|earns?|typical",
+    "compared": r"differences?|gap|between|more|less|fewer|versus|vs|compared?|than|change[ds]?",
+    "top": r"most|largest|highest|biggest|best",
+}
+
+
+def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[str, str]]:
+    """Yield questions that are near a text, the nearest first, each after what it assumes, or "".
+
+    They may be none that is understood.
+
+    Args:
+        text: the text, which may be of a stranger.
+        schema: the names and labels that questions may have.
+        tick: the word for a tick of a stream; None for a release.
+    """
+    text = text[:_MOST]
+    if tick is not None and (said := _TIMES.search(text)) is not None:
+        text = _TIMES.sub(r"tick\2", text)
+        yield f"if each tick is a {said[1].lower()}, ", text
+    if (asked := _assembled(text, schema, tick)) is not None:
+        yield "", asked
+
+
+def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
+    """Return a question of the names, labels and kinds that a text has; None if it has none."""
+    kinds = {k for k, words in _KINDS.items() if re.search(rf"\b({words})\b", text, re.I)}
+    names, labels = _named(text, schema)
+    clipped = [a.name for a in schema.attributes if a.clip is not None]
+    number = next((name for name in names if name in clipped), None)
+    if number is None and clipped and kinds & {"mean", "compared"}:
+        number = clipped[0]
+    pairs = {own: several for own, several in labels.items() if len(several) > 1}
+    single = {own: several[0] for own, several in labels.items() if len(several) == 1}
+    groups = [name for name in names if name not in clipped and name not in labels]
+    held = [own for name in groups if (own := _held(schema, name)) is not None]
+    groups = [name for name in groups if name not in dict(held)]
+    of = [_condition(own, label) for own, label in [*held, *single.items()]]
+    if number is not None:
+        amount, given = f"mean of {quoted(number)}", of
+    elif "share" in kinds and (of or groups):
+        target, given = (of[0], of[1:]) if of else (quoted(groups.pop(0)), [])
+        amount = f"share of {target}"
+    else:
+        amount, given = "count" + f" of {', '.join(of)}" * bool(of), []
+    if not (names or labels or kinds & {"trend", "share"}):
+        return None
+    groups = list(map(quoted, groups))
+    ticks = re.findall(r"ticks? (\d{1,9})", text) if tick is not None else []
+    by_tick = tick is not None and re.search(r"\b(by|each|which) tick\b", text) is not None
+    if tick is not None and "trend" in kinds:
+        return f"trend of {amount}" + _given(given, groups)
+    if len(ticks) == 2 and kinds & {"compared"}:
+        return f"change of {amount}{_given(given, groups)} from tick {ticks[0]} to tick {ticks[1]}"
+    if pairs:
+        own, (first, second, *_) = next(iter(pairs.items()))
+        both = f"between {_condition(own, first)} and {_condition(own, second)}"
+        return f"difference of {amount} {both}" + _given(given, groups)
+    if "top" in kinds and groups:
+        return f"which {groups[0]} has the largest {amount}" + _given(given, [])
+    asked = amount + _given(given, groups) + " by tick" * by_tick
+    return f"{asked} in tick {ticks[0]}" if len(ticks) == 1 else asked
+
+
+def _given(conditions: list[str], groups: list[str]) -> str:
+    """Return the groups of a question, in its words."""
+    both = [*conditions, *groups]
+    return f" by {', '.join(both)}" if both else ""
+
+
+def _condition(name: str, label: str) -> str:
+    return f"{quoted(name)}={quoted(label)}"
+
+
+def _held(schema: Schema, name: str) -> tuple[str, str] | None:
+    """Return the label that those have who have what an attribute is called; None without one."""
+    labels = schema.attributes[schema.names.index(name)].labels
+    return next(((name, str(own)) for own in labels if str(own).lower() in HELD), None)
+
+
+def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the attributes in a text, and the labels in it by their attributes, in its order."""
+    names: list[str] = []
+    labels: dict[str, list[str]] = {}
+    known: dict[str, list[tuple[str, str | None]]] = {}
+    for attribute in schema.attributes:
+        known.setdefault(attribute.name.lower(), []).append((attribute.name, None))
+        for label in attribute.categories or ():
+            known.setdefault(str(label).lower(), []).append((attribute.name, str(label)))
+    last = ""
+    for part in _parts(text, known):
+        places = known[part]
+        if len(places) > 1:  # a label of several attributes is that of the one before it
+            places = [place for place in places if place[0] == last]
+        for name, label in places:
+            last = name
+            if label is None:
+                names += [name] * (name not in names)
+            elif label not in labels.setdefault(name, []):
+                labels[name].append(label)
+    return names, labels
+
+
+def _parts(text: str, known: Collection[str]) -> Iterator[str]:
+    """Yield the known parts of a text, the longest first at every word."""
+    words = [match[0].strip('"').lower() for match in _WORD.finditer(text)]
+    at = 0
+    while at < len(words):
+        for end in range(min(at + _LONGEST, len(words)), at, -1):
+            part = " ".join(words[at:end])
+            forms = (part, part.removesuffix("s"), f"{part}s")
+            if (found := next((form for form in forms if form in known), None)) is not None:
+                yield found
+                at = end - 1
+                break
+        at += 1

@@ -1,0 +1,361 @@
+"""The words of questions: a grammar, and the names and labels of a schema where they may stand.
+
+Names and labels may hold blanks and commas: at places where they may stand, the longest one of the
+schema is taken.
+"""
+
+import operator
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any, NoReturn
+
+from lark import Lark, Token
+
+from ...errors import ParameterError
+from ...text import near, one_of
+from ..schema.dates import Edge, edge_position, edge_text, is_open
+from ..schema.schema import Attribute, Category, Schema
+from .question import (
+    ENDPOINT,
+    INTERVAL,
+    NUMBER,
+    Cells,
+    Level,
+)
+
+# words that stand before names of the same spelling have priority 2
+# what follows "in" where it does not stand before groups
+_NO_GROUP = r"\s*[\[(]|\s+(each|ticks?\s|(the\s+)?la(te)?st\s+tick)"
+_GRAMMAR = rf"""
+    start: _ASK? (form | compared | top | change | trend) _SO_FAR? _MARK?
+    form: (plain | cdf | quantile) [_AND conditions]
+    compared: (RATIO | DIFFERENCE) _OF operand (_AND | _TO) (plain | bracketed given*)
+        | (RATIO | DIFFERENCE) (_OF | _OVER) plain _AMID conditions _AND conditions given* -> gap
+        | (RATIO | DIFFERENCE) _AMID conditions _AND conditions given* -> gap_of_counts
+    top: (TOP INT | BOTTOM INT | LARGEST | SMALLEST) _OF? operand [_AND conditions]
+       | _WHICH conditions _HAS (LARGEST | SMALLEST) _OF? operand [_AND conditions]
+    change: _CHANGE (_OF | _OVER) operand (_FROM _TICK INT _TO | _AMID _TICK INT _AND) _TICK INT
+        | DIFFERENCE (_OF | _OVER) plain _AMID _TICK INT _AND _TICK INT
+        | (DIFFERENCE | _CHANGE) _AMID _TICK INT _AND _TICK INT -> change_of_count
+    trend: _TREND (_OF | _OVER)? operand [_AND conditions]
+    cdf: _CDF _OF NAME ("," conditions)? given*
+    quantile: _QUANTILE PROBABILITY ("," PROBABILITY)* _OF NAME ("," conditions)? given*
+        | _MEDIAN _OF? NAME ("," conditions)? given*
+
+    ?operand: plain | bracketed
+    bracketed: "(" plain [_AND conditions] ")"
+    ?plain: count | total | share | sum | mean | bare
+    count: (_COUNT | _HOW_MANY (_OF? _PEOPLE)? _ARE?) (_OF group | ","? conditions)? given*
+        | _HOW_MANY (_OF? _PEOPLE | conditions)? _HAS conditions given* -> held
+        | _BY conditions given* -> grouped
+    total: _TOTAL (_OF? group whose? | "," conditions)? given*
+    share: (_SHARE | _FRACTION | PER_CENT) (_OF | _BY) group given*
+        | (_SHARE | _FRACTION | PER_CENT) _of_all group given* -> had_by_all
+        | (_SHARE | _FRACTION | PER_CENT) _OF group _HAS conditions given* -> had
+        | NAME _DISTRIBUTION given* -> spread
+    sum: _SUM _OF? NAME ("," conditions)? whose? given*
+    mean: (_MEAN | _AVERAGE) _OF? NAME ("," conditions)? whose? given*
+    bare: conditions whose? given*
+
+    _of_all: _OF _PEOPLE (_FOR | WITH | _HAS) | _HAS
+    ?group: conditions | "(" conditions (_AND conditions)? ")" -> merged
+    whose: _OF conditions
+    given: (_GIVEN | _BY | _FOR | WITH) (conditions | TICK (("," | _AND) conditions)?)
+        | OVER_TIME | _AT_TICK INT | _AT_TICK INT _TO INT | SINCE INT | LAST_TICK
+    conditions: condition ("," condition)*
+    condition: NAME -> named
+        | NAME ("=" | _IS) VALUE ("|" VALUE)* -> labels
+        | NAME _IN "(" VALUE (("," | "|") VALUE)* ")" -> labels
+        | NAME (LESS_THAN | AT_LEAST | MORE_THAN) EDGE -> beyond
+        | NAME _BETWEEN EDGE _AND EDGE -> between
+        | LABEL -> label
+        | LABEL (LESS_THAN | AT_LEAST | MORE_THAN) EDGE -> label_beyond
+        | (LESS_THAN | AT_LEAST | MORE_THAN) EDGE -> beyond_alone
+        | _BETWEEN EDGE _AND EDGE -> between_alone
+
+    _COUNT.2: /count/i
+    _SHARE.2: /share/i
+    RATIO.2: /ratio/i
+    DIFFERENCE.2: /difference/i
+    _CDF.2: /cdf/i
+    _QUANTILE.2: /quantiles?/i
+    _MEDIAN.2: /median/i
+    _SUM.2: /sum/i
+    _MEAN.2: /mean/i
+    _HOW_MANY: /how\s+many(\s+(rows|records))?|number/i
+    _PEOPLE: /people|persons|rows|records/i
+    _ARE: /(are|were)(\s+there)?/i
+    _FRACTION: /fraction|proportion|distribution/i
+    _DISTRIBUTION: /distribution/i
+    _OVER: /in/i
+    OVER_TIME: /over\s+time/i
+    _AT_TICK: /(in|at)\s+ticks?/i
+    SINCE: /since\s+tick/i
+    LAST_TICK: /(in|at)(\s+the)?\s+(last|latest)\s+tick/i
+    _SO_FAR: /so\s+far/i
+    _TOTAL: /total/i
+    _AVERAGE: /average/i
+    PER_CENT: /per\s*cent(age)?/i
+    TOP: /top/i
+    BOTTOM: /bottom/i
+    LARGEST: /largest|highest|most(\s+common)?/i
+    SMALLEST: /smallest|lowest|least(\s+common)?/i
+    _CHANGE: /change/i
+    _TREND: /trend/i
+    _WHICH: /which/i
+    _HAS: /(has|have|had)(\s+(the|an?)\b)?/i
+    _OF.2: /of/i
+    _TO.2: /to/i
+    _AND.2: /and/i
+    _GIVEN.2: /given/i
+    _BY.2: /by/i
+    _FOR: /for(\s+each)?|in\s+each|among|where|if|per|in(\s+the\b)?(?!{_NO_GROUP})/i
+    WITH: /with/i
+    _IN.2: /in(?=\s*[\[(])/i
+    _IS: /is/i
+    LESS_THAN: /<(?!=)|(less|younger|fewer|lower)\s+than|under|below/i
+    AT_LEAST: />=|at\s+least/i
+    MORE_THAN: />(?!=)|(more|older|higher|greater)\s+than|over(?!\s+time)|above/i
+    _BETWEEN: /between(?=\s+[-+.]?(\d|inf\b))/i
+    _AMID: /between(?!\s+[-+.]?(\d|inf\b))/i
+    _FROM: /from/i
+    _TICK: /tick/i
+    TICK: /tick/i
+    _ASK: /(what(\s+(is|are|was|were))?|show(\s+me)?|list|compare)(\s+the)?|the/i
+    _MARK: "?"
+    INT: /[0-9]{{1,9}}/
+    PROBABILITY: /{NUMBER}/
+    EDGE: /{ENDPOINT}/
+    %declare NAME VALUE LABEL
+"""
+_SIGNS = {"COMMA": "a comma", "$END": "the end of the question", "INT": "a whole number"}
+_SIGNS |= {"_AMID": '"between"', "LPAR": '"("', "RPAR": '")"', "EQUAL": '"="', "VBAR": '"|"'}
+_QUIET = {
+    "_ASK",
+    "_MARK",
+    "_IS",
+    "_PEOPLE",
+    "_ARE",
+    "_FRACTION",
+    "_OVER",
+    "OVER_TIME",
+    "_DISTRIBUTION",
+    "_SO_FAR",
+    "LAST_TICK",
+    "NAME",
+    "LABEL",
+}  # words that no message offers
+_TICKS = {"_AT_TICK", "SINCE", "LAST_TICK", "_TICK", "TICK"}  # which a stream calls by its own word
+COMPARED = {"LESS_THAN": operator.lt, "AT_LEAST": operator.ge, "MORE_THAN": operator.gt}
+_SEPARATOR = re.compile(r"[\s,|()=<>?]|$")
+
+
+@cache
+def grammar() -> tuple[Lark, dict[str, re.Pattern[str] | None]]:
+    """Return the parser, and the pattern of every terminal in the order in which they are tried."""
+    lark = Lark(_GRAMMAR, parser="lalr", lexer="basic", propagate_positions=True)
+    written = {one.name: re.compile(one.pattern.to_regexp()) for one in lark.terminals}
+    early = {one.name: written[one.name] for one in lark.terminals if one.priority}
+    return lark, {**early, "NAME": None, "VALUE": None, **written, "LABEL": None}
+
+
+@cache
+def patterns(tick: str) -> dict[str, re.Pattern[str] | None]:
+    """Return the patterns of terminals, in which this word also stands for a tick."""
+    either = f"(?:tick|{re.escape(tick)})"
+    return {
+        name: re.compile(pattern.pattern.replace("tick", either))
+        if pattern is not None and name in {*_TICKS, "_FOR"}
+        else pattern
+        for name, pattern in grammar()[1].items()
+    }
+
+
+class Reader:
+    """The text of a question, the names and labels in it, and refusals that mark its faults."""
+
+    def __init__(self, text: str, schema: Schema, tick: str | None) -> None:
+        self.text, self.schema, self._tick, self.end = text, schema, tick, 0
+        self._named: tuple[int, Level | None] | None = None  # the last name
+        self._last = ""  # the last terminal that is a word
+        self._texts: dict[tuple[int, str | None], dict[str, Cells]] = {}
+
+    def token(self, name: str, pattern: re.Pattern[str] | None, at: int) -> Token | None:
+        """Return a terminal that is written here, with the end in ``self.end``."""
+        value: Any = None
+        if name == "NAME":
+            self._named = value = self._name(at)
+        elif name == "VALUE":
+            value = self._value(at)
+        elif name == "LABEL":
+            label = self._longest(at, self.alone)
+            value = None if label is None else self.alone[label]
+        elif pattern is not None and (match := pattern.match(self.text, at)) is not None:
+            value, self.end = match[0], match.end()
+            if value[-1].isalnum() and not _SEPARATOR.match(self.text, self.end):
+                return None
+            self._last = self._last if name == "_OF" else name
+        if value is None:
+            return None
+        return Token(name, value, at, end_pos=self.end)
+
+    def _name(self, at: int) -> tuple[int, Level | None] | None:
+        """Return the position of the attribute named here, or of the level, with that level."""
+        if (name := self._longest(at, self._names)) is None:
+            return None
+        i, level = self._names[name]
+        return i, None if level is None else Level.of(self.schema.attributes[i], level)
+
+    @cached_property
+    def _names(self) -> dict[str, tuple[int, str | None]]:
+        """The attributes by their names, and by those of their levels that are not shared."""
+        listed = [(n, i) for i, a in enumerate(self.schema.attributes) for n, _ in a.groups or ()]
+        shared = [name for name, _ in listed]
+        named: dict[str, tuple[int, str | None]] = {
+            name: (i, name) for name, i in listed if shared.count(name) == 1
+        }
+        return named | {name: (i, None) for i, name in enumerate(self.schema.names)}
+
+    @cached_property
+    def alone(self) -> dict[str, tuple[int, Cells]]:
+        """The attribute and the cells of every text that is a label, or a group, of one alone."""
+        found: dict[str, list[tuple[int, Cells]]] = {}
+        for i, attribute in enumerate(self.schema.attributes):
+            own = attribute.categories or ()
+            listed: list[tuple[Category, Cells]] = [(label, (k,)) for k, label in enumerate(own)]
+            for name, _ in attribute.groups or ():
+                level = Level.of(attribute, name)
+                listed += zip(level.labels, level.cells, strict=True)
+            for label, cells in listed:
+                if isinstance(label, str) and label[:1].isalpha():
+                    found.setdefault(label, []).append((i, cells))
+        return {
+            label: places[0]
+            for label, places in found.items()
+            if len({*places}) == 1 and label not in self._names
+        }
+
+    def _known(self, i: int, level: Level | None) -> Mapping[str, Cells]:
+        """Return the cells of every label, or group of a level, by its text."""
+        place = i, level and level.name
+        if place not in self._texts and level is not None:
+            self._texts[place] = dict(zip(map(str, level.labels), level.cells, strict=True))
+        elif place not in self._texts:
+            labels = list(enumerate(self.schema.attributes[i].labels))
+            # booleans also as files write them
+            lower = {str(one).lower(): (k,) for k, one in labels if isinstance(one, bool)}
+            self._texts[place] = lower | {str(one): (k,) for k, one in reversed(labels)}
+        return self._texts[place]
+
+    def _value(self, at: int) -> Cells | None:
+        """Return the cells of the label, or group of a level, that is written here."""
+        i, level = self._named or (0, None)
+        attribute, known = self.schema.attributes[i], self._known(i, level)
+        if (label := self._longest(at, known)) is not None:
+            return known[label]
+        between = INTERVAL.match(self.text, at)
+        if between is None or attribute.edges is None or level is not None:
+            return None
+        self.end = between.end()
+        if (bins := _bins(attribute.edges, between)) is None:
+            ends = [edge_text(edge) for edge in attribute.edges]
+            expected = f"{_expected(attribute)}, or bins between two of its edges, {one_of(ends)}"
+            self.fail(expected, at, self.end, attribute.labels)
+        return bins
+
+    def _longest(self, at: int, known: Mapping[str, object]) -> str | None:
+        """Return the longest known text that is written here, or the one in quotes."""
+        if self.text.startswith('"', at):
+            match = re.compile(r'"((?:[^"]|"")*)"').match(self.text, at)
+            if match is None:
+                self.fail("expected another quote that ends this", at, len(self.text))
+            self.end, text = match.end(), match[1].replace('""', '"')
+            return text if text in known else None
+        most = max(map(len, known), default=0)
+        ends = _SEPARATOR.finditer(self.text, at, min(at + most + 1, len(self.text)))
+        for end in reversed([match.start() for match in ends if match.start() - at <= most]):
+            if self.text[at:end] in known:
+                self.end = end
+                return self.text[at:end]
+        return None
+
+    def refuse(self, at: int, accepted: Collection[str]) -> NoReturn:
+        """Refuse the word here, and say which ones may stand in its place."""
+        match = re.compile(r'"(?:[^"]|"")*"|[^\s,|()=<>?]*').match(self.text, at)
+        end = at if match is None else match.end()
+        i, level = self._named or (0, None)
+        attribute = self.schema.attributes[i]
+        if "VALUE" in accepted and level is None:
+            interval = INTERVAL.match(self.text, at)
+            end = end if interval is None else interval.end()
+            expected = _expected(attribute, self.text[at:end].strip('"'))
+            self.fail(expected, at, end, attribute.labels)
+        if "VALUE" in accepted and level is not None:
+            expected = f"expected a group of {level.name!r}, {one_of(level.labels)}"
+            self.fail(expected, at, end, level.labels)
+        if "EDGE" in accepted:
+            self.fail(expected_edge(attribute), at, end)
+        if "PROBABILITY" in accepted:
+            self.fail("expected probabilities between 0 and 1, like 0.5, 0.9", at, end)
+        quiet = _QUIET | ({*COMPARED, "_BETWEEN"} if "NAME" in accepted else set())  # after names
+        quiet |= _TICKS if self._tick is None else set()
+        words = [name for name in grammar()[1] if name in accepted and name not in quiet]
+        said = [_SIGNS.get(name, name.strip("_").lower().replace("_", " ")) for name in words]
+        said = [word if word in _SIGNS.values() else f'"{word}"' for word in said]
+        known = [word.strip('"') for word in said]
+        if at == 0 or self._last == "_ASK":
+            listed = ", ".join(known[:-1])
+            expected = f"expected a question that starts with one of {listed}, or an attribute"
+        elif "NAME" in accepted and self._last in ("_SUM", "_MEAN", "_AVERAGE"):
+            clipped = [a.name for a in self.schema.attributes if a.clip is not None]
+            listed = one_of(clipped) if clipped else "of which it has none"
+            expected = f"expected a number that the schema clips, {listed}"
+        elif "NAME" in accepted:
+            expected = f"expected an attribute, {one_of(self.schema.names)}"
+            if len(said) > 2:
+                expected += f", or one of {', '.join(said)}"
+        else:
+            *others, last = said or [_SIGNS["$END"]]
+            expected = f"expected {', '.join(others)}{' or ' * bool(others)}{last} here"
+        names = self._names if "NAME" in accepted else ()
+        self.fail(expected, at, end, [*known, *names])
+
+    def fail(self, expected: str, start: int, end: int, known: Iterable[Category] = ()) -> NoReturn:
+        """Raise an error with the expected text, which marks the place."""
+        part = self.text[start:end].strip()
+        end = start + len(part)
+        marked = f"{self.text[:start]}«{part}»{self.text[end:]}"
+        named = part.strip('"').replace('""', '"')
+        hint = near(named, known) if part else ""
+        raise ParameterError(f"ask: {' '.join(marked.split())}: {expected}{hint}")
+
+
+def _expected(attribute: Attribute, got: str = "") -> str:
+    """Return the expected labels in words, and the form of a group."""
+    levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
+    hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
+    return f"expected a label of {attribute.name!r}, {one_of(attribute.labels)}{hint}"
+
+
+def expected_edge(attribute: Attribute) -> str:
+    """Return the expected edges in words."""
+    if attribute.clip is not None:
+        hint = f"which is clipped, without bins; hint: mean of {attribute.name}"
+    elif attribute.edges is None:
+        hint = f"which has none; hint: {attribute.name}=" + "|".join(map(str, attribute.labels[:3]))
+    else:
+        hint = one_of(edge_text(edge) for edge in attribute.edges[1:-1])
+    return f"expected an inner edge of {attribute.name!r}, {hint}"
+
+
+def _bins(edges: Sequence[Edge], written: re.Match[str]) -> Cells | None:
+    """Return the bins between two edges, for an interval that is written as a bin is."""
+    low, high = (edge_position(written[k], edges) for k in (2, 3))
+    if low is None or high is None or not low < high:
+        return None
+    closed = high == len(edges) - 1 and not is_open(edges[-1])
+    opening, closing = ("(" if is_open(edges[low]) else "["), ("]" if closed else ")")
+    if (written[1], written[4]) != (opening, closing):
+        return None
+    return tuple(range(low, high))
