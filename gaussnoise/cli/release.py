@@ -15,6 +15,7 @@ from .documents import release_document
 from .ledger import noted
 from .options import (
     Approval,
+    DateFormat,
     Decimal,
     Delimiter,
     Encoding,
@@ -39,6 +40,7 @@ def make_release(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    date_format: DateFormat = None,
     format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
@@ -69,7 +71,7 @@ def make_release(
         raise ParameterError(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    written = delimiter, decimal, encoding, quote
+    written = delimiter, decimal, encoding, quote, date_format
     planned = options.plan(asked_for(options, written))
     book = noted("release", ledger, purpose, requested_by, approval)
     rows = table_of(table)

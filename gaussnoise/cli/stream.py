@@ -22,6 +22,7 @@ from .documents import series_document, stream_document
 from .ledger import noted
 from .options import (
     Approval,
+    DateFormat,
     Decimal,
     Delimiter,
     Delta,
@@ -172,13 +173,14 @@ def run_tick(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    date_format: DateFormat = None,
     ledger: _Ledger = None,
     as_json: Json = False,
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
     file = stream.plan.schema.file
-    written = dialect_of(file, delimiter, decimal, encoding, quote)
+    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format)
     if number <= len(stream):
         say(
             f"note: tick {number} was published before, and is read again: none of the rows given "

@@ -27,12 +27,13 @@ from ..reading.frames import (
 )
 from ..reading.opened import is_untyped
 from ..reading.pieces import pieces
-from ..reading.sniff import decimal_columns, sniffed
+from ..reading.sniff import date_columns, decimal_columns, sniffed
 from ..reading.values import Form
-from ..schema.dates import ZONELESS
-from ..schema.dialect import USUAL, Dialect, hint
+from ..schema.dates import ZONELESS, is_dated
+from ..schema.dialect import USUAL, Dialect, Files, hint
 from ..schema.schema import RESERVED_NAMES, Attribute, Schema, stated_toml
 from .edges import calendar_edges, log_edges, round_edges, round_ends
+from .like_dates import like_dates
 from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, Seen
 
@@ -90,8 +91,9 @@ def draft(table: object) -> Draft:
 
     See :meth:`Schema.draft`.
     """
-    table = written_in(table, sniffed(table))
-    frame = open_table(table, decimal_columns(table))
+    table = table if isinstance(table, Files) else written_in(table, sniffed(table))
+    dates = date_columns(table)
+    frame = open_table(table, decimal_columns(table), dates)
     types = guarded(
         "read the table's columns",
         lambda: dict(frame.collect_schema()),
@@ -120,6 +122,8 @@ def draft(table: object) -> Draft:
         role = role_of(name, column)
         try:
             attribute, reason = _attribute(name, column)
+            if name in dates and is_dated(attribute.edges):
+                reason += f"; read as {drafted.file.date_format}, as most of the values are"
             drafted.reasons[name] = f"{reason}; {ZONELESS}" if name in zoneless else reason
         except DataError as error:
             drafted.left_out[name] = role or str(error)
@@ -182,6 +186,8 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
             f"column {name!r}: expected numbers, got texts like 1.234,50, with separators of "
             f"thousands or another decimal mark; hint: {marks}"
         )
+    if not values and (like := like_dates(column)):
+        raise DataError(f"column {name!r}: expected dates, got {like}")
     if not values:
         raise DataError(
             f"column {name!r}: expected 1 to {MOST_CATEGORIES} distinct values, got more; hint: "
@@ -195,6 +201,8 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
             "; most are like numbers with separators of thousands or another decimal mark: to read "
             f"them as numbers, {marks}"
         )
+    if like := like_dates(column):
+        reason += f"; most are like dates: {like}"
     return Attribute(name, values, other=other), reason + _near(column.words.rows, column.kind)
 
 

@@ -66,7 +66,7 @@ def role_of(name: str, column: Seen) -> str | None:
 def _is_identifier(column: Seen) -> bool:
     """Return whether no text or integer occurs twice, in more rows than categories may have."""
     many = column.names is not None and len(column.names) > MOST_CATEGORIES
-    return many and column.is_distinct and not column.is_separated
+    return many and column.is_distinct and not (column.is_separated or column.is_like_dates)
 
 
 def _is_person(name: str, column: Seen) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..reading.frames import Arrow, Column
 from ..reading.values import INEXACT, Form, double_of_text, moment_of, number_of
+from ..schema.date_format import LIKE_DATES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +37,8 @@ _SEPARATED = (
     "([ '’\u00a0\u202f][0-9]{3})+([.,][0-9]+)?))\\s*$"
 )
 _LIKE = re.compile(_SEPARATED)
+_LIKE_DATE = re.compile(LIKE_DATES)
+_MOST_DATES = 1000  # most texts like dates that are kept
 _CODE = re.compile(r"\s*[+-]?0[0-9]")
 
 Kind = Literal["truths", "numbers", "dates", "texts"]
@@ -82,6 +85,7 @@ class Seen:
         coded: whether numbers are written like codes, such as 007.
         first: first month of dates, counted from the year 0; None without dates.
         last: last month of dates, counted in the same way.
+        like_dates: some of the texts that are like dates.
         names: the names of persons, or the values of an identifier, if the column may hold them;
             otherwise None.
         repeated: whether a name was seen twice.
@@ -101,6 +105,8 @@ class Seen:
         self.last: int | None = None
         self._held: Counter[Kind] = Counter()
         self._separated = 0  # rows of texts that are numbers with other marks
+        self.like_dates: set[str] = set()
+        self._dated = 0  # rows of texts that are like dates
         self._sizes: Counter[int] = Counter()  # rows of numbers, by their leading 16 bits
         self._labels: dict[tuple[Kind, Hashable], str] = {}
         self._measured: list[tuple[float, int]] = []  # numbers and their rows, in one piece
@@ -134,6 +140,11 @@ class Seen:
     def is_separated(self) -> bool:
         """Whether most texts are numbers with thousands separators or another decimal mark."""
         return self.kind == "texts" and 2 * self._separated > self._held["texts"]
+
+    @property
+    def is_like_dates(self) -> bool:
+        """Whether most texts are like dates, in any format."""
+        return self.kind == "texts" and 2 * self._dated > self._held["texts"]
 
     @property
     def is_distinct(self) -> bool:
@@ -245,6 +256,9 @@ class Seen:
             values = present
         like = call("match_substring_regex", [values], pc.MatchSubstringOptions(_SEPARATED))
         self._separated += call("sum", [like]).as_py() or 0  # null for no values
+        options = pc.MatchSubstringOptions(LIKE_DATES)
+        dated = values.filter(call("match_substring_regex", [values], options))
+        self._add_like_dates(dated[:_MOST_DATES].to_pylist(), len(dated))
         if self._is_free_text:
             self._held["texts"] += len(values)
             return
@@ -262,6 +276,10 @@ class Seen:
             else:
                 self._read(text, rows)
         self._measure_all()
+
+    def _add_like_dates(self, texts: list[str], rows: int) -> None:
+        self._dated += rows
+        self.like_dates.update(texts[: _MOST_DATES - len(self.like_dates)])
 
     def _read(self, text: str, rows: int = 1) -> None:
         """Add a text of a column without types; a text that is not valid UTF-8 is no category."""
@@ -323,6 +341,8 @@ class Seen:
                 self._nulls = True
         for text, rows in texts.items():
             self._separated += rows * bool(_LIKE.match(text))
+            if _LIKE_DATE.match(text):
+                self._add_like_dates([text], rows)
             if self._is_free_text:
                 self._held["texts"] += rows
             else:
