@@ -5,7 +5,6 @@ Every line of it must be checked against public knowledge.
 
 import json
 import math
-import re
 import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -39,7 +38,6 @@ from .seen import MOST_CATEGORIES, Seen
 
 _MOST_INTEGERS = 20
 _SKEWED = 20.0  # the largest of skewed numbers is at least this many times the median
-_NINES = re.compile("9{3,}")  # numbers that often stand for a missing one
 _MOST_PAIRS = 3  # most groups of nearly equal values that a comment names
 
 
@@ -248,7 +246,7 @@ _SAME = {
 
 def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     """Return an attribute with bins of numbers, and the reason for these bins."""
-    low, high = column.low, column.high
+    low, high = column.ends
     skewed = low >= 0 and column.mostly_below(high / _SKEWED)
     least = max(low, 1) if column.is_integer else low  # no integers lie between 0 and 1
     inner = log_edges(least, high) if skewed else round_edges(low, high)
@@ -260,9 +258,12 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     kind = f"more than {_MOST_INTEGERS} integers" if column.is_integer else "numbers"
     ends = round_ends(low, high, inner, skewed=skewed)
     clip = "" if ends is None else f"[{ends[0]:.15g}, {ends[1]:.15g}]"
-    most = f"{high:.15g}"
-    code = f"; {most} may be a code for no answer: if so, add the line missing = [{most}]"
-    code = code * bool(_NINES.fullmatch(most))
+    code = ", ".join(map(str, column.suspects))
+    if code:
+        what = "a code" if len(column.suspects) == 1 else "codes"
+        added = f"the line missing = [{code}]" + ', and other = "other"' * (not catch_all)
+        code = f"; {code} may be {what} for no answer, and no edge is made for it"
+        code += f": if so, add {added}"
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
         f"{kind}, {shape}{catch_all}{code}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..reading.frames import Arrow, Column
 from ..reading.values import INEXACT, Form, double_of_text, moment_of, number_of
 from ..schema.date_format import LIKE_DATES
+from .suspects import CODES, suspects
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,6 +81,7 @@ class Seen:
         whole: whether all finite numbers are integers, exactly known.
         low: least finite number.
         high: largest finite number.
+        suspects: numbers that may be codes for no answer, since they stand apart.
         texts: the texts that are neither numbers, dates nor truth values.
         words: all values, as text.
         coded: whether numbers are written like codes, such as 007.
@@ -97,6 +99,8 @@ class Seen:
         self._nulls, self._boundless = False, False
         self.coded, self.whole, self.repeated = False, True, False
         self.low, self.high = math.inf, -math.inf
+        self._plain = math.inf, -math.inf  # the ends of the numbers that are never codes
+        self._codes: set[float] = set()  # the other numbers
         self.numbers: Few[int | float] = Few(MOST_CATEGORIES)
         self.texts: Few[str] = Few(MOST_CATEGORIES)
         self.words: Few[str] = Few(MOST_CATEGORIES)
@@ -166,7 +170,17 @@ class Seen:
         """Return whether the median of non-negative numbers is below, to within a 16th of it."""
         bound = int(_leading(np.array([threshold]))[0]) if threshold > 0 else 0
         below = sum(rows for size, rows in self._sizes.items() if size < bound)
-        return below > self._held["numbers"] / 2
+        return below > sum(self._sizes.values()) / 2
+
+    @property
+    def suspects(self) -> list[int]:
+        return suspects(self._codes, *self._plain)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest number, apart from suspects."""
+        others = self._codes.difference(self.suspects)
+        return min([self._plain[0], *others]), max([self._plain[1], *others])
 
     @property
     def _is_free_text(self) -> bool:
@@ -395,9 +409,15 @@ class Seen:
             return
         self.low = min(self.low, float(doubles.min()))
         self.high = max(self.high, float(doubles.max()))
-        if self.low >= 0:
-            sizes, index = np.unique(_leading(doubles), return_inverse=True)
-            counts = np.bincount(index, rows)
+        codes = np.isin(doubles, CODES)
+        self._codes.update(np.unique(doubles[codes]).tolist())
+        if len(plain := doubles[~codes]):
+            low, high = self._plain
+            self._plain = min(low, float(plain.min())), max(high, float(plain.max()))
+        positive = doubles >= 0
+        if self._plain[0] >= 0 and positive.any():
+            sizes, index = np.unique(_leading(doubles[positive]), return_inverse=True)
+            counts = np.bincount(index, None if rows is None else rows[positive])
             self._sizes.update(dict(zip(sizes.tolist(), map(int, counts), strict=True)))
 
     def _add_dates(self, values: Arrow) -> None:

@@ -474,4 +474,39 @@ def test_a_column_without_any_value_twice_is_an_identifier(tmp_path, kind, value
 
 def test_nines_are_asked_about():
     _, reason = of(pl.DataFrame({"v": [*range(1000, 1400), 1399, 999_999]}))
-    assert "999999 may be a code for no answer: if so, add the line missing = [999999]" in reason
+    assert "999999 may be a code for no answer, and no edge is made for it" in reason
+    assert "if so, add the line missing = [999999]" in reason
+
+
+AGES = [*range(18, 90)] * 3
+
+
+@pytest.mark.parametrize("kind", ["csv", "pandas", "polars", "floats"])
+@pytest.mark.parametrize(
+    ("numbers", "codes"),
+    [
+        (AGES, ""),
+        ([*AGES, 999], "999"),
+        ([*AGES, -1, -9, 998, 999], "-9, -1, 998, 999"),
+        ([*AGES, *range(90, 100)], ""),  # 97 to 99 are ages here
+        ([k / 8 for k in AGES] + [99], "99"),  # of a scale up to 11
+        ([*AGES, -1, -12, -20], ""),  # degrees, where -1 is one of many below zero
+        ([*AGES, 150], ""),  # far away, but no code
+    ],
+)
+def test_edges_are_drafted_without_suspected_codes(tmp_path, kind, numbers, codes):
+    """They are those of the same numbers without these, and the comment has a line for each."""
+
+    def drafted(values):
+        if kind == "csv":
+            (tmp_path / "t.csv").write_text("v\n" + "".join(f"{value}\n" for value in values))
+            return of(tmp_path / "t.csv")
+        numpy = np.array(values, dtype=float if kind == "floats" else None)
+        return of((pd if kind == "pandas" else pl).DataFrame({"v": numpy}))
+
+    attribute, reason = drafted(numbers)
+    suspected = [int(code) for code in codes.split(", ")] if codes else []
+    plain, _ = drafted([value for value in numbers if value not in suspected])
+    assert attribute.edges == plain.edges
+    assert (f'add the line missing = [{codes}], and other = "other"' in reason) is bool(codes)
+    assert ("may be" in reason) is bool(codes)
