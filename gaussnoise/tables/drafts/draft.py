@@ -35,6 +35,7 @@ from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .like_dates import like_dates
 from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, Seen
+from .suspects import months_apart
 
 _MOST_INTEGERS = 20
 _SKEWED = 20.0  # the largest of skewed numbers is at least this many times the median
@@ -273,9 +274,13 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
 
 def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     """Return an attribute with bins of dates, which depend only on the first and last month."""
-    inner, step, most = calendar_edges(column.first or 0, column.last or 0)
+    apart = months_apart(column.months)
+    months = column.months.difference(apart)
+    inner, step, most = calendar_edges(min(months), max(months))
+    shown = ", ".join(f"{month // 12:04}-{month % 12 + 1:02}" for month in apart)
+    code = f"; {shown} may stand for no date, and no edge is made for it" if apart else ""
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
         f"dates: bins of {step}, the shortest steps of the calendar that make {most} bins or so at "
-        f"most{catch_all}",
+        f"most{catch_all}{code}",
     )

@@ -72,7 +72,7 @@ def _is_identifier(column: Seen) -> bool:
 def _is_person(name: str, column: Seen) -> bool:
     """Return whether a column has texts or integers, and enough different ones for persons."""
     names, rows = column.names, column.rows
-    if names is None or column.first is not None or column.kind in (None, "truths"):
+    if names is None or column.months or column.kind in (None, "truths"):
         return False
     if column.kind == "numbers" and not column.whole:
         return False

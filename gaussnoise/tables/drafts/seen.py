@@ -85,8 +85,7 @@ class Seen:
         texts: the texts that are neither numbers, dates nor truth values.
         words: all values, as text.
         coded: whether numbers are written like codes, such as 007.
-        first: first month of dates, counted from the year 0; None without dates.
-        last: last month of dates, counted in the same way.
+        months: the months of dates, counted from the year 0.
         like_dates: some of the texts that are like dates.
         names: the names of persons, or the values of an identifier, if the column may hold them;
             otherwise None.
@@ -105,8 +104,7 @@ class Seen:
         self.texts: Few[str] = Few(MOST_CATEGORIES)
         self.words: Few[str] = Few(MOST_CATEGORIES)
         self.names: Few[Hashable] | None = Few(_MOST_NAMES)
-        self.first: int | None = None
-        self.last: int | None = None
+        self.months: set[int] = set()
         self._held: Counter[Kind] = Counter()
         self._separated = 0  # rows of texts that are numbers with other marks
         self.like_dates: set[str] = set()
@@ -244,7 +242,7 @@ class Seen:
     @property
     def _may_name(self) -> bool:
         """Whether the values can be names: measurements and dates also rarely occur twice."""
-        return self._named or (self.whole and self.first is None)
+        return self._named or (self.whole and not self.months)
 
     def _name(self, value: Hashable, rows: int) -> None:
         if self.names is not None and self._is_naming:
@@ -317,7 +315,7 @@ class Seen:
         elif text.lower() in ("true", "false"):
             self._add("truths", text, text.lower() == "true", rows)
         elif moment_of(text) is not None:
-            self._add_months(int(text[:4]) * 12 + int(text[5:7]) - 1)
+            self.months.add(int(text[:4]) * 12 + int(text[5:7]) - 1)
             self._add("dates", text, text.replace("T", " ").removesuffix(" 00:00:00"), rows)
         else:
             self._add("texts", text, text, rows)
@@ -370,7 +368,7 @@ class Seen:
         if not isinstance(day, datetime.date) or zoned or day != day:  # pandas' NaT is a datetime
             self._nulls = True
             return
-        self._add_months(day.year * 12 + day.month - 1)
+        self.months.add(day.year * 12 + day.month - 1)
         text = str(day).removesuffix(" 00:00:00")
         self._add("dates", text, text, 1)
 
@@ -427,12 +425,7 @@ class Seen:
         usual = (months >= 12) & (months < 10_000 * 12)
         self._add_nulls(not usual.all())
         self._held["dates"] += int(usual.sum())
-        if usual.any():
-            self._add_months(int(months[usual].min()), int(months[usual].max()))
-
-    def _add_months(self, *months: int) -> None:
-        self.first = min(months) if self.first is None else min(self.first, *months)
-        self.last = max(months) if self.last is None else max(self.last, *months)
+        self.months.update(np.unique(months[usual]).tolist())
 
 
 _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)

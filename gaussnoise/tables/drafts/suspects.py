@@ -1,7 +1,7 @@
-"""Numbers that often stand for "no answer" in files of surveys, such as 999 or -1."""
+"""Numbers and months that often stand for "no answer", such as 999, -1 or 31 December 9999."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 import numpy as np
 
@@ -11,6 +11,9 @@ _USUAL = {int(digit * k) for digit in "789" for k in _DIGITS} | {
     10**k - below for k in _DIGITS for below in (2, 3)
 }
 CODES = np.array(sorted(_USUAL | {-code for code in _USUAL} | {-k for k in range(1, 10)}), float)
+# the first months of the years 1 and 1900 and the last of 9999, counted from the year 0
+_MONTHS = {1 * 12, 1900 * 12, 9999 * 12 + 11}
+_MONTHS_APART = 120
 _FAR = 2.0  # a code is at least this many times the largest other number
 
 
@@ -32,3 +35,14 @@ def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
     far = [code for code in found if 0 < _FAR * high <= code]
     last = found[-1:] if found and found[-1] > high and set(str(found[-1])) == {"9"} else []
     return negative + sorted({*far, *(code for code in last if code > 99)})
+
+
+def months_apart(months: Set[int]) -> list[int]:
+    """Return those of a column's months that often stand for no date, and are far from all others.
+
+    Months are counted from the year 0.
+    """
+    if not (others := months - _MONTHS):
+        return []
+    low, high = min(others) - _MONTHS_APART, max(others) + _MONTHS_APART
+    return sorted(month for month in months & _MONTHS if not low < month < high)

@@ -154,15 +154,20 @@ def decimal_columns(table: object) -> list[str]:
 
 
 def date_columns(table: object) -> list[str]:
-    """Return CSV columns that a draft reads as dates of a stated format: most of their values."""
+    """Return CSV columns with dates in a stated format that a draft reads as dates.
+
+    Most of their values are dates in this format or ISO 8601, not all in the latter.
+    """
     form = dialect_of(table).date_format
     if form == USUAL.date_format or not is_csv(table):
         return []
     like = guarded("look for dates", lambda: _like_dates(open_table(table).to_native()))
 
     def test(name: str) -> str:
-        dates = f"regexp_full_match({as_iso_in_sql(sql(name), form)}, {literal(ISO)})"
-        return f"2 * count(*) FILTER ({dates}) > count(*) FILTER ({sql(name)} NOT IN ('', 'NA'))"
+        column, read = sql(name), as_iso_in_sql(sql(name), form)
+        dates = f"count(*) FILTER (regexp_full_match({read}, {literal(ISO)}))"
+        present = f"count(*) FILTER ({column} NOT IN ('', 'NA'))"
+        return f"2 * {dates} > {present} AND bool_or({read} <> {column})"
 
     return _columns_with(table, like, test)
 

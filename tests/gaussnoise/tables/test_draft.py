@@ -478,6 +478,31 @@ def test_nines_are_asked_about():
     assert "if so, add the line missing = [999999]" in reason
 
 
+@pytest.mark.parametrize("kind", ["csv", "pandas", "polars"])
+@pytest.mark.parametrize(
+    ("more", "apart"),
+    [
+        (["9999-12-31"], "9999-12"),
+        (["1900-01-01", "0001-01-01"], "0001-01, 1900-01"),
+        (["2035-12-31", "1900-02-01"], ""),
+    ],
+)
+def test_edges_are_drafted_without_months_that_often_stand_for_no_date(tmp_path, kind, more, apart):
+    days = [f"2023-{month:02}-15" for month in range(1, 13)] * 20
+
+    def drafted(texts):
+        dates = [datetime.date.fromisoformat(text) for text in texts]
+        (tmp_path / "t.csv").write_text("v\n" + "".join(f"{text}\n" for text in texts))
+        frames = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+        return of(frames[kind]({"v": dates}) if kind in frames else tmp_path / "t.csv")
+
+    plain, _ = drafted(days)
+    attribute, reason = drafted([*days, *more])
+    assert (attribute.edges == plain.edges) is bool(apart)
+    assert (f"{apart} may stand for no date, and no edge is made for it" in reason) is bool(apart)
+    assert drafted(["9999-12-31"] * 3)[0].edges[1] == datetime.date(9999, 12, 1)
+
+
 AGES = [*range(18, 90)] * 3
 
 
