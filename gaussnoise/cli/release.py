@@ -9,7 +9,6 @@ from ..errors import ParameterError
 from ..privacy.ledger import Ledger
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
-from ..tables.release.aside import rows_aside
 from .asked import Options, asked_for, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
@@ -28,6 +27,7 @@ from .options import (
     RequestedBy,
     Tables,
 )
+from .published import say_aside
 
 _PATIENCE = 10.0  # seconds; a longer release is announced, even if there is no terminal
 
@@ -102,7 +102,7 @@ def released(
         table, out=out, progress=ERR.is_terminal, ledger=ledger, id=id, **wanted
     )
     if as_json:
-        _say_aside(result)
+        say_aside(result)
         return result
     say((out / "summary.txt").read_text(encoding="utf-8"))
     tables: Any = result.tables
@@ -113,16 +113,5 @@ def released(
         f"wrote {out}/summary.txt"
         + (f", {out}/release.png" if (out / "release.png").exists() else "")
     )
-    _say_aside(result)
+    say_aside(result)
     return result
-
-
-def _say_aside(release: TableRelease) -> None:
-    """Ask whether the table was the right one where released numbers have nearly all rows aside."""
-    for found in rows_aside(release):
-        say(
-            f"warning: {found}, by the released numbers; was this the right table, and the right "
-            "schema? `gaussnoise check TABLE -s SCHEMA` shows its owner which values they are",
-            ERR,
-            "yellow",
-        )

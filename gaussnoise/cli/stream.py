@@ -44,7 +44,7 @@ from .options import (
     Tables,
 )
 from .patience import patience
-from .published import ticks_of
+from .published import say_aside, ticks_of
 
 _FEW = 3  # most tables of a stream that are shown
 _Ledger = Annotated[
@@ -190,6 +190,7 @@ def run_tick(
     with patience(ERR, "counting"), _warnings_said():
         stream.tick(written.table(table_of(table)), number=number)
     target = stream.state.tick_folder(number)
+    say_aside(stream.tables.period(number))
     if as_json:
         return show({**stream_document(stream, folder), "tick": number, "published": target})
     say((target / "summary.txt").read_text(encoding="utf-8"))
