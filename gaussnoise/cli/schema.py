@@ -50,6 +50,8 @@ def draft_schema(
         say(text.removesuffix("\n"))
     else:
         say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')}")
+        if drafted.left_out:
+            say(f"left out, for reasons that stand there: {', '.join(map(str, drafted.left_out))}")
     say(
         "warning: this draft was read off the data. Categories and edges must "
         "be public knowledge: "

@@ -31,6 +31,7 @@ from ..reading.values import Form
 from ..schema.dates import ZONELESS, is_dated
 from ..schema.dialect import USUAL, Dialect, Files, hint
 from ..schema.schema import RESERVED_NAMES, Attribute, Schema, stated_toml
+from .calendar_names import in_order
 from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .like_dates import like_dates
 from .roles import may_be_person, role_of
@@ -162,7 +163,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
         values = sorted(word == "true" for word in found & {"true", "false"})
         said = "truth values"
     elif column.kind == "texts":
-        values = sorted(column.words.rows)
+        values = in_order(column.words.rows)
         said = "values" + (", of several kinds" if column.is_mixed else "")
         said += ", numbers written like 007" if column.coded else ""
     elif column.is_integer and 0 < len(column.numbers) <= _MOST_INTEGERS:

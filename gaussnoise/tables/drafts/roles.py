@@ -10,7 +10,7 @@ _PERSONS = set(
     "employee worker household family individual citizen passenger voter account uid uuid guid "
     "pid ssn hh persona personne paciente kunde".split()
 )
-_KEYS = {"id", "ids", "key", "no", "nr", "num", "number", "code"}
+_KEYS = {"id", "ids", "key", "no", "nr", "num", "number", "code", "nummer"}
 _WEIGHTS = set(
     "weight weights weighting wt wgt wts pweight fweight aweight iweight perwt hhwt pond pondera "
     "ponderacion ponderation poids gewicht peso".split()
@@ -31,7 +31,10 @@ def _says_person(name: str) -> bool:
     """Return whether a name means a person: ``patientid``, but not ``household income``."""
     words = _words(name)
     named = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
-    return any({word, word.removesuffix("id")} & _PERSONS for word in named)
+    # patientid, and in German Kundennr and Patientennummer
+    stems = [word.removesuffix(key) for word in named for key in _KEYS if word.endswith(key)]
+    parts = {*named, *stems, *(stem.removesuffix(end) for stem in stems for end in ("n", "en"))}
+    return not parts.isdisjoint(_PERSONS)
 
 
 def may_be_person(name: str) -> bool:

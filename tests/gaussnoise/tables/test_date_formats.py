@@ -189,6 +189,10 @@ def test_schemas_and_the_shell_state_the_format(tmp_path, monkeypatch, capsys):
     assert run("schema t.csv".split()) == 0
     drafted = gn.Schema.loads(capsys.readouterr().out)
     assert drafted.file == schema.file
+    rows = "".join(f"{k % 12 + 1:02}/{k // 12 + 1:02}/2023,{k % 2}\n" for k in range(144))
+    (tmp_path / "either.csv").write_text(f"d,x\n{rows}", encoding="utf-8")
+    assert run("schema either.csv --out either.toml".split()) == 0
+    assert "left out, for reasons that stand there: d\n" in capsys.readouterr().out
 
 
 def test_the_file_decides_about_a_drafts_format_and_only_where_it_can(tmp_path):

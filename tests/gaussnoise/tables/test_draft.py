@@ -18,6 +18,7 @@ import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import DataError, SchemaError, SchemaWarning
 from gaussnoise.tables.drafts.draft import draft
+from gaussnoise.tables.drafts.roles import may_be_person
 from gaussnoise.tables.drafts.seen import Seen
 from gaussnoise.tables.reading.frames import open_table
 from gaussnoise.tables.reading.pieces import pieces
@@ -476,6 +477,39 @@ def test_nines_are_asked_about():
     _, reason = of(pl.DataFrame({"v": [*range(1000, 1400), 1399, 999_999]}))
     assert "999999 may be a code for no answer, and no edge is made for it" in reason
     assert "if so, add the line missing = [999999]" in reason
+
+
+@pytest.mark.parametrize(
+    ("texts", "order"),
+    [
+        ("March January February", "January February March"),
+        ("Feb Jan. mar February", "Jan. Feb February mar"),
+        ("Oktober Mai Dezember März", "März Mai Oktober Dezember"),
+        ("Sunday Monday Tuesday", "Monday Tuesday Sunday"),
+        ("May April Mayor", "April May Mayor"),  # not all are months
+        ("b a c", "a b c"),
+    ],
+)
+def test_names_of_months_and_days_are_in_the_order_of_the_calendar(texts, order):
+    attribute, _ = of(pl.DataFrame({"v": texts.split() * 20}))
+    assert attribute.categories == tuple(order.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "is_person"),
+    [
+        ("patientid", True),
+        ("Kundennr", True),
+        ("Patientennummer", True),
+        ("customer_no", True),
+        ("Kunden", False),  # perhaps their number
+        ("casino", False),
+        ("number", False),
+        ("Hausnummer", False),
+    ],
+)
+def test_names_of_columns_that_mean_persons(name, is_person):
+    assert may_be_person(name) is is_person
 
 
 @pytest.mark.parametrize("kind", ["csv", "pandas", "polars"])
