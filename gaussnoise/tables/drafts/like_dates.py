@@ -1,6 +1,6 @@
 """Remarks of a draft on columns of texts that are like dates, but are not read as dates."""
 
-from ..reading.values import Form, moment_of
+from ..reading.values import moment_of
 from ..schema.date_format import likely_formats
 from ..schema.dialect import date_hint
 from .seen import Seen
@@ -21,4 +21,4 @@ def like_dates(column: Seen) -> str:
         return "dates as text; hint: cast the column to dates, or give edges that are dates"
     if not formats:
         return f"texts like dates, but dates have {_WANTED}"
-    return date_hint(formats) + "; or convert the column to dates" * (column.form is not Form.TEXT)
+    return date_hint(formats)

@@ -152,7 +152,7 @@ def date_hint(formats: Sequence[str]) -> str:
     if len(formats) > 1:
         said += ", which are alike here, as no number of a day or month is beyond 12"
         how += "; or the other one"
-    return f"{said}; hint: in CSV, state {how}"
+    return f"{said}; hint: in CSV, state {how}; elsewhere, convert the column to dates"
 
 
 def _encoding(name: str) -> str:

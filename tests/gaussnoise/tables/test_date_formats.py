@@ -247,7 +247,7 @@ def test_drafts_say_what_other_dates_lack(tmp_path, texts, told):
 def test_drafts_of_frames_say_how_their_texts_become_dates(make):
     (reason,) = draft(make({"d": [f"{day:%d.%m.%Y}" for day in DAYS]})).left_out.values()
     assert 'written dd.MM.yyyy; hint: in CSV, state date_format = "dd.MM.yyyy"' in reason
-    assert reason.endswith("or convert the column to dates")
+    assert reason.endswith("; elsewhere, convert the column to dates")
     few = draft(make({"d": ["01.02.2023", "13.02.2023"] * 9})).reasons["d"]
     assert "2 distinct values: categories; most are like dates: dates written dd.MM.yyyy" in few
 
