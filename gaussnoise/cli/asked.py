@@ -36,7 +36,7 @@ from .options import (
 from .patience import patience
 
 _TARGETED = ", or --within, or --target"
-Written = tuple[str | None, str | None, str | None, str | None]  # a dialect, as options state it
+Written = tuple[str | None, ...]  # a dialect, as options state it: arguments of dialect_of
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Asked(NamedTuple):
     targets: Any  # as plan takes them; None if none are given
 
 
-def asked_for(options: Options, written: Written = (None, None, None, None)) -> Asked:
+def asked_for(options: Options, written: Written = ()) -> Asked:
     """Return the request of a schema file and the options for tables, accuracy and dialect."""
     path, marginals = options.schema, options.marginals
     within, target = options.within, options.target
@@ -235,10 +235,17 @@ def dialect_of(
     decimal: str | None = None,
     encoding: str | None = None,
     quote: str | None = None,
+    date_format: str | None = None,
 ) -> Dialect:
     """Return the dialect ``base``, which a schema states, with the options that are given."""
     delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
-    said = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "quote": quote}
+    said = {
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "encoding": encoding,
+        "quote": quote,
+        "date_format": date_format,
+    }
     return replace(base, **{name: value for name, value in said.items() if value is not None})
 
 

@@ -6,6 +6,7 @@ from ..tables.schema.workload import load_workload
 from .asked import Options, asked_for, table_of
 from .console import say, show
 from .options import (
+    DateFormat,
     Decimal,
     Delimiter,
     Encoding,
@@ -33,11 +34,13 @@ def check_table(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    date_format: DateFormat = None,
     as_json: Json = False,
 ) -> None:
     """Say which rows a release would leave out, and why. NOT private: for the table's owner alone.
 
-    It also lists values that count as others: clipped to an interval, or in a catch-all.
+    It also lists values that count as others: clipped to an interval, or in a catch-all. It warns
+    where nearly all values of a column do, as in the file of another year.
 
     Without -m, and without a workload in the schema, every column is checked.
 
@@ -54,7 +57,7 @@ def check_table(
         per_person=per_person,
         weight=weight,
     )
-    written = delimiter, decimal, encoding, quote
+    written = delimiter, decimal, encoding, quote, date_format
     found = options.plan(asked_for(options, written)).check(table_of(table))
     if as_json:
         show(found.as_dict())

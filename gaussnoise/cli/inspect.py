@@ -9,7 +9,7 @@ from ..errors import ParameterError
 from ..tables import TableRelease
 from .asked import dialect_of, table_of
 from .console import ERR, say, show
-from .options import Decimal, Delimiter, Encoding, Json, Quote
+from .options import DateFormat, Decimal, Delimiter, Encoding, Json, Quote
 from .patience import patience
 
 
@@ -25,6 +25,7 @@ def inspect_release(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    date_format: DateFormat = None,
     as_json: Json = False,
 ) -> None:
     """Compare a release with its data: PASSED or FAILED. NOT private: for their owner alone.
@@ -41,7 +42,7 @@ def inspect_release(
             "noise: no inspection of them exists"
         )
     release = TableRelease.load(folder)
-    written = dialect_of(release.plan.schema.file, delimiter, decimal, encoding, quote)
+    written = dialect_of(release.plan.schema.file, delimiter, decimal, encoding, quote, date_format)
     with patience(ERR, "counting"):
         found = release.inspect(written.table(table_of(data)))
     if as_json:

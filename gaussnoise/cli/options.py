@@ -19,7 +19,7 @@ Delimiter = Annotated[
     str | None,
     typer.Option(
         "--delimiter",
-        help="Of CSV, between fields: ';' or tab. This and the next three options come before the "
+        help="Of CSV, between fields: ';' or tab. This and the next four options come before the "
         # without the backslash, rich would take the bracket for markup
         "schema's \\[file] table, where there is one.",
     ),
@@ -32,6 +32,10 @@ Encoding = Annotated[
 ]
 Quote = Annotated[
     str | None, typer.Option("--quote", help="Of CSV, around fields: '\"', \"'\", or '' for none.")
+]
+DateFormat = Annotated[
+    str | None,
+    typer.Option("--date-format", help="Of CSV, how dates are written: dd.MM.yyyy, M/d/yyyy, …"),
 ]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")

@@ -1,4 +1,4 @@
-"""The release in a folder: of tables, or of some ticks of a stream."""
+"""The release in a folder, of tables or of some ticks of a stream; a question about its rows."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 from ..errors import ParameterError
 from ..streams import Stream, StreamTables
 from ..tables import TableRelease
+from ..tables.release.aside import rows_aside
+from .console import ERR, say
 
 
 def streamed(folder: Path) -> StreamTables | None:
@@ -50,3 +52,14 @@ def ticks_of(text: str) -> tuple[int, int]:
     if match is None or not 1 <= int(match[1]) <= int(match[2] or match[1]):
         raise ParameterError(f"--ticks: expected one tick or a range, 12 or 5-8, got {text!r:.80}")
     return int(match[1]), int(match[2] or match[1])
+
+
+def say_aside(release: TableRelease) -> None:
+    """Ask whether the table was the right one where released numbers have nearly all rows aside."""
+    for found in rows_aside(release):
+        say(
+            f"warning: {found}, by the released numbers; was this the right table, and the right "
+            "schema? `gaussnoise check TABLE -s SCHEMA` shows its owner which values they are",
+            ERR,
+            "yellow",
+        )

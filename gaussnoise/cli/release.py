@@ -15,6 +15,7 @@ from .documents import release_document
 from .ledger import noted
 from .options import (
     Approval,
+    DateFormat,
     Decimal,
     Delimiter,
     Encoding,
@@ -26,6 +27,7 @@ from .options import (
     RequestedBy,
     Tables,
 )
+from .published import say_aside
 
 _PATIENCE = 10.0  # seconds; a longer release is announced, even if there is no terminal
 
@@ -39,6 +41,7 @@ def make_release(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    date_format: DateFormat = None,
     format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
@@ -69,7 +72,7 @@ def make_release(
         raise ParameterError(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    written = delimiter, decimal, encoding, quote
+    written = delimiter, decimal, encoding, quote, date_format
     planned = options.plan(asked_for(options, written))
     book = noted("release", ledger, purpose, requested_by, approval)
     rows = table_of(table)
@@ -99,6 +102,7 @@ def released(
         table, out=out, progress=ERR.is_terminal, ledger=ledger, id=id, **wanted
     )
     if as_json:
+        say_aside(result)
         return result
     say((out / "summary.txt").read_text(encoding="utf-8"))
     tables: Any = result.tables
@@ -109,4 +113,5 @@ def released(
         f"wrote {out}/summary.txt"
         + (f", {out}/release.png" if (out / "release.png").exists() else "")
     )
+    say_aside(result)
     return result

@@ -13,7 +13,7 @@ from ..text import number_of
 from .asked import dialect_of, table_of
 from .console import ERR, say, show
 from .documents import draft_document
-from .options import Decimal, Delimiter, Encoding, Json, Quote, Tables
+from .options import DateFormat, Decimal, Delimiter, Encoding, Json, Quote, Tables
 
 
 def draft_schema(
@@ -25,11 +25,12 @@ def draft_schema(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    date_format: DateFormat = None,
     as_json: Json = False,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
     paths = table_of(table)
-    said = delimiter, decimal, encoding, quote
+    said = delimiter, decimal, encoding, quote, date_format
     written = dialect_of(sniffed(paths, dialect_of(Dialect(), *said)), *said)
     drafted = draft(written.table(paths))
     if not drafted.attributes:
@@ -49,6 +50,8 @@ def draft_schema(
         say(text.removesuffix("\n"))
     else:
         say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')}")
+        if drafted.left_out:
+            say(f"left out, for reasons that stand there: {', '.join(map(str, drafted.left_out))}")
     say(
         "warning: this draft was read off the data. Categories and edges must "
         "be public knowledge: "

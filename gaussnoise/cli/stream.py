@@ -32,6 +32,7 @@ from .documents import series_document, stream_document, stream_plan_document
 from .ledger import noted
 from .options import (
     Approval,
+    DateFormat,
     Decimal,
     Delimiter,
     Delta,
@@ -53,7 +54,7 @@ from .options import (
     Tables,
 )
 from .patience import patience
-from .published import ticks_of
+from .published import say_aside, ticks_of
 
 _FEW = 3  # most tables of a stream that are shown
 _Ledger = Annotated[
@@ -205,6 +206,7 @@ def run_tick(
     decimal: Decimal = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    date_format: DateFormat = None,
     same_file: Annotated[
         bool,
         typer.Option(
@@ -217,7 +219,7 @@ def run_tick(
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
     file = stream.plan.schema.file
-    written = dialect_of(file, delimiter, decimal, encoding, quote)
+    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format)
     if number <= len(stream):
         say(
             f"note: tick {number} was published before, and is read again: none of the rows given "
@@ -227,6 +229,7 @@ def run_tick(
     with patience(ERR, "counting"), _warnings_said():
         stream.tick(written.table(table_of(table)), number=number, same_file=same_file)
     target = stream.state.tick_folder(number)
+    say_aside(stream.tables.period(number))
     if as_json:
         return show({**stream_document(stream, folder), "tick": number, "published": target})
     say((target / "summary.txt").read_text(encoding="utf-8"))

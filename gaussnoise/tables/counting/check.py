@@ -4,8 +4,8 @@ All results are computed from the data without noise. They come from one explici
 labelled as not private.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import or_
 
@@ -18,6 +18,7 @@ from ..reading.frames import guarded
 from ..reading.opened import TASK, Opened
 from ..reading.persons import PERSON
 from ..reading.values import reason_of
+from ..schema.dates import open_bins
 from ..schema.numbers import Weight
 from ..schema.schema import Attribute
 from .check_result import CheckResult, FailureCase
@@ -55,9 +56,9 @@ def check_rows(
     source = open_for(table, read, person, True)
     intervals = [Attribute(a.name, edges=a.clip, missing=a.missing) for a in read if a.clip]
 
-    def counted() -> tuple[Counter[str], list[FailureCase], list[FailureCase], list[FailureCase]]:
+    def counted() -> tuple[Counter[str], list[FailureCase], Mapping[str, tuple[FailureCase, ...]]]:
         if not (read or person):
-            return Counter(rows=number_of_rows(table, None, "drop")), [], [], []
+            return Counter(rows=number_of_rows(table, None, "drop")), [], defaultdict(tuple)
         rows = _totals(coded_rows(source, [*read, *intervals], person), read, rules, len(intervals))
         clipped = [
             replace(case, reason="outside the interval")
@@ -71,10 +72,12 @@ def check_rows(
             if attribute.other is not None
             for case in _by_reason(source, attribute, rows[f"c{k}"])
         ]
-        return rows, list(_cases(source, read, rules, rows, person)), clipped, caught
+        others = {"clipped": clipped, "caught": caught, "boundless": _boundless(read, rows)}
+        cases = list(_cases(source, read, rules, rows, person))
+        return rows, cases, {name: tuple(own) for name, own in others.items()}
 
     hint = FORM if is_csv(table) else ""
-    rows, cases, clipped, caught = guarded(TASK, counted, hint, engine=source.engine)
+    rows, cases, others = guarded(TASK, counted, hint, engine=source.engine)
     fit = rows["rows"] - rows["left"]
     kept = fit if limit is None else number_of_rows(table, limit, "drop", read, rules)
     if kept > fit or state_of(table) != before:
@@ -85,8 +88,9 @@ def check_rows(
         rows["left"],
         kept,
         tuple(cases),
-        clipped=tuple(clipped),
-        caught=tuple(caught),
+        clipped=others["clipped"],
+        caught=others["caught"],
+        boundless=others["boundless"],
         refused=refused,
     )
 
@@ -96,16 +100,27 @@ def _totals(
 ) -> Counter[str]:
     """Return the number of all rows, of those left out, and of those without a cell by column.
 
-    The last ``intervals`` columns have a cell where a number is inside its interval.
+    The last ``intervals`` columns have a cell where a number is inside its interval. Of dates, the
+    rows in bins without an end are counted too.
     """
     totals: Counter[str] = Counter()
+    boundless = [(k, cell) for k, a in enumerate(read) for cell in open_bins(a.edges)]
     for own in rows:
         marks = misfits(own, read, rules)
         left = {"left": balanced(or_, list(marks.values()))} if marks else {}
         columns = range(len(read) + intervals)
         without = {f"c{k}": own.code(k) == 0 for k in columns}
-        totals.update(own.totals({**marks, **left, **without}))
+        ends = {f"c{k}:{cell}": own.code(k) == 1 + cell for k, cell in boundless}
+        totals.update(own.totals({**marks, **left, **without, **ends}))
     return totals
+
+
+def _boundless(read: Sequence[Attribute], rows: Counter[str]) -> Iterator[FailureCase]:
+    """Yield the rows with a date in a bin without an end."""
+    for k, attribute in enumerate(read):
+        for cell, name in open_bins(attribute.edges).items():
+            if n := rows[f"c{k}:{cell}"]:
+                yield FailureCase(attribute.name, f"in {name}", n)
 
 
 def _cases(

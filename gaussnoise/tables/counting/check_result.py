@@ -1,10 +1,13 @@
 """The result of :meth:`Plan.check`, as a text and as plain data."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
 from ...text import number_of, printable
+from ..schema.date_format import likely_formats
+from ..schema.dialect import date_hint
 
 NOT_PRIVATE = "NOT PRIVATE: exact counts of your data, and values of it; do not publish."
 
@@ -17,8 +20,8 @@ class FailureCase:
     Attributes:
         column: the column, or the columns of an impossible combination.
         reason: "missing", "code for missing", "not a category", "not a number", "not a date",
-            "outside the edges", "unreadable", "outside the interval", "no person", or an
-            impossible combination.
+            "outside the edges", "unreadable", "outside the interval", "in the first bin", "in the
+            last bin", "no person", or an impossible combination.
         rows: the number of rows; a row may fail for several reasons.
         examples: the most frequent of the first 1000 different values of this kind, as text.
 
@@ -52,6 +55,8 @@ class CheckResult:
         clipped: numbers and weights outside their interval: they count, as the nearer end.
         caught: values that the schema does not name, by column: they count in the catch-all. For a
             clipped number, these are the values that are no number.
+        boundless: dates in the first or the last of several bins, if this has no end: dates that no
+            other bin was made for.
         refused: errors of "refuse" about the types of columns; empty if they fit.
 
     >>> import pyarrow as pa
@@ -71,6 +76,7 @@ class CheckResult:
     failure_cases: tuple[FailureCase, ...]
     clipped: tuple[FailureCase, ...] = ()
     caught: tuple[FailureCase, ...] = ()
+    boundless: tuple[FailureCase, ...] = ()
     refused: tuple[str, ...] = ()
     droppable: bool = True
 
@@ -84,6 +90,11 @@ class CheckResult:
         """The number of rows that fit, but exceed the limit of their person."""
         return self.rows - self.left_out - self.counted
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Signs that the table, the schema or the date format is not the one that was meant."""
+        return (*_elsewhere(self), *_unread_dates(self))
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, with the label that it is not private."""
         own = asdict(self)
@@ -94,6 +105,7 @@ class CheckResult:
             "rows": self.rows,
             "left_out": self.left_out,
             "beyond_limit": self.beyond_limit,
+            "warnings": self.warnings,
             **{
                 name: own[name]
                 for name in (
@@ -101,6 +113,7 @@ class CheckResult:
                     "failure_cases",
                     "clipped",
                     "caught",
+                    "boundless",
                     "refused",
                     "droppable",
                 )
@@ -110,6 +123,7 @@ class CheckResult:
     def __str__(self) -> str:
         counted = f", {self.counted:,} counted" if self.droppable else ""
         lines = [NOT_PRIVATE, number_of(self.rows, "row", form=",") + counted]
+        lines += [f"WARNING: {said}" for said in self.warnings]
         if self.left_out and self.droppable:
             lines += [f'{self.left_out:,} left out, or on_outside="refuse" refuses the table:']
         elif self.left_out:
@@ -120,7 +134,7 @@ class CheckResult:
         lines += _listed(self.failure_cases)
         lines += [f'on_outside="refuse" refuses the table: {said}' for said in self.refused]
         if self.passed:
-            lines += ["all rows fit the schema"]
+            lines += ["all rows fit the schema" + ", with its catch-alls" * bool(self.caught)]
         if self.beyond_limit:
             lines += [f"{self.beyond_limit:,} not counted: more rows of a person than are counted"]
         if self.clipped:
@@ -128,17 +142,67 @@ class CheckResult:
         if self.caught:
             lines += [
                 "counted in a catch-all, although the schema does not name them:",
-                *_listed(self.caught),
+                *_listed(self.caught, self.rows),
             ]
         return "\n".join(lines)
 
 
-def _listed(cases: Sequence[FailureCase]) -> Iterator[str]:
-    """Yield a line for each case."""
+# reasons for which a value is not where the schema expects values
+_ODD = {
+    "not a category": "are no category of the schema",
+    "not a number": "are no number",
+    "not a date": "are not read as dates",
+    "unreadable": "are unreadable",
+    "outside the edges": "are outside the edges",
+    "outside the interval": "are outside the interval",
+    "in the first bin": "are in the first bin, which has no end",
+    "in the last bin": "are in the last bin, which has no end",
+}
+_NEARLY_ALL = 0.9  # least share of a column's values
+
+
+def _elsewhere(found: CheckResult) -> Iterator[str]:
+    """Yield a warning for each column of which nearly all values are not where they should be."""
+    cases = [*found.failure_cases, *found.caught, *found.clipped, *found.boundless]
+    missing: Counter[str] = Counter()
+    odd: dict[str, Counter[str]] = {}
+    for case in cases:
+        if case.reason in ("missing", "code for missing"):
+            missing[case.column] += case.rows
+        elif case.reason in _ODD:
+            odd.setdefault(case.column, Counter())[_ODD[case.reason]] += case.rows
+    for column, reasons in odd.items():
+        present, rows = found.rows - missing[column], sum(reasons.values())
+        if rows >= _NEARLY_ALL * present:
+            how = " or ".join(reason for reason, _ in reasons.most_common())
+            yield (
+                f"{rows:,} of {present:,} values of {printable(column)} {how}; is this the table, "
+                "and this the schema, that you mean?"
+            )
+
+
+def _unread_dates(found: CheckResult) -> Iterator[str]:
+    """Yield a hint on the format of dates that were not read."""
+    for case in [*found.failure_cases, *found.caught]:
+        if case.reason == "not a date":
+            texts = {text[1:-1]: 1 for text in case.examples}  # without their quotes
+            if formats := likely_formats(texts):
+                yield f"most of these values of {printable(case.column)} are {date_hint(formats)}"
+
+
+def _listed(cases: Sequence[FailureCase], of: int = 0) -> Iterator[str]:
+    """Yield a line for each case, with its part of a number of rows if that is given."""
     rows = [
-        (printable(case.column), case.reason, f"{case.rows:,}", printable(", ".join(case.examples)))
+        (
+            printable(case.column),
+            case.reason,
+            f"{case.rows:,}",
+            f"{100 * case.rows / of:.1f} %  " if of else "",
+            printable(", ".join(case.examples)),
+        )
         for case in cases
     ]
-    name, reason, count = (max((len(row[k]) for row in rows), default=0) for k in range(3))
+    name, reason, count, part = (max((len(row[k]) for row in rows), default=0) for k in range(4))
     for row in rows:
-        yield f"  {row[0]:{name}}  {row[1]:{reason}}  {row[2]:>{count}}  {row[3]}".rstrip()
+        numbers = f"{row[2]:>{count}}  {row[3]:>{part}}"
+        yield f"  {row[0]:{name}}  {row[1]:{reason}}  {numbers}{row[4]}".rstrip()

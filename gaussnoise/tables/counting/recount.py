@@ -169,7 +169,7 @@ def _texts(table: object, source: Opened, names: Sequence[str]) -> Iterator[list
                 if len(row or [""]) != len(header):
                     raise ValueError
                 fields = [(row or [""])[place] for place in places]
-                yield [str(source.as_written(n, x)) for n, x in zip(names, fields, strict=True)]
+                yield [source.as_read(n, x) for n, x in zip(names, fields, strict=True)]
 
 
 def _fits(

@@ -5,7 +5,6 @@ Every line of it must be checked against public knowledge.
 
 import json
 import math
-import re
 import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -27,18 +26,20 @@ from ..reading.frames import (
 )
 from ..reading.opened import is_untyped
 from ..reading.pieces import pieces
-from ..reading.sniff import decimal_columns, sniffed
+from ..reading.sniff import date_columns, decimal_columns, sniffed
 from ..reading.values import Form
-from ..schema.dates import ZONELESS
-from ..schema.dialect import USUAL, Dialect, hint
+from ..schema.dates import ZONELESS, is_dated
+from ..schema.dialect import USUAL, Dialect, Files, hint
 from ..schema.schema import RESERVED_NAMES, Attribute, Schema, stated_toml
+from .calendar_names import in_order
 from .edges import calendar_edges, log_edges, round_edges, round_ends
+from .like_dates import like_dates
 from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, Seen
+from .suspects import months_apart
 
 _MOST_INTEGERS = 20
 _SKEWED = 20.0  # the largest of skewed numbers is at least this many times the median
-_NINES = re.compile("9{3,}")  # numbers that often stand for a missing one
 _MOST_PAIRS = 3  # most groups of nearly equal values that a comment names
 
 
@@ -90,8 +91,9 @@ def draft(table: object) -> Draft:
 
     See :meth:`Schema.draft`.
     """
-    table = written_in(table, sniffed(table))
-    frame = open_table(table, decimal_columns(table))
+    table = table if isinstance(table, Files) else written_in(table, sniffed(table))
+    dates = date_columns(table)
+    frame = open_table(table, decimal_columns(table), dates)
     types = guarded(
         "read the table's columns",
         lambda: dict(frame.collect_schema()),
@@ -120,6 +122,8 @@ def draft(table: object) -> Draft:
         role = role_of(name, column)
         try:
             attribute, reason = _attribute(name, column)
+            if name in dates and is_dated(attribute.edges):
+                reason += f"; read as {drafted.file.date_format}, as most of the values are"
             drafted.reasons[name] = f"{reason}; {ZONELESS}" if name in zoneless else reason
         except DataError as error:
             drafted.left_out[name] = role or str(error)
@@ -159,7 +163,7 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
         values = sorted(word == "true" for word in found & {"true", "false"})
         said = "truth values"
     elif column.kind == "texts":
-        values = sorted(column.words.rows)
+        values = in_order(column.words.rows)
         said = "values" + (", of several kinds" if column.is_mixed else "")
         said += ", numbers written like 007" if column.coded else ""
     elif column.is_integer and 0 < len(column.numbers) <= _MOST_INTEGERS:
@@ -182,6 +186,8 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
             f"column {name!r}: expected numbers, got texts like 1.234,50, with separators of "
             f"thousands or another decimal mark; hint: {marks}"
         )
+    if not values and (like := like_dates(column)):
+        raise DataError(f"column {name!r}: expected dates, got {like}")
     if not values:
         raise DataError(
             f"column {name!r}: expected 1 to {MOST_CATEGORIES} distinct values, got more; hint: "
@@ -195,6 +201,8 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
             "; most are like numbers with separators of thousands or another decimal mark: to read "
             f"them as numbers, {marks}"
         )
+    if like := like_dates(column):
+        reason += f"; most are like dates: {like}"
     return Attribute(name, values, other=other), reason + _near(column.words.rows, column.kind)
 
 
@@ -240,7 +248,7 @@ _SAME = {
 
 def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     """Return an attribute with bins of numbers, and the reason for these bins."""
-    low, high = column.low, column.high
+    low, high = column.ends
     skewed = low >= 0 and column.mostly_below(high / _SKEWED)
     least = max(low, 1) if column.is_integer else low  # no integers lie between 0 and 1
     inner = log_edges(least, high) if skewed else round_edges(low, high)
@@ -252,9 +260,12 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     kind = f"more than {_MOST_INTEGERS} integers" if column.is_integer else "numbers"
     ends = round_ends(low, high, inner, skewed=skewed)
     clip = "" if ends is None else f"[{ends[0]:.15g}, {ends[1]:.15g}]"
-    most = f"{high:.15g}"
-    code = f"; {most} may be a code for no answer: if so, add the line missing = [{most}]"
-    code = code * bool(_NINES.fullmatch(most))
+    code = ", ".join(map(str, column.suspects))
+    if code:
+        what = "a code" if len(column.suspects) == 1 else "codes"
+        added = f"the line missing = [{code}]" + ', and other = "other"' * (not catch_all)
+        code = f"; {code} may be {what} for no answer, and no edge is made for it"
+        code += f": if so, add {added}"
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
         f"{kind}, {shape}{catch_all}{code}"
@@ -264,9 +275,13 @@ def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
 
 def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     """Return an attribute with bins of dates, which depend only on the first and last month."""
-    inner, step, most = calendar_edges(column.first or 0, column.last or 0)
+    apart = months_apart(column.months)
+    months = column.months.difference(apart)
+    inner, step, most = calendar_edges(min(months), max(months))
+    shown = ", ".join(f"{month // 12:04}-{month % 12 + 1:02}" for month in apart)
+    code = f"; {shown} may stand for no date, and no edge is made for it" if apart else ""
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
         f"dates: bins of {step}, the shortest steps of the calendar that make {most} bins or so at "
-        f"most{catch_all}",
+        f"most{catch_all}{code}",
     )

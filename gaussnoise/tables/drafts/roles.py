@@ -10,7 +10,7 @@ _PERSONS = set(
     "employee worker household family individual citizen passenger voter account uid uuid guid "
     "pid ssn hh persona personne paciente kunde".split()
 )
-_KEYS = {"id", "ids", "key", "no", "nr", "num", "number", "code"}
+_KEYS = {"id", "ids", "key", "no", "nr", "num", "number", "code", "nummer"}
 _WEIGHTS = set(
     "weight weights weighting wt wgt wts pweight fweight aweight iweight perwt hhwt pond pondera "
     "ponderacion ponderation poids gewicht peso".split()
@@ -31,7 +31,10 @@ def _says_person(name: str) -> bool:
     """Return whether a name means a person: ``patientid``, but not ``household income``."""
     words = _words(name)
     named = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
-    return any({word, word.removesuffix("id")} & _PERSONS for word in named)
+    # patientid, and in German Kundennr and Patientennummer
+    stems = [word.removesuffix(key) for word in named for key in _KEYS if word.endswith(key)]
+    parts = {*named, *stems, *(stem.removesuffix(end) for stem in stems for end in ("n", "en"))}
+    return not parts.isdisjoint(_PERSONS)
 
 
 def may_be_person(name: str) -> bool:
@@ -66,13 +69,13 @@ def role_of(name: str, column: Seen) -> str | None:
 def _is_identifier(column: Seen) -> bool:
     """Return whether no text or integer occurs twice, in more rows than categories may have."""
     many = column.names is not None and len(column.names) > MOST_CATEGORIES
-    return many and column.is_distinct and not column.is_separated
+    return many and column.is_distinct and not (column.is_separated or column.is_like_dates)
 
 
 def _is_person(name: str, column: Seen) -> bool:
     """Return whether a column has texts or integers, and enough different ones for persons."""
     names, rows = column.names, column.rows
-    if names is None or column.first is not None or column.kind in (None, "truths"):
+    if names is None or column.months or column.kind in (None, "truths"):
         return False
     if column.kind == "numbers" and not column.whole:
         return False

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from ..reading.frames import Arrow, Column
 from ..reading.values import INEXACT, Form, double_of_text, moment_of, number_of
+from ..schema.date_format import LIKE_DATES
+from .suspects import CODES, suspects
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +38,8 @@ _SEPARATED = (
     "([ '’\u00a0\u202f][0-9]{3})+([.,][0-9]+)?))\\s*$"
 )
 _LIKE = re.compile(_SEPARATED)
+_LIKE_DATE = re.compile(LIKE_DATES)
+_MOST_DATES = 1000  # most texts like dates that are kept
 _CODE = re.compile(r"\s*[+-]?0[0-9]")
 
 Kind = Literal["truths", "numbers", "dates", "texts"]
@@ -77,11 +81,12 @@ class Seen:
         whole: whether all finite numbers are integers, exactly known.
         low: least finite number.
         high: largest finite number.
+        suspects: numbers that may be codes for no answer, since they stand apart.
         texts: the texts that are neither numbers, dates nor truth values.
         words: all values, as text.
         coded: whether numbers are written like codes, such as 007.
-        first: first month of dates, counted from the year 0; None without dates.
-        last: last month of dates, counted in the same way.
+        months: the months of dates, counted from the year 0.
+        like_dates: some of the texts that are like dates.
         names: the names of persons, or the values of an identifier, if the column may hold them;
             otherwise None.
         repeated: whether a name was seen twice.
@@ -93,14 +98,17 @@ class Seen:
         self._nulls, self._boundless = False, False
         self.coded, self.whole, self.repeated = False, True, False
         self.low, self.high = math.inf, -math.inf
+        self._plain = math.inf, -math.inf  # the ends of the numbers that are never codes
+        self._codes: set[float] = set()  # the other numbers
         self.numbers: Few[int | float] = Few(MOST_CATEGORIES)
         self.texts: Few[str] = Few(MOST_CATEGORIES)
         self.words: Few[str] = Few(MOST_CATEGORIES)
         self.names: Few[Hashable] | None = Few(_MOST_NAMES)
-        self.first: int | None = None
-        self.last: int | None = None
+        self.months: set[int] = set()
         self._held: Counter[Kind] = Counter()
         self._separated = 0  # rows of texts that are numbers with other marks
+        self.like_dates: set[str] = set()
+        self._dated = 0  # rows of texts that are like dates
         self._sizes: Counter[int] = Counter()  # rows of numbers, by their leading 16 bits
         self._labels: dict[tuple[Kind, Hashable], str] = {}
         self._measured: list[tuple[float, int]] = []  # numbers and their rows, in one piece
@@ -136,6 +144,11 @@ class Seen:
         return self.kind == "texts" and 2 * self._separated > self._held["texts"]
 
     @property
+    def is_like_dates(self) -> bool:
+        """Whether most texts are like dates, in any format."""
+        return self.kind == "texts" and 2 * self._dated > self._held["texts"]
+
+    @property
     def is_distinct(self) -> bool:
         """Whether the column has texts or integers, and no value twice."""
         return self.names is not None and not self.repeated and self._may_name
@@ -155,7 +168,17 @@ class Seen:
         """Return whether the median of non-negative numbers is below, to within a 16th of it."""
         bound = int(_leading(np.array([threshold]))[0]) if threshold > 0 else 0
         below = sum(rows for size, rows in self._sizes.items() if size < bound)
-        return below > self._held["numbers"] / 2
+        return below > sum(self._sizes.values()) / 2
+
+    @property
+    def suspects(self) -> list[int]:
+        return suspects(self._codes, *self._plain)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest number, apart from suspects."""
+        others = self._codes.difference(self.suspects)
+        return min([self._plain[0], *others]), max([self._plain[1], *others])
 
     @property
     def _is_free_text(self) -> bool:
@@ -219,7 +242,7 @@ class Seen:
     @property
     def _may_name(self) -> bool:
         """Whether the values can be names: measurements and dates also rarely occur twice."""
-        return self._named or (self.whole and self.first is None)
+        return self._named or (self.whole and not self.months)
 
     def _name(self, value: Hashable, rows: int) -> None:
         if self.names is not None and self._is_naming:
@@ -245,6 +268,9 @@ class Seen:
             values = present
         like = call("match_substring_regex", [values], pc.MatchSubstringOptions(_SEPARATED))
         self._separated += call("sum", [like]).as_py() or 0  # null for no values
+        options = pc.MatchSubstringOptions(LIKE_DATES)
+        dated = values.filter(call("match_substring_regex", [values], options))
+        self._add_like_dates(dated[:_MOST_DATES].to_pylist(), len(dated))
         if self._is_free_text:
             self._held["texts"] += len(values)
             return
@@ -262,6 +288,10 @@ class Seen:
             else:
                 self._read(text, rows)
         self._measure_all()
+
+    def _add_like_dates(self, texts: list[str], rows: int) -> None:
+        self._dated += rows
+        self.like_dates.update(texts[: _MOST_DATES - len(self.like_dates)])
 
     def _read(self, text: str, rows: int = 1) -> None:
         """Add a text of a column without types; a text that is not valid UTF-8 is no category."""
@@ -285,7 +315,7 @@ class Seen:
         elif text.lower() in ("true", "false"):
             self._add("truths", text, text.lower() == "true", rows)
         elif moment_of(text) is not None:
-            self._add_months(int(text[:4]) * 12 + int(text[5:7]) - 1)
+            self.months.add(int(text[:4]) * 12 + int(text[5:7]) - 1)
             self._add("dates", text, text.replace("T", " ").removesuffix(" 00:00:00"), rows)
         else:
             self._add("texts", text, text, rows)
@@ -323,6 +353,8 @@ class Seen:
                 self._nulls = True
         for text, rows in texts.items():
             self._separated += rows * bool(_LIKE.match(text))
+            if _LIKE_DATE.match(text):
+                self._add_like_dates([text], rows)
             if self._is_free_text:
                 self._held["texts"] += rows
             else:
@@ -336,7 +368,7 @@ class Seen:
         if not isinstance(day, datetime.date) or zoned or day != day:  # pandas' NaT is a datetime
             self._nulls = True
             return
-        self._add_months(day.year * 12 + day.month - 1)
+        self.months.add(day.year * 12 + day.month - 1)
         text = str(day).removesuffix(" 00:00:00")
         self._add("dates", text, text, 1)
 
@@ -375,9 +407,15 @@ class Seen:
             return
         self.low = min(self.low, float(doubles.min()))
         self.high = max(self.high, float(doubles.max()))
-        if self.low >= 0:
-            sizes, index = np.unique(_leading(doubles), return_inverse=True)
-            counts = np.bincount(index, rows)
+        codes = np.isin(doubles, CODES)
+        self._codes.update(np.unique(doubles[codes]).tolist())
+        if len(plain := doubles[~codes]):
+            low, high = self._plain
+            self._plain = min(low, float(plain.min())), max(high, float(plain.max()))
+        positive = doubles >= 0
+        if self._plain[0] >= 0 and positive.any():
+            sizes, index = np.unique(_leading(doubles[positive]), return_inverse=True)
+            counts = np.bincount(index, None if rows is None else rows[positive])
             self._sizes.update(dict(zip(sizes.tolist(), map(int, counts), strict=True)))
 
     def _add_dates(self, values: Arrow) -> None:
@@ -387,12 +425,7 @@ class Seen:
         usual = (months >= 12) & (months < 10_000 * 12)
         self._add_nulls(not usual.all())
         self._held["dates"] += int(usual.sum())
-        if usual.any():
-            self._add_months(int(months[usual].min()), int(months[usual].max()))
-
-    def _add_months(self, *months: int) -> None:
-        self.first = min(months) if self.first is None else min(self.first, *months)
-        self.last = max(months) if self.last is None else max(self.last, *months)
+        self.months.update(np.unique(months[usual]).tolist())
 
 
 _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)

@@ -6,13 +6,14 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import narwhals as nw
 
 from ...errors import DataError, NotAvailableError
+from .as_read import AsRead, columns_as_read
 from .csv import open_csv
 from .files import dialect_of, is_csv, is_parquet, is_path, keys_of, partition_columns, table_files
 from .office import is_office, open_office
@@ -36,17 +37,17 @@ _ASIDE = "gaussnoise-reader"  # the name of threads that the main thread waits f
 _opened: "weakref.WeakSet[duckdb.DuckDBPyConnection]" = weakref.WeakSet()
 
 
-def open_table(table: object, numbers: Sequence[str] = ()) -> Frame:
+def open_table(table: object, numbers: Sequence[str] = (), dates: Sequence[str] = ()) -> Frame:
     """Return the table as a frame, in which CSV columns are text.
 
-    ``numbers`` are columns that are read as numbers: in files with another decimal mark, it is
-    replaced by a point there.
+    ``numbers`` and ``dates`` are columns that are read as such: in files with another decimal mark
+    or date format, these are replaced there by points and ISO 8601.
     """
     if is_path(table):
         return nw.from_native(
             guarded(
                 "open the file",
-                lambda: _open_files(table, numbers),
+                lambda: _open_files(table, numbers, dates),
                 engine=nw.Implementation.DUCKDB,
             )
         )
@@ -240,7 +241,7 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _open_files(table: object, numbers: Sequence[str]) -> Relation:
+def _open_files(table: object, numbers: Sequence[str], dates: Sequence[str]) -> Relation:
     files = table_files(table)
     if all(map(is_parquet, files)):
         return _open_parquet(files, partition_columns(table, files))
@@ -257,26 +258,22 @@ def _open_files(table: object, numbers: Sequence[str]) -> Relation:
     if any(map(is_office, files)):
         raise DataError("table: expected files of one kind, got CSV and others")
     text = open_csv(files, _connect(), dialect_of(table))
-    return _with_points(text, others) if (others := exchanged(table, numbers)) else text
-
-
-def exchanged(table: object, numbers: Sequence[str]) -> Sequence[str]:
-    """Return those of the ``numbers`` in which :func:`open_table` exchanges comma and point."""
-    if dialect_of(table).decimal == "." or not is_csv(table):
-        return ()
-    return () if any(map(is_office, table_files(table))) else numbers
-
-
-def _with_points(text: Relation, numbers: Sequence[str]) -> Relation:
-    """Return the relation with comma and point exchanged in these columns.
-
-    So text with the other mark is no number, and different texts stay different.
-    """
+    if not (changed := changed_columns(table, numbers, dates)):
+        return text
     columns = (
-        f"translate({sql(name)}, ',.', '.,') AS {sql(name)}" if name in numbers else sql(name)
+        f"{changed[name].sql(sql(name))} AS {sql(name)}" if name in changed else sql(name)
         for name in text.columns
     )
     return text.project(", ".join(columns))
+
+
+def changed_columns(
+    table: object, numbers: Sequence[str], dates: Sequence[str]
+) -> Mapping[str, AsRead]:
+    """Return the columns whose text :func:`open_table` replaces, and how."""
+    if not is_csv(table) or any(map(is_office, table_files(table))):
+        return {}
+    return columns_as_read(dialect_of(table), numbers, dates)
 
 
 def _open_parquet(files: list[str], partitions: list[str]) -> Relation:

@@ -2,22 +2,22 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, final
 
 import narwhals as nw
 
 from ...errors import DataError
 from ...text import near
+from .as_read import AsRead
 from .columns import arrow_of
 from .files import is_csv
-from .frames import Frame, exchanged, guarded, open_table, sql, text_columns
+from .frames import Frame, changed_columns, guarded, open_table, sql, text_columns
 from .values import Form
 
 TASK = "read the table's columns"
 _NO_VALUES = ("null", "void")  # types of columns that hold only nulls
 _OF_ANY_VALUE = ("variant", "json")  # types of any value
-_EXCHANGED = str.maketrans(",.", ".,")
 Types: TypeAlias = Mapping[str, nw.dtypes.DType]
 
 
@@ -32,7 +32,7 @@ class Opened:
         types: the types of the requested columns.
         text: the requested columns that are text because nothing declares their type.
         untyped: whether the types of columns may depend on rows.
-        exchanged: the requested columns in which comma and point are exchanged.
+        changed: the requested columns whose text is replaced, and how.
     """
 
     frame: Frame
@@ -40,7 +40,7 @@ class Opened:
     types: Types
     text: Sequence[str]
     untyped: bool
-    exchanged: Sequence[str] = ()
+    changed: Mapping[str, AsRead] = field(default_factory=dict)
 
     @property
     def engine(self) -> nw.Implementation:
@@ -60,10 +60,14 @@ class Opened:
         return Form.TEXT if column in self.text else Form.TYPED
 
     def as_written(self, column: str, value: object) -> object:
-        """Return a value of a column as it stands in the table's files."""
-        if column not in self.exchanged or not isinstance(value, str):
+        """Return a value of a column as it may stand in the table's files."""
+        if column not in self.changed or not isinstance(value, str):
             return value
-        return value.translate(_EXCHANGED)
+        return self.changed[column].written(value)
+
+    def as_read(self, column: str, text: str) -> str:
+        """Return text of a file as it is read."""
+        return self.changed[column].text(text) if column in self.changed else text
 
 
 def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
@@ -73,14 +77,15 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
         table: as for :func:`gaussnoise.tables.reading.frames.open_table`.
         wanted: names of columns, with a type for those that hold only nulls and have none. In
             columns of numbers, text is read as numbers: with the file's decimal mark, and as codes
-            where values have labels.
+            where values have labels; in columns of dates, in the file's date format.
         person: the column among these that names the person of each row.
 
     Raises:
         DataError: a column that is missing, or of a type that is not read.
     """
     numbers = [name for name, dtype in wanted.items() if dtype.is_numeric()]
-    frame = open_table(table, numbers)
+    dates = [name for name, dtype in wanted.items() if dtype.is_temporal()]
+    frame = open_table(table, numbers, dates)
     engine = frame.implementation
     untyped = is_untyped(frame)
 
@@ -103,7 +108,7 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
         frame, types, text = guarded(
             TASK, lambda: _declared(frame, types, text, wanted, person), engine=engine
         )
-    return Opened(frame, names, types, text, untyped, exchanged(table, numbers))
+    return Opened(frame, names, types, text, untyped, changed_columns(table, numbers, dates))
 
 
 def is_untyped(frame: Frame) -> bool:

@@ -9,14 +9,17 @@ import io
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ...errors import DataError
-from ..schema.dialect import USUAL, Dialect
+from ..schema.date_format import LIKE_DATES, as_iso_in_sql, likely_formats
+from ..schema.dates import ISO
+from ..schema.dialect import USUAL, Dialect, Files
 from .csv import check_quotes, text_number
 from .files import dialect_of, is_csv, table_files
-from .frames import guarded, open_table, sql
+from .frames import Relation, guarded, literal, open_table, sql
 from .office import is_office
 from .plain import name_of, unpacked
 
@@ -24,11 +27,12 @@ _SAMPLE = 2**20
 _MOST_RECORDS = 200
 # a comma before three digits may separate thousands
 _COMMA = re.compile(r"\s*[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})\s*")
+_MOST_DATES = 2**16  # most different dates that are read
 _POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+\s*")
 
 
 def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
-    """Return the probable dialect of a table's first file.
+    """Return the probable dialect of a table's first file; date formats are those of all files.
 
     Stated parts are kept. If the table is no CSV, the stated dialect is returned.
     """
@@ -37,12 +41,38 @@ def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
         return stated
     found, quoted = guarded("look at the file", lambda: _of_text(path, stated))
     usual = USUAL.of(name_of(path))[1]
-    if stated.quote is not None:
-        return found
-    if usual and not _fits(path, found):
-        return replace(found, quote="")
     other = replace(found, quote='"')
-    return other if not usual and quoted and _fits(path, other) else found
+    if stated.quote is None and usual and not _fits(path, found):
+        found = replace(found, quote="")
+    elif stated.quote is None and not usual and quoted and _fits(path, other):
+        found = other
+    return replace(found, date_format=_date_format(found.table(_given(table)), stated))
+
+
+def _given(table: object) -> Any:
+    return table.paths if isinstance(table, Files) else table
+
+
+def _date_format(table: Files, stated: Dialect) -> str:
+    """Return the format of most dates; the stated one if day and month may be either."""
+    if stated.date_format != USUAL.date_format:
+        return stated.date_format
+    try:
+        relation = open_table(table).to_native()
+    except DataError:  # a draft raises it
+        return stated.date_format
+
+    def found() -> dict[str, int]:
+        texts: Counter[str] = Counter()
+        for name in _like_dates(relation):
+            # hours have one digit or two, all that follows is alike
+            text = f"regexp_replace({sql(name)}, '(:[0-9.]*)+$', ':')"
+            counted = relation.aggregate(f"{text} AS text, count(*) AS n", text)
+            texts.update({text or "": n for text, n in counted.limit(_MOST_DATES).fetchall()})
+        return texts
+
+    formats = likely_formats(guarded("look for dates", found))
+    return formats[0] if len(formats) == 1 else stated.date_format
 
 
 def _fits(path: str, dialect: Dialect) -> bool:
@@ -112,13 +142,51 @@ def decimal_columns(table: object) -> list[str]:
     """
     if dialect_of(table).decimal != "," or not is_csv(table):
         return []
-    relation = open_table(table).to_native()
-    names = relation.columns
-    numbers = [text_number(f"translate({sql(name)}, ',.', '.,')") for name in names]
-    tests = (
-        f"2 * count({number}) > count({sql(name)}) AND bool_and({number} IS NOT NULL OR "
-        f"regexp_full_match(coalesce({sql(name)}, ''), '[^,.]*'))"
-        for name, number in zip(names, numbers, strict=True)
-    )
-    answers = guarded("look for numbers", lambda: relation.aggregate(", ".join(tests)).fetchall())
+
+    def test(name: str) -> str:
+        number = text_number(f"translate({sql(name)}, ',.', '.,')")
+        return (
+            f"2 * count({number}) > count({sql(name)}) AND bool_and({number} IS NOT NULL OR "
+            f"regexp_full_match(coalesce({sql(name)}, ''), '[^,.]*'))"
+        )
+
+    return _columns_with(table, open_table(table).to_native().columns, test)
+
+
+def date_columns(table: object) -> list[str]:
+    """Return CSV columns with dates in a stated format that a draft reads as dates.
+
+    Most of their values are dates in this format or ISO 8601, not all in the latter.
+    """
+    form = dialect_of(table).date_format
+    if form == USUAL.date_format or not is_csv(table):
+        return []
+    like = guarded("look for dates", lambda: _like_dates(open_table(table).to_native()))
+
+    def test(name: str) -> str:
+        column, read = sql(name), as_iso_in_sql(sql(name), form)
+        dates = f"count(*) FILTER (regexp_full_match({read}, {literal(ISO)}))"
+        present = f"count(*) FILTER ({column} NOT IN ('', 'NA'))"
+        return f"2 * {dates} > {present} AND bool_or({read} <> {column})"
+
+    return _columns_with(table, like, test)
+
+
+def _like_dates(relation: Relation) -> list[str]:
+    """Return the columns of text whose first values are like dates, for the most part."""
+    found = []
+    for name in relation.columns:
+        rows = relation.filter(f"{sql(name)} NOT IN ('', 'NA')").select(sql(name))
+        texts = [text for (text,) in rows.limit(_MOST_RECORDS).fetchall()]
+        if 2 * sum(re.match(LIKE_DATES, text) is not None for text in texts) > len(texts):
+            found.append(name)
+    return found
+
+
+def _columns_with(table: object, names: list[str], test: Callable[[str], str]) -> list[str]:
+    """Return those of the CSV columns for which an aggregate in SQL is true."""
+    if not names:
+        return []
+    relation, tests = open_table(table).to_native(), ", ".join(map(test, names))
+    answers = guarded("look at the columns", lambda: relation.aggregate(tests).fetchall())
     return [name for name, yes in zip(names, answers[0], strict=True) if yes]

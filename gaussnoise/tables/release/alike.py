@@ -1,10 +1,11 @@
 """Attributes of one definition in two releases, and the rows that one of them leaves out."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from ..planning.text import impossible_rules
-from ..schema.dates import is_open, place
+from ..schema.dates import edge_text, is_dated, is_open, place
 from ..schema.impossible import rule_text
 from ..schema.numbers import interval_text
 from ..schema.schema import Attribute
@@ -40,7 +41,8 @@ def difference_of(one: Attribute, other: Attribute) -> str | None:
         first, second = ("none" if a.other is None else repr(a.other) for a in (one, other))
         return f"has the catch-all {first} in one release and {second} in the other"
     if one.edges != other.edges:
-        return "has other edges in each of the releases"
+        shifted = _is_shifted(one, other)
+        return _OTHER_YEARS if shifted else "has other edges in each of the releases"
     if _codes(one) != _codes(other):
         return "has other codes for no answer (missing) in each of the releases"
     # labels identify categories; integers can equal booleans, so their types are compared too
@@ -52,8 +54,34 @@ def difference_of(one: Attribute, other: Attribute) -> str | None:
     missing = sorted(set(first) ^ set(second))
     if not missing:
         return "has its categories in another order in each of the releases"
+    if _is_shifted(one, other):
+        return _OTHER_YEARS
     more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
     return f"has categories in one release alone: {', '.join(missing[:_MOST_NAMED])}{more}"
+
+
+_OTHER_YEARS = (
+    "has months or other periods of another year in each of the releases (to compare the same "
+    "months of two years, give both tables a column of the month alone, like 01, and release "
+    "tables by it; of these two releases, subtract estimates one by one, whose variances add up)"
+)
+_A_YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
+
+
+def _is_shifted(one: Attribute, other: Attribute) -> bool:
+    """Return whether labels or dates differ in years alone, all by the same number of years."""
+    if one.edges is not None and not is_dated(one.edges):
+        return False
+    texts, others = (
+        [*map(edge_text, own.edges)] if own.edges else [*map(str, own.labels)]
+        for own in (one, other)
+    )
+    if [_A_YEAR.sub("", text) for text in texts] != [_A_YEAR.sub("", text) for text in others]:
+        return False
+    years, later = (_A_YEAR.findall(" ".join(own)) for own in (texts, others))
+    shifts = {int(after) - int(before) for before, after in zip(years, later, strict=False)}
+    periods = {_A_YEAR.sub("", text) for text in texts if _A_YEAR.search(text)}
+    return len(shifts) == 1 and len(periods) > 1  # years alone are no periods of a year
 
 
 def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:

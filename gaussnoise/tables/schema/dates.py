@@ -128,6 +128,18 @@ def is_daily(edges: Sequence[Edge]) -> bool:
     return is_dated(edges) and not any(isinstance(edge, datetime.datetime) for edge in edges)
 
 
+def open_bins(edges: Sequence[Edge] | None) -> dict[int, str]:
+    """Return the bins of dates, counted from 0, that have no end, and their names.
+
+    They take the dates that no other bin was made for. Of two bins or one, they are made for all.
+    """
+    last = len(edges or ()) - 2
+    if edges is None or last < 2 or not is_dated(edges):
+        return {}
+    ends = {0: ("first", edges[0]), last: ("last", edges[-1])}
+    return {cell: f"the {which} bin" for cell, (which, edge) in ends.items() if is_open(edge)}
+
+
 def is_open(edge: Edge) -> bool:
     """Return whether an edge is infinite."""
     return isinstance(edge, float) and math.isinf(edge)

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import final
 
 from ...errors import ParameterError
+from .date_format import ISO_FORMAT, check_date_format
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -31,16 +32,20 @@ class Dialect:
             the same.
         decimal: the decimal mark of numbers, "." or ",". With ",", columns that the schema reads
             as numbers (edges, clip, integer categories) hold ``1,5``; ``1.5`` and ``1.000,5`` are
-            then no numbers: there are no separators of thousands. Text and dates stay as written.
+            then no numbers: there are no separators of thousands. Text stays as written.
         encoding: "utf-8", or an encoding of one byte for a character, like "cp1252" (Windows),
             "latin-1", "cp1250", "koi8-r". Bytes that it leaves undefined become characters of
             Unicode's private use area.
         quote: the character around fields that hold delimiters or line ends, doubled within them:
             ``'"'``, ``"'"``, or "" for none. None for ``'"'``, and for none in files called
             ``.tsv``.
+        date_format: how columns that the schema reads as dates (edges that are dates) are written,
+            in the terms of CSVW: "dd.MM.yyyy", "M/d/yyyy", "yyyyMMdd". dd and MM have two digits, d
+            and M one or two. Hours and minutes may follow, ``31.01.2023 08:30``, and seconds. Dates
+            like 2023-01-31 are read in any case, others are no dates.
 
     Raises:
-        ParameterError: an unsupported delimiter, mark, encoding or quote.
+        ParameterError: an unsupported delimiter, mark, encoding, quote or date format.
 
     >>> german = gn.Dialect(delimiter=";", decimal=",", encoding="cp1252")
     >>> schema = gn.Schema([gn.Attribute("pay", edges=[0, 1000.5, 5000])], file=german)
@@ -53,6 +58,7 @@ class Dialect:
     _: KW_ONLY
     encoding: str = "utf-8"
     quote: str | None = None
+    date_format: str = ISO_FORMAT
 
     def __post_init__(self) -> None:
         strange = next(
@@ -84,6 +90,7 @@ class Dialect:
             raise ParameterError(
                 f"""dialect: expected quote to be '"', "'" or "", got {self.quote!r:.50}"""
             )
+        check_date_format(self.date_format)
         object.__setattr__(self, "encoding", _encoding(self.encoding))
 
     def table(self, files: Paths) -> "Files":
@@ -134,7 +141,18 @@ def hint(**wanted: str) -> str:
     ((name, value),) = wanted.items()
     shown = "tab" if value == "\t" else f"'{value}'" if value != "'" else f'"{value}"'
     toml = '"\\t"' if value == "\t" else f"'{value}'" if value == '"' else f'"{value}"'
-    return f"{name} = {toml} in the schema's [file], --{name} {shown}, or Dialect({name}={value!r})"
+    option = name.replace("_", "-")
+    python = f"Dialect({name}={value!r})"
+    return f"{name} = {toml} in the schema's [file], --{option} {shown}, or {python}"
+
+
+def date_hint(formats: Sequence[str]) -> str:
+    """Return what formats dates are written in, one or two, and a hint about stating one."""
+    said, how = f"dates written {' or '.join(formats)}", hint(date_format=formats[0])
+    if len(formats) > 1:
+        said += ", which are alike here, as no number of a day or month is beyond 12"
+        how += "; or the other one"
+    return f"{said}; hint: in CSV, state {how}; elsewhere, convert the column to dates"
 
 
 def _encoding(name: str) -> str:

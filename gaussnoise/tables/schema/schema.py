@@ -420,8 +420,9 @@ class Schema:
         be made with it until a person has checked this, and calls :meth:`confirmed`.
 
         Text, booleans and integers of few values become categories. Other numbers become bins with
-        round edges, which grow where most numbers are far below the largest. Dates become bins of
-        months, quarters or years. A column with nulls gets a catch-all, and so does one of
+        round edges, which grow where most numbers are far below the largest, and which leave out
+        numbers that may be codes for no answer, such as 999. Dates become bins of months, quarters
+        or years. A column with nulls gets a catch-all, and so does one of
         numbers or dates with a few texts among them, like "N/A", where no type is declared: in CSV
         and pandas. Identifiers, free text, and columns that seem to name the person of a row, or to
         hold sample weights, are left out with a warning. `gaussnoise schema` writes the same with a
@@ -629,6 +630,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         decimal: str | None = None
         encoding: str | None = None
         quote: str | None = None
+        date_format: str | None = None
 
     class Said(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         title: str | None = None
@@ -674,7 +676,7 @@ _TABLES = (
 _KEYS = {
     "about": "title, source, period, publisher or contact",
     "attributes": "categories, edges, clip, other, missing, base or groups",
-    "file": "delimiter, decimal, encoding or quote",
+    "file": "delimiter, decimal, encoding, quote or date_format",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
 _EXPECTED = {
@@ -682,7 +684,7 @@ _EXPECTED = {
     "file": "expected a [file] table with " + _KEYS["file"],
     "about": "expected an [about] table with " + _KEYS["about"],
     **dict.fromkeys(["title", "source", "period", "publisher", "contact"], "expected text"),
-    **dict.fromkeys(["delimiter", "decimal", "encoding", "quote"], "expected text"),
+    **dict.fromkeys(["delimiter", "decimal", "encoding", "quote", "date_format"], "expected text"),
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',

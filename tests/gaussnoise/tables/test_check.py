@@ -1,6 +1,7 @@
 """What ``Plan.check`` says about a table, in every engine: the numbers are those of releases."""
 
 import json
+import math
 
 import pandas as pd
 import polars as pl
@@ -270,10 +271,10 @@ def test_values_that_count_in_a_catch_all_are_listed_unless_they_are_its_label(
     assert found.caught[0].examples == ("'clerk'", "'cook'")
     assert found.as_dict()["caught"][0]["examples"] == ("'clerk'", "'cook'")
     lines = str(found).splitlines()
-    assert "all rows fit the schema" in lines
+    assert "all rows fit the schema, with its catch-alls" in lines
     listed = lines[lines.index("counted in a catch-all, although the schema does not name them:") :]
     assert [line.split() for line in listed[1:2]] == [
-        ["job", "not", "a", "category", "3", "'clerk',", "'cook'"]
+        ["job", "not", "a", "category", "3", "42.9", "%", "'clerk',", "'cook'"]
     ]
 
 
@@ -415,3 +416,43 @@ def test_codes_for_no_answer_leave_rows_out_or_refuse_them_and_are_saved(tmp_pat
     assert loaded.means("pay").estimate == pytest.approx(100, abs=20)  # 549 with the codes
     assert run(["verify", str(tmp_path / "out")]) == 0
     assert "(codes for no answer: 999)" in (tmp_path / "out" / "method.txt").read_text()
+
+
+MONTHS = {
+    "categories": gn.Attribute("m", [f"2023-{k:02}" for k in range(1, 13)], other="?"),
+    "closed": gn.Attribute("m", edges=["2023-01-01", "2023-07-01", "2024-01-01"], other="?"),
+    "open": gn.Attribute("m", edges=[-math.inf, "2023-01-01", "2023-07-01", math.inf]),
+    "left out": gn.Attribute("m", [f"2023-{k:02}" for k in range(1, 13)]),
+}
+
+
+@pytest.mark.parametrize("engine", ["pyarrow", "pandas", "polars lazy", "csv", "dask"])
+@pytest.mark.parametrize("kind", MONTHS)
+def test_a_file_of_another_year_is_named_loudly(kind, engine, engines, tmp_path):
+    attribute = MONTHS[kind]
+    written = "{}-{:02}" if attribute.categories else "{}-{:02}-15"
+    plan = gn.plan(gn.Schema([attribute]), 1, gn.zCDP(1.0))
+
+    def warned(years):
+        months = [written.format(year, k % 12 + 1) for k, year in enumerate(years)]
+        rows = pa.table({"m": [*months, None, None]})
+        return plan.check(engines[engine](rows, tmp_path)).warnings
+
+    assert warned([2023] * 24) == ()
+    assert warned([2023] * 3 + [2025] * 21) == ()  # 7 of 8 values, less than nine in ten
+    (said,) = warned([2023] * 2 + [2025] * 22)
+    how = {
+        "categories": "are no category of the schema",
+        "closed": "are outside the edges",
+        "open": "are in the last bin, which has no end",
+        "left out": "are no category of the schema",
+    }[kind]
+    assert said == (
+        f"22 of 24 values of m {how}; is this the table, and this the schema, that you mean?"
+    )
+
+
+def test_columns_that_are_mostly_empty_are_no_reason_to_warn():
+    schema = gn.Schema([gn.Attribute("died", ["yes"], other="?")])
+    table = pa.table({"died": [None] * 30 + ["yes"]})
+    assert gn.plan(schema, 1, gn.zCDP(1.0)).check(table).warnings == ()

@@ -1,6 +1,7 @@
 """Tests of changes between two releases: unbiased, with the variances of both added up."""
 
 import dataclasses
+import math
 import pickle
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from two_dates import AGE, PAY, SCHEMA, SEX, people
 
 import gaussnoise as gn
 from gaussnoise.errors import ParameterError
+from gaussnoise.tables.release.alike import difference_of
 
 WORKLOAD = [("sex", "age"), ("sex", "pay")]
 JANUARY, JUNE = people(1, 900), people(2, 1200)
@@ -257,6 +259,48 @@ def test_levels_of_other_groups_are_not_compared():
     ):
         with pytest.raises(ParameterError, match="'region', which has other groups of 'county'"):
             ask()
+
+
+def months_of(year, other="?"):
+    return gn.Attribute("m", [f"{year}-{month:02}" for month in range(1, 13)], other=other)
+
+
+def starts_of(*dates):
+    return gn.Attribute("m", edges=[-math.inf, *dates, math.inf], other="?")
+
+
+def labels_of(*labels):
+    return gn.Attribute("m", labels, other="?")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (months_of(2023), months_of(2024), "periods of another year"),
+        (months_of(2019), months_of(2024), "periods of another year"),
+        (labels_of("Q1 2023", "Q2 2023"), labels_of("Q1 2024", "Q2 2024"), "periods of another"),
+        (
+            starts_of("2022-01-01", "2022-07-01", "2023-01-01"),
+            starts_of("2023-01-01", "2023-07-01", "2024-01-01"),
+            "periods of another year",
+        ),
+        (
+            starts_of("2022-01-01", "2022-07-01", "2023-01-01"),
+            starts_of("2023-01-01", "2023-07-01", "2025-01-01"),
+            "has other edges",
+        ),
+        (starts_of("2022-01-01", "2023-01-01"), starts_of("2023-01-01", "2024-01-01"), "other ed"),
+        (gn.Attribute("m", edges=[0, 2000]), gn.Attribute("m", edges=[0, 2001]), "other edges"),
+        (months_of(2023), labels_of("2024-01"), "has categories in one release alone"),
+        (labels_of("a", "b"), labels_of("a", "c"), "has categories in one release alone"),
+        (labels_of(2022, 2023), labels_of(2023, 2024), "has categories in one release alone"),
+    ],
+)
+def test_months_of_two_years_are_refused_with_a_way_to_compare_them(before, after, words):
+    for both in ((before, after), (after, before)):
+        how = difference_of(*both)
+        assert words in how
+        assert ("a column of the month alone" in how) is words.startswith("periods")
 
 
 def test_queries_are_those_of_the_earlier_schema_in_both_releases():

@@ -18,6 +18,7 @@ import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import DataError, SchemaError, SchemaWarning
 from gaussnoise.tables.drafts.draft import draft
+from gaussnoise.tables.drafts.roles import may_be_person
 from gaussnoise.tables.drafts.seen import Seen
 from gaussnoise.tables.reading.frames import open_table
 from gaussnoise.tables.reading.pieces import pieces
@@ -474,4 +475,97 @@ def test_a_column_without_any_value_twice_is_an_identifier(tmp_path, kind, value
 
 def test_nines_are_asked_about():
     _, reason = of(pl.DataFrame({"v": [*range(1000, 1400), 1399, 999_999]}))
-    assert "999999 may be a code for no answer: if so, add the line missing = [999999]" in reason
+    assert "999999 may be a code for no answer, and no edge is made for it" in reason
+    assert "if so, add the line missing = [999999]" in reason
+
+
+@pytest.mark.parametrize(
+    ("texts", "order"),
+    [
+        ("March January February", "January February March"),
+        ("Feb Jan. mar February", "Jan. Feb February mar"),
+        ("Oktober Mai Dezember März", "März Mai Oktober Dezember"),
+        ("Sunday Monday Tuesday", "Monday Tuesday Sunday"),
+        ("May April Mayor", "April May Mayor"),  # not all are months
+        ("b a c", "a b c"),
+    ],
+)
+def test_names_of_months_and_days_are_in_the_order_of_the_calendar(texts, order):
+    attribute, _ = of(pl.DataFrame({"v": texts.split() * 20}))
+    assert attribute.categories == tuple(order.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "is_person"),
+    [
+        ("patientid", True),
+        ("Kundennr", True),
+        ("Patientennummer", True),
+        ("customer_no", True),
+        ("Kunden", False),  # perhaps their number
+        ("casino", False),
+        ("number", False),
+        ("Hausnummer", False),
+    ],
+)
+def test_names_of_columns_that_mean_persons(name, is_person):
+    assert may_be_person(name) is is_person
+
+
+@pytest.mark.parametrize("kind", ["csv", "pandas", "polars"])
+@pytest.mark.parametrize(
+    ("more", "apart"),
+    [
+        (["9999-12-31"], "9999-12"),
+        (["1900-01-01", "0001-01-01"], "0001-01, 1900-01"),
+        (["2035-12-31", "1900-02-01"], ""),
+    ],
+)
+def test_edges_are_drafted_without_months_that_often_stand_for_no_date(tmp_path, kind, more, apart):
+    days = [f"2023-{month:02}-15" for month in range(1, 13)] * 20
+
+    def drafted(texts):
+        dates = [datetime.date.fromisoformat(text) for text in texts]
+        (tmp_path / "t.csv").write_text("v\n" + "".join(f"{text}\n" for text in texts))
+        frames = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+        return of(frames[kind]({"v": dates}) if kind in frames else tmp_path / "t.csv")
+
+    plain, _ = drafted(days)
+    attribute, reason = drafted([*days, *more])
+    assert (attribute.edges == plain.edges) is bool(apart)
+    assert (f"{apart} may stand for no date, and no edge is made for it" in reason) is bool(apart)
+    assert drafted(["9999-12-31"] * 3)[0].edges[1] == datetime.date(9999, 12, 1)
+
+
+AGES = [*range(18, 90)] * 3
+
+
+@pytest.mark.parametrize("kind", ["csv", "pandas", "polars", "floats"])
+@pytest.mark.parametrize(
+    ("numbers", "codes"),
+    [
+        (AGES, ""),
+        ([*AGES, 999], "999"),
+        ([*AGES, -1, -9, 998, 999], "-9, -1, 998, 999"),
+        ([*AGES, *range(90, 100)], ""),  # 97 to 99 are ages here
+        ([k / 8 for k in AGES] + [99], "99"),  # of a scale up to 11
+        ([*AGES, -1, -12, -20], ""),  # degrees, where -1 is one of many below zero
+        ([*AGES, 150], ""),  # far away, but no code
+    ],
+)
+def test_edges_are_drafted_without_suspected_codes(tmp_path, kind, numbers, codes):
+    """They are those of the same numbers without these, and the comment has a line for each."""
+
+    def drafted(values):
+        if kind == "csv":
+            (tmp_path / "t.csv").write_text("v\n" + "".join(f"{value}\n" for value in values))
+            return of(tmp_path / "t.csv")
+        numpy = np.array(values, dtype=float if kind == "floats" else None)
+        return of((pd if kind == "pandas" else pl).DataFrame({"v": numpy}))
+
+    attribute, reason = drafted(numbers)
+    suspected = [int(code) for code in codes.split(", ")] if codes else []
+    plain, _ = drafted([value for value in numbers if value not in suspected])
+    assert attribute.edges == plain.edges
+    assert (f'add the line missing = [{codes}], and other = "other"' in reason) is bool(codes)
+    assert ("may be" in reason) is bool(codes)

@@ -1,0 +1,23 @@
+"""The order of the calendar, for categories that are names of months or of days of the week."""
+
+from collections.abc import Iterable
+
+_NAMES = (
+    "January February March April May June July August September October November December",
+    "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+    "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
+)
+_SHORT = 3  # letters of a short name, like Jan
+
+
+def in_order(texts: Iterable[str]) -> list[str]:
+    """Return texts in the order of the calendar if all are names of it, else sorted."""
+    found = sorted(texts)
+    for names in _NAMES:
+        listed = list(enumerate(names.casefold().split()))
+        known = {name: k for k, name in listed} | {name[:_SHORT]: k for k, name in listed}
+        places = {text: known.get(text.strip(" .").casefold(), -1) for text in found}
+        if -1 not in places.values():
+            return sorted(found, key=lambda text: places[text])
+    return found

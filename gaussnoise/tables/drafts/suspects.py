@@ -1,0 +1,48 @@
+"""Numbers and months that often stand for "no answer", such as 999, -1 or 31 December 9999."""
+
+import math
+from collections.abc import Iterable, Set
+
+import numpy as np
+
+# 99 and the two before it, 88 and 77, and the same with more digits; as negatives, -9 to -1 too
+_DIGITS = range(2, 9)
+_USUAL = {int(digit * k) for digit in "789" for k in _DIGITS} | {
+    10**k - below for k in _DIGITS for below in (2, 3)
+}
+CODES = np.array(sorted(_USUAL | {-code for code in _USUAL} | {-k for k in range(1, 10)}), float)
+# the first months of the years 1 and 1900 and the last of 9999, counted from the year 0
+_MONTHS = {1 * 12, 1900 * 12, 9999 * 12 + 11}
+_MONTHS_APART = 120
+_FAR = 2.0  # a code is at least this many times the largest other number
+
+
+def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
+    """Return those codes, in increasing order, that stand apart from all numbers that are none.
+
+    A negative code does where no other number is negative; a positive one where it is far above
+    them, or is the largest and has three nines or more.
+
+    Args:
+        codes: the values of :data:`CODES` that a column holds.
+        low: the least of its other numbers.
+        high: the largest of them; -inf without any, and then no code stands apart.
+    """
+    found = sorted(map(int, codes))
+    if not math.isfinite(high):
+        return []
+    negative = [code for code in found if code < 0 <= low]
+    far = [code for code in found if 0 < _FAR * high <= code]
+    last = found[-1:] if found and found[-1] > high and set(str(found[-1])) == {"9"} else []
+    return negative + sorted({*far, *(code for code in last if code > 99)})
+
+
+def months_apart(months: Set[int]) -> list[int]:
+    """Return those of a column's months that often stand for no date, and are far from all others.
+
+    Months are counted from the year 0.
+    """
+    if not (others := months - _MONTHS):
+        return []
+    low, high = min(others) - _MONTHS_APART, max(others) + _MONTHS_APART
+    return sorted(month for month in months & _MONTHS if not low < month < high)

@@ -1,0 +1,42 @@
+"""Attributes of which nearly all rows are where the schema expects few: perhaps in the wrong file.
+
+All of it is computed from released numbers and the known deviations of their noise, so that it
+costs no privacy.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..schema.dates import open_bins
+from ..schema.schema import Attribute
+from .contrasts import contrast
+from .noisy import AbstractRelease, estimate_of
+
+_NEARLY_ALL = 0.9  # least share of the rows
+_DEVIATIONS = 5.0  # so that noise alone goes beyond the share in one of three million releases
+_MOST_CELLS = 10**6  # most cells of a table that is read for this
+
+
+def rows_aside(release: AbstractRelease) -> Iterator[str]:
+    """Yield a remark on each attribute with nearly all rows in its catch-all, or in an open bin."""
+    tables = release.plan.tables
+    for i, attribute in enumerate(release.plan.schema.attributes):
+        cells = min((tables.cells(S) for S in tables.subsets if i in S), default=math.inf)
+        for cell, name in _aside(attribute).items() if cells <= _MOST_CELLS else ():
+            beyond = np.full(attribute.size, -_NEARLY_ALL)
+            beyond[cell] += 1
+            rows, deviation = contrast(release, {(attribute.name,): beyond})
+            if rows > _DEVIATIONS * deviation:
+                counts = estimate_of(release, attribute.name)[2]
+                share = min(1.0, float(counts[cell] / counts.sum()))
+                yield f"about {share:.0%} of all rows are in {name} of {attribute.name!r}"
+
+
+def _aside(attribute: Attribute) -> dict[int, str]:
+    """Return the cells of values for which the schema has no cell of their own, and their names."""
+    found = open_bins(attribute.edges)
+    if attribute.other is not None:
+        found[attribute.size - 1] = f"the catch-all {attribute.other!r}"
+    return found

@@ -1,0 +1,125 @@
+"""Formats of dates in CSV files, named as in CSVW, and the ISO 8601 text that they stand for.
+
+A format has four digits for the year, and two or, for ``d`` and ``M``, one or two for day and
+month. A time of day may follow a date in any format, as it may follow one in ISO 8601.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ...errors import ParameterError
+
+ISO_FORMAT = "yyyy-MM-dd"
+EXPECTED_FORMAT = (
+    'date_format like "dd.MM.yyyy", "MM/dd/yyyy" or "yyyyMMdd": dd and MM have two digits, d and M '
+    "one or two; one of . / - stands between them, or nothing if all have two digits"
+)
+_DIGITS = {
+    "yyyy": "[0-9]{4}",
+    "MM": "0[1-9]|1[0-2]",
+    "M": "1[0-2]|0?[1-9]",
+    "dd": "0[1-9]|[12][0-9]|3[01]",
+    "d": "[12][0-9]|3[01]|0?[1-9]",
+}
+# after the year comes the month, since 2023-03-04 means the fourth of March to all readers
+_FORMAT = re.compile(
+    r"(?:dd(?P<a>[./-]?)MM(?P=a)|MM(?P<b>[./-]?)dd(?P=b)|"
+    r"dd?(?P<c>[./-])MM?(?P=c)|MM?(?P<d>[./-])dd?(?P=d))yyyy|"
+    r"yyyyMMdd|yyyy(?P<e>[./-])MM?(?P=e)dd?"
+)
+
+
+def check_date_format(format: str) -> None:
+    """Raise ParameterError for a format that does not say which digits are year, month and day."""
+    if _FORMAT.fullmatch(format) is None:
+        raise ParameterError(f"dialect: expected {EXPECTED_FORMAT}; got {format!r:.50}")
+
+
+class _Pattern(NamedTuple):
+    """A regular expression, which Python and duckdb understand alike.
+
+    Its groups are the time, which may be empty, and those of y, M and d.
+    """
+
+    text: str
+    groups: dict[str, int]
+
+
+def _pattern(format: str) -> _Pattern:
+    tokens = _tokens(format)
+    # one digit for the hour where one is enough for day or month
+    hour = "[0-9]{2}" if {"dd", "MM"} <= set(tokens) else "[0-9]{1,2}"
+    days = "".join(f"({_DIGITS[x]})" if x in _DIGITS else f"[{x}]" for x in tokens)
+    groups = {x[0]: k for k, x in enumerate(filter(_DIGITS.get, tokens), 1)}
+    return _Pattern(f"{days}((?:[T ]{hour}:[0-9:.]*)?)", groups | {"time": 4})
+
+
+def _tokens(format: str) -> list[str]:
+    """Return the fields of a format, and the marks between them."""
+    return re.findall("d+|M+|y+|[./-]", format)
+
+
+def as_iso(text: str, format: str) -> str:
+    """Return text in a format as text in ISO 8601; any other text as it is."""
+    pattern, groups = _pattern(format)
+    if (found := re.fullmatch(pattern, text)) is None:
+        return text
+    year, month, day, time = (found[groups[part]] for part in ("y", "M", "d", "time"))
+    return f"{year}-{month:0>2}-{day:0>2}" + re.sub("^([T ])([0-9]):", r"\g<1>0\2:", time)
+
+
+def as_iso_in_sql(column: str, format: str) -> str:
+    """Return the SQL of a text column whose values are changed as by :func:`as_iso`."""
+    pattern, groups = _pattern(format)
+
+    def part(name: str) -> str:
+        return f"regexp_extract({column}, '^(?:{pattern})$', {groups[name]})"
+
+    day = f"lpad({part('M')}, 2, '0') || '-' || lpad({part('d')}, 2, '0')"
+    time = rf"regexp_replace({part('time')}, '^([T ])([0-9]):', '\10\2:')"
+    date = f"{part('y')} || '-' || {day} || {time}"
+    return f"CASE WHEN regexp_full_match({column}, '{pattern}') THEN {date} ELSE {column} END"
+
+
+def in_format(text: str, format: str) -> str:
+    """Return text that begins with a date in ISO 8601 in another format; other text as it is."""
+    if re.match("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) is None:
+        return text
+    digits = {"y": text[:4], "M": text[5:7], "d": text[8:10]}
+    return "".join(digits.get(x[0], x) for x in _tokens(format)) + text[10:]
+
+
+# The probable format of texts, for drafts and hints.
+
+# dates with four or two digits for the year, and dates with the name of a month
+LIKE_DATES = (
+    r"^\s*(?:[0-9]{4}[./-][0-9]{1,2}[./-][0-9]{1,2}|[0-9]{1,2}[./-][0-9]{1,2}[./-](?:[0-9]{2}){1,2}"
+    r"|[0-9]{1,2}[. /-]{1,2}[^0-9\s./,-]{3,10}[. /,-]{1,2}(?:[0-9]{2}){1,2}"
+    r"|[^0-9\s./,-]{3,10}[.]? [0-9]{1,2},? [0-9]{4})(?:[T ,].*)?$"
+)
+
+
+def likely_formats(texts: Mapping[str, int]) -> list[str]:
+    """Return the formats that fit most of the texts that are not in ISO 8601; [] if none fits any.
+
+    There are two formats if no number is beyond 12, so that day and month may be either. Dots say
+    that the day comes first.
+
+    Args:
+        texts: numbers of rows by text.
+    """
+    iso = re.compile(_pattern(ISO_FORMAT).text)
+    others = {text: rows for text, rows in texts.items() if not iso.fullmatch(text)}
+    rows_by_format: dict[str, int] = {}
+    for mark in "./-":
+        for order in ("d M yyyy", "M d yyyy", "yyyy M d"):
+            loose = order.replace(" ", mark)
+            fits = re.compile(_pattern(loose).text).fullmatch
+            own = {text: rows for text, rows in others.items() if fits(text)}
+            wide = loose.replace("d", "dd").replace("M", "MM")
+            strict = re.compile(_pattern(wide).text).fullmatch
+            rows_by_format[wide if all(map(strict, own)) else loose] = sum(own.values())
+    most = max(rows_by_format.values())
+    best = [format for format, rows in rows_by_format.items() if rows == most > 0]
+    return [format for format in best if format.startswith("d") and "." in format] or best
