@@ -388,7 +388,7 @@ class SeriesTable(AbstractEstimates):
         rows = max(_SHOWN // max(self.parts[0].estimate.size, 1), 1)
         shown = _stacked(self.parts[-rows:], self.windows[-rows:], self._source)
         every, kept = len(self.windows), len(shown.windows)
-        last = f", the last {f'{kept} ' * (kept > 1)}of {every} ticks"
+        last = f"; the last {f'{kept} ' * (kept > 1)}of {every} are shown, files have all"
         deviation, ends = shown.standard_deviation, shown.confidence_interval(level)
         estimate, low, high = (rounded(x, deviation) for x in (shown.estimate, *ends))
         sd = [f"± {x}" for x in first(deviation, 4)]
