@@ -844,17 +844,17 @@ def test_pages_say_of_a_population_what_its_intervals_support(tmp_path):
     assert section.title == "Mean of x by g"
     own = found.release.plan.ranges[0]
     low, high = next(
-        (round(m.low, 1), round(m.high, 1))
+        (m.low, m.high)
         for m in means_in(found.release, own, 1 - 0.05 / 3, ["g"])
         if m.group["g"] == "a"
     )
     alone = found.means[0]
-    assert low < round(alone.low, 1) < round(alone.high, 1) < high  # all groups hold together
-    assert f"({low} to {high}); no other can be as high." in section.finding
+    assert low < alone.low < alone.high < high  # the intervals of all groups hold together
+    assert f"({low:.1f} to {high:.1f}); no other can be as high." in section.finding
     assert section.finding.endswith("Too few rows to be compared: nobody.")
     [grid] = section.grids
     assert grid.numbers == ("mean", "95 % interval", "rows")
-    assert grid.rows[2][1:] == ["none", "—", "0"]
+    assert grid.rows[2][1:3] == ["none", "—"]
     found.release.report(tmp_path / "page.html")
     main, _, end = (
         (tmp_path / "page.html").read_text(encoding="utf-8").partition('id="specialists"')
@@ -864,6 +864,33 @@ def test_pages_say_of_a_population_what_its_intervals_support(tmp_path):
     assert "sampling</" in end  # the parts of intervals, and sums, are for specialists
     assert "Sum of x" not in main
     assert "Sum of x" in end
+
+
+def test_many_means_by_two_attributes_are_a_grid_with_colours(tmp_path):
+    wards, months = ["A", "B", "none here"], [f"m{k}" for k in range(1, 17)]
+    rows = {"ward": ["A", "B"] * 8000, "month": np.repeat(months, 1000)}
+    frame = pl.DataFrame(rows | {"x": [20.0, 60.0] * 8000})
+    by = {"ward": wards, "month": months}
+    found = column_means(frame, ["x"], gn.zCDP(1), by=by, between={"x": (0, 100)})
+    [section] = sections_of(found)
+    [grid] = section.grids
+    assert (grid.words, grid.numbers) == (("month",), tuple(wards))
+    assert [row[0] for row in grid.rows] == months
+    means = {tuple(mean.group.values()): mean for mean in found.means}
+    for month, *cells in grid.rows:
+        for ward, text in zip(wards, cells, strict=True):
+            mean = means[ward, month]
+            if mean.reason:
+                assert text == "none"
+                continue
+            estimate, low, _, high = map(float, text.replace("to", "0").split())
+            for written, value in ((estimate, mean.mean), (low, mean.low), (high, mean.high)):
+                assert written == pytest.approx(value, abs=0.06)
+    drawn = re.findall(">([^<>]*)</text>", section.picture.svg)
+    assert sum(re.fullmatch(r"[26]0(\.\d)?|[15]9\.\d", text) is not None for text in drawn) == 32
+    assert section.picture.caption.startswith("Colours from 0 to 6")
+    found.release.report(tmp_path / "page.html")
+    assert "<small>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_no_group_of_a_population_is_called_highest_more_often_than_it_may_be_wrong():

@@ -26,12 +26,12 @@ from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
 from .render import Cell, digits_of, number, shown
 
-_MOST_ROWS = 60  # most rows of a table that is written in full
+MOST_ROWS = 60  # most rows of a table that is written in full
 _ENDS = 10  # rows at each end of a longer table
 MOST_LINES = 30  # most lines of a picture with names
 _MOST_COLOURED = 1500  # most cells that are drawn as colours
 _MOST_PANELS = 12  # most pictures of one table
-_MOST_COLUMNS = 8  # most columns of a table of two attributes
+MOST_COLUMNS = 8  # most columns of a table of two attributes
 _MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns, and numbers, beside a picture on paper
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of all these tables together
@@ -191,7 +191,7 @@ class Numbers:
     def is_crossed(self) -> bool:
         """Whether it is written as a table of two attributes."""
         shape = self.table.estimate.shape
-        return len(shape) == 2 and min(shape) <= _MOST_COLUMNS and max(shape) <= _MOST_ROWS
+        return len(shape) == 2 and min(shape) <= MOST_COLUMNS and max(shape) <= MOST_ROWS
 
     @property
     def is_short(self) -> bool:
@@ -204,7 +204,7 @@ class Numbers:
     def hidden(self) -> int:
         """The number of cells in the middle of a long table that are not written."""
         size = self.table.estimate.size
-        return 0 if size <= _MOST_ROWS or self.is_crossed else size - 2 * _ENDS
+        return 0 if size <= MOST_ROWS or self.is_crossed else size - 2 * _ENDS
 
     @property
     def caption(self) -> str:

@@ -4,15 +4,26 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....numerics.intervals import quantile
 from ...planning.ranges import FoundRange
+from ..marks import LOW_RELIABILITY, marks_of
 from ..population import ColumnMean, ColumnMeans, Grid, means_in
 from ..tidy import LEVEL, level_text
-from .charts import Picture, interval_chart
-from .numbers import MOST_LINES, lines_of, mean_title
-from .render import Cell
+from .charts import Picture, heat_chart, interval_chart
+from .numbers import MOST_COLUMNS, MOST_LINES, MOST_ROWS, lines_of, mean_title
+from .render import Cell, digits_of, number
 from .sentences import SAME, gap_text, highest, labels_text, range_text
+
+
+class Crossed(NamedTuple):
+    """The places of means in rows and columns: the name of rows, the labels of both, the places."""
+
+    name: str
+    down: list[str]
+    across: list[str]
+    places: NDArray[np.int64]
 
 
 class Section(NamedTuple):
@@ -30,11 +41,57 @@ def sections_of(means: ColumnMeans) -> Iterator[Section]:
     plan: Any = means.release.plan
     for k, own in enumerate(plan.ranges, 1):
         alone = [mean for mean in means.means if mean.column == own.column]
-        title = mean_title(own.column, [*alone[0].group])
-        grids = [_joined(grid.short.of_column(own.column)) for grid in means.grids]
+        title, anchor = mean_title(own.column, [*alone[0].group]), f"population-{k}"
+        grid, *others = (_joined(grid.short.of_column(own.column)) for grid in means.grids)
+        picture, crossed = _lines(alone, title, anchor), _crossed(alone)
+        if picture is None and crossed is not None:
+            grid, picture = _as_grid(grid, alone, crossed), _colours(alone, crossed, title, anchor)
         finding = "" if own.low is None else _finding(means, own, alone)
-        anchor, grids = f"population-{k}", [grid for grid in grids if grid.rows]
-        yield Section(title, anchor, finding, grids, _picture(alone, title, anchor))
+        grids = [grid, *(other for other in others if other.rows)]
+        yield Section(title, anchor, finding, grids, picture)
+
+
+def _crossed(means: list[ColumnMean]) -> Crossed | None:
+    """Return the places of the means by two attributes, if rows and columns fit on a page."""
+    names = [*means[0].group]
+    labels = {name: list(dict.fromkeys(mean.group[name] for mean in means)) for name in names}
+    if len(names) != 2:
+        return None
+    across, down = sorted(names, key=lambda name: len(labels[name]))
+    if len(labels[across]) > MOST_COLUMNS or len(labels[down]) > MOST_ROWS:
+        return None
+    at = {(mean.group[down], mean.group[across]): k for k, mean in enumerate(means)}
+    places = np.array([[at[row, column] for column in labels[across]] for row in labels[down]])
+    texts = [[str(label) for label in labels[name]] for name in (down, across)]
+    return Crossed(down, texts[0], texts[1], places)
+
+
+def _as_grid(grid: Grid, means: list[ColumnMean], crossed: Crossed) -> Grid:
+    """Return means with their intervals in rows and columns; their counts are for specialists."""
+    mean, interval = (len(grid.words) + k for k in (0, 1))
+    texts = [
+        "none" if own.reason else f"{row[mean]}\n{row[interval]}"
+        for row, own in zip(grid.rows, means, strict=True)
+    ]
+    rows = [
+        [name, *(texts[k] for k in places)]
+        for name, places in zip(crossed.down, crossed.places.tolist(), strict=True)
+    ]
+    return Grid(grid.title, (crossed.name,), tuple(crossed.across), rows)
+
+
+def _colours(means: list[ColumnMean], crossed: Crossed, title: str, anchor: str) -> Picture | None:
+    """Draw the means of two attributes as colours; nothing where none is known."""
+    estimate = np.array([mean.mean for mean in means])
+    spread = np.array([mean.high - mean.low for mean in means]) / 2 / quantile(LEVEL)
+    hidden = np.isin(marks_of(estimate, spread), LOW_RELIABILITY) | ~np.isfinite(estimate)
+    if hidden.all() or not estimate[~hidden].max() > 0:
+        return None
+    cells, digits = np.where(hidden, np.nan, estimate), digits_of(float(np.median(spread[~hidden])))
+    most, names = float(np.nanmax(cells)), (crossed.down, crossed.across)
+    words = f"Colours from 0 to {number(most, digits)}; grey where a mean is none, or unreliable."
+    picture = heat_chart(cells[crossed.places], names, most, anchor, title, words, digits)
+    return picture._replace(caption=words)
 
 
 def _joined(grid: Grid) -> Grid:
@@ -49,7 +106,7 @@ def _joined(grid: Grid) -> Grid:
     return grid._replace(numbers=tuple(numbers), rows=rows)
 
 
-def _picture(means: list[ColumnMean], title: str, anchor: str) -> Picture | None:
+def _lines(means: list[ColumnMean], title: str, anchor: str) -> Picture | None:
     """Return a line for every group with a mean; nothing for one line, or for too many."""
     cells = [
         Cell(tuple(map(str, mean.group.values())), mean.mean, mean.low, mean.high, 0.0)

@@ -65,7 +65,8 @@ def highest(
     few = _left_out(left, unit) if is_mean else ""
     lowest = int(np.argmin(np.where(compared, high, math.inf)))
     if low[top] > high[lowest]:
-        rivals = [k for k in np.flatnonzero(compared & ~(high < low[top])) if k != top]
+        rivals = np.flatnonzero(compared & ~(high < low[top])).tolist()
+        rivals.remove(top)
         others = f"{len(rivals):,} others may" if rivals else "no other can"
         others = f"only {names[rivals[0]]} may" if len(rivals) == 1 else others
         return f"{names[top]} {most}, {said(top)}; {others} {as_high}.{few}"
