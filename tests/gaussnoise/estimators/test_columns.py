@@ -845,7 +845,7 @@ def test_pages_say_of_a_population_what_its_intervals_support(tmp_path):
     own = found.release.plan.ranges[0]
     low, high = next(
         (m.low, m.high)
-        for m in means_in(found.release, own, 1 - 0.05 / 3, ["g"])
+        for m in means_in(found.release, own, 1 - own.wrong - (0.05 - own.wrong) / 3, ["g"])
         if m.group["g"] == "a"
     )
     alone = found.means[0]
