@@ -445,9 +445,10 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
         return [counts]
     given = own[int(shape[0] < shape[1])]
     shares = {
-        f"Per cent of each {shown(given, _MOST_NAME)}": proportions(release, own, given=given),
-        f"Per cent of all {counts.unit}": proportions(release, own),
+        f"Per cent of each {shown(given, _MOST_NAME)}": proportions(release, own, given=given)
     }
+    if math.prod(shape) <= MOST_ROWS:  # those of many cells are small, and say little
+        shares[f"Per cent of all {counts.unit}"] = proportions(release, own)
     return [
         replace(counts, margin=release.__getitem__),
         *(replace(counts, table=t, title=title, kind="share") for title, t in shares.items()),

@@ -16,6 +16,8 @@ from .numbers import MOST_COLUMNS, MOST_LINES, MOST_ROWS, lines_of, mean_title
 from .render import Cell, digits_of, number
 from .sentences import SAME, gap_text, highest, labels_text, range_text
 
+_MOST_BESIDE = 5  # most columns beside a picture on paper
+
 
 class Crossed(NamedTuple):
     """The places of means in rows and columns: the name of rows, the labels of both, the places."""
@@ -34,6 +36,13 @@ class Section(NamedTuple):
     finding: str
     grids: list[Grid]
     picture: Picture | None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its picture and its first table fit side by side on a sheet of paper."""
+        grid = self.grids[0]
+        columns = len(grid.words) + len(grid.numbers)
+        return self.picture is not None and columns <= _MOST_BESIDE and len(grid.rows) <= MOST_LINES
 
 
 def sections_of(means: ColumnMeans) -> Iterator[Section]:
