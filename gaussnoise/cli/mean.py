@@ -1,5 +1,6 @@
 """The command that releases means of columns."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -191,9 +192,12 @@ def _grouping(entry: str, schema: Path | None) -> Attribute:
     attributes = {attribute.name: attribute for attribute in Schema.load(schema).attributes}
     attribute = attributes.get(name)
     if attribute is None or attribute.clip is not None:
+        several = parts_of(name)
+        hint = near(name, attributes)
+        if len(several) > 1:
+            hint = "; hint: " + " ".join(f"--by {shlex.quote(own)}" for own in several)
         raise ParameterError(
-            f"mean: expected --by a column with categories or edges in {schema}, got "
-            f"{name!r}{near(name, attributes)}"
+            f"mean: expected --by a column with categories or edges in {schema}, got {name!r}{hint}"
         )
     return attribute
 

@@ -140,8 +140,8 @@ class Ledger:
         target, rho, delta = _absolute("Ledger.create", path), budget.rho, float(delta)
         if os.path.lexists(target):
             raise OutputError(
-                f"Ledger.create: {target} exists already; hint: Ledger.open(path), its budget is "
-                "fixed"
+                f"Ledger.create: {target} exists already; hint: its budget is fixed, and "
+                "releases are charged to it as it is (--ledger, or Ledger.open)"
             )
         if (mount := mount_of(target.parent)) and mount.shared:
             raise LedgerError(

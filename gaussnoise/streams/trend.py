@@ -82,7 +82,7 @@ class TrendTable(AbstractEstimates):
             "slope per tick ± one standard deviation; low and high: "
             f"{level_text(LEVEL)} intervals\n"
             f"χ², p: test of no change, {self.degrees} degrees of freedom; each cell for itself"
-            f"{how}\nof the rows that were counted: the noise alone is tested, no population"
+            f"{how}\nA small p says that the counted rows changed; it says nothing of a population."
         )
 
     def part(self, axis: int, k: int) -> "TrendTable":

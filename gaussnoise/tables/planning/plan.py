@@ -30,11 +30,12 @@ from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset, subsets_of
 from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
+from ...text import one_of
 from ..schema.entries import Entry, attribute_positions, entry_term
 from ..schema.numbers import in_own_unit, reached, unit_of
 from ..schema.schema import OnOutside
 from .exchange import least_error, with_number
-from .facts import unit_text
+from .facts import marginal_name, unit_text
 from .independent import independent_deviations, saving
 from .measure import Array, ResidualQuery, measured_integers
 from .ranges import spent_on
@@ -213,8 +214,10 @@ class Plan(AbstractPlan):
         """Raise ParameterError unless some planned marginal contains S."""
         if S and S not in self._places and not set.intersection(*(self._having[i] for i in S)):
             names = " × ".join(self.schema.names[i] for i in S) or "the total"
+            known = one_of(marginal_name(marginal) or "the total" for marginal in self.marginals)
             raise ParameterError(
-                f"no planned marginal contains {names}; hint: plan it, a release cannot be extended"
+                f"no planned marginal contains {names}, expected part of {known}; hint: plan it, "
+                "a release cannot be extended"
             )
 
     @property

@@ -126,17 +126,22 @@ def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
         saved = 1 - math.sqrt(1 - own.rho / rho)
         lines += [
             f"{cut}. Intervals allow for a bias of {significant(own.bias, 3)}, as if {share:.2g} % "
-            f"of the numbers of a group were beyond by {significant(length, 3)}; if more are, the "
-            f"true mean may be {further}.",
-            f"{own.column}: assumed, {own.assumed}. In plain words: in no group, however small, do "
-            "a few numbers far from the others make up much of the mean. Where they do, the "
-            "interval misses the true mean more often than it says; public bounds, --between "
-            f"{shlex.quote(f'{own.column}=LOW,HIGH')}, need no assumption.",
+            f"of the numbers of a group lay {significant(length, 3)} outside this range; if more "
+            f"do, the true mean may be {further}.",
+            f"{own.column}: assumed, {own.assumed}.",
             f"{own.column}: {own.rho / rho:.0%} of the budget found this range, "
             f"[{low}, {high}]; public bounds as wide would make noise {saved:.0%} "
             "smaller. Sums and means of the counted rows can be compared only with those of a "
             f"release with the same range: give the next one --between {given}.",
         ]
+    assumed = [own.column for own in ranges if own.assumed]
+    if assumed:
+        lines.append(
+            f"Assumed of {' and of '.join(assumed)}, in plain words: in no group, however small, "
+            "do a few numbers far from the others make up much of the mean. Where they do, the "
+            "interval misses the true mean more often than it says; public bounds, --between "
+            f"{shlex.quote(f'{assumed[0]}=LOW,HIGH')}, need no assumption."
+        )
     return lines
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...layout import WIDTH, fitted
 from ..schema.schema import Category
 from .population import Population
-from .show import first, table_text
+from .show import first, rounded, table_text
 from .tidy import arrow_columns, framed, level_text, with_level
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Answer:
         """The fault of every estimate that no true number can have, in words, or ""."""
         least, most = self.limits
         if self.cut is not None:
-            return ["cut: noise is outside the interval" if x else "" for x in self.cut.flat]
+            return ["noise is outside the range: its end" if x else "" for x in self.cut.flat]
         if self.limits == (-math.inf, math.inf):
             return [""] * self.estimate.size
         below = [f"estimate below {least:g}" if x < least else "" for x in self.estimate.flat]
@@ -142,7 +142,11 @@ class Answer:
     def __str__(self) -> str:
         names = {"standard_deviation": "± sd"}
         numbers = self._numbers()
-        columns = [first(x, 4 if name in names else 6) for name, x in numbers.items()]
+        sd = self.standard_deviation
+        columns = [
+            first(x, 6) if sd is None else first(x, 4) if name in names else rounded(x, sd)
+            for name, x in numbers.items()
+        ]
         shown = [names.get(name, name) for name in numbers]
         if any(self.remarks):
             columns, shown = [*columns, self.remarks[: len(columns[0])]], [*shown, ""]

@@ -63,7 +63,7 @@ _ASSUMED = "assumed, not tested: releases of the same rows; "
 _COUNTS = "unbiased, so may be negative or fractional"
 _CLIPPED = "of the values as they were clipped"
 _RATIOS = "ratios are biased, intervals exact (Fieller 1954)"
-_OF_NOISE = "of noise alone (for a population: population_means)"
+_OF_NOISE = "of noise alone (for a population: gaussnoise report)"
 _AND_BELOW = "of noise alone; for the population see below"
 _FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 
@@ -187,7 +187,10 @@ class _Asked:
         if isinstance(asked, Ratio):
             return self._ratio(asked)
         if isinstance(asked, Difference):
-            meaning = f"{self._said(asked.first)} less {self._said(asked.second)}"
+            first, second = self._said(asked.first), self._said(asked.second)
+            if isinstance(asked.second, Mean) and isinstance(asked.first, Mean):
+                second = second.replace(self._persons(asked.second.attribute), "")  # said once
+            meaning = f"{first} less {second}"
             found = self._difference(meaning, asked.first, asked.second)
             return self._with_population(found, asked.first, asked.second)
         if isinstance(asked, Cdf):

@@ -42,7 +42,7 @@ Statistic = Literal["count", "answer", "sum", "mean"]
 FORMAT = "gaussnoise.changes/1"
 TOGETHER = (
     f"Sentences are right in {level_text(LEVEL)} of cases, each for all numbers of its table "
-    "together."
+    "together: they may see no change where the range of one number, by itself, leaves out zero."
 )
 LEFT_OUT = "Left out, since it cannot be compared"
 CLOSING = (
@@ -128,7 +128,9 @@ class ShownChanges:
         k = int(np.argmax(np.where(certain, np.abs(np.nan_to_num(table.estimate.ravel())), -1.0)))
         (cell,) = cells_of(table, [k], table.confidence_interval(simultaneous=True))
         digits = self.digits(cell.deviation)
-        more, fewer = ("more", "fewer") if self.statistic == "count" else ("higher", "lower")
+        more, fewer = "higher", "lower"
+        if self.statistic == "count":
+            more, fewer = f"more {self.unit}", f"fewer {self.unit}"
         said = f"{number(abs(cell.estimate), digits)} {more if cell.low > 0 else fewer}"
         near, far = sorted((abs(cell.low), abs(cell.high)))
         if not cell.deviation:
@@ -139,7 +141,8 @@ class ShownChanges:
             said += f" ({number(near, digits)} or more)"
         group = " · ".join(shown(name, 40) for name in cell.names)
         if low.size > 1:
-            said += f"; more than noise: {certain.sum():,} of {low.size:,} changes"
+            are = "is" if certain.sum() == 1 else "are"
+            said += f"; {certain.sum():,} of {low.size:,} changes {are} larger than the noise"
         return (f"{group}: {said}" if group else said[0].upper() + said[1:]) + "."
 
     def cells(self, places: Sequence[int]) -> list[Change]:
@@ -243,7 +246,7 @@ class ShownChanges:
             "statistic": self.statistic,
             "attributes": list(table.attributes),
             "finding": self.finding,
-            "intervals": table.closing.rpartition("; ")[2],
+            "intervals": table.how,
             **found,
         }
 

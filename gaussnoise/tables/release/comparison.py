@@ -81,13 +81,16 @@ class ComparisonTable(AbstractEstimates):
         return self.kind == "difference" and self.first.is_linear and self.second.is_linear
 
     @property
-    def closing(self) -> str:
+    def how(self) -> str:
+        """Whether the intervals are exact, or to first order, and whose they are."""
         linear = self.first.is_linear and self.second.is_linear
         if self.kind == "difference":
-            how = "intervals exact" if linear else "intervals to first order (Zou & Donner 2008)"
-        else:
-            how = f"intervals {'exact' if linear else 'to first order'} (Fieller 1954)"
-        return f"{CLOSING}; {how}"
+            return "intervals exact" if linear else "intervals to first order (Zou & Donner 2008)"
+        return f"intervals {'exact' if linear else 'to first order'} (Fieller 1954)"
+
+    @property
+    def closing(self) -> str:
+        return CLOSING if self.is_linear else f"{CLOSING}; {self.how}"
 
     @property
     def pvalue(self) -> Array:

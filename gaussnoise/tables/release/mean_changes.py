@@ -107,7 +107,7 @@ class MeanChanges:
 
     def __str__(self) -> str:
         [grid] = self.grids
-        return "\n".join([grid.title, *grid.narrow, *self.notes])
+        return "\n".join([grid.title, *grid.narrow.lines, *self.notes])
 
 
 SAMPLES = (

@@ -25,15 +25,18 @@ Array = NDArray[np.float64]
 # of the virtual cells: the count, the sum in −1 … 1, the sum of squares, and count and sum together
 _ROWS = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [0.0, 1.0, 2.0]])
 _FEWEST = 0.5  # a count below it is none, however small the noise
+_MOST_FEW = 6  # most groups without a mean that are named
 _CLEAR = 10  # deviations of noise below a group's count, for its mean to be shown
 
 
-PARTS = ("low", "high", "noise", "sampling", "clipping")
+_OF_INTERVALS = ("noise", "sampling", "clipping")
+PARTS = ("low", "high", *_OF_INTERVALS)
 
 PARTS_TEXT = (
     "low to high: noise and sampling, added like squares, and then the bound on the bias of "
     "clipping."
 )
+_HIDDEN = "noise, sampling and clipping of each interval do not fit here: --json, or as_dict()."
 _OF_COUNTED = "Means of the counted"
 
 
@@ -66,13 +69,23 @@ class Grid(NamedTuple):
         ]
 
     @property
-    def narrow(self) -> "list[str]":
-        """The same lines; without the parts of intervals where a terminal is too narrow."""
-        if max(map(len, self.lines)) <= WIDTH:
-            return self.lines
-        last = len(self.words) + self.numbers.index("high") + 1
-        rows = [row[:last] for row in self.rows]
-        return self._replace(numbers=self.numbers[: last - len(self.words)], rows=rows).lines
+    def short(self) -> "Grid":
+        """The same without the parts of intervals, which specialists read."""
+        names = (*self.words, *self.numbers)
+        kept = [k for k, name in enumerate(names) if name not in _OF_INTERVALS]
+        numbers = tuple(name for name in self.numbers if name not in _OF_INTERVALS)
+        rows = [[row[k] for k in kept] for row in self.rows]
+        return self._replace(numbers=numbers, rows=rows)
+
+    @property
+    def narrow(self) -> "Grid":
+        """The same, without the parts of intervals where a terminal is too narrow for them."""
+        return self if max(map(len, self.lines)) <= WIDTH else self.short
+
+    def of_column(self, column: str) -> "Grid":
+        """Return the rows of a column, without its name."""
+        rows = [row[1:] for row in self.rows if row[0] == column]
+        return self._replace(words=self.words[1:], rows=rows)
 
 
 class Population(NamedTuple):
@@ -87,7 +100,7 @@ class Population(NamedTuple):
     grid: Grid
 
     def __str__(self) -> str:
-        return "\n".join([self.grid.title, *self.grid.narrow, PARTS_TEXT])
+        return "\n".join([self.grid.title, *self.grid.narrow.lines, PARTS_TEXT])
 
 
 @final
@@ -321,19 +334,30 @@ class ColumnMeans:
     def notes(self) -> list[str]:
         """Sentences on the intervals, and on groups without a mean."""
         plan: Any = self.release.plan
-        few = [m for m in self.means if m.reason and math.isfinite(m.clipped[0])]
         return [
             PARTS_TEXT
             if plan.weight is None
             else "low to high: for the weighted mean of these rows, as they are clipped; exact "
             "for noise. They are not about a population.",
             *[f"{self.units}: {self.count_of}."] * (plan.weight is None),
+            *self.rules,
+        ]
+
+    @property
+    def rules(self) -> list[str]:
+        """Sentences on groups: how many of them a person counts in, and which have no mean."""
+        plan: Any = self.release.plan
+        few: dict[str, list[ColumnMean]] = {}
+        for mean in self.means:
+            if mean.reason and math.isfinite(mean.clipped[0]):
+                few.setdefault(mean.column, []).append(mean)
+        return [
             *[
                 f"A person in several groups counts in at most {plan.rows_per_person} of them, "
                 "drawn at random (rows per person)."
             ]
             * (bool(plan.per_person) and bool(self.means[0].group)),
-            *map(_few_text, few),
+            *map(_few_text, few.values()),
         ]
 
     def __str__(self) -> str:
@@ -343,9 +367,10 @@ class ColumnMeans:
         return "\n".join(
             [
                 f"{own.title}, {guarantee}",
-                *own.lines,
-                *(line for grid in gaps for line in grid.lines),
+                *own.narrow.lines,
+                *(line for grid in gaps for line in grid.narrow.lines),
                 *self.notes,
+                *[_HIDDEN] * (own.narrow.numbers != own.numbers),
                 *ranges_text(plan.ranges, plan.rho),
             ]
         )
@@ -366,7 +391,7 @@ class ColumnMeans:
 def shown_parts(found: Any, estimate: float) -> list[str]:
     """Return an estimate, its interval and the parts of it as text."""
     if found.reason:
-        return ["none", *[""] * len(PARTS)]
+        return ["none", *["—"] * len(PARTS)]
     half = (found.high - found.low) / 2
     places = max(2 - math.floor(math.log10(half)), 0) if 0 < half < math.inf else 0
     ends = (f"{x:,.{places}f}" for x in (estimate, found.low, found.high))
@@ -388,10 +413,18 @@ def _compared(gap: MeanDifference, name: str) -> str:
     return both if name == gap.attribute else str(gap.group[name])
 
 
-def _few_text(mean: ColumnMean) -> str:
-    """Return a sentence about a group without a mean in a column that has a range."""
-    group = "".join(f", {name}={category}" for name, category in mean.group.items())
-    return f"{mean.column}{group}: no mean, since {mean.reason}."
+def _few_text(means: Sequence[ColumnMean]) -> str:
+    """Return a sentence about the groups without a mean in a column that has a range."""
+    first = means[0]
+    if len(means) == 1:
+        group = "".join(f", {name}={category}" for name, category in first.group.items())
+        return f"{first.column}{group}: no mean, since {first.reason}."
+    names = [" · ".join(map(str, mean.group.values())) for mean in means[:_MOST_FEW]]
+    names += [f"{len(means) - _MOST_FEW} more"] * (len(means) > _MOST_FEW)
+    return (
+        f"{first.column}: no mean in {len(means)} groups, each too small beside the noise "
+        f"({'; '.join(names)}); hint: a larger budget, or larger groups."
+    )
 
 
 def population_of(

@@ -62,7 +62,8 @@ def difference_of_ratios(first: Ratios, second: Ratios, covariance: Array) -> Ra
     estimate = first.estimate - second.estimate
     s, t = first.standard_deviation, second.standard_deviation
     variance = s**2 + t**2 - 2 * covariance
-    deviation = np.sqrt(np.where(variance > CANCELLED * (s**2 + t**2), variance, 0))
+    # unknown where either ratio is
+    deviation = np.sqrt(np.where(variance <= CANCELLED * (s**2 + t**2), 0, variance))
     with np.errstate(divide="ignore", invalid="ignore"):
         r = np.clip(np.where(s * t > 0, covariance / (s * t), 0), -1, 1)
 

@@ -44,6 +44,8 @@ categories = ["F", "M"]
 edges = [0, 18, 65, 120]
 """
 RELEASE = ("release", "t.csv", "-s", "counts.toml", "-m", "2", "--rho", "0.1")
+MEANS = ("mean", "t.csv", "-c", "income,age", "--by", "sex=F,M", "--rho", "9")
+MEANS = (*MEANS, "--by", "part of the country=North West,South East")
 PLAN = ("plan", "-s", "counts.toml", "-m", "2")
 COMMANDS = [
     ("demo",),
@@ -73,6 +75,9 @@ COMMANDS = [
     ("difference", "charged", "again", "--of", "sex", "-o", "changes"),
     ("mean", "t.csv", "-c", "income,age", "--rho", "1"),
     ("mean", "t.csv", "-c", "income", "--by", "sex=F,M", "--person", "id", "--rho", "9"),
+    (*MEANS, "--between", "income=0,90000", "-o", "means"),
+    ("ask", "means", "mean of income by sex"),
+    ("report", "means", "-o", "means.html"),
     ("report", "out", "-o", "page.html"),
     ("convert", "out", "--format", "xlsx", "-o", "workbook"),
     ("ask", "out", "count of sex=F"),

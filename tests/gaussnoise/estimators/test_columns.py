@@ -31,6 +31,9 @@ from gaussnoise.privacy.sampler import IntegerQuery
 from gaussnoise.tables.counting import persons
 from gaussnoise.tables.planning.ranges import FoundRange
 from gaussnoise.tables.release.changes import changes_record
+from gaussnoise.tables.release.population import means_in
+from gaussnoise.tables.release.report.population import sections_of
+from gaussnoise.tables.release.report.sentences import NONE
 
 column_means = gn.estimators.column_means
 
@@ -399,7 +402,9 @@ def test_the_text_says_in_words_what_is_cut_and_who_is_counted(tmp_path, monkeyp
     by = {"sex": ["f", "m", "nobody"]}
     said = str(column_means(table(4000), ["income"], gn.zCDP(0.5), by=by))
     (count,) = re.findall(r"income: numbers above (\S+) count as \1\.", said)
-    assert re.search(r"as if \S+ % of the numbers of a group were beyond by \S+; if more are", said)
+    assert re.search(
+        r"as if \S+ % of the numbers of a group lay \S+ outside this range; if more do", said
+    )
     assert "true mean may be higher" in said
     assert "nan" not in said
     assert "inf" not in said
@@ -409,13 +414,13 @@ def test_the_text_says_in_words_what_is_cut_and_who_is_counted(tmp_path, monkeyp
         said,
     )
     assert f"--between income=0,{count}" in said
-    assert "In plain words: in no group, however small, do a few numbers far from the" in said
+    assert "in plain words: in no group, however small, do a few numbers far from the" in said
     assert "public bounds, --between income=LOW,HIGH, need no assumption" in said
     bounds = {"between": {"income": (0, 60_000)}, "by": by, "person": "id"}
     said = str(column_means(table(4000), ["income"], gn.zCDP(0.5), **bounds))
     assert "below 0 count as 0 and those above 60000 count as 60000, the public bounds" in said
     assert "counts in at most 1 of them, drawn at random" in said
-    assert "In plain words" not in said
+    assert "in plain words" not in said
 
 
 def test_the_range_that_one_release_prints_makes_the_next_comparable(tmp_path, monkeypatch, capsys):
@@ -747,15 +752,15 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     assert str(again) in said
     assert run(["ask", "means", "sum of income given sex"]) == 0
     said = capsys.readouterr().out.splitlines()[-1]
-    assert "of noise alone (for a population: population_means)" in said
+    assert "of noise alone (for a population: gaussnoise report)" in said
     assert len(said) <= 80
     assert run(["report", "means", "-o", "page.html"]) == 0
     page = re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert "but for those of the means of the population" in page
+    assert "All other intervals on this page are about the noise alone." in page
     own, gaps = again.grids
     for grid in (own, gaps):
         assert grid.title in page
-        assert all(text in page for row in grid.rows for text in row)
+        assert all(text.replace("-", "−") in page for row in grid.rows for text in row)
     (tmp_path / "s.toml").write_text(
         '[attributes.sex]\ncategories = ["f", "m"]\n', encoding="utf-8"
     )
@@ -808,6 +813,97 @@ def released(seed, shift=0.0, **options):
     return column_means(frame, ["x", "y"], gn.zCDP(2), **options).release
 
 
+def test_two_columns_in_two_groupings_fit_a_terminal_of_80_columns():
+    # a short name beside long categories, and a column whose noise is written with an exponent
+    frame = pl.DataFrame(
+        {
+            "los": np.tile([2.0, 5.0, 9.0], 2000),
+            "cost": np.tile([2000.0, 5000.0, 9000.0], 2000),
+            "ward": ["Cardiology", "Paediatrics"] * 3000,
+            "sex": ["F"] * 3000 + ["M"] * 3000,
+        }
+    )
+    options = {
+        "by": {"ward": ["Cardiology", "Paediatrics"], "sex": ["F", "M"]},
+        "between": {"los": (0, 60), "cost": (0, 50_000)},
+    }
+    said = str(column_means(frame, ["los", "cost"], gn.zCDP(1), **options)).splitlines()
+    rows = [line for line in said if re.match("column|los  |cost  ", line)]
+    assert len(rows) == 1 + 8 + 1 + 8
+    assert max(map(len, rows)) <= 80
+    assert rows[0].split() == ["column", "ward", "sex", "mean", "low", "high", "rows"]
+    assert any("do not fit here: --json" in line for line in said)
+
+
+def test_pages_say_of_a_population_what_its_intervals_support(tmp_path):
+    frame = pl.DataFrame({"x": [30.0, 60.0] * 3000, "g": [*"aaabbb"] * 1000})
+    frame = frame.with_columns(pl.when(pl.col("g") == "b").then(20.0).otherwise("x").alias("x"))
+    by = {"g": ["a", "b", "nobody"]}
+    found = column_means(frame, ["x"], gn.zCDP(1), by=by, between={"x": (0, 100)})
+    [section] = sections_of(found)
+    assert section.title == "Mean of x by g"
+    own = found.release.plan.ranges[0]
+    low, high = next(
+        (m.low, m.high)
+        for m in means_in(found.release, own, 1 - own.wrong - (0.05 - own.wrong) / 3, ["g"])
+        if m.group["g"] == "a"
+    )
+    alone = found.means[0]
+    assert low < alone.low < alone.high < high  # the intervals of all groups hold together
+    assert f"({low:.1f} to {high:.1f}); no other can be as high." in section.finding
+    assert section.finding.endswith("Too few rows to be compared: nobody.")
+    [grid] = section.grids
+    assert grid.numbers == ("mean", "95 % interval", "rows")
+    assert grid.rows[2][1:3] == ["none", "—"]
+    found.release.report(tmp_path / "page.html")
+    main, _, end = (
+        (tmp_path / "page.html").read_text(encoding="utf-8").partition('id="specialists"')
+    )
+    assert section.finding in main
+    assert "sampling</" not in main
+    assert "sampling</" in end  # the parts of intervals, and sums, are for specialists
+    assert "Sum of x" not in main
+    assert "Sum of x" in end
+
+
+def test_many_means_by_two_attributes_are_a_grid_with_colours(tmp_path):
+    wards, months = ["A", "B", "none here"], [f"m{k}" for k in range(1, 17)]
+    rows = {"ward": ["A", "B"] * 8000, "month": np.repeat(months, 1000)}
+    frame = pl.DataFrame(rows | {"x": [20.0, 60.0] * 8000})
+    by = {"ward": wards, "month": months}
+    found = column_means(frame, ["x"], gn.zCDP(1), by=by, between={"x": (0, 100)})
+    [section] = sections_of(found)
+    [grid] = section.grids
+    assert (grid.words, grid.numbers) == (("month",), tuple(wards))
+    assert [row[0] for row in grid.rows] == months
+    means = {tuple(mean.group.values()): mean for mean in found.means}
+    for month, *cells in grid.rows:
+        for ward, text in zip(wards, cells, strict=True):
+            mean = means[ward, month]
+            if mean.reason:
+                assert text == "none"
+                continue
+            estimate, low, _, high = map(float, text.replace("to", "0").split())
+            for written, value in ((estimate, mean.mean), (low, mean.low), (high, mean.high)):
+                assert written == pytest.approx(value, abs=0.06)
+    drawn = re.findall(">([^<>]*)</text>", section.picture.svg)
+    assert sum(re.fullmatch(r"[26]0(\.\d)?|[15]9\.\d", text) is not None for text in drawn) == 32
+    assert section.picture.caption.startswith("Colours from 0 to 6")
+    assert not section.is_short  # a wide table has the paper for itself
+    found.release.report(tmp_path / "page.html")
+    assert "<small>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_no_group_of_a_population_is_called_highest_more_often_than_it_may_be_wrong():
+    rng, wrong = np.random.default_rng(8), 0
+    for _ in range(100):
+        frame = pl.DataFrame({"x": rng.uniform(0, 100, 900), "g": [*"abc"] * 300})
+        options = {"by": {"g": [*"abc"]}, "between": {"x": (0, 100)}}
+        [section] = sections_of(column_means(frame, ["x"], gn.zCDP(1), **options))
+        wrong += section.finding != NONE
+    assert wrong <= 5  # of 100: 5 %, by intervals that are rather too wide
+
+
 def test_questions_about_means_have_those_of_the_population_beside():
     release = released(1)
     whole = gn.estimators.population_means(release)
@@ -816,7 +912,7 @@ def test_questions_about_means_have_those_of_the_population_beside():
     expected = {(m.group["sex"], m.group["old"]): m for m in whole.means if m.column == "x"}
     found = {(m.group["sex"], m.group["old"]): m for m in answer.population.parts}
     assert found == {key: replace(m, group=found[key].group) for key, m in expected.items()}
-    assert all(f"\n{line}\n" in str(answer) for line in answer.population.grid.narrow)
+    assert all(f"\n{line}\n" in str(answer) for line in answer.population.grid.narrow.lines)
     one = release.ask("mean of x, sex=f by old", 0.9)
     assert [m.group for m in one.population.parts] == [
         {"sex": "f", "old": True},
@@ -850,7 +946,7 @@ def test_questions_about_means_have_those_of_the_population_beside():
 def test_other_questions_say_that_intervals_are_of_noise_alone(question):
     answer = released(1).ask(question)
     assert answer.population is None
-    assert answer.note.startswith("of noise alone (for a population: population_means)")
+    assert answer.note.startswith("of noise alone (for a population: gaussnoise report)")
     assert "population" not in answer.to_dict()
 
 
@@ -891,10 +987,10 @@ def test_changes_of_population_means_need_no_common_range(tmp_path, capsys):
     page = re.sub(r"<[^>]*>", "", (tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     again = gn.estimators.population_means(changes)
     [grid] = again.grids
-    assert all(f"\n{line}\n" in said for line in grid.narrow)
-    assert max(map(len, grid.lines)) > 80 >= max(map(len, grid.narrow))
+    assert all(f"\n{line}\n" in said for line in grid.narrow.lines)
+    assert max(map(len, grid.lines)) > 80 >= max(map(len, grid.narrow.lines))
     for words in (grid.title, "drawn independently of each other", *chain(*grid.rows)):
-        assert words in page
+        assert words.replace("-", "−") in page
     assert run([*command, "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["population_means"]["changes"]
     assert [one["change"] for one in listed] == [one.change for one in found.changes]

@@ -182,9 +182,9 @@ def test_sentences_name_a_change_only_where_the_interval_supports_it():
     number, low, high = (int(x.replace(",", "")) for x in re.findall(r"[\d,]+", rise["all rows"]))
     assert low <= number <= high
     assert low < 2700 < high
-    assert " more (" in rise["sex × age"]
-    assert " fewer (" in fall["sex × age"]
-    assert "more than noise: 6 of 6 changes" in fall["sex × age"]
+    assert " more rows (" in rise["sex × age"]
+    assert " fewer rows (" in fall["sex × age"]
+    assert "6 of 6 changes are larger than the noise" in fall["sex × age"]
 
 
 def test_sentences_are_right_as_often_as_they_say():

@@ -690,8 +690,9 @@ def test_squares_of_numbers_are_for_specialists_alone():
     text = release_page(release)
     main, page = main_text(text), Page(text)
     assert "square" not in main.words
-    assert "Counts of rows with a number in income by sex" in main.words
-    assert re.search(r"sex × income 6 counts ± [\d.]+; sums ± [\d,]+ ", main.words)
+    assert "Counts of rows with a number in income by sex" not in main.words
+    assert "Counts of rows with a number in income by sex" in page.words
+    assert re.search(r"Mean of income by sex 6 counts ± [\d.]+; sums ± [\d,]+ ", main.words)
     assert "Sum of squares of income less 50 by sex: estimates" in page.words
     about = {"kind": "moments", "degrees": [2], "about": 50}
     squares = release.answers({"sex": None, "income": about}).estimate
@@ -731,7 +732,7 @@ def test_titles_of_means_over_persons_say_what_number_a_person_has(how, said):
     rows = {"who": [1, 1, 2] * 300, "course": ["math", "art", "art"] * 300, "grade": [9.0] * 900}
     plan = gn.plan(schema, [("course", "grade")], gn.zCDP(1), person="who", per_person=how)
     page = Page(release_page(plan.release(pa.table(rows)))).words
-    assert f"Mean of grade by course over persons, each with {said}" in page
+    assert page.count(f"Means over persons, each with {said}") == 1
     assert f"Sum of grade by course over persons, each with {said}" in page
     assert not re.search("over persons[^,]", page)
 
@@ -822,7 +823,7 @@ def test_findings_say_what_intervals_support():
         finding({"a": 100, "b": 950, "c": 300}),
     )
     assert re.search(
-        r"; 1 other may have as many\.", finding({"a": 5000, "b": 5000, "c": 10}, rho=0.01)
+        r"; only [ab] may have as many\.", finding({"a": 5000, "b": 5000, "c": 10}, rho=0.01)
     )
     assert re.fullmatch(r"Rows: \d+ \(\d+ to \d+\)\.", finding({"a": 100}, workload=[()]))
 
@@ -832,10 +833,10 @@ def test_findings_of_means_give_the_gap_and_its_interval():
     pair, several, single = (finding_of(entry.parts[0]) for entry in entries_of(release))
     gap = release.means("income", given="sex").difference("sex", "F", "M")
     low, high = (number(-float(end), 0) for end in gap.confidence_interval())
-    assert pair.startswith("Mean of income by sex: F is 1")
+    assert pair.startswith("F is 1")
     assert pair.endswith(f"lower than M (between {high} and {low}).")
     assert "is highest" in several or "No difference" in several
-    assert re.fullmatch(r"Mean of income: [\d,]+ \([\d,]+ to [\d,]+\)\.", single)
+    assert re.fullmatch(r"The mean is [\d,]+ \([\d,]+ to [\d,]+\)\.", single)
 
 
 def four_sexes(rows, pay, rho):
@@ -883,7 +884,8 @@ def test_a_group_that_is_all_noise_does_not_hide_what_is_known_of_others():
         said = finding_of(entries_of(release)[0].parts[0])
         if marks_of(pay.estimate, pay.standard_deviation)[2] == "**":
             lifted += pay.estimate[2] > pay.estimate[0]
-            assert re.match(r"Mean of pay by region: North is highest, [67]\d", said)
+            assert re.match(r"North is highest, [67]\d.*; no other can be as high\. Too few", said)
+            assert "Too few rows to be compared: Isle." in said
     assert lifted >= 5  # by noise alone, the smallest group seems to be the highest
 
 
@@ -955,6 +957,64 @@ def test_two_attributes_are_colours_with_names_and_numbers():
     assert len(seen) > 10
     assert all(text in texts.split() for text in seen)
     assert "grey where the true number may be 0" in numbers.pictures[0].caption
+
+
+def test_two_attributes_are_one_grid_with_totals_where_it_is_not_too_wide():
+    numbers = crowd(12, 6)
+    assert numbers.is_crossed
+    assert numbers.hidden == 0
+    crossed = numbers.crossed
+    assert (crossed.down, crossed.across) == ("a", "b")
+    assert len(crossed.rows) == 12
+    assert {len(cells) for _, cells in crossed.rows} == {len(crossed.totals)} == {7}
+    cells = [cell.estimate for _, own in crossed.rows for cell in own[:-1]]
+    assert np.array_equal(cells, numbers.table.estimate.ravel())
+    # nine columns do not fit in the width of a page, and 61 rows are too many
+    assert not any(crowd(*sizes).is_crossed for sizes in ((9, 9), (61, 2)))
+
+
+def small_group(seed=0):
+    """Return means by region and sex: plenty in two regions, one row of a third."""
+    schema = gn.Schema(
+        [
+            gn.Attribute("region", ["North", "South", "Isle"]),
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("pay", clip=[0, 100]),
+        ]
+    )
+    rows = {
+        "region": ["North"] * 2000 + ["South"] * 2000 + ["Isle"],
+        "sex": ["F", "M"] * 2000 + ["F"],
+        "pay": [70.0] * 2000 + [30.0] * 2000 + [100.0],
+    }
+    plan = gn.plan(schema, [("region", "sex", "pay")], gn.zCDP(0.1))
+    return plan.simulate(pa.table(rows), np.random.default_rng(seed))
+
+
+def test_means_that_noise_hides_are_grey_and_do_not_set_the_scale():
+    for seed in range(5):
+        (means, *_) = entries_of(small_group(seed))[0].parts
+        [picture] = means._colours()
+        assert re.match(r"Colours from 0 to 7\d(\.\d)?; grey where noise leaves", picture.caption)
+        drawn = " ".join(re.findall(">([^<>]*)</text>", picture.svg))
+        assert len(re.findall(r"\b\d\d\b", drawn)) == 4  # of six groups
+
+
+def test_differences_of_means_have_no_marks_and_none_is_called_exact():
+    releases = map(small_group, range(40))
+    release = next(r for r in releases if r.means("pay", ("region", "sex")).counts[2].min() <= 0)
+    gap = release.means("pay", ("region", "sex")).difference("sex", "F", "M")
+    assert np.isnan(gap.estimate[2])
+    assert not gap.standard_deviation[2] < np.inf  # nothing is known of it: certainly not exactly
+    (differences,) = (
+        part for part in entries_of(release)[0].parts if part.title.endswith("less M by region")
+    )
+    assert {cell.mark for cell in differences.cells} == {""}
+    text = release_page(release)
+    row = re.search(r"F less M by region: estimates.*?Isle(.*?)</tr>", text, re.DOTALL)[1]
+    assert "exact" not in row
+    assert ">—<" in row
+    assert ">−100</data> to <data" in row
 
 
 def test_three_attributes_are_small_multiples_of_one_scale():
@@ -1039,4 +1099,4 @@ def test_means_that_noise_carried_outside_are_explained():
     for k in (cut.index(True), cut.index(False), hidden.index(True), hidden.index(False)):
         page = Page(release_page(every[k])).words
         assert ("some outside [0, 10000], which stand at its nearer end" in page) is cut[k]
-        assert ("; it hides 1 of them" in page) is hidden[k]
+        assert ("The noise hides 1 of these 2 numbers." in page) is hidden[k]

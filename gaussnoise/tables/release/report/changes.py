@@ -101,6 +101,9 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
     """
     found = [one for one in shown_changes(changes, of) if one.table.estimate.size <= MOST_ANSWERS]
     plan = changes.before.plan
+    # beside a mean its sum says little: it is for specialists, unless tables were asked for
+    behind = [] if of else [one for one in found if one.statistic == "sum"]
+    found = [one for one in found if one not in behind]
     missing = {} if of else left_out(changes)
     means = population_of_changes(changes, of)
     return rendered(
@@ -129,6 +132,7 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
         missing=list(missing.items())[:_MOST_LISTED],
         more_missing=max(0, len(missing) - _MOST_LISTED),
         shown=[_Section(one, f"table-{k}") for k, one in enumerate(found[:_MOST_IN_FULL], 1)],
+        sums=[_Section(one, f"sum-{k}") for k, one in enumerate(behind[:_MOST_IN_FULL], 1)],
         left=max(0, len(found) - _MOST_IN_FULL),
         both=[
             _release_facts("Before", changes.before),

@@ -109,10 +109,11 @@ def heat_chart(
     name: str,
     title: str,
     description: str,
+    digits: int = 0,
 ) -> Picture:
     """Draw cells of two attributes as colours from 0 to ``most``, and as numbers where they fit.
 
-    Cells that are NaN are grey.
+    Cells that are NaN are grey. Numbers have this many digits after the decimal mark.
     """
     rows, columns = shown_cells.shape
     down, across = ([shown(one, _MOST_NAME) for one in own] for own in names)
@@ -125,7 +126,7 @@ def heat_chart(
         axes.pcolormesh(masked, cmap="Blues", vmin=0, vmax=most, edgecolors="white", lw=0.5)
         for (row, column), value in np.ndenumerate(shown_cells):
             if written and math.isfinite(value):
-                text = number(value, 0)
+                text = number(value, digits)
                 ink = "white" if value > _DARK * most else "black"
                 place = (column + 0.5, row + 0.5)
                 axes.text(*place, text, ha="center", va="center", size="x-small", color=ink)

@@ -5,16 +5,12 @@ import math
 import numpy as np
 
 from ...schema.schema import Category
-from ..marks import MARKS, marks_of
 from ..sums import MeanTable
 from ..table import AbstractEstimates
 from ..tidy import LEVEL
 from .numbers import Numbers
-from .render import digits_of, number, shown
-
-_SAME = "No difference {between} that the noise allows to see"
-_NONE = _SAME.format(between="between the groups") + "."
-_MOST_NAME = 60
+from .render import shown
+from .sentences import MOST_NAME, NONE, SAME, gap_text, highest, labels_text, range_text
 
 
 def finding_of(numbers: Numbers) -> str | None:
@@ -34,7 +30,7 @@ def finding_of(numbers: Numbers) -> str | None:
     said, pair = _several(numbers), _largest_pair(numbers)
     if pair is None:
         return said
-    return f"{numbers.title}: {pair}" if said.endswith(_NONE) else f"{said} {pair}"
+    return pair if said == NONE else f"{said} {pair}"
 
 
 def _single(numbers: Numbers) -> str | None:
@@ -45,8 +41,11 @@ def _single(numbers: Numbers) -> str | None:
     )
     if math.isnan(estimate):
         return None
+    said = range_text(estimate, low, high, deviation)
+    if numbers.kind == "mean":
+        return f"The mean is {said}."
     what = numbers.unit.capitalize() if numbers.kind == "cells" else numbers.title
-    return f"{what}: {_with_range(estimate, low, high, deviation)}."
+    return f"{what}: {said}."
 
 
 def _pair(numbers: Numbers) -> str:
@@ -54,9 +53,9 @@ def _pair(numbers: Numbers) -> str:
     one, other = numbers.table.labels[0]
     said = _gap(numbers, one, other, LEVEL)
     if said is None:
-        first, second = (shown(label, _MOST_NAME) for label in (one, other))
-        return _SAME.format(between=f"between {first} and {second}") + "."
-    return f"{numbers.title}: {said}" if numbers.kind == "mean" else said
+        first, second = (shown(label, MOST_NAME) for label in (one, other))
+        return SAME.format(between=f"between {first} and {second}")
+    return said
 
 
 def _gap(numbers: Numbers, one: Category, other: Category, level: float) -> str | None:
@@ -66,17 +65,10 @@ def _gap(numbers: Numbers, one: Category, other: Category, level: float) -> str 
     low, high = (float(end) for end in difference.confidence_interval(level))
     if not (math.isfinite(low) and math.isfinite(high)) or low <= 0 <= high:
         return None
-    first, second = (shown(label, _MOST_NAME) for label in (one, other))
-    sign = 1 if estimate > 0 else -1
-    low, high = sorted((sign * low, sign * high))
-    digits = digits_of(float(difference.standard_deviation))
-    size = number(sign * estimate, digits)
-    interval = f"between {number(low, digits)} and {number(high, digits)}"
-    if numbers.kind == "mean":
-        way = "higher" if sign > 0 else "lower"
-        return f"{first} is {size} {way} than {second} ({interval})."
-    way = "more" if sign > 0 else "fewer"
-    return f"{first} has {size} {way} {numbers.unit} than {second} ({interval})."
+    first, second = (shown(label, MOST_NAME) for label in (one, other))
+    unit = "" if numbers.kind == "mean" else numbers.unit
+    sd = float(difference.standard_deviation)
+    return gap_text(first, second, estimate, (low, high), sd, unit)
 
 
 def _largest_pair(numbers: Numbers) -> str | None:
@@ -95,51 +87,15 @@ def _largest_pair(numbers: Numbers) -> str | None:
 
 
 def _several(numbers: Numbers) -> str:
-    """Return the group with the largest number, as far as the noise allows to say.
-
-    Groups with the last mark are not named while others are better known, and may be as high.
-    """
+    """Return the group with the largest number, as far as the noise allows to say."""
     table = numbers.table
     low, high = (np.ravel(end) for end in table.confidence_interval(simultaneous=True))
     estimate, deviation = np.ravel(table.estimate), np.ravel(table.standard_deviation)
-    prefix = f"{numbers.title}: " if numbers.kind == "mean" else ""
-    same = f"{prefix}{_NONE}"
-    known = np.isfinite(low) & np.isfinite(high)
-    clear = known & (marks_of(estimate, deviation) != MARKS[-1])
-    named = np.flatnonzero(clear if clear.sum() > 1 else known)
-    if not len(named):
-        return same
-
-    def said(k: int) -> str:
-        return _with_range(*(float(part[k]) for part in (estimate, low, high, deviation)))
-
-    top = int(named[np.argmax(estimate[named])])
-    most, as_high, more = f"has the most {numbers.unit}", "have as many", "has more"
-    if numbers.kind == "mean":
-        most, as_high, more = "is highest", "be as high", "is higher"
-    lowest = int(np.argmin(np.where(known, high, math.inf)))
-    if low[top] > high[lowest]:
-        rivals = int((~(high < low[top])).sum()) - 1
-        others = f"{rivals:,} other{'s' if rivals > 1 else ''} may" if rivals else "no other can"
-        return f"{prefix}{_name(table, top)} {most}, {said(top)}; {others} {as_high}."
-    # the interval of the largest may be wide, and those of others narrow
-    above = int(named[np.argmax(low[named])])
-    if not low[above] > high[lowest]:
-        return same
-    return (
-        f"{prefix}{_name(table, above)} {more}, {said(above)}, than {_name(table, lowest)}, "
-        f"{said(lowest)}."
-    )
-
-
-def _with_range(estimate: float, low: float, high: float, deviation: float) -> str:
-    digits = digits_of(deviation)
-    if low == high:
-        return f"{number(estimate, digits)} (exactly)"
-    return f"{number(estimate, digits)} ({number(low, digits)} to {number(high, digits)})"
+    names = [_name(table, k) for k in range(estimate.size)]
+    is_mean = numbers.kind == "mean"
+    return highest(numbers.unit, is_mean, names, estimate, (low, high), deviation)
 
 
 def _name(table: AbstractEstimates, k: int) -> str:
     where = np.unravel_index(k, table.estimate.shape)
-    labels = (own[i] for own, i in zip(table.labels, where, strict=True))
-    return " · ".join(shown(label, _MOST_NAME) for label in labels)
+    return labels_text(own[i] for own, i in zip(table.labels, where, strict=True))

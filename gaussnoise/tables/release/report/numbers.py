@@ -16,7 +16,7 @@ from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name, persons_text, unit_of
 from ...schema.numbers import interval_text
 from ...schema.schema import Category
-from ..marks import marks_of
+from ..marks import LOW_RELIABILITY, marks_of
 from ..noisy import AbstractRelease
 from ..shares import proportions
 from ..store import MOST_READ, StoredTables
@@ -24,14 +24,14 @@ from ..sums import MeanTable, means, summed_in, sums
 from ..table import AbstractEstimates, ProportionTable
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
-from .render import Cell, counted, digits_of, number, shown
+from .render import Cell, digits_of, number, shown
 
-_MOST_ROWS = 60  # most rows of a table that is written in full
+MOST_ROWS = 60  # most rows of a table that is written in full
 _ENDS = 10  # rows at each end of a longer table
-_MOST_LINES = 30  # most lines of a picture with names
+MOST_LINES = 30  # most lines of a picture with names
 _MOST_COLOURED = 1500  # most cells that are drawn as colours
 _MOST_PANELS = 12  # most pictures of one table
-_MOST_COLUMNS = 8  # most columns of a table of two attributes
+MOST_COLUMNS = 8  # most columns of a table of two attributes
 _MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns, and numbers, beside a picture on paper
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of all these tables together
@@ -81,10 +81,11 @@ class Numbers:
         anchor: the name of their picture.
         heading: whether the title stands above them; the section's own is enough for some.
         kind: "cells" of counts, of which none contains another; "mean"; "share"; "changes";
-            "squares"; or "answers".
+            "behind", of which means are made; or "answers".
         file: the file that has them all, or None.
         margin: a function from attributes to the table of counts over them, for totals.
-        shares: the shares of all rows, of cells of one attribute.
+        beside: more about the same cells, of few attributes: their shares of all rows, or the
+            counts of rows that have a mean.
         unit: the noun for everything that is counted, in the plural.
     """
 
@@ -92,28 +93,23 @@ class Numbers:
     title: str
     anchor: str
     heading: bool = False
-    kind: Literal["cells", "mean", "share", "changes", "squares", "answers"] = "answers"
+    kind: Literal["cells", "mean", "share", "changes", "behind", "answers"] = "answers"
     file: str | None = None
     margin: Callable[[tuple[str, ...]], AbstractEstimates] | None = None
-    shares: AbstractEstimates | None = None
+    beside: AbstractEstimates | None = None
     unit: str = "rows"
 
     @property
-    def accuracy(self) -> str:
-        """The number of estimates, and their noise, in words."""
-        count = counted(self.table.estimate.size, "number")
-        least, most = self.table.limits
-        deviation = self.table.standard_deviation
-        known = deviation[np.isfinite(deviation) & (deviation <= most - least)]
-        if not known.size:
-            return f"{count}. No estimate: the noise hides whether anything was counted."
-        hidden = deviation.size - known.size
-        least, most = float(known.min()), float(known.max())
-        if most == 0:
-            return f"{count}. Exact: without noise."
-        ends = dict.fromkeys(number(x, digits_of(x / 100)) for x in (least, most))
-        but = f"; it hides {hidden} of them" * bool(hidden)
-        return f"{count}, with noise of standard deviation {' to '.join(ends)}{but}."
+    def note(self) -> str:
+        """That the numbers are exact, or that the noise hides some; nothing for all others."""
+        deviation, (least, most) = self.table.standard_deviation, self.table.limits
+        known = np.isfinite(deviation) & (deviation <= most - least)
+        if not known.any():
+            return "No estimate: the noise hides whether anything was counted."
+        if not deviation[known].any():
+            return "Exact: without noise."
+        hidden = int((~known).sum())
+        return f"The noise hides {hidden} of these {known.size:,} numbers." if hidden else ""
 
     @cached_property
     def pictures(self) -> list[Picture]:
@@ -121,7 +117,7 @@ class Numbers:
         table = self.table
         shape, size = table.estimate.shape, table.estimate.size
         groups = size // shape[-1] if len(shape) > 1 else 0
-        if size + groups <= _MOST_LINES:
+        if size + groups <= MOST_LINES:
             words = "One line for each number, in the order of the table below, which has them all."
             return [self._intervals(cells_of(table, range(size)), words)]
         if self.kind != "changes":  # which have two signs
@@ -145,17 +141,11 @@ class Numbers:
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
         """Draw a line for each cell; those that lie between both ends are only counted."""
-        rows, last = [], ()
-        for k, cell in enumerate(cells):
-            *group, name = map(str, cell.names)
-            if hidden:
-                group, name = [], " · ".join([*group, name])
-                if k == _ENDS:
-                    rows.append(Row(f"… {hidden:,} more …"))
-            if group and group != last:
-                rows.append(Row(" · ".join(group)))
-                last = group
-            rows.append(Row(name, cell.estimate, cell.low, cell.high))
+        if hidden:
+            cells = [one._replace(names=(" · ".join(map(str, one.names)),)) for one in cells]
+        rows = lines_of(cells)
+        if hidden:
+            rows.insert(_ENDS, Row(f"… {hidden:,} more …"))
         from_zero = self.kind != "mean"
         return interval_chart(rows, self.anchor, self._said, words, from_zero=from_zero)
 
@@ -165,7 +155,13 @@ class Numbers:
         shape = table.estimate.shape
         panel = int(np.argmin(shape)) if len(shape) == 3 else None
         low, high = table.confidence_interval()
+        digits, grey = 0, "where the true number may be 0"
         hidden = (low <= 0) & (high >= 0) | np.isnan(table.estimate)
+        if self.kind == "mean":
+            marks = marks_of(table.estimate, table.standard_deviation)
+            hidden, grey = np.isin(marks, LOW_RELIABILITY), "where noise leaves a mean unreliable"
+            seen = table.standard_deviation[~hidden]
+            digits = digits_of(float(np.median(seen))) if seen.size else 0
         cells = np.where(hidden, np.nan, table.estimate)
         names = [list(map(str, own)) for own in table.labels]
         most = float(np.nanmax(cells, initial=0.0)) or 1.0
@@ -177,7 +173,7 @@ class Numbers:
             titles = [f"{shown(table.attributes[panel])}: {shown(one)}" for one in own]
         if cells.shape[1] < cells.shape[2]:  # fewer across
             cells, names = cells.swapaxes(1, 2), names[::-1]
-        words = f"Colours from 0 to {number(most, 0)}; grey where the true number may be 0."
+        words = f"Colours from 0 to {number(most, digits)}; grey {grey}."
         return [
             heat_chart(
                 own,
@@ -186,6 +182,7 @@ class Numbers:
                 f"{self.anchor}-{k}",
                 f"{self._said}{'; ' * bool(title)}{title}",
                 words,
+                digits,
             )._replace(caption=f"{title}. {words}" if title else words)
             for k, (own, title) in enumerate(zip(cells, titles, strict=True))
         ]
@@ -194,7 +191,7 @@ class Numbers:
     def is_crossed(self) -> bool:
         """Whether it is written as a table of two attributes."""
         shape = self.table.estimate.shape
-        return len(shape) == 2 and min(shape) <= _MOST_COLUMNS and math.prod(shape) <= _MOST_ROWS
+        return len(shape) == 2 and min(shape) <= MOST_COLUMNS and max(shape) <= MOST_ROWS
 
     @property
     def is_short(self) -> bool:
@@ -207,7 +204,7 @@ class Numbers:
     def hidden(self) -> int:
         """The number of cells in the middle of a long table that are not written."""
         size = self.table.estimate.size
-        return 0 if size <= _MOST_ROWS else size - 2 * _ENDS
+        return 0 if size <= MOST_ROWS or self.is_crossed else size - 2 * _ENDS
 
     @property
     def caption(self) -> str:
@@ -232,12 +229,22 @@ class Numbers:
     @property
     def cells(self) -> list[Cell]:
         """All its numbers, or those at both ends of a long table."""
-        return cells_of(self.table, self._places)
+        return self._unmarked(cells_of(self.table, self._places))
+
+    def _unmarked(self, cells: list[Cell]) -> list[Cell]:
+        """Return cells; changes without marks: a small one is no less reliable than a large one."""
+        return [one._replace(mark="") for one in cells] if self.kind == "changes" else cells
 
     @property
-    def parts_of_all(self) -> list[Cell]:
-        """The shares of the same cells in per cent, or no cells."""
-        return [] if self.shares is None else cells_of(self.shares, self._places)
+    def beside_title(self) -> str:
+        """The name of the column beside the cells."""
+        is_share = isinstance(self.beside, ProportionTable)
+        return "Per cent of all" if is_share else self.unit.capitalize()
+
+    @property
+    def cells_beside(self) -> list[Cell]:
+        """The cells of the column beside the same cells, or none."""
+        return [] if self.beside is None else cells_of(self.beside, self._places)
 
     @property
     def total(self) -> Cell | None:
@@ -261,7 +268,7 @@ class Numbers:
         down, across = table.attributes[1 - axis], table.attributes[axis]
         cells = np.array(range(table.estimate.size)).reshape(table.estimate.shape)
         order = cells.T if axis == 0 else cells
-        all_cells = cells_of(table, range(table.estimate.size))
+        all_cells = self._unmarked(cells_of(table, range(table.estimate.size)))
         rows = [
             (name, [all_cells[k] for k in own.tolist()])
             for name, own in zip(table.labels[1 - axis], order, strict=True)
@@ -287,8 +294,9 @@ class Entry:
         anchor: the anchor of its section.
         size: the number of its answers.
         is_cells: whether they are counts of groups, none of which contains another.
-        read: returns the tables of its numbers: of a clipped number means, sums and counts, and
-            last sums of squares.
+        over: whose means they are, in words; empty where rows or records have no other name.
+        read: returns the tables of its numbers: of a clipped number means, and last the sums,
+            counts and sums of squares behind them.
     """
 
     name: str
@@ -296,21 +304,23 @@ class Entry:
     anchor: str
     size: int
     is_cells: bool
+    over: str
     read: Callable[[], list[Numbers]]
 
     @cached_property
-    def _all(self) -> list[Numbers]:
+    def every(self) -> list[Numbers]:
+        """All tables of its numbers."""
         return self.read()
 
     @property
     def parts(self) -> list[Numbers]:
         """The tables of its numbers, without those for specialists."""
-        return [part for part in self._all if part.kind != "squares"]
+        return [part for part in self.every if part.kind != "behind"]
 
     @property
-    def squares(self) -> list[Numbers]:
-        """The tables of sums of squares: only specialists compute with them."""
-        return [part for part in self._all if part.kind == "squares"]
+    def behind(self) -> list[Numbers]:
+        """The tables of sums and counts that means are made of: specialists compute with them."""
+        return [part for part in self.every if part.kind == "behind"]
 
 
 def entries_of(release: AbstractRelease) -> list[Entry]:
@@ -321,13 +331,23 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
         size = int(plan.queries[k])
         if size > MOST_ANSWERS or math.prod(sizes[i] for i, _ in term) > MOST_READ:
             continue
-        is_cells = all(base.is_identity for _, base in term)
-        is_named = is_cells or summed_in(term) is not None
-        title = marginal_name(tuple(shown(names[i]) for i, _ in term)) if is_named else name
+        is_cells, summed = all(base.is_identity for _, base in term), summed_in(term)
+        title, over = name, ""
+        if is_cells:
+            title = marginal_name(tuple(shown(names[i]) for i, _ in term))
+        elif summed is not None:
+            title = mean_title(names[summed], [names[i] for i, _ in term if i != summed])
+            over = persons_text(plan, names[summed]).strip()
         anchor = f"table-{k + 1}"
         read = partial(_parts, release, term, anchor, files.get(name))
-        found.append(Entry(name, title, anchor, size, is_cells, read))
+        found.append(Entry(name, title, anchor, size, is_cells, over, read))
     return found
+
+
+def mean_title(own: str, groups: Sequence[str]) -> str:
+    """Return the name of a table of means by these attributes."""
+    by = f" by {marginal_name(tuple(map(shown, groups)))}" if groups else ""
+    return f"Mean of {shown(own)}{by}"
 
 
 def files_of(release: AbstractRelease) -> dict[str, str]:
@@ -370,26 +390,27 @@ def _parts(
         return release.answers(asked | {own: query})
 
     counts = moment(0)
+    with_number = counts.part(axis, 0)  # the others have none
     if counts.estimate.shape[axis] == 1:
-        counts = counts.part(axis, 0)  # one statistic, which the title names
-    over = persons_text(release.plan, own)
+        counts = with_number  # one statistic, which the title names
     own_means, own_sums = means(release, own, groups), sums(release, own, groups)
     numbers = partial(Numbers, heading=True, unit=unit)
+    behind = partial(numbers, kind="behind", file=file)
     squares = []
     if isinstance(base, Clipped) and 2 in base.degrees:
         less = f" less {base.about:.15g}" if base.about else ""
-        title = f"Sum of squares of {shown(own)}{less}{by}{over}"
-        table = moment(2, base.about).part(axis, 0)
-        squares = [numbers(table, title, f"{anchor}-squares", kind="squares", file=file)]
+        title = f"Sum of squares of {shown(own)}{less}{by}{persons_text(release.plan, own)}"
+        squares = [behind(moment(2, base.about).part(axis, 0), title, f"{anchor}-squares")]
     gaps = [
-        numbers(table, f"{title}{over}", f"{anchor}-gap-{k}", kind=kind)
+        numbers(table, title, f"{anchor}-gap-{k}", kind=kind)
         for k, (table, title, kind) in enumerate(_gaps(release, own, groups))
     ]
+    title, over = mean_title(own, groups), persons_text(release.plan, own)
     return [
-        numbers(own_means, f"Mean of {named}{over}", anchor, kind="mean"),
+        Numbers(own_means, title, anchor, kind="mean", beside=with_number, unit=unit),
         *gaps,
-        numbers(own_sums, f"Sum of {named}{over}", f"{anchor}-sum"),
-        numbers(counts, f"Counts of {unit} with a number in {named}", f"{anchor}-count", file=file),
+        behind(own_sums, f"Sum of {named}{over}", f"{anchor}-sum"),
+        behind(counts, f"Counts of {unit} with a number in {named}", f"{anchor}-count"),
         *squares,
     ]
 
@@ -419,18 +440,32 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     own, shape = counts.table.attributes, counts.table.estimate.shape
     if len(own) == 1 and math.prod(shape) > 1:
         shares = proportions(release, own[0])
-        return [replace(counts, margin=release.__getitem__, shares=shares)]
+        return [replace(counts, margin=release.__getitem__, beside=shares)]
     if not counts.is_crossed or math.prod(shape) == 1:
         return [counts]
     given = own[int(shape[0] < shape[1])]
     shares = {
-        f"Per cent of each {shown(given, _MOST_NAME)}": proportions(release, own, given=given),
-        f"Per cent of all {counts.unit}": proportions(release, own),
+        f"Per cent of each {shown(given, _MOST_NAME)}": proportions(release, own, given=given)
     }
+    if math.prod(shape) <= MOST_ROWS:  # those of many cells are small, and say little
+        shares[f"Per cent of all {counts.unit}"] = proportions(release, own)
     return [
         replace(counts, margin=release.__getitem__),
         *(replace(counts, table=t, title=title, kind="share") for title, t in shares.items()),
     ]
+
+
+def lines_of(cells: Sequence[Cell]) -> list[Row]:
+    """Return the lines of a picture: one for each cell, under headings of the other labels."""
+    rows: list[Row] = []
+    last: list[str] = []
+    for cell in cells:
+        *group, name = map(str, cell.names)
+        if group and group != last:
+            rows.append(Row(" · ".join(group)))
+            last = group
+        rows.append(Row(name, cell.estimate, cell.low, cell.high))
+    return rows
 
 
 def cells_of(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from ....privacy.definitions import zCDP
 from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
 from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text, unit_of
+from ...planning.ranges import ranges_text
 from ...planning.text import numbers_text, work_text
 from ...schema.numbers import interval_text
 from ..likeness import ASSUMED, Likeness, likeness
@@ -35,6 +37,7 @@ from .errors import (
 from .findings import finding_of
 from .numbers import Numbers, cells_of, entries_of, extremes_of, files_of
 from .over_time import OverTime
+from .population import sections_of
 from .render import counted, digits_of, rendered
 
 if TYPE_CHECKING:
@@ -48,10 +51,10 @@ _MOST_NAMED = 4  # most attributes in the first sentence
 _WEAK = 0.999  # a belief that protects weakly, from one of 50 %
 _CHANCE = f"{1 / SHOWN_DELTA:,.0f}"  # the chance of a larger belief
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
-MOST_MEANS = 60  # most means of a population in full
+MOST_MEANS = 200  # most means of a population in full
 _BUT_MEANS = (
-    "Intervals on this page are about the noise alone, but for those of the means of the "
-    "population that the rows were drawn from, which are about sampling too."
+    "Means are of the population that the rows were drawn from, and their intervals are about "
+    "sampling too. All other intervals on this page are about the noise alone."
 )
 _OF_NOISE = (
     "Intervals on this page are about the noise alone: those for the population that the rows were "
@@ -144,12 +147,19 @@ def tables_facts(
 ) -> dict[str, object]:
     """Return the facts on the tables of a release, or of a combination, that its page has."""
     plan, entries = release.plan, entries_of(release)
-    full = entries[:_MOST_IN_FULL]
     (total,) = cells_of(release[()], [0])
     means = population_of(release) if plan.ranges and plan.weight is None else None
     rules = [] if plan.person is None else [f"The tables count {counted}."]
     is_short = means is not None and len(means.means) <= MOST_MEANS
     rules += [_BUT_MEANS if is_short else _OF_NOISE] if means else []
+    population = list(sections_of(means)) if means and is_short else []
+    places = {one.title: one.anchor for one in population}
+    # the means of the rows themselves, beside those of the population, are for specialists
+    alone = [entry for entry in entries if entry.title in places]
+    full = [entry for entry in entries if entry not in alone][:_MOST_IN_FULL]
+    findings = {entry.anchor: _findings(entry.parts) for entry in full}
+    said = [(one.anchor, one.title, one.finding) for one in population]
+    said += [(entry.anchor, entry.title, findings[entry.anchor]) for entry in full]
     return {
         "release": release,
         "names": [name for name in plan.schema.names if any(name in own for own in release)],
@@ -157,16 +167,21 @@ def tables_facts(
         "rules": " ".join([*rules, *dropped_text(release, plainly=True)]),
         "first": _MOST_FIRST,
         "listed": _MOST_LISTED,
-        "anchors": {entry.name: entry.anchor for entry in full},
+        "anchors": {entry.name: entry.anchor for entry in full}
+        | {entry.name: places[entry.title] for entry in alone},
         "titles": {entry.name: entry.title for entry in entries},
-        "squares": [numbers for entry in full for numbers in entry.squares],
+        "behind": [replace(own, heading=True) for entry in alone for own in entry.every]
+        + [numbers for entry in full for numbers in entry.behind],
         "files": files_of(release),
         "errors": list(map(error_text, errors)),
         "entries": entries,
         "shown": full,
-        "findings": {entry.anchor: said for entry in full if (said := _findings(entry.parts))},
+        "findings": findings,
+        "said": [one for one in said if one[-1]],
         "marks": MARKS_TEXT,
         "means": means if is_short else None,
+        "population": population,
+        "clipped": ranges_text(plan.ranges, plan.rho) if is_short else [],
         "extremes": extremes_of(entries[:_MOST_FIRST]),
         "all_extremes": extremes_of(entries) if len(plan.entries) > _MOST_FIRST else None,
         "stored": stored_facts(release),
@@ -177,8 +192,9 @@ def tables_facts(
 def _findings(parts: Sequence[Numbers]) -> str:
     """Return the finding of an entry, and of a mean those by attributes of two groups."""
     first, *others = parts
-    found = [first, *(part for part in others if part.kind == "mean")]
-    return " ".join(said for part in found if (said := finding_of(part)) is not None)
+    said = [finding_of(first)]
+    said += [f"{own.title}: {finding_of(own)}" for own in others if own.kind == "mean"]
+    return " ".join(filter(None, said))
 
 
 def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object]:
@@ -261,6 +277,7 @@ def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
     return {
         "person": "one person" if plan.person or plan.rows_per_person > 1 else "one row",
         "surest": None if surest is None else percent_text(surest),
+        "is_weak": surest is not None and surest > _WEAK,
         "chance": _CHANCE,
     }
 

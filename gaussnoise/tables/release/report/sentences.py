@@ -1,0 +1,100 @@
+"""Sentences of findings: one number, the difference of two, the largest of several."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..marks import MARKS, marks_of
+from .render import digits_of, number, shown
+
+SAME = "No difference {between} that the noise allows to see."
+NONE = SAME.format(between="between the groups")
+MOST_NAME = 60  # most characters of a label
+_MOST_LEFT = 3  # most groups without enough rows that a sentence names
+
+Array = NDArray[np.float64]
+
+
+def gap_text(
+    first: str, second: str, gap: float, ends: tuple[float, float], sd: float, unit: str = ""
+) -> str:
+    """Return a difference of two means, or of two counts of a unit, as a sentence."""
+    sign, digits = 1 if gap > 0 else -1, digits_of(sd)
+    low, high = sorted((sign * ends[0], sign * ends[1]))
+    size = number(sign * gap, digits)
+    interval = f"between {number(low, digits)} and {number(high, digits)}"
+    if not unit:
+        way = "higher" if sign > 0 else "lower"
+        return f"{first} is {size} {way} than {second} ({interval})."
+    way = "more" if sign > 0 else "fewer"
+    return f"{first} has {size} {way} {unit} than {second} ({interval})."
+
+
+def highest(
+    unit: str,
+    is_mean: bool,
+    names: Sequence[str],
+    estimate: Array,
+    interval: tuple[Array, Array],
+    sd: Array,
+) -> str:
+    """Return the group with the largest number, whose intervals hold together.
+
+    Groups with the last mark are not named while others are better known. Of means, they are left
+    out: too few rows stand behind them, or none at all.
+    """
+    low, high = interval
+    known = np.isfinite(low) & np.isfinite(high)
+    clear = known & (marks_of(estimate, sd) != MARKS[-1])
+    clear = clear if clear.sum() > 1 else known
+    if not clear.any():
+        return NONE
+    compared = clear if is_mean else known
+
+    def said(k: int) -> str:
+        return range_text(*(float(part[k]) for part in (estimate, low, high, sd)))
+
+    named = np.flatnonzero(clear)
+    top = int(named[np.argmax(estimate[named])])
+    most, as_high, more = f"has the most {unit}", "have as many", "has more"
+    if is_mean:
+        most, as_high, more = "is highest", "be as high", "is higher"
+    left = [name for name, own in zip(names, compared, strict=True) if not own]
+    few = _left_out(left, unit) if is_mean else ""
+    lowest = int(np.argmin(np.where(compared, high, math.inf)))
+    if low[top] > high[lowest]:
+        rivals = np.flatnonzero(compared & ~(high < low[top])).tolist()
+        rivals.remove(top)
+        others = f"{len(rivals):,} others may" if rivals else "no other can"
+        others = f"only {names[rivals[0]]} may" if len(rivals) == 1 else others
+        return f"{names[top]} {most}, {said(top)}; {others} {as_high}.{few}"
+    # the interval of the largest may be wide, and those of others narrow
+    above = int(named[np.argmax(low[named])])
+    if not low[above] > high[lowest]:
+        return NONE
+    return f"{names[above]} {more}, {said(above)}, than {names[lowest]}, {said(lowest)}.{few}"
+
+
+def _left_out(names: Sequence[str], unit: str) -> str:
+    """Return a sentence on the groups that are not compared."""
+    if not names:
+        return ""
+    if len(names) > _MOST_LEFT:
+        return f" {len(names):,} other groups have too few {unit} to be compared."
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f" Too few {unit} to be compared: {listed}."
+
+
+def range_text(estimate: float, low: float, high: float, deviation: float) -> str:
+    """Return an estimate and its interval, in the digits that the noise leaves."""
+    digits = digits_of(deviation)
+    if low == high:
+        return f"{number(estimate, digits)} (exactly)"
+    return f"{number(estimate, digits)} ({number(low, digits)} to {number(high, digits)})"
+
+
+def labels_text(labels: Iterable[object]) -> str:
+    """Return the name of a group from its labels."""
+    return " · ".join(shown(label, MOST_NAME) for label in labels)
