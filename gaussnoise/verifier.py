@@ -618,7 +618,8 @@ class Stream(Planned):
 
     def check(self) -> None:
         record, there = self.record, {p.name for p in self.path.iterdir()}
-        need(there <= {"stream.json", "ticks", "private", "verifier.py"}, "files of no stream")
+        names = {"stream.json", "ticks", "private", "verifier.py", "signature.json"}
+        need(there <= names, "files of no stream")
         need(record["neighbors"] == "add-remove" or record["person"] is None, "exchanged persons")
         need(record["participation"] == self.taking_part(), f"not {self.taking_part()!r}")
         bases = any(x != "identity" for term in self.terms for x in term.values())
@@ -989,7 +990,10 @@ def opened(path: Path) -> Any:
     kinds = {"gaussnoise.tables/3": Release, "gaussnoise.combined/1": Combined}
     kinds = {"stream.json": {"gaussnoise.stream/2": Stream}, "release.json": kinds}.get(name, {})
     kind = str(record.get("format"))
-    need(kind in kinds, f"the format {kind!r:.60}", NotImplementedError)
+    tick = kind == "gaussnoise.stream-tick/1"
+    fault = "one tick; check its stream, the folder with stream.json"
+    fault = fault if tick else f"the format {kind!r:.60}"
+    need(kind in kinds, fault, NotImplementedError)
     folder = kinds[kind](path, record)
     folder.alone = isinstance(folder, Release)
     return folder
