@@ -42,9 +42,7 @@ _PAYLOAD = "application/vnd.in-toto+json"
 _STATEMENT = "https://in-toto.io/Statement/v1"
 _PREDICATE = "urn:gaussnoise:published-folder:1"
 _MOST_KEY = 2**16  # bytes of the file of a key
-_MOST_JSON = (
-    2**27
-)  # bytes of a record or an envelope: those of a stream name the files of all ticks
+_MOST_JSON = 2**27  # bytes of a record or an envelope, which in a stream names files of all ticks
 _STREAM = "stream.json"
 _RECORDS = (_STREAM, RECORD, "changes.json")  # the last lists changes between two releases
 _TICK = re.compile(r"ticks/\d+/")
@@ -180,9 +178,9 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
         raise OutputError(f"verify: in {place}, {fault}; hint: the folder as it was signed")
     if new:
         raise OutputError(
-            f"verify: in {place}, ticks were published after it was signed: {len(new)}, from {new[0]} "
-            f"on; all before are signed by the key {_name(public)}; hint: its owner signs all by "
-            f"gaussnoise sign {place} --key KEY"
+            f"verify: in {place}, ticks were published after it was signed: {len(new)}, from "
+            f"{new[0]} on; all before are signed by the key {_name(public)}; hint: its owner signs "
+            f"all by gaussnoise sign {place} --key KEY"
         )
     return _name(public)
 
@@ -261,7 +259,7 @@ def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None,
 
 
 def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
-    """Raise OutputError unless all files that were signed are there, and all others are of new ticks."""
+    """Raise OutputError unless a stream went on: all that was signed is there, with more ticks."""
     try:
         fault, new = _changes(_subjects(stated), _subjects(payload))
     except (RecursionError, *MALFORMED):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import final
 
@@ -29,7 +28,6 @@ from ..files.disk import (
     sync,
 )
 from .ledger_entries import (
-    BUDGET_UNITS,
     CAP,
     NO_NOTE,
     REFUSAL_COLUMNS,
@@ -38,9 +36,12 @@ from .ledger_entries import (
     budget_of,
     delta_of,
     entries_in,
-    left_rho,
+    numbers_in,
     result_of,
+    spent_and_left,
+    spent_delta,
     spent_delta_units,
+    spent_rho,
     spent_units,
     unfinished_in,
     units_of,
@@ -190,10 +191,10 @@ class Results:
             rho = budget_of(database)
             units = units_of(cost, rho)
             if spent_units(database) + units > CAP:
-                left = float(left_rho(database))
+                _, left = spent_and_left(spent_rho(database), numbers_in(database)[0], rho)
                 raise BudgetError(
-                    f"ledger: expected a cost of at most rho = {left:.6g}, the rest of "
-                    f"{rho:.6g}, got {cost:.6g}"
+                    f"ledger: expected a cost of at most rho = {left}, the rest of {rho:.10g}, "
+                    f"got {cost:.15g}"
                 )
             delta_units = _delta_units(database, delta)
             if (
@@ -340,10 +341,10 @@ def _delta_units(database: sqlite3.Connection, delta: float) -> int:
         )
     units, spent = units_of(delta, most), spent_delta_units(database)
     if spent + units > CAP:
-        left = float(Fraction(max(BUDGET_UNITS - spent, 0), BUDGET_UNITS) * Fraction(most))
+        charges, _ = numbers_in(database)
+        _, left = spent_and_left(spent_delta(database), charges, most)
         raise BudgetError(
-            f"ledger: expected a delta of at most {left:.6g}, the rest of {most:.6g}, got "
-            f"{delta:.6g}"
+            f"ledger: expected a delta of at most {left}, the rest of {most:.10g}, got {delta:.15g}"
         )
     return units
 
