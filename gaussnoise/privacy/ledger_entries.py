@@ -281,10 +281,10 @@ def budget_of(database: sqlite3.Connection) -> float:
 
 
 def spent_and_left(spent: float, charges: int, budget: float) -> tuple[str, str]:
-    """Return in decimals what is spent, rounded up to six figures, and what is left of a budget.
+    """Return the spent part of a budget in decimals, rounded up to six figures, and the rest of it.
 
     A cost is the decimal number next to its double, rounded up to a unit of the ledger. Before the
-    sum is rounded up, what these roundings can have added is taken off, a part in 10^12 at most:
+    sum is rounded up, the most that these roundings add is taken off, a part in 10^12 at most:
     ten times 0.1 is all of 1.
 
     >>> spent_and_left(math.nextafter(1, 2), 10, 1.0), spent_and_left(1 / 3, 1, 1.0)
@@ -294,7 +294,7 @@ def spent_and_left(spent: float, charges: int, budget: float) -> tuple[str, str]
     least = exact - exact / 2**51 - min(units, exact / 2**40)
     up, down = Context(6, ROUND_CEILING), Context(10, ROUND_DOWN)
     whole = Decimal(repr(budget))
-    # no more than the budget is ever charged, but for its part in 10^12
+    # charges add up to the budget at most, or its part in 10^12 more
     shown = min(up.divide(Decimal(least.numerator), Decimal(least.denominator)), whole)
     return f"{float(shown):.10g}", f"{float(down.subtract(whole, shown)):.10g}"
 
