@@ -26,6 +26,7 @@ from .files.disk import (
     files_in,
     folder_fault,
     opened,
+    parsed,
     read_json,
     remove,
     sync,
@@ -172,7 +173,7 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
         )
     try:
         fault, new = _changes(_subjects(payload), _digests(place))
-    except (OSError, RecursionError, *MALFORMED) as error:
+    except (OSError, *MALFORMED) as error:
         raise _unreadable(place, error) from None
     if fault is not None:
         raise OutputError(f"verify: in {place}, {fault}; hint: the folder as it was signed")
@@ -239,7 +240,7 @@ def _stream_fault(place: Path, key: object) -> str | None:
 
 def _subjects(payload: bytes) -> dict[str, str]:
     """Return the sha256 of all files that a statement names."""
-    statement = json.loads(payload)
+    statement = parsed(payload)
     if (statement["_type"], statement["predicateType"]) != (_STATEMENT, _PREDICATE):
         raise ValueError
     return {own["name"]: own["digest"]["sha256"] for own in statement["subject"]}
@@ -262,7 +263,7 @@ def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
     """Raise OutputError unless a stream went on: all that was signed is there, with more ticks."""
     try:
         fault, new = _changes(_subjects(stated), _subjects(payload))
-    except (RecursionError, *MALFORMED):
+    except MALFORMED:
         fault, new = None, []
     if fault is not None or not new:
         raise OutputError(

@@ -22,6 +22,7 @@ from ..files.disk import (
     held,
     new_folder,
     opened,
+    parsed,
     publish,
     remove,
     result_in,
@@ -384,12 +385,12 @@ def _digest(result: Path) -> str | None:
             return file_digest(result)
         with opened(result / "release.json") as file:
             content = file.read()
-        record = json.loads(content)
+        record = parsed(content)
         if (
             folder_fault(result, record["files"], every=record.get("format") != OLD_TABLES)
             is not None
         ):
             return None
         return hashlib.sha256(content).hexdigest()
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
