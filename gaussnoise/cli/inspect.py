@@ -8,13 +8,13 @@ import typer
 from ..errors import ParameterError
 from .asked import dialect_of, table_of
 from .console import ERR, say, show
-from .options import Decimal, Delimiter, Encoding, Json, Quote
+from .options import Decimal, Delimiter, Encoding, Json, Published, Quote
 from .patience import patience
 from .published import published, streamed
 
 
 def inspect_release(
-    folder: Annotated[Path, typer.Argument(help="Folder of a release, or of a stream.")],
+    folder: Published,
     data: Annotated[
         list[Path],
         typer.Option(
