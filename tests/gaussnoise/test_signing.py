@@ -181,6 +181,8 @@ def test_a_stream_is_signed_as_a_whole_and_again_after_the_next_tick(place, stre
     signing.sign(stream, place / "theirs.pem")
     with pytest.raises(OutputError, match="no signature of the key"):
         signing.verify(stream, public)  # it was of two ticks
+    envelope = json.loads((stream / "signature.json").read_text(encoding="utf-8"))
+    assert len(envelope["signatures"]) == 1
     signing.sign(stream, ours)
     for key in ("ours", "theirs"):
         signing.verify(stream, place / f"{key}-public.pem")
