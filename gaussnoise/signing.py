@@ -3,6 +3,7 @@
 ``sign`` writes ``signature.json`` into a folder, and ``verify`` checks it with a public key. The
 file is a DSSE envelope (https://github.com/secure-systems-lab/dsse) around an in-toto statement
 (https://in-toto.io/Statement/v1) with the sha256 of every other file, so that other tools read it.
+The folder ``private`` of a stream is never signed: it is not published.
 """
 
 import base64
@@ -10,6 +11,7 @@ import binascii
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +22,11 @@ from .files.disk import (
     MALFORMED,
     RECORD,
     SIGNATURE,
-    digests_in,
     file_digest,
+    files_in,
     folder_fault,
     opened,
+    parsed,
     read_json,
     remove,
     sync,
@@ -40,7 +43,12 @@ _PAYLOAD = "application/vnd.in-toto+json"
 _STATEMENT = "https://in-toto.io/Statement/v1"
 _PREDICATE = "urn:gaussnoise:published-folder:1"
 _MOST_KEY = 2**16  # bytes of the file of a key
-_RECORDS = (RECORD, "changes.json")  # the second lists changes between two releases
+_MOST_JSON = 2**27  # bytes of a record or an envelope, which in a stream names files of all ticks
+_STREAM = "stream.json"
+_RECORDS = (_STREAM, RECORD, "changes.json")  # the last lists changes between two releases
+_TICK = re.compile(r"ticks/\d+/")
+# Files that no signature of a stream covers: exact counts, and signatures of single ticks.
+_APART = re.compile(r"private/|ticks/\d+/signature\.json$")
 
 
 def sign(
@@ -54,9 +62,13 @@ def sign(
     first. Signing again with the same key changes nothing; another key adds its signature. The
     record does not list ``signature.json``, which is written after it; all readers accept the file.
 
+    Of a stream, its record and all ticks that are there are signed, never its folder ``private``.
+    After the next tick, sign again: the new signature covers all ticks. It replaces those of other
+    keys, which were of fewer ticks; their owners sign again.
+
     Args:
-        folder: the folder of a release, of combined releases, of changes, or of one tick of a
-            stream.
+        folder: the folder of a release, of combined releases, of changes, of a stream, or of one of
+            its ticks, for those who receive no more than that.
         key: the file of an Ed25519 private key, in PEM as ``openssl genpkey -algorithm ed25519``
             writes it, or as ``ssh-keygen -t ed25519`` does. It stays outside the folder.
         password: of the key's file, or a function that asks for it, called only if there is one.
@@ -108,10 +120,8 @@ def sign(
     if os.path.lexists(target):
         stated, others = _envelope(target)
         if stated != payload:
-            raise OutputError(
-                f"sign: {target} is about other files than those that are there now; hint: remove "
-                "it, and sign again"
-            )
+            _check_continued(target, stated, payload)
+            others = []
     name = _name(private.public_key())
     signature = {"keyid": name, "sig": _text(private.sign(_encoded(payload)))}
     if signature not in others:
@@ -141,7 +151,7 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
         NotAvailableError: ``cryptography`` is not installed; the message says how to install it.
         ParameterError: no Ed25519 public key.
         OutputError: there is no signature of this key; or a file was changed, added or removed
-            since.
+            since; or a stream went on since, and the message says which ticks are signed.
 
     The example of :func:`sign` checks its signature.
     """
@@ -162,21 +172,17 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
             "public key of the publisher, from the publisher"
         )
     try:
-        statement = json.loads(payload)
-        if (statement["_type"], statement["predicateType"]) != (_STATEMENT, _PREDICATE):
-            raise ValueError
-        signed = {own["name"]: own["digest"]["sha256"] for own in statement["subject"]}
-        there = _digests(place)
-    except (OSError, RecursionError, *MALFORMED) as error:
+        fault, new = _changes(_subjects(payload), _digests(place))
+    except (OSError, *MALFORMED) as error:
         raise _unreadable(place, error) from None
-    for name in sorted({*signed, *there}):
-        if signed.get(name) != there.get(name):
-            state = "added" if name not in signed else "removed"
-            state = "changed" if name in signed and name in there else state
-            raise OutputError(
-                f"verify: in {place}, {name!r} was {state} after it was signed; hint: the folder "
-                "as it was signed"
-            )
+    if fault is not None:
+        raise OutputError(f"verify: in {place}, {fault}; hint: the folder as it was signed")
+    if new:
+        raise OutputError(
+            f"verify: in {place}, ticks were published after it was signed: {len(new)}, from "
+            f"{new[0]} on; all before are signed by the key {_name(public)}; hint: its owner signs "
+            f"all by gaussnoise sign {place} --key KEY"
+        )
     return _name(public)
 
 
@@ -185,13 +191,15 @@ def _statement(place: Path) -> bytes:
     try:
         record = next((name for name in _RECORDS if (place / name).is_file()), None)
         if record is None:
-            ticks = (place / "stream.json").is_file()
             raise OutputError(
-                f"sign: expected a published folder, with release.json or changes.json, got {place}"
-                + ("; hint: sign each tick, ticks/1 and so on" if ticks else "")
+                "sign: expected a published folder, with release.json, stream.json or "
+                f"changes.json, got {place}"
             )
-        content = read_json(place / record)
-        fault = folder_fault(place, content["files"], every=True, record=record)
+        content = read_json(place / record, _MOST_JSON)
+        if record == _STREAM:
+            fault = _stream_fault(place, content["stream"])
+        else:
+            fault = folder_fault(place, content["files"], every=True, record=record)
         digests = _digests(place)
         statement = {
             "_type": _STATEMENT,
@@ -208,26 +216,84 @@ def _statement(place: Path) -> bytes:
     return json.dumps(statement, sort_keys=True, separators=(",", ":")).encode()
 
 
+def _stream_fault(place: Path, key: object) -> str | None:
+    """Return in words the fault of a stream's files; None if its ticks are as they were published.
+
+    ``key``: the name of the stream, which all its ticks state.
+    """
+    folders = {path.name for path in (place / "ticks").iterdir()}
+    there = {path.name for path in place.iterdir()}
+    if more := there - {_STREAM, SIGNATURE, "ticks", "private", "verifier.py"}:
+        return f"{min(more)!r} was not released"
+    ticks = [f"{tick:04d}" for tick in range(1, len(folders) + 1)]
+    if folders != {*ticks}:
+        return "'ticks' holds something else than 0001, 0002 and so on, or one of them is missing"
+    for tick, name in enumerate(ticks, 1):
+        folder = place / "ticks" / name
+        record = read_json(folder / RECORD, _MOST_JSON)
+        if (record["stream"], record["tick"]) != (key, tick):
+            return f"'ticks/{name}' is of another stream or tick"
+        if fault := folder_fault(folder, record["files"], every=True):
+            return f"in ticks/{name}, {fault}"
+    return None
+
+
+def _subjects(payload: bytes) -> dict[str, str]:
+    """Return the sha256 of all files that a statement names."""
+    statement = parsed(payload)
+    if (statement["_type"], statement["predicateType"]) != (_STATEMENT, _PREDICATE):
+        raise ValueError
+    return {own["name"]: own["digest"]["sha256"] for own in statement["subject"]}
+
+
+def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None, list[str]]:
+    """Return in words a change of files after they were signed, and the ticks that came later."""
+    before, now = ({m[0] for m in map(_TICK.match, files) if m} for files in (signed, there))
+    new = now - before if _STREAM in signed else set[str]()
+    for name in sorted({*signed, *there}):
+        tick = _TICK.match(name)
+        if signed.get(name) != there.get(name) and not (tick and tick[0] in new):
+            state = "added" if name not in signed else "removed"
+            state = "changed" if name in signed and name in there else state
+            return f"{name!r} was {state} after it was signed", []
+    return None, sorted(tick.rstrip("/") for tick in new)
+
+
+def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
+    """Raise OutputError unless a stream went on: all that was signed is there, with more ticks."""
+    try:
+        fault, new = _changes(_subjects(stated), _subjects(payload))
+    except MALFORMED:
+        fault, new = None, []
+    if fault is not None or not new:
+        raise OutputError(
+            f"sign: {target} is about other files than those that are there now; hint: remove "
+            "it, and sign again"
+        )
+
+
 def _digests(place: Path) -> dict[str, str]:
-    """Return the sha256 of all files but the signature, in the order of their names."""
-    found = digests_in(place)
-    if (place / RECORD).is_file():
-        found[RECORD] = file_digest(place / RECORD)
-    return dict(sorted(found.items()))
+    """Return the sha256 of all files that are signed, in the order of their names."""
+    names = [name for name in files_in(place) if name != SIGNATURE]
+    if (place / _STREAM).is_file():
+        names = [name for name in names if not _APART.match(name)]
+    return {name: file_digest(place / name) for name in sorted(names)}
 
 
 def _envelope(path: Path) -> tuple[bytes, list[Any]]:
     """Return the payload of an envelope, and its signatures, none of which is checked."""
     try:
-        envelope = read_json(path)
+        envelope = read_json(path, _MOST_JSON)
         signatures = [{**own} for own in envelope["signatures"]]
         payload = base64.b64decode(envelope["payload"], validate=True)
         if envelope["payloadType"] != _PAYLOAD:
             raise ValueError
     except FileNotFoundError:
-        raise OutputError(
-            f"verify: {path.parent} has no {path.name}; hint: gaussnoise sign FOLDER --key KEY"
-        ) from None
+        hint = f"its owner signs it by gaussnoise sign {path.parent} --key KEY"
+        for above in Path(os.path.abspath(path)).parents[2:3]:
+            if (above / _STREAM).is_file():
+                hint = f"a stream is signed as a whole: gaussnoise verify {above} --key PUBLIC"
+        raise OutputError(f"verify: {path.parent} has no {path.name}; hint: {hint}") from None
     except (OSError, binascii.Error, *MALFORMED) as error:
         raise OutputError(
             f"verify: {path} is no signature of a folder ({type(error).__name__})"

@@ -157,10 +157,9 @@ def inverse_of(A: Matrix, one: int) -> list[list[int]]:
             if i != k and (factor := other[k]):
                 work[i] = [x - (factor * y // one) for x, y in zip(other, row, strict=True)]
     inverse = [row[len(A) :] for row in work]
-    near = [
-        abs(x - unit[i][k]) for i, row in enumerate(times(A, inverse)) for k, x in enumerate(row)
-    ]
-    need(max(near) < one >> 128, "a matrix cannot be inverted well")
+    product = enumerate(times(A, inverse))
+    far = max(abs(x - unit[i][k]) for i, row in product for k, x in enumerate(row))
+    need(far < one >> 128, "a matrix cannot be inverted well")
     return inverse
 
 
@@ -238,6 +237,10 @@ class Tables:
         self.say, self.skip = self.checked.append, self.unchecked.append
         self.known: dict[Axes, tuple[list[int], float]] = {}  # integers, and how exactly
         self.tables: list[Axes] = []
+        if not isinstance(self, Stream):
+            need(record["private"] is True, "a simulation, which is not private")
+            kind = type(record["marginals"])
+            need(kind is list, "a list of tables in Parquet", NotImplementedError)
 
     def at(self, names: Iterable[str]) -> Axes:
         """Return the positions of attributes."""
@@ -252,12 +255,23 @@ class Tables:
         ``noise`` has the variance of each measurement, in counts.
         """
         S, name, found = self.at(entry["attributes"]), entry["file"], []
-        if not name.endswith(".csv") or name.endswith("+sdmx.csv"):
-            if f"numbers in {name}" not in self.unchecked:
-                self.skip(f"numbers in {name}")
+        own, n = [self.own[i] for i in S], math.prod(self.sizes[i] for i in S)
+        other = not name.endswith(".csv") or name.endswith("+sdmx.csv")
+        need(isinstance(self, Stream) or entry["cells"] == n, f"the number of cells of {name}")
+        if other and n > 10**6:
+            self.skip(f"numbers in {name}, and what the record says of them")
             return [], 0.0
-        need(entry["first_row"] == 0, f"the first row of {name}")
-        own = [self.own[i] for i in S]
+        inside = {T: v for T, v in noise.items() if {*T} <= {*S}}
+        top = max(inside.values(), default=Fraction(1))
+        shares = {tuple(map(S.index, T)): int(_ONE * v / top) for T, v in inside.items()}
+        squares, scale = variances(own, shares), math.sqrt(top)
+        need(not shares or min(squares) >> 64, "variances are too small to be checked")
+        close = 1e-9 if any(a.divisor == 1 < len(a.labels) for a in own) else close
+        every = [math.sqrt(variance / _ONE) * scale for variance in squares]
+        if other:
+            self.check_entry(entry, every, close)
+            self.skip(f"numbers in {name}")
+            return [], 0.0
         with (at / name).open(encoding="utf-8", newline="") as file:
             rows, cells = csv.reader(file, strict=True), itertools.product(*[a.labels for a in own])
             need(next(rows) == [self.names[i] for i in S] + _NUMBERS, f"the columns of {name}")
@@ -268,25 +282,27 @@ class Tables:
                 need((low, high) == (x - half, x + half), f"{name}: an interval is not x ± z sd")
                 found.append((x, sd))
         estimates, deviations = map(list, zip(*found, strict=True))
-        inside = {T: v for T, v in noise.items() if {*T} <= {*S}}
-        top = max(inside.values(), default=Fraction(1))
-        shares = {tuple(map(S.index, T)): int(_ONE * v / top) for T, v in inside.items()}
-        squares, scale = variances(own, shares), math.sqrt(top)
-        need(not shares or min(squares) >> 64, "variances are too small to be checked")
-        close = 1e-9 if any(a.divisor == 1 < len(a.labels) for a in own) else close
-        every = (math.sqrt(variance / _ONE) * scale for variance in squares)
         agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(deviations, every, strict=True))
         need(all(agree), f"a standard deviation in {name} is not that of its noise")
-        if not isinstance(self, Stream):
-            stated = entry["standard_deviation"]
-            ends = stated if isinstance(stated, list) else [stated, stated]
-            need(ends == [min(deviations), max(deviations)], f"the deviation stated of {name}")
-            need(entry["cells"] == len(found), f"the number of cells of {name}")
-        else:
-            mean = math.hypot(*deviations) / math.sqrt(len(found))
-            need(math.isclose(mean, entry["rms_standard_deviation"], rel_tol=1e-12), f"rms {name}")
+        self.check_entry(entry, deviations, 0.0)
         size = max(map(abs, estimates)) + 8 * max(deviations)
         return estimates, size * math.sqrt(len(estimates)) * 2.0 ** (len(S) / 2 - 51)
+
+    def check_entry(self, entry: Any, deviations: list[float], close: float) -> None:
+        """Check what the record says of a table, given its deviations, known up to ``close``."""
+        name, n, first = entry["file"], len(deviations), 0
+        if name.endswith(".xlsx"):  # a sheet for each table, in their order, under one line
+            first = 1 + ((self.tables.index(self.at(entry["attributes"])) + 1) << 20)
+        packed = name.endswith(".parquet") and "executors" in self.record
+        need(packed or entry["first_row"] == first, f"the first row of {name}")
+        if isinstance(self, Stream):
+            stated, true = [entry["rms_standard_deviation"]], [math.hypot(*deviations) / n**0.5]
+            close = close or 1e-12
+        else:
+            stated, true = entry["standard_deviation"], [min(deviations), max(deviations)]
+            stated = stated if isinstance(stated, list) else [stated, stated]
+        agree = (math.isclose(x, y, rel_tol=close) for x, y in zip(stated, true, strict=True))
+        need(all(agree), f"the deviation stated of {name}")
 
     def margin(self, S: Axes, values: list[int], T: Axes) -> list[int]:
         """Return ``⊗_{i∈T} C_i Σ x``, summed over the attributes outside T; Q for (-1, *Q)."""
@@ -453,8 +469,6 @@ class Release(Planned):
     """A release of tables."""
 
     def __init__(self, path: Path, record: dict[str, Any]) -> None:
-        need(record["private"] is True, "a simulation, which is not private")
-        need(type(record["marginals"]) is list, "a list of tables in Parquet", NotImplementedError)
         super().__init__(path, record)
         self.tables = [self.at(entry["attributes"]) for entry in record["marginals"]]
         need(all(len({*S}) == len(S) for S in self.tables), "names twice")
@@ -487,8 +501,6 @@ class Release(Planned):
             if estimates:
                 units = self.units | self.counts
                 self.check_integers(entry["file"], S, dyadic(estimates), error, units)
-            else:
-                need(entry["cells"] == math.prod(self.sizes[i] for i in S), "the number of cells")
         self.say_integers([slack for _, slack in self.known.values()])
         self.check_optimality()
 
@@ -618,7 +630,8 @@ class Stream(Planned):
 
     def check(self) -> None:
         record, there = self.record, {p.name for p in self.path.iterdir()}
-        need(there <= {"stream.json", "ticks", "private", "verifier.py"}, "files of no stream")
+        names = {"stream.json", "ticks", "private", "verifier.py", "signature.json"}
+        need(there <= names, "files of no stream")
         need(record["neighbors"] == "add-remove" or record["person"] is None, "exchanged persons")
         need(record["participation"] == self.taking_part(), f"not {self.taking_part()!r}")
         bases = any(x != "identity" for term in self.terms for x in term.values())
@@ -666,6 +679,7 @@ class Stream(Planned):
             noise = {T: v * spread for T, v in self.variance.items()}
             listed = [self.at(entry["attributes"]) for entry in own[what]]
             need(sorted(listed) == sorted(self.tables), f"other tables in tick {t}")
+            self.tables = listed
             for entry, S in zip(own[what], listed, strict=True):
                 name = f"{what}/{entry['file']} of tick {t}"
                 need(name.split(" ")[0].endswith(_ENDINGS[stream["table_format"]]), name)
@@ -686,10 +700,9 @@ class Stream(Planned):
         """Return the combination of the ticks so far that got noise, and its rounding."""
         row, ticks = self.rows[len(self.periods) - 1], [own[S] for own in self.periods]
         most = max(bits for _, bits, _ in ticks)
-        parts = [
-            [c * x << most - b for x in own] for c, (own, b, _) in zip(row, ticks, strict=True)
-        ]
-        error = math.fsum(abs(c) * e for c, (*_, e) in zip(row, ticks, strict=True))
+        pairs = [*zip(row, ticks, strict=True)]
+        parts = [[c * x << most - b for x in own] for c, (own, b, _) in pairs]
+        error = math.fsum(abs(c) * e for c, (*_, e) in pairs)
         return ([sum(column) for column in zip(*parts, strict=True)], most), error
 
 
@@ -697,8 +710,6 @@ class Combined(Tables):
     """Tables combined from releases of the same rows, which are in the folder too."""
 
     def __init__(self, path: Path, record: dict[str, Any]) -> None:
-        need(record["private"] is True, "a simulation, which is not private")
-        need(type(record["marginals"]) is list, "a list of tables in Parquet", NotImplementedError)
         self.sources, known = list[Release](), dict[str, Attribute]()
         for source in record["combined_from"]:
             at = path / source["folder"]
@@ -770,9 +781,8 @@ class Combined(Tables):
                 every.setdefault((-1,) * exact + axes, []).append((counts, share, blur))
         for T, found in every.items():
             seen, exact = [counts for counts, *_ in found], T[:1] == (-1,)
-            need(
-                exact or all(x not in seen[:k] for k, x in enumerate(seen)), "the same noise twice"
-            )
+            new = all(x not in seen[:k] for k, x in enumerate(seen))
+            need(exact or new, "the same noise twice")
             need(not exact or all(x == seen[0] for x in seen), "releases of other public counts")
             whole = sum((share for _, share, _ in found), Fraction(0))
             parts = [[x * share / whole for x in counts] for counts, share, _ in found]
@@ -816,10 +826,8 @@ def nuclear(A: Matrix) -> int:
     for _ in range(80):  # Q <- (3 - Q Q') Q / 2 drives singular values up to 1, and not above
         best = max(best, sum(sum(map(mul, a, q)) for a, q in zip(A, Q, strict=True)) // most)
         T = times(Q, [*zip(*Q, strict=True)])
-        off = (
-            abs(x - (unit // 3) * (i == k)) for i, row in enumerate(T) for k, x in enumerate(row)
-        )
-        if max(off) < unit >> 40:
+        far = (abs(x - unit // 3 * (i == k)) for i, row in enumerate(T) for k, x in enumerate(row))
+        if max(far) < unit >> 40:
             break
         T = [[unit * (i == k) - x for k, x in enumerate(row)] for i, row in enumerate(T)]
         T = [[x >> bits + 1 for x in row] for row in T]
@@ -910,20 +918,16 @@ class Answer:
         need(longest**2 <= scale**2 * 4**fine, "too little noise: a change is not covered")
         if self.shifted:
             squared = Fraction(max(both) ** 2, 4**fine) / scale**2
-            stated = Fraction(header["sensitivity_squared"])
-            need(
-                squared <= stated <= squared * (1 + Fraction(1, 10**11)),
-                "too little noise: the sensitivity",
-            )
+            ratio = Fraction(header["sensitivity_squared"]) / squared
+            need(1 <= ratio <= 1 + Fraction(1, 10**11), "too little noise: the sensitivity")
         else:
             need(header["sensitivity_squared"] == 1.0, "the sensitivity")
         heights = [Fraction(sum(x * x for x in row), 4**bits) * scale**2 for row in L]
         top, power = max(heights), self.p / 2
         whole = top if power == math.inf else sum(heights)
         if 1 < power < math.inf:
-            whole = top * Fraction(
-                math.fsum(float(h / top) ** power for h in heights) ** (1 / power)
-            )
+            parts = math.fsum(float(h / top) ** power for h in heights)
+            whole = top * Fraction(parts ** (1 / power))
         lost = Fraction(2 * sum(outside) * (self.d > self.r), 1 << (fine + bits))
         reached = math.sqrt(whole) + float(lost)
         need(math.isclose(header["gamma"], reached, rel_tol=1e-11), f"gamma is {reached!r}")
@@ -965,10 +969,8 @@ class Answer:
             whole = sum(squares)
             values = [[whole * x - y for x, y in zip(row, means, strict=True)] for row in values]
             unit *= whole
-        A = [
-            [m * x * v for x, v in zip(row, own, strict=True)]
-            for m, row in zip(roots, values, strict=True)
-        ]
+        pairs = zip(roots, values, strict=True)
+        A = [[m * x * v for x, v in zip(row, own, strict=True)] for m, row in pairs]
         down = max(max(abs(x) for row in A for x in row).bit_length() - 120, 0)
         found = nuclear([[x >> down for x in row] for row in A]) - 2 * len(A) * self.d
         proven = float(Fraction(max(found, 0) << down, unit))
@@ -989,7 +991,8 @@ def opened(path: Path) -> Any:
     kinds = {"gaussnoise.tables/3": Release, "gaussnoise.combined/1": Combined}
     kinds = {"stream.json": {"gaussnoise.stream/2": Stream}, "release.json": kinds}.get(name, {})
     kind = str(record.get("format"))
-    need(kind in kinds, f"the format {kind!r:.60}", NotImplementedError)
+    why = {"gaussnoise.stream-tick/1": "one tick; check its stream, the folder with stream.json"}
+    need(kind in kinds, why.get(kind, f"the format {kind!r:.60}"), NotImplementedError)
     folder = kinds[kind](path, record)
     folder.alone = isinstance(folder, Release)
     return folder
@@ -1005,11 +1008,8 @@ def verified(path: Path) -> list[str]:
     except Exception as error:  # noqa: BLE001 (any error is a fault of the folder)
         return [f"FAILED: {error if type(error) is ValueError else repr(error)}"]
     left = [*dict.fromkeys(found.unchecked)]
-    more = [
-        "epsilon_delta, lower_bound, targets, on_outside, texts, pictures",
-        "noise.npz, signature.json, metadata",
-    ]
-    left += more * path.is_dir()
+    left += ["epsilon_delta, lower_bound, targets, on_outside, texts, pictures"] * path.is_dir()
+    left += ["noise.npz, signature.json, metadata"] * path.is_dir()
     copy = path / "verifier.py"
     if copy.exists() and copy.read_bytes() != Path(__file__).read_bytes():
         left += ["verifier.py in the folder: it is another one than this"]

@@ -6,21 +6,25 @@ from typing import Annotated
 import typer
 
 from ..errors import ParameterError
-from ..tables import TableRelease
 from .asked import dialect_of, table_of
 from .console import ERR, say, show
-from .options import DateFormat, Decimal, Delimiter, Encoding, Json, Quote
+from .options import DateFormat, Decimal, Delimiter, Encoding, Json, Published, Quote
 from .patience import patience
+from .published import published, streamed
 
 
 def inspect_release(
-    folder: Annotated[Path, typer.Argument(help="Folder of a release.")],
+    folder: Published,
     data: Annotated[
         list[Path],
         typer.Option(
             "--data", help="The table that was released, as in `gaussnoise release` (repeatable)."
         ),
     ],
+    tick: Annotated[
+        int | None,
+        typer.Option("--tick", help="Of a stream: the tick to compare with the table it counted."),
+    ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -30,18 +34,21 @@ def inspect_release(
 ) -> None:
     """Compare a release with its data: PASSED or FAILED. NOT private: for their owner alone.
 
+    Of a stream, each tick is compared with the table that it counted: --tick 3 --data TABLE.
+
     The table is counted again by another way, and the differences from the released numbers are
     compared with the law of their noise: too large (a missing file, a swapped column, more noise)
     and too small (less noise than stated). The verdict depends on exact counts: do not publish it.
 
     The exit code is 0 if it passes, otherwise 1.
     """
-    if (folder / "stream.json").is_file():
+    tables = streamed(folder)
+    if (tables is None) != (tick is None):
         raise ParameterError(
-            f"inspect: expected one release, got the stream {folder}, whose ticks share their "
-            "noise: no inspection of them exists"
+            f"inspect: expected --tick with the folder of a stream, and no other, got {folder}; "
+            "hint: each tick is compared by itself, --tick 1 --data with its table"
         )
-    release = TableRelease.load(folder)
+    release = published(folder, None if tick is None else str(tick))
     written = dialect_of(release.plan.schema.file, delimiter, decimal, encoding, quote, date_format)
     with patience(ERR, "counting"):
         found = release.inspect(written.table(table_of(data)))

@@ -8,7 +8,7 @@ import typer
 from ..errors import ParameterError
 from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
-from ..privacy.ledger_entries import LedgerEntry, Note
+from ..privacy.ledger_entries import LedgerEntry, Note, spent_and_left
 from ..text import no_less
 from .console import say, show
 from .documents import ledger_document
@@ -30,8 +30,8 @@ def create_ledger(
     ledger = Ledger.create(path, zCDP(rho), delta=delta)
     if as_json:
         return show(ledger_document(ledger, max(1e-6, 2 * delta), None))
-    more = f" and delta {delta:g}" if delta else ""
-    say(f"wrote {ledger.path}: rho {rho:g}{more} for all releases together")
+    more = f" and delta {delta:.10g}" if delta else ""
+    say(f"wrote {ledger.path}: rho {rho:.10g}{more} for all releases together")
 
 
 def show_ledger(
@@ -64,12 +64,14 @@ def show_ledger(
         return show(ledger_document(ledger, delta, None if every else last))
     spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(left)
     charges, refusals = ledger.charges, ledger.refusals
+    used, rest = spent_and_left(ledger.spent, charges, ledger.rho)
     say(
-        f"budget rho {ledger.rho:g}, spent {no_less(ledger.spent)}, left {ledger.remaining:g}; "
-        f"charges: {charges}, refusals of the data: {refusals}"
+        f"budget rho {ledger.rho:.10g}, spent {used}, left {rest}; charges: {charges}, refusals of "
+        f"the data: {refusals}"
     )
     if ledger.delta:
-        say(f"delta of thresholds {ledger.delta:g}, spent {ledger.spent_delta:g}")
+        used, rest = spent_and_left(ledger.spent_delta, charges, ledger.delta)
+        say(f"delta of thresholds {ledger.delta:.10g}, spent {used}, left {rest}")
     any_noise = zCDP(ledger.spent).epsilon(left) if ledger.spent else 0.0
     drawn = " by its Gaussian noise" if spent < any_noise and not ledger.delta else ""
     say(
@@ -80,18 +82,20 @@ def show_ledger(
     if len(entries) < charges + refusals:
         say(f"the last {len(entries)} of {charges + refusals} entries; --all lists all:")
     if entries:
-        say("\n".join(_lines(entry, thresholds=ledger.delta > 0) for entry in entries))
+        say("\n".join(_lines(entry, ledger) for entry in entries))
 
 
-def _lines(entry: LedgerEntry, *, thresholds: bool) -> str:
+def _lines(entry: LedgerEntry, ledger: Ledger) -> str:
     """Return the lines that are shown for one entry."""
-    delta = f"delta {entry.delta:<10.6g}  " if thresholds else ""
+    rho, delta = spent_and_left(entry.rho, 1, ledger.rho)[0], ""
+    if ledger.delta:
+        delta = f"delta {spent_and_left(entry.delta, 1, ledger.delta)[0]:<10}  "
     digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
     note = Note(entry.purpose, entry.requested_by, entry.approval).lines
     said = "".join(f"\n    {name.replace('_', ' ')}: {line}" for name, line in note.items())
     return (
-        f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {delta}{entry.id}  "
-        f"({entry.protects})\n    {entry.target}{digest}{said}"
+        f"  {entry.begun}  {entry.state:<8}  rho {rho:<10}  {delta}{entry.id}\n"
+        f"    protects: {entry.protects}\n    {entry.target}{digest}{said}"
     )
 
 

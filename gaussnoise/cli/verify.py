@@ -62,7 +62,11 @@ def sign_folder(
     ],
     as_json: Json = False,
 ) -> None:
-    """Sign all files of a published folder: signature.json, which other tools read as well."""
+    """Sign all files of a published folder: signature.json, which other tools read as well.
+
+    Of a stream, all ticks that are there are signed, and never the folder private: sign again after
+    the next tick. Combined releases and changes are signed like a release.
+    """
 
     def asked() -> str:
         return typer.prompt(f"password of {key}", hide_input=True, err=True)
@@ -71,4 +75,8 @@ def sign_folder(
     if as_json:
         return show(written_document(folder / SIGNATURE, key=name))
     say(f"wrote {folder / SIGNATURE}: all files are signed by the key {name}")
-    say("gaussnoise verify FOLDER --key PUBLIC checks it, as do tools that read in-toto and DSSE")
+    if (folder / "stream.json").is_file():
+        say("the folder private is not signed; sign again after the next tick, for all ticks")
+    say(
+        f"gaussnoise verify {folder} --key PUBLIC checks it, as do tools that read in-toto and DSSE"
+    )

@@ -20,6 +20,7 @@ from ..tables.planning.plan import Plan
 from ..tables.planning.ranges import FoundRange
 from ..tables.schema.about import NOTHING_SAID, About
 from ..tables.schema.codes import Code
+from ..tables.schema.dialect import USUAL, Dialect
 from ..tables.schema.numbers import PerPerson
 from ..tables.schema.schema import Attribute, OnOutside, Schema, with_infinite
 from .ranges import QUESTIONS, Counts, Ends, Exact, NoRangeError, find_range
@@ -44,6 +45,7 @@ class ColumnPlan:
         level: the level of the intervals for which ranges are checked.
         about: lines for readers of the release.
         missing: codes for no answer, of some columns.
+        file: the dialect of the table's files, which an inspection of the release reads again.
     """
 
     columns: Sequence[str]
@@ -54,6 +56,7 @@ class ColumnPlan:
     level: float
     about: About = NOTHING_SAID
     missing: Mapping[str, Sequence[Code]] = field(default_factory=dict)
+    file: Dialect = USUAL
 
     @property
     def wrong(self) -> float:
@@ -153,7 +156,7 @@ class ColumnPlan:
             )
             for own in ranges
         ]
-        schema = Schema([*self.groups, *numbers], about=self.about)
+        schema = Schema([*self.groups, *numbers], about=self.about, file=self.file)
         by = [group.name for group in self.groups]
         clipped = {own.name for own in numbers if own.clip is not None}
         how: dict[str, PerPerson] = {

@@ -156,6 +156,7 @@ def column_means(
     True
     """
     # imported here, since they load an engine of tables
+    from ..tables.reading.files import dialect_of
     from ..tables.release.files import check_format
     from .column_plan import UNSPENT, ColumnPlan
 
@@ -208,9 +209,8 @@ def column_means(
     options |= {} if weight is None else {"weight": weight}
     if not isinstance(about, About):
         raise ParameterError(f"{name}: expected about= to be an About, got {shown(about)}")
-    asked = ColumnPlan(
-        columns, groups, options, reduced, on_outside, level, about, _codes(missing, columns)
-    )
+    codes, file = _codes(missing, columns), dialect_of(table)
+    asked = ColumnPlan(columns, groups, options, reduced, on_outside, level, about, codes, file)
     unit = asked.deviation(rounded_down(Fraction(budget.whole) * Fraction(UNSPENT)))
     check_format(format, asked.in_unit.schema, () if out is None else asked.in_unit.tables.subsets)
     if out is not None and ledger is None:
@@ -247,6 +247,7 @@ def column_means(
         **options,
         **({} if weight is None else {"weight": asdict(weight)}),
         **({"about": about.stated} if about.stated else {}),
+        **({"file": file.stated} if file.stated else {}),
         **(
             {"missing": {name: list(own) for name, own in asked.missing.items()}} if missing else {}
         ),

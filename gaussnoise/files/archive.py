@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from domains.errors import DomainError
 
 from ..errors import CertificateError, GaussNoiseError, OutputError
-from .disk import opened
+from .disk import opened, parsed
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -92,7 +92,7 @@ def read_arrays(
                 )
                 if packed.read(1):  # reading to the end also checks the checksum
                     raise CertificateError(f"load: expected no more than one array under {name}")
-    header = json.loads(str(arrays.pop("header")))
+    header = parsed(str(arrays.pop("header")))
     if not isinstance(header, dict) or header.get("format") != format:
         raise CertificateError(f"load: expected a header of format {format!r}, got another")
     for array in arrays.values():

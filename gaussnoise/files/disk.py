@@ -320,10 +320,27 @@ def read_json(path: Path, most: int = MOST_RECORD) -> Any:
         content = file.read(most + 1)
     if len(content) > most:
         raise ValueError("too long")
+    return parsed(content)
+
+
+def parsed(content: str | bytes) -> Any:
+    """Return the value of a text in JSON.
+
+    Raises:
+        ValueError: no JSON, or an object with one key twice: readers differ in which one they take.
+    """
     try:
-        return json.loads(content)
+        return json.loads(content, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("too deep") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, unless a key occurs twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key twice")
+    return found
 
 
 def files_in(folder: Path) -> Iterator[str]:

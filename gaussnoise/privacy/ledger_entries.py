@@ -5,6 +5,7 @@ import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import NamedTuple, final
 
@@ -277,6 +278,25 @@ def budget_of(database: sqlite3.Connection) -> float:
     if not (math.isfinite(budget) and budget > 0):
         raise _damaged("its budget")
     return budget
+
+
+def spent_and_left(spent: float, charges: int, budget: float) -> tuple[str, str]:
+    """Return the spent part of a budget in decimals, rounded up to six figures, and the rest of it.
+
+    A cost is the decimal number next to its double, rounded up to a unit of the ledger. Before the
+    sum is rounded up, the most that these roundings add is taken off, a part in 10^12 at most:
+    ten times 0.1 is all of 1.
+
+    >>> spent_and_left(math.nextafter(1, 2), 10, 1.0), spent_and_left(1 / 3, 1, 1.0)
+    (('1', '0'), ('0.333334', '0.666666'))
+    """
+    units, exact = Fraction(charges, BUDGET_UNITS) * Fraction(budget), Fraction(spent)
+    least = exact - exact / 2**51 - min(units, exact / 2**40)
+    up, down = Context(6, ROUND_CEILING), Context(10, ROUND_DOWN)
+    whole = Decimal(repr(budget))
+    # charges add up to the budget at most, or its part in 10^12 more
+    shown = min(up.divide(Decimal(least.numerator), Decimal(least.denominator)), whole)
+    return f"{float(shown):.10g}", f"{float(down.subtract(whole, shown)):.10g}"
 
 
 def units_of(cost: float, budget: float) -> int:

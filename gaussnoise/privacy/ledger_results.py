@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import final
 
@@ -23,13 +22,13 @@ from ..files.disk import (
     held,
     new_folder,
     opened,
+    parsed,
     publish,
     remove,
     result_in,
     sync,
 )
 from .ledger_entries import (
-    BUDGET_UNITS,
     CAP,
     NO_NOTE,
     REFUSAL_COLUMNS,
@@ -38,9 +37,12 @@ from .ledger_entries import (
     budget_of,
     delta_of,
     entries_in,
-    left_rho,
+    numbers_in,
     result_of,
+    spent_and_left,
+    spent_delta,
     spent_delta_units,
+    spent_rho,
     spent_units,
     unfinished_in,
     units_of,
@@ -190,10 +192,10 @@ class Results:
             rho = budget_of(database)
             units = units_of(cost, rho)
             if spent_units(database) + units > CAP:
-                left = float(left_rho(database))
+                _, left = spent_and_left(spent_rho(database), numbers_in(database)[0], rho)
                 raise BudgetError(
-                    f"ledger: expected a cost of at most rho = {left:.6g}, the rest of "
-                    f"{rho:.6g}, got {cost:.6g}"
+                    f"ledger: expected a cost of at most rho = {left}, the rest of {rho:.10g}, "
+                    f"got {cost:.15g}"
                 )
             delta_units = _delta_units(database, delta)
             if (
@@ -340,10 +342,10 @@ def _delta_units(database: sqlite3.Connection, delta: float) -> int:
         )
     units, spent = units_of(delta, most), spent_delta_units(database)
     if spent + units > CAP:
-        left = float(Fraction(max(BUDGET_UNITS - spent, 0), BUDGET_UNITS) * Fraction(most))
+        charges, _ = numbers_in(database)
+        _, left = spent_and_left(spent_delta(database), charges, most)
         raise BudgetError(
-            f"ledger: expected a delta of at most {left:.6g}, the rest of {most:.6g}, got "
-            f"{delta:.6g}"
+            f"ledger: expected a delta of at most {left}, the rest of {most:.10g}, got {delta:.15g}"
         )
     return units
 
@@ -383,12 +385,12 @@ def _digest(result: Path) -> str | None:
             return file_digest(result)
         with opened(result / "release.json") as file:
             content = file.read()
-        record = json.loads(content)
+        record = parsed(content)
         if (
             folder_fault(result, record["files"], every=record.get("format") != OLD_TABLES)
             is not None
         ):
             return None
         return hashlib.sha256(content).hexdigest()
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None

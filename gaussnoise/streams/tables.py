@@ -292,6 +292,8 @@ def combined(
     private: bool = True,
 ) -> TableRelease:
     """Return the tables of a combination of ticks, with their deviations."""
+    last = len(np.trim_zeros(weights, "b"))
+    is_tick = last and np.array_equal(weights[:last], plan.window(last, last))
     return TableRelease(
         plan=plan.one_tick,
         private=private,
@@ -301,5 +303,5 @@ def combined(
         tables=tables,
         backend=backend,
         on_outside=on_outside,
-        over=OverTime(what, plan.facts),
+        over=OverTime(what, plan.facts, last if is_tick else None, plan.over.columns),
     )

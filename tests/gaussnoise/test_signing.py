@@ -1,6 +1,7 @@
 """Signatures of folders: other tools read them, and none passes over a changed file."""
 
 import base64
+import hashlib
 import json
 import shutil
 import sys
@@ -145,15 +146,121 @@ def test_a_signature_of_other_files_is_not_replaced(place, out):
         signing.sign(other, place / "ours.pem")
 
 
-def test_others_read_the_envelope_and_the_statement(place, out):
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """A stream of three ticks, of which two are published."""
+    planned = gn.plan(SCHEMA, 1, gn.zCDP(0.2), over=gn.streams.Ticks(3))
+    stream = planned.start(tmp_path_factory.mktemp("begun") / "stream")
+    for number in (1, 2):
+        stream.tick(PEOPLE, number=number)
+    return stream.path
+
+
+@pytest.fixture
+def stream(begun, tmp_path):
+    return Path(shutil.copytree(begun, tmp_path / "stream"))
+
+
+def test_a_stream_is_signed_as_a_whole_and_again_after_the_next_tick(place, stream, tmp_path):
+    ours, public = place / "ours.pem", place / "ours-public.pem"
+    name = signing.sign(stream, ours)
+    assert signing.verify(stream, public) == name
+    assert verifier.verified(stream)[0].startswith("checked")
+    once = (stream / "signature.json").read_bytes()
+    signing.sign(stream / "ticks" / "0001", ours)  # for those who receive it alone
+    signing.sign(stream, ours)
+    assert (stream / "signature.json").read_bytes() == once
+    published = shutil.copytree(stream, tmp_path / "published")
+    shutil.rmtree(published / "private")
+    assert signing.verify(published, public) == name
+
+    again = gn.streams.Stream.open(stream)
+    again.tick(PEOPLE, number=3)
+    with pytest.raises(OutputError, match=r"after it was signed: 1, from ticks/0003 on.*sign "):
+        signing.verify(stream, public)
+    signing.sign(stream, place / "theirs.pem")
+    with pytest.raises(OutputError, match="no signature of the key"):
+        signing.verify(stream, public)  # it was of two ticks
+    envelope = json.loads((stream / "signature.json").read_text(encoding="utf-8"))
+    assert len(envelope["signatures"]) == 1
+    signing.sign(stream, ours)
+    for key in ("ours", "theirs"):
+        signing.verify(stream, place / f"{key}-public.pem")
+    assert len(gn.streams.Stream.open(stream).tables) == 3
+
+
+@pytest.mark.parametrize(
+    ("file", "act"),
+    [
+        ("stream.json", "change"),
+        ("ticks/0001/release.json", "change"),
+        ("ticks/0002/period/tables/1-sex.csv", "change"),
+        ("ticks/0002/period/tables/1-sex.csv", "remove"),
+        ("ticks/0001/more.txt", "change"),
+        ("ticks/more.txt", "change"),
+        ("more.txt", "change"),
+        ("ticks/0001", "remove"),
+        ("ticks/0002", "remove"),
+    ],
+)
+def test_no_change_of_a_signed_stream_goes_unnoticed(place, begun, stream, file, act):
+    """Nor in a stream that went on since. Neither is signed again."""
+    signing.sign(stream, place / "ours.pem")
+    target = stream / file
+    if act == "change":
+        target.write_bytes((target.read_bytes() if target.exists() else b"") + b"\n")
+    elif target.is_dir():
+        shutil.rmtree(target)
+    else:
+        target.unlink()
+    for later in (False, True):
+        if later:
+            shutil.copytree(begun / "ticks" / "0002", stream / "ticks" / "0003")
+        with pytest.raises(OutputError, match=r"was (changed|added|removed) after it was signed"):
+            signing.verify(stream, place / "ours-public.pem")
+        with pytest.raises(OutputError, match=r"sign: "):
+            signing.sign(stream, place / "ours.pem")
+
+
+@pytest.mark.parametrize("fault", ["gap", "number", "stream", "file"])
+def test_a_stream_that_was_not_published_so_is_not_signed(place, stream, fault):
+    first, second = (stream / "ticks" / name for name in ("0001", "0002"))
+    if fault == "gap":
+        second.rename(stream / "ticks" / "0003")
+    elif fault == "file":
+        (stream / "notes.txt").write_text("notes", encoding="utf-8")
+    else:
+        record = json.loads((second / "release.json").read_text(encoding="utf-8"))
+        record |= {"tick": 1} if fault == "number" else {"stream": "0" * 32}
+        (second / "release.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(OutputError, match=r"is missing|another stream or tick|not released"):
+        signing.sign(stream, place / "ours.pem")
+    assert first.is_dir()
+    assert not (stream / "signature.json").exists()
+
+
+def test_a_tick_leads_to_its_stream(place, stream, capsys):
+    tick, public = str(stream / "ticks" / "0001"), str(place / "ours-public.pem")
+    assert run(["verify", tick, "--key", public]) == 1
+    said = capsys.readouterr().out
+    assert "UNKNOWN: no check of such a folder: one tick; check its stream" in said
+    assert f"gaussnoise verify {stream} --key PUBLIC" in said.replace("\n", "")
+    assert run(["sign", str(stream), "--key", str(place / "ours.pem")]) == 0
+    assert "sign again after the next tick" in capsys.readouterr().out
+    assert run(["verify", str(stream), "--key", public]) == 0
+
+
+@pytest.mark.parametrize("kind", ["release", "stream"])
+def test_others_read_the_envelope_and_the_statement(place, out, stream, kind):
     dsse = pytest.importorskip("securesystemslib.dsse")
     signer = pytest.importorskip("securesystemslib.signer")
     statement_pb2 = pytest.importorskip("in_toto_attestation.v1.statement_pb2")
     from google.protobuf import json_format
     from in_toto_attestation.v1.statement import Statement
 
-    name = signing.sign(out, place / "ours.pem")
-    content = json.loads((out / "signature.json").read_text(encoding="utf-8"))
+    folder = stream if kind == "stream" else out
+    name = signing.sign(folder, place / "ours.pem")
+    content = json.loads((folder / "signature.json").read_text(encoding="utf-8"))
     envelope = dsse.Envelope.from_dict(content)
     keys = {}
     for own in ("ours", "theirs"):
@@ -165,10 +272,11 @@ def test_others_read_the_envelope_and_the_statement(place, out):
     assert envelope.payload_type == "application/vnd.in-toto+json"
     read = json_format.Parse(envelope.payload, statement_pb2.Statement())
     Statement.copy_from_pb(read).validate()
-    record = json.loads((out / "release.json").read_text(encoding="utf-8"))
     stated = {own.name: own.digest["sha256"] for own in read.subject}
-    assert stated.pop("release.json")
-    assert stated == record["files"]
+    files = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    assert {*stated} == {x for x in files if not x.startswith("private/")} - {"signature.json"}
+    for file, sha256 in stated.items():
+        assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == sha256
 
 
 @pytest.mark.parametrize("form", ["PKCS8", "OpenSSH"])
@@ -206,25 +314,16 @@ def test_a_private_key_inside_the_folder_is_refused(place, out):
 
 
 def test_folders_that_are_signed(place, tmp_path):
-    """Combined releases and changes as well; of a stream each tick, as it is published."""
+    """Combined releases and changes as well."""
     secret, public = place / "ours.pem", place / "ours-public.pem"
     release = gn.TableRelease.load(place / "out")
     again = gn.plan(SCHEMA, 1, gn.zCDP(0.2)).release(PEOPLE)
     gn.combine([release, again]).save(tmp_path / "both")
     gn.difference(release, again).save(tmp_path / "changes", of=[("sex",)])
-    planned = gn.plan(SCHEMA, 1, gn.zCDP(0.2), over=gn.streams.Ticks(2))
-    stream = planned.start(tmp_path / "stream")
-    stream.tick(PEOPLE, number=1)
-    tick = stream.state.tick_folder(1)
-    for folder in (tmp_path / "both", tmp_path / "changes", tick):
+    for folder in (tmp_path / "both", tmp_path / "changes"):
         signing.sign(folder, secret)
         signing.verify(folder, public)
     gn.TableRelease.load(tmp_path / "both")
-    again = gn.streams.Stream.open(tmp_path / "stream")
-    again.tick(PEOPLE, number=2)
-    assert len(again.tables) == 2
-    with pytest.raises(OutputError, match="sign each tick"):
-        signing.sign(tmp_path / "stream", secret)
     with pytest.raises(OutputError, match="expected a published folder"):
         signing.sign(tmp_path, secret)
 

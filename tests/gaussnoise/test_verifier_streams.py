@@ -182,6 +182,26 @@ def test_ticks_are_consecutive(streams, tmp_path):
     assert fault(copy.at) == "FAILED: files of no stream"
 
 
+@pytest.mark.parametrize("format", ["parquet", "xlsx", "json-stat"])
+def test_of_other_formats_the_record_of_a_tick_is_checked(tmp_path, format):
+    """A deviation that is off by 1e-8, and another first row."""
+    stream = STREAMS["prefixes"]().start(tmp_path / "stream", format=format)
+    for tick in (1, 2):
+        stream.tick(people(np.random.default_rng(tick)), number=tick)
+    copy, name = Copy(stream.path, tmp_path / "copy"), "ticks/0002/release.json"
+    assert fault(copy.at) is None
+    for part, change, what in (
+        ("rms_standard_deviation", lambda x: x * (1 + 1e-8), "the deviation stated of tables"),
+        ("first_row", lambda x: x + 1, "the first row of tables"),
+    ):
+        for tables in ("period", "cumulative"):
+            record = copy.read(name)
+            record[tables][1][part] = change(record[tables][1][part])
+            copy.write_record(record, name)
+            assert what in fault(copy.at)
+            copy.restore()
+
+
 def test_the_owner_is_told_never_to_publish_the_private_folder(tmp_path):
     stream = STREAMS["one report"]().start(tmp_path / "own")
     stream.tick(people(np.random.default_rng(1)), number=1)

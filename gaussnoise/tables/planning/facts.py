@@ -16,6 +16,7 @@ from ...text import SHOWN_DELTA
 from ..schema.numbers import PER_PERSON, squared_numbers
 
 if TYPE_CHECKING:
+    from ..schema.schema import Attribute
     from .plan import Plan
 
 CLOSED = 1e-3  # a certified gap below this is said to be closed
@@ -67,10 +68,16 @@ class Facts:
 @final
 @dataclass(frozen=True)
 class OverTime:
-    """Ticks of a stream that tables are about, and the facts on the whole stream."""
+    """Ticks of a stream that tables are about, and the facts on the whole stream.
+
+    ``tick``: the one tick whose own rows they count; None for other tables. ``columns``: attributes
+    besides those of the tables that the rows of a tick have to fit.
+    """
 
     times: str
     facts: Facts
+    tick: int | None = None
+    columns: "Sequence[Attribute]" = ()
 
 
 def facts_of(plan: "Plan") -> Facts:

@@ -20,6 +20,9 @@ Formal guarantees:
       and √Q may exceed its quantile by this. Below nothing changes: given this part, Q is a
       noncentral χ², stochastically larger than χ².
 
+The table of one tick of a stream is that of a release whose noise has the scale σ |row t of C⁻¹|:
+row t undoes the measurements of the ticks so far, whose integers are then all in that distance.
+
 All of this is about exact counts, and so is the verdict: it is for the owner alone.
 """
 
@@ -59,10 +62,11 @@ def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Ins
     """Return the verdict of :meth:`TableRelease.inspect`."""
     if not (isinstance(level, float) and 1e-12 <= level < 1):
         raise ParameterError(f"inspect: expected 1e-12 <= level < 1, got {level!r:.50}")
-    if release.times is not None:
+    over = release.over
+    if over is not None and over.tick is None:
         raise ParameterError(
-            "inspect: expected one release, got tables of a stream, whose ticks share their noise: "
-            "no inspection of them exists"
+            f"inspect: expected a release, or one tick of a stream, got {over.times}; hint: "
+            "stream.tables.period(1), with the table of that tick, and so on"
         )
     if isinstance(release.plan, MergedPlan):
         raise ParameterError(
@@ -70,10 +74,10 @@ def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Ins
             "the folder releases/"
         )
     plan, query = release.plan, release.query
-    used = plan.asked.used
+    used, more = plan.asked.used, () if over is None else over.columns
     found = recount(
         written_in(table, plan.schema.file),
-        [plan.schema.attributes[i] for i in used],
+        [*(plan.schema.attributes[i] for i in used), *more],
         [tuple(used.index(i) for i in S) for S in plan.tables.subsets],
         release.on_outside,
         limit_of(plan),
@@ -86,7 +90,7 @@ def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Ins
 
 def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspection:
     """Return the verdict on a release, given the recount of its table."""
-    plan, query = release.plan, release.query
+    plan, query, growth = release.plan, release.query, _growth(release)
     used = plan.asked.used
     scale = query.most / query.unit
     counted = {tuple(used[i] for i in S): own * scale for S, own in found.counts.items()}
@@ -99,10 +103,11 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
         exact &= _is_exact(difference, S, query)
         for T in subsets_of(S):
             if T in query.multipliers:
-                squares[T].append(_square(difference, S, T, query))
+                squares[T].append(_square(difference, S, T, query, growth))
     ranks = {T: math.prod(query.strategies[i].size - 1 for i in T) for T in squares}
     reach = {T: _reach(T, release) for T in squares}
-    ends, together = _ends(ranks, reach, found.crowded, level, query)
+    count = query.count * (1 if release.over is None else release.over.tick or 1)
+    ends, together = _ends(ranks, reach, found.crowded, level, query, count)
     passed = all(
         ends[T].low <= min(own) and math.sqrt(max(own)) <= math.sqrt(ends[T].high) + ends[T].slack
         for T, own in squares.items()
@@ -112,10 +117,12 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
     passed &= math.sqrt(most) <= math.sqrt(together.high) + together.slack
     lost = 1.0 if plan.has_public_rows else None
     if () in ends:
-        lost = _shift(ends[()], 1) * _rows(query, ())
+        lost = _shift(ends[()], 1) * _rows(query, (), growth)
     names = plan.schema.names
     moved = {
-        names[T[0]]: _shift(own, ranks[T]) * _rows(query, T) * _spread(query.strategies[T[0]])
+        names[T[0]]: _shift(own, ranks[T])
+        * _rows(query, T, growth)
+        * _spread(query.strategies[T[0]])
         for T, own in ends.items()
         if len(T) == 1 and query.strategies[T[0]].size <= _MOST_SHOWN
     }
@@ -135,18 +142,28 @@ def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:
     return bool((np.abs(part_of(difference, S, known)) < 0.5).all())
 
 
-def _square(difference: Array, S: Subset, T: Subset, query: ResidualQuery) -> float:
+def _growth(release: AbstractRelease) -> float:
+    """Return the deviations of the tables over those of the query: 1, or |row t| of a tick."""
+    if release.over is None or not release.query.multipliers:
+        return 1.0
+    T = next(iter(release.query.multipliers))
+    return math.sqrt(release.covariance.variances[T] / release.query.variances[T])
+
+
+def _square(
+    difference: Array, S: Subset, T: Subset, query: ResidualQuery, growth: float = 1.0
+) -> float:
     """Return Q_T from a table of S."""
     values = part_of(difference, S, T)
     for axis, i in enumerate(T):
         values = query.strategies[i].contrast(values, axis)
-    return float(np.square(values / _rows(query, T)).sum())
+    return float(np.square(values / _rows(query, T, growth)).sum())
 
 
-def _rows(query: ResidualQuery, T: Subset) -> float:
-    """Return how many rows one scale σ of the integers of T stands for."""
+def _rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> float:
+    """Return how many rows one scale of the noise on T stands for."""
     scale = 0.0 if query.query is None else query.query.scale
-    return scale * query.most / (query.unit * int(query.multipliers[T]))
+    return growth * scale * query.most / (query.unit * int(query.multipliers[T]))
 
 
 def _reach(T: Subset, release: AbstractRelease) -> float:
@@ -155,7 +172,7 @@ def _reach(T: Subset, release: AbstractRelease) -> float:
     length = math.prod(math.sqrt(query.strategies[i].square) for i in T)
     if not T:  # every choice has as many records
         length = 0.0 if plan.weight is None else 0.5
-    return 2 * plan.rows_per_person * length * query.most / _rows(query, T)
+    return 2 * plan.rows_per_person * length * query.most / _rows(query, T, _growth(release))
 
 
 def _ends(
@@ -164,11 +181,12 @@ def _ends(
     crowded: int,
     level: float,
     query: ResidualQuery,
+    count: int,
 ) -> tuple[dict[Subset, _Ends], _Ends]:
-    """Return the ends of every Q_T, and of their sum."""
+    """Return the ends of every Q_T, and of their sum, of which ``count`` integers are the noise."""
     if not ranks or query.query is None:
         return {}, _Ends(0.0, 0.0, 0.0)
-    if (distance := lattice_distance(query.count, query.query.scale)) > level / 2:
+    if (distance := lattice_distance(count, query.query.scale)) > level / 2:
         raise ParameterError(
             f"inspect: expected a level of at least {2 * distance:.2g} for the integers of this "
             f"release, which are that far from normal numbers, got {level:g}"

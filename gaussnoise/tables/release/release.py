@@ -97,7 +97,8 @@ class TableRelease(AbstractRelease):
         It takes one to five seconds for every 100,000 rows.
 
         Args:
-            table: the table that was released, as in :meth:`Plan.release`.
+            table: the table that was released, as in :meth:`Plan.release`; of a tick of a stream,
+                ``stream.tables.period(3)``, the one that this tick counted.
             level: the most probability of a false alarm.
 
         Returns:
@@ -105,7 +106,7 @@ class TableRelease(AbstractRelease):
             noticed with stated probability.
 
         Raises:
-            ParameterError: a combination of releases, tables of a stream, or a level out of range.
+            ParameterError: a combination of releases, or of ticks, or a level out of range.
             DataError: the table cannot be read.
 
         >>> import pyarrow as pa

@@ -11,6 +11,9 @@ OFFICE = (
     "acting on it in public, is a release that no budget covers."
 )
 
+_HARDLY = 0.1  # less than this probability is no help
+_NEXT_TO_NONE = 0.01  # neither is it to notice noise of less than this part of the stated scale
+
 
 @final
 @dataclass(frozen=True)
@@ -69,11 +72,13 @@ class Inspection:
         ]
         if self.scales is not None:
             low, high = self.scales
-            lines += [
-                f"Noticed {sure}: noise of < {low:.3g} or > {high:.3g} times the stated scale"
-            ]
+            less = f"< {low:.3g} or " if low >= _NEXT_TO_NONE else ""
+            lines += [f"Noticed {sure}: noise of {less}> {high:.3g} times the stated scale"]
+            if not less:
+                lines += ["Hardly noticed: noise of less than the stated scale, however small"]
         lines += [
-            f"Noticed with probability {chance:.3g}: noise of {factor:g} times the stated scale"
+            f"{'Noticed' if chance >= _HARDLY else 'Hardly noticed,'} with probability "
+            f"{chance:.3g}: noise of {factor:g} times the stated scale"
             for factor, chance in self.noise.items()
         ]
         if self.crowded:

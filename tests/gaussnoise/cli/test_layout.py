@@ -108,11 +108,16 @@ COMMANDS = [
     ("inspect", "out", "--data", "t.csv"),
     ("inspect", "of persons", "--data", "t.csv"),
     ("inspect", "both", "--data", "t.csv"),
+    ("inspect", "st", "--data", "t.csv"),
+    ("inspect", "st", "--tick", 1, "--data", "t.csv"),
     ("verify", "charged"),
     ("verify", "both"),
     ("sign", "charged", "--key", "key.pem"),
     ("verify", "charged", "--key", "public.pem"),
     ("sign", "charged", "--key", "public.pem"),
+    ("sign", "st", "--key", "key.pem"),
+    ("verify", "st", "--key", "public.pem"),
+    ("verify", "st/ticks/0001", "--key", "public.pem"),
     ("plan", "-s", "absent.toml", "--rho", "1"),
 ]
 GROUPS = ("", "stream", "ledger")

@@ -20,6 +20,7 @@ import threading
 import time
 import traceback
 from datetime import datetime
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -1430,12 +1431,47 @@ def test_commands(call, tmp_path):
         f"{no_less(budget, 4)} for the budget by any noise" in shown
     )
     assert "epsilon at delta 1e-06: " in call("ledger show l")[1]
+    assert "\n    protects: one row under add-remove\n" in shown
     assert "budget rho 1, spent 0.7, left 0.3; charges: 1" in shown
     assert "of [red]May" in shown
     assert (
         hashlib.sha256((tmp_path / "out" / "release.json").read_bytes()).hexdigest()[:12] in shown
     )
     assert "7.25" not in (tmp_path / "l").read_bytes().decode("latin-1") + shown
+
+
+DECIMALS = st.integers(1, 9999).map(lambda k: Decimal(k).scaleb(-4))
+
+
+@settings(derandomize=True, max_examples=200, deadline=None)
+@given(st.lists(DECIMALS, min_size=1, max_size=30), st.sampled_from([1, 3, 7, 100_000]))
+def test_what_is_spent_reads_as_the_sum_of_decimal_costs(costs, times):
+    """Reference: decimal arithmetic. With costs that small, only an upper bound is asked for."""
+    total = sum(costs)
+    for budget, small in ((total, 1), (times * total, 1), (times * total, Decimal("1e-12"))):
+        units = sum(units_of(float(small * cost), float(budget)) for cost in costs)
+        spent = rounded_up(Fraction(units, _entries.BUDGET_UNITS) * Fraction(float(budget)))
+        used, left = _entries.spent_and_left(spent, len(costs), float(budget))
+        shown = min(Context(6, ROUND_CEILING).plus(small * total), budget)
+        assert float(used) >= float(shown) * (1 - 1e-12)
+        if small == 1:
+            assert (float(used), float(left)) == (float(shown), float(budget - shown))
+            assert (left == "0") == (budget == shown)
+
+
+def test_ten_tenths_are_all_and_the_unit_is_legible_in_80_columns(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    ledger = Ledger.create("l", gn.zCDP(1.0), delta=1e-6)
+    unit = "one person (column 'id'), of whom at most 3 rows are counted, under add-remove"
+    for k in range(10):
+        once(ledger, f"the release of month {k}", cost=0.1, delta=1e-7, protects=unit)
+    shown = call("ledger show l")[1]
+    assert "budget rho 1, spent 1, left 0; charges: 10" in shown
+    assert "delta of thresholds 1e-06, spent 1e-06, left 0" in shown
+    assert shown.count("sealed    rho 0.1         delta 1e-07") == 10
+    assert f"\n    protects: {unit[:60]}" in shown
+    with pytest.raises(BudgetError, match=r"at most rho = 0, the rest of 1, got 0\.1"):
+        once(ledger, "more", cost=0.1, protects=unit)
 
 
 @pytest.mark.parametrize(
@@ -1471,7 +1507,7 @@ def test_the_last_entries_are_listed_and_all_are_counted(call):
     for line, expected in (("", names[-20:]), (" --last 3", names[-3:]), (" --all", names)):
         shown = call("ledger show l" + line)[1]
         assert "charges: 20, refusals of the data: 5" in shown
-        assert [name for name in names if f"  {name}  " in shown] == expected
+        assert [name for name in names if f"  {name}\n" in shown] == expected
         assert (f"the last {len(expected)} of 25 entries" in shown) == (len(expected) < 25)
         found = json.loads(call(f"ledger show l --json{line}")[1])
         assert [entry["id"] for entry in found["entries"]] == expected

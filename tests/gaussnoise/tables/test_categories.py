@@ -373,7 +373,7 @@ def test_the_command_prints_a_schema(tmp_path, monkeypatch, capsys):
     options = "--epsilon 1 --delta 1e-6 --ledger l --id jobs"
     assert call(f"categories t.csv job {options}") == call(f"categories t.csv job {options}")
     shown = call("ledger show l")[1]
-    assert "delta of thresholds 1e-06, spent 5e-07" in shown
+    assert "delta of thresholds 1e-06, spent 5e-07, left 5e-07" in shown
     assert "epsilon at delta 2e-06" in shown
     assert call("ledger show l --delta 1e-6")[0] == 1
     assert call("categories t.csv nothing --epsilon 1 --delta 1e-6")[0] == 1

@@ -1,5 +1,6 @@
 """Inspections: false alarms at the stated level, planted faults noticed with the stated power."""
 
+import itertools
 import json
 import math
 
@@ -13,6 +14,7 @@ from scipy import stats
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import DataError, ParameterError
+from gaussnoise.streams import running
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.impossible import excluded
 from gaussnoise.tables.counting.recount import recount
@@ -386,12 +388,116 @@ def test_of_tables_that_share_their_noise_there_is_no_inspection(people, tmp_pat
         both.inspect(people)
     stream = gn.plan(COUNTS, 1, RHO, over=gn.streams.Ticks(2)).start(tmp_path / "st")
     stream.tick(whole, number=1)
-    with pytest.raises(ParameterError, match="tables of a stream"):
+    stream.tick(whole, number=2)
+    with pytest.raises(ParameterError, match=r"one tick of a stream, got ticks 1 to 2.*period"):
         stream.tables.total().inspect(people)
     for level in (0.0, 1.0, 1, math.nan, "1e-6"):
         with pytest.raises(ParameterError, match="level"):
             release.inspect(whole, level=level)
     assert run(["inspect", str(tmp_path / "st"), "--data", "t.csv"]) == 1
+
+
+# ticks of streams
+
+
+PREFIXES = {"sex": "identity", "age": "prefix"}
+STREAMS = {
+    "counts": lambda over: gn.plan(COUNTS, 2, RHO, over=over),
+    "replace": lambda over: gn.plan(COUNTS, 2, RHO, neighbors="replace", over=over),
+    "persons": lambda over: gn.plan(
+        COUNTS, [PREFIXES], gn.zCDP(90), person="id", rows_per_person=12, over=over
+    ),
+    "few of a person": lambda over: gn.plan(
+        COUNTS, 2, RHO, person="id", rows_per_person=1, over=over
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_tick_fails_with_the_stated_probability_at_most_and_other_rows_do(people, name):
+    """As releases: of 60 at the level 0.3; of seven tenths of the scale, most."""
+    over = gn.streams.Ticks(4, reports=2)
+    plan, runs, level = STREAMS[name](over), 60, 0.3
+    whole = people.filter(pa.compute.is_valid(people["sex"]))
+    parts = [whole.slice(start, 280) for start in (0, 280, 560)]
+    rng = np.random.default_rng(7)
+
+    def releases(scale):
+        while True:
+
+            def draw(count):
+                return np.rint(rng.normal(scale=scale, size=count)).astype(np.int64)
+
+            yield running.simulated(plan, parts, draw, on_outside="refuse").period(3)
+
+    one = plan.one_tick
+    found = recount(parts[2], *arguments(one, limit_of(one)))
+    right, wrong = (
+        sum(
+            not inspection.verdict(release, found, level).passed
+            for release in itertools.islice(releases(factor * plan.scale), runs)
+        )
+        for factor in (1, 0.7)
+    )
+    assert stats.binom.sf(right - 1, runs, level) > 1e-5
+    if name != "few of a person":
+        assert stats.binom.cdf(right, runs, level / 3) > 1e-5
+        assert stats.binom.cdf(wrong, runs, 0.6) > 1e-5
+    last = next(releases(plan.scale))
+    assert last.inspect(parts[2]).passed
+    assert not last.inspect(parts[2].slice(0, 2)).passed
+    assert not last.inspect(parts[2].set_column(0, "sex", pa.array(["F"] * 280))).passed
+
+
+def test_a_row_without_the_number_of_its_tick_is_in_no_table(people):
+    over = gn.streams.Ticks(2, period="week")
+    whole = people.filter(pa.compute.is_valid(people["sex"]))
+    weeks = pa.array([1] * 500 + [None] * (len(whole) - 500), pa.int64())
+    table = whole.append_column("week", weeks)
+    rng = np.random.default_rng(1)
+    so_far = gn.plan(COUNTS, 1, RHO, over=over).simulate([table], rng, on_outside="drop")
+    assert so_far.period(1).inspect(table).passed
+    assert (
+        not so_far.period(1).inspect(table.set_column(6, "week", pa.array([1] * len(whole)))).passed
+    )
+
+
+def test_the_command_compares_a_tick_with_the_table_that_it_counted(
+    people, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    stream = gn.plan(COUNTS, 2, RHO, over=gn.streams.Ticks(3)).start("st", on_outside="drop")
+    for number in (1, 2):
+        csv.write_csv(people.slice(400 * (number - 1), 400), f"{number}.csv")
+        stream.tick(f"{number}.csv", number=number)
+    for number in ("1", "2"):
+        assert run(["inspect", "st", "--tick", number, "--data", f"{number}.csv"]) == 0
+    assert capsys.readouterr().out.count("PASSED") == 2
+    assert run(["inspect", "st", "--tick", "2", "--data", "1.csv", "--data", "2.csv"]) == 1
+    assert run(["inspect", "st", "--data", "1.csv"]) == 1
+    assert "--tick 1 --data" in capsys.readouterr().err
+    assert run(["inspect", "st", "--tick", "3", "--data", "1.csv"]) == 1
+
+
+def test_means_are_inspected_in_the_dialect_in_which_they_were_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"K\xf6ln;{2000 + k % 997},5" for k in range(3000)]
+    (tmp_path / "t.csv").write_bytes("\n".join(["stadt;lohn", *rows]).encode("cp1252"))
+    dialect = ["--delimiter", ";", "--decimal", ",", "--encoding", "cp1252"]
+    words = ["mean", "t.csv", "-c", "lohn", "--by", "stadt=K\xf6ln", "--rho", "9", "-o", "out"]
+    assert run([*words, "--between", "0,5000", *dialect]) == 0
+    assert run(["inspect", "out", "--data", "t.csv"]) == 0
+    assert run(["verify", "out"]) == 0
+
+
+@pytest.mark.parametrize("low", [0.0, 1e-5, 0.3])
+def test_what_would_not_be_noticed_is_said(low):
+    chances = {0.9: 1e-7, 1.1: 0.5}
+    said = str(gn.results.Inspection(True, 1e-6, 0.999, None, {}, chances, (low, 9.85), False))
+    assert ("noise of < 0.3 or > 9.85 times" in said) == (low == 0.3)
+    assert ("Hardly noticed: noise of less than the stated scale" in said) == (low < 0.3)
+    assert "Hardly noticed, with probability 1e-07: noise of 0.9 times" in said
+    assert "\nNoticed with probability 0.5: noise of 1.1 times" in said
 
 
 def test_the_command_says_passed_or_failed_and_that_it_is_for_the_office(

@@ -11,7 +11,7 @@ from typing import IO, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ....files.disk import opened
+from ....files.disk import opened, parsed
 from .format import AbstractFormat, Notes, new_file, numbers_of
 
 _LONGEST_LINE = 2**24  # bytes; the rest of a longer line is no row
@@ -70,10 +70,10 @@ def _numbers(names: Sequence[str], line: bytes) -> list[float]:
         ValueError, LookupError, TypeError: not such a row.
     """
     try:
-        row = json.loads(line)
+        row = parsed(line)
         values = [row[name] for name in names]
         if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
             raise ValueError
         return list(map(float, values))
-    except (RecursionError, OverflowError):  # lists in lists, and integers beyond all doubles
+    except OverflowError:  # integers beyond all doubles
         raise ValueError from None
