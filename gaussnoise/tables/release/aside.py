@@ -16,12 +16,12 @@ from .noisy import AbstractRelease, estimate_of
 
 _NEARLY_ALL = 0.9  # least share of the rows
 _DEVIATIONS = 5.0  # so that noise alone goes beyond the share in one of three million releases
-_MOST_CELLS = 10**6  # most cells of a table that is read for this
+_MOST_CELLS = 10**5  # most cells of a table that is read for this
 
 
 def rows_aside(release: AbstractRelease) -> Iterator[str]:
     """Yield a remark on each attribute with nearly all rows in its catch-all, or in an open bin."""
-    tables = release.plan.tables
+    release, tables = release.kept(), release.plan.tables
     for i, attribute in enumerate(release.plan.schema.attributes):
         cells = min((tables.cells(S) for S in tables.subsets if i in S), default=math.inf)
         for cell, name in _aside(attribute).items() if cells <= _MOST_CELLS else ():
