@@ -16,6 +16,7 @@ from .release.functions import FunctionEstimate
 from .release.likeness import Likeness, LikenessTable
 from .release.measurements import Measurement
 from .release.quantiles import QuantileTable
+from .release.regression import Prediction, Regression
 from .release.release import TableRelease
 from .release.sums import MeanTable, SumTable
 from .release.table import MarginalTable, ProportionTable, QueryTable
@@ -46,9 +47,11 @@ __all__ = [
     "MeanTable",
     "Measurement",
     "Plan",
+    "Prediction",
     "ProportionTable",
     "QuantileTable",
     "QueryTable",
+    "Regression",
     "Schema",
     "SumTable",
     "TableRelease",

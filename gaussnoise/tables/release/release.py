@@ -16,6 +16,7 @@ from . import likeness as _likeness
 from . import measurements as _measurements
 from . import nearest as _nearest
 from . import quantiles as _quantiles
+from . import regression as _regression
 from . import shares as _shares
 from . import sums as _sums
 from . import synthetic as _synthetic
@@ -86,6 +87,7 @@ class TableRelease(AbstractRelease):
     likeness = _likeness.likeness
     projected = _nearest.projected
     function = _functions.function
+    regress = _regression.regress
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:
         """Return whether the released numbers differ from a recount as their noise does.

@@ -1,0 +1,526 @@
+"""Linear regression of a clipped number on categories, from released moments."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from domains.tables.clipped import Clipped
+
+from ...errors import ParameterError
+from ...layout import fitted
+from ...numerics.intervals import ConfidenceInterval, quantile
+from ...text import number_of, significant
+from ..schema.numbers import interval_text, sum_weights
+from ..schema.schema import Category
+from .contrasts import contrasts
+from .noisy import AbstractRelease
+from .show import rows_text
+from .tidy import LEVEL, framed
+
+if TYPE_CHECKING:
+    from narwhals.typing import EagerAllowed
+
+Array = NDArray[np.float64]
+Cell = Mapping[str, int]  # the category of each attribute that a column is about
+
+_MOST_COLUMNS = 40  # columns of a design: there are about half as many moments as its square
+_CLEAR = 4.0  # standard deviations of noise that every eigenvalue of X'X has to be above zero
+_LEAST = 1e-12  # the least eigenvalue of a covariance that coordinates are scaled by
+_STEPS = 40  # times that a search goes half as far again; an end beyond is infinite
+_DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
+
+
+class Moments(NamedTuple):
+    """Released moments of a regression and the exact covariance of their noise.
+
+    Attributes:
+        gram: X'X, shape (d, d).
+        products: X'y, shape (d,).
+        squares: y'y; NaN where squares are not released.
+        covariance: of all moments, the entries of X'X on and below its diagonal first.
+        places: where each entry of X'X is among these moments, shape (d, d).
+    """
+
+    gram: Array
+    products: Array
+    squares: float
+    covariance: Array
+    places: NDArray[np.intp]
+
+    def residual(self, beta: Array) -> Array:
+        """Return ``X'y − X'X β``, which has mean zero at the least squares of the data."""
+        return self.products - self.gram @ beta
+
+    def weights(self, beta: Array) -> Array:
+        """Return the weight of each moment in each entry of :meth:`residual`."""
+        d = len(beta)
+        linear = np.zeros((d, len(self.covariance)))
+        for k in range(d):
+            linear[k, self.places[k]] = -beta  # the places of a row are distinct
+            linear[k, self.places.max() + 1 + k] = 1.0
+        return linear
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Regression:
+    """Least squares of a clipped number on categories, with intervals for noise and sampling.
+
+    Attributes:
+        name: the number.
+        clip: the interval that its values are clipped to.
+        columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, town=B"``, …;
+            the first category of each attribute is the one that others are compared with.
+        estimate: coefficients, without the bias of first order that the noise makes.
+        standard_deviation: their standard deviations due to noise, to first order.
+        residual_deviation: the standard deviation of the number about its expectation; NaN where
+            the schema declares no squares of it.
+        rows: how many rows there are, by the release.
+        private: False for simulations, whose numbers must not be published.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5000])])
+    >>> people = pa.table({"sex": ["F", "M"] * 5000, "pay": [2000.0, 3000.0] * 5000})
+    >>> release = gn.plan(schema, [("sex", "pay")], gn.zCDP(0.5)).release(people)
+    >>> gap = release.regress("pay", on=["sex"])
+    >>> low, high = gap.confidence_interval(0.999999)
+    >>> gap.columns, bool(low[1] < 1000 < high[1])
+    (('intercept', 'sex=M'), True)
+    """
+
+    name: str
+    clip: tuple[float, float]
+    columns: tuple[str, ...]
+    estimate: Array
+    standard_deviation: Array
+    residual_deviation: float
+    rows: float
+    private: bool
+    backend: "EagerAllowed" = field(repr=False)
+    moments: Moments = field(repr=False)
+    cells: tuple[Cell, ...] = field(repr=False)
+    labels: Mapping[str, tuple[Category, ...]] = field(repr=False)
+
+    @cached_property
+    def _own(self) -> "_Law":
+        """The law of the coefficients for the rows that were counted."""
+        return _Law(self.moments, 0.0)
+
+    @cached_property
+    def _drawn(self) -> "_Law":
+        """The law of the coefficients for the population that these rows were drawn from."""
+        if math.isnan(self.residual_deviation):
+            raise ParameterError(
+                f"regress: expected released squares of {self.name!r} for intervals about a "
+                'population; hint: base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
+            )
+        return _Law(self.moments, self.residual_deviation**2)
+
+    @property
+    def population_deviation(self) -> Array:
+        """Standard deviations due to noise and sampling, for rows of equal variances.
+
+        Raises:
+            ParameterError: the schema declares no squares of the number.
+        """
+        return np.sqrt(np.diagonal(self._drawn.covariance))
+
+    def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
+        """Return intervals for the least squares of the very rows that were counted, each alone.
+
+        An interval holds all values of a coefficient for which some values of the others are near
+        to the released moments, by the exact covariance of their noise.
+
+        Raises:
+            ParameterError: level outside (0, 1).
+        """
+        return self._intervals(self._own, level)
+
+    def population_interval(self, level: float = LEVEL) -> ConfidenceInterval:
+        """Return intervals for the coefficients of the population that rows were drawn from.
+
+        They assume independent rows, whose numbers have equal variances within all categories.
+
+        Raises:
+            ParameterError: level outside (0, 1), or no squares of the number.
+        """
+        return self._intervals(self._drawn, level)
+
+    def _intervals(self, law: "_Law", level: float) -> ConfidenceInterval:
+        z = quantile(level)
+        ends = [law.interval(unit, z) for unit in np.eye(len(self.columns))]
+        low, high = np.array(ends).T
+        return ConfidenceInterval(low, high)
+
+    def predict(self, **labels: Category) -> "Prediction":
+        """Return the expected number of rows with these categories: ``predict(sex="F")``.
+
+        Args:
+            labels: one category of each attribute of the regression.
+
+        Returns:
+            A :class:`Prediction`, whose interval is about the least squares of the counted rows.
+
+        Raises:
+            ParameterError: attributes or labels other than those of the regression.
+        """
+        asked = {name: list(own) for name, own in self.labels.items()}
+        if set(labels) != set(asked) or any(labels[name] not in own for name, own in asked.items()):
+            raise ParameterError(
+                f"predict: expected one category for each of {', '.join(asked)}, got {labels!r:.80}"
+            )
+        row = np.array(
+            [
+                float(all(asked[name].index(labels[name]) == k for name, k in cell.items()))
+                for cell in self.cells
+            ]
+        )
+        low, high = self._own.interval(row, quantile(LEVEL))
+        sd = math.sqrt(row @ self._own.covariance @ row)
+        return Prediction(float(row @ self.estimate), sd, low, high)
+
+    def columns_of(self) -> dict[str, list]:
+        """Return tidy columns, one row for each coefficient."""
+        low, high = self.confidence_interval()
+        found = {
+            "coefficient": list(self.columns),
+            "estimate": self.estimate,
+            "standard_deviation": self.standard_deviation,
+            "low": low,
+            "high": high,
+        }
+        if not math.isnan(self.residual_deviation):
+            low, high = self.population_interval()
+            found |= {
+                "population_deviation": self.population_deviation,
+                "population_low": low,
+                "population_high": high,
+                "noise_share": (self.standard_deviation / self.population_deviation) ** 2,
+            }
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in found.items()
+        }
+
+    def to_frame(self) -> Any:
+        """Return the coefficients as a dataframe of the library that the records came in."""
+        import pyarrow as pa
+
+        return framed(pa.table(self.columns_of()), self.backend)
+
+    def __str__(self) -> str:
+        found = self.columns_of()
+        shown = [
+            [name, *(significant(found[column][k], 5) for column in found if column in _SHOWN)]
+            for k, name in enumerate(self.columns)
+        ]
+        heads = [_SHOWN[column] for column in found if column in _SHOWN]
+        spread = "; for those of a population, declare squares of the number in the schema"
+        if not math.isnan(self.residual_deviation):
+            spread = (
+                f"; from and to: of the population, where independent rows have one standard "
+                f"deviation, here {significant(self.residual_deviation, 4)}; noise: its share of "
+                "the variance"
+            )
+        return rows_text(
+            fitted(
+                f"Regression of {self.name}, clipped to {interval_text(*self.clip)}, on "
+                f"{', '.join(self.labels)}: {significant(self.rows, 6)} rows"
+            ),
+            ["coefficient"],
+            heads,
+            shown,
+            [
+                fitted(
+                    f"low and high: {100 * LEVEL:g} % intervals, each alone, for least squares of "
+                    f"the counted rows{spread}"
+                )
+            ],
+            private=self.private,
+        )
+
+    def __repr__(self) -> str:
+        count = number_of(len(self.columns), "coefficient")
+        return f"Regression({self.name} on {', '.join(self.labels)}: {count})"
+
+
+_SHOWN = {
+    "estimate": "estimate",
+    "standard_deviation": "± sd",
+    "low": "low",
+    "high": "high",
+    "population_low": "from",
+    "population_high": "to",
+    "noise_share": "noise",
+}
+
+
+class Prediction(NamedTuple):
+    """An expected number by a regression, with its 95 % interval.
+
+    Attributes:
+        estimate: a sum of coefficients.
+        standard_deviation: due to noise.
+        low: lower end of the interval.
+        high: upper end.
+    """
+
+    estimate: float
+    standard_deviation: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class _Law:
+    """The distance of coefficients from released moments, a quadratic form of their residual."""
+
+    moments: Moments
+    variance: float  # the number's, about its expectation; 0 for the counted rows alone
+
+    @cached_property
+    def center(self) -> Array:
+        """The least squares of the released moments."""
+        return np.linalg.solve(self.moments.gram, self.moments.products)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """The covariance of the least squares, to first order."""
+        inverse = np.linalg.inv(self.moments.gram)
+        return inverse @ self._of_residual(self.center) @ inverse
+
+    @cached_property
+    def _root(self) -> Array:
+        values, axes = np.linalg.eigh(self.covariance)
+        scale = np.sqrt(np.maximum(values, _LEAST * values.max()))
+        return np.asarray(axes * scale, dtype=np.float64)
+
+    def _of_residual(self, beta: Array) -> Array:
+        linear = self.moments.weights(beta)
+        return linear @ self.moments.covariance @ linear.T + self.variance * self.moments.gram
+
+    def distance(self, beta: Array) -> tuple[float, Array]:
+        """Return the squared distance of coefficients from the moments, and its gradient."""
+        moments, g = self.moments, self.moments.residual(beta)
+        w = scipy.linalg.pinvh(self._of_residual(beta)) @ g
+        moved = moments.covariance @ (moments.weights(beta).T @ w)
+        gradient = -2 * moments.gram @ w + 2 * (w @ moved[moments.places])
+        return float(g @ w), gradient
+
+    def nearest(self, row: Array, value: float) -> float:
+        """Return the least squared distance of coefficients with ``row · beta = value``."""
+        root = self._root
+        along = root.T @ row
+        start = along * ((value - row @ self.center) / (along @ along))
+        free = scipy.linalg.null_space(along[None])
+
+        def moved(s: Array) -> tuple[float, Array]:
+            distance, gradient = self.distance(self.center + root @ (start + free @ s))
+            return distance, free.T @ (root.T @ gradient)
+
+        if not free.shape[1]:
+            return self.distance(self.center + root @ start)[0]
+        found = scipy.optimize.minimize(moved, np.zeros(free.shape[1]), jac=True, method="BFGS")
+        return float(found.fun)
+
+    def interval(self, row: Array, z: float) -> tuple[float, float]:
+        """Return the ends of the values of ``row · beta`` whose least distance is at most z²."""
+        middle, sd = float(row @ self.center), math.sqrt(row @ self.covariance @ row)
+        if not sd:
+            return middle, middle
+
+        def end(side: float) -> float:
+            def beyond(steps: float) -> float:
+                return self.nearest(row, middle + side * steps * sd) - z * z
+
+            far = z
+            for _ in range(_STEPS):
+                if beyond(far) > 0:
+                    root: float = scipy.optimize.brentq(beyond, 0.0, far, xtol=_DIGITS)  # pyright: ignore[reportAssignmentType]
+                    return middle + side * root * sd
+                far *= 1.5
+            return side * math.inf
+
+        return end(-1.0), end(1.0)
+
+
+def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regression:
+    """Return the least squares of a clipped number on categories, from released tables alone.
+
+    Columns are indicators of categories, without the first of each attribute; an interaction has
+    the products of these. The moments X'X and X'y are linear functions of the release, with an
+    exactly known covariance; intervals are found from it, without an assumption that the noise is
+    small (Anderson & Rubin 1949, for moments with errors).
+
+    Args:
+        release: the release that is asked.
+        name: the number, an attribute with ``clip``.
+        on: attributes of categories or bins, and interactions: ``["sex", "town", "sex:town"]``.
+
+    Returns:
+        A :class:`~gaussnoise.results.Regression`.
+
+    Raises:
+        ParameterError: unknown attributes, no clipped number, tables that were not released, more
+            than 40 columns, or noise that leaves nothing, with the budget that would do.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5000])])
+    >>> people = pa.table({"sex": ["F", "M"] * 5000, "pay": [2000.0, 3000.0] * 5000})
+    >>> release = gn.plan(schema, [("sex", "pay")], gn.zCDP(0.5)).release(people)
+    >>> expected = release.regress("pay", on=["sex"]).predict(sex="M")
+    >>> abs(expected.estimate - 3000) < 8 * expected.standard_deviation
+    True
+    """
+    base = _number(release, name)
+    terms = _terms(release, name, on)
+    schema = release.plan.schema
+    labels = {a: schema.attributes[schema.names.index(a)].labels for term in terms for a in term}
+    cells: list[Cell] = [
+        dict(zip(term, (1 + k for k in place), strict=True))
+        for term in terms
+        for place in np.ndindex(*(len(labels[a]) - 1 for a in term))
+    ]
+    if len(cells) > _MOST_COLUMNS:
+        raise ParameterError(
+            f"regress: expected at most {_MOST_COLUMNS} columns, got {len(cells)}; hint: fewer "
+            "interactions, or categories that are put together in the schema"
+        )
+    moments = _moments(release, name, base, labels, cells)
+    _check_clear(release, moments)
+    law = _Law(moments, 0.0)
+    rows = float(moments.gram[0, 0])
+    noise = moments.weights(law.center) @ moments.covariance @ moments.weights(law.center).T
+    inverse = np.linalg.inv(moments.gram)
+    left = moments.squares - law.center @ moments.products + np.trace(inverse @ noise)
+    variance = left / max(rows - len(cells), 1.0)
+    return Regression(
+        name=name,
+        clip=(base.low, base.high),
+        columns=tuple(_column(labels, cell) for cell in cells),
+        estimate=law.center - _bias(moments, law.center),
+        standard_deviation=np.sqrt(np.diagonal(law.covariance)),
+        residual_deviation=math.sqrt(max(variance, 0.0)) if not math.isnan(variance) else math.nan,
+        rows=rows,
+        private=release.private,
+        backend=release.backend,
+        moments=moments,
+        cells=tuple(cells),
+        labels=labels,
+    )
+
+
+def _number(release: AbstractRelease, name: str) -> Clipped:
+    """Return the base of a clipped number."""
+    (i,) = release.plan.subset((name,))
+    base = release.plan.schema.attributes[i].base
+    if not isinstance(base, Clipped):
+        raise ParameterError(
+            f"regress: expected a clipped number, got {name!r}; hint: "
+            f"Attribute({name!r}, clip=[low, high]) in the schema"
+        )
+    return base
+
+
+def _terms(release: AbstractRelease, name: str, on: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the attributes of each term, the intercept first."""
+    if isinstance(on, str) or not all(isinstance(term, str) for term in on):
+        raise ParameterError(
+            f'regress: expected a list of attributes, got {on!r:.80}; hint: on=["sex", "sex:age"]'
+        )
+    schema = release.plan.schema
+    # a name may hold a colon itself
+    terms = [(term,) if term in schema.names else tuple(term.split(":")) for term in on]
+    for term in terms:
+        for i in release.plan.subset(term):
+            if schema.attributes[i].clip is not None:
+                raise ParameterError(
+                    f"regress: expected categories or bins in on=, got the clipped number "
+                    f"{schema.names[i]!r}; hint: edges in the schema make bins of it"
+                )
+    if name in {a for term in terms for a in term} or len({*map(frozenset, terms)}) < len(terms):
+        raise ParameterError(f"regress: expected different terms without {name!r}, got {on!r:.80}")
+    return [(), *terms]
+
+
+def _moments(
+    release: AbstractRelease,
+    name: str,
+    base: Clipped,
+    labels: Mapping[str, tuple[Category, ...]],
+    cells: Sequence[Cell],
+) -> Moments:
+    """Return X'X, X'y and y'y with the covariance of their noise."""
+    counts, sums = np.ones(base.size), sum_weights(base)
+    has_number = counts.copy()
+    schema = release.plan.schema
+    if schema.attributes[schema.names.index(name)].other is not None:
+        has_number[-1] = 0.0  # records without a number are in no moment
+    asked: list[Mapping] = []
+
+    def weights(cell: Cell, own: Array) -> Mapping:
+        array = own if not np.array_equal(own, counts) else np.ones(())
+        for a in reversed(list(cell)):
+            array = np.multiply.outer(np.eye(1, len(labels[a]), cell[a])[0], array)
+        return {(*cell, *((name,) if array.ndim > len(cell) else ())): array}
+
+    d = len(cells)
+    places = np.zeros((d, d), dtype=np.intp)
+    for i in range(d):
+        for j in range(i + 1):
+            both = _both(cells[i], cells[j])
+            places[i, j] = places[j, i] = len(asked)
+            asked.append({} if both is None else weights(both, has_number))
+    asked += [weights(cell, sums) for cell in cells]
+    if base.squares:
+        squares = Clipped(base.low, base.high, degrees=(2,), size=base.size, squares=True)
+        asked.append(weights({}, squares.toarray()[0]))
+    found = contrasts(release.kept(), asked)
+    gram = found.estimate[places]
+    products = found.estimate[places.max() + 1 : places.max() + 1 + d]
+    last = float(found.estimate[-1]) if base.squares else math.nan
+    return Moments(gram, products, last, found.covariance, places)
+
+
+def _both(one: Cell, other: Cell) -> Cell | None:
+    """Return the categories that a row has in which both columns are 1; None if there is none."""
+    if any(other.get(a, k) != k for a, k in one.items()):
+        return None
+    return {**one, **other}
+
+
+def _column(labels: Mapping[str, tuple[Category, ...]], cell: Cell) -> str:
+    return ", ".join(f"{a}={labels[a][k]}" for a, k in cell.items()) or "intercept"
+
+
+def _check_clear(release: AbstractRelease, moments: Moments) -> None:
+    """Refuse moments in which some combination of columns may be noise alone."""
+    values, axes = np.linalg.eigh(moments.gram)
+    forms = np.zeros((len(values), len(moments.covariance)))
+    for form, v in zip(forms, axes.T, strict=True):
+        np.add.at(form, moments.places, np.multiply.outer(v, v))
+    sd = np.sqrt(np.einsum("ki,ij,kj->k", forms, moments.covariance, forms))
+    least = int(np.argmin(values - _CLEAR * sd))
+    if values[least] > _CLEAR * sd[least]:
+        return
+    hint = "fewer terms, or a release with a larger budget"
+    if values[least] > 0:
+        rho = (_CLEAR * sd[least] / values[least]) ** 2 * release.rho_charged
+        hint += f", about ρ = {rho:.2g}"
+    raise ParameterError(
+        "regress: expected columns that can be told apart within the noise, got a combination of "
+        f"them whose squares add up to {values[least]:.3g} ± {sd[least]:.2g}; hint: {hint}"
+    )
+
+
+def _bias(moments: Moments, beta: Array) -> Array:
+    """Return the bias of least squares to first order: noise of X'X meets that of the residual."""
+    inverse = np.linalg.inv(moments.gram)
+    both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # (j, k, l)
+    return -inverse @ np.einsum("jkl,kl->j", both, inverse)
