@@ -47,10 +47,13 @@ def demo() -> None:
     say(f"wrote {folder}/schema.toml         its public schema")
     # an environment that is not activated has the command, but not on the path
     command = "gaussnoise" if shutil.which("gaussnoise") else os.path.relpath(sys.argv[0])
+    if Path(command).name == "__main__.py":
+        command = "python -m gaussnoise"
     say(
         "\nTry next:\n"
         f"  {command} plan -s {folder}/schema.toml -m 3 --rho 0.1\n"
-        f"  {command} release {folder}/survey.csv -s {folder}/schema.toml \\\n"
-        "    -m age,affair -m religious,affair --rho 0.05 -o mine\n"
+        f"  {command} release {folder}/survey.csv \\\n"
+        f"    -s {folder}/schema.toml -m age,affair -m religious,affair \\\n"
+        "    --rho 0.05 -o mine\n"
         f"  {command} schema YOUR_TABLE.csv -o schema.toml"
     )
