@@ -287,7 +287,8 @@ class _Law:
     @cached_property
     def center(self) -> Array:
         """The least squares of the released moments."""
-        return np.linalg.solve(self.moments.gram, self.moments.products)
+        found = np.linalg.solve(self.moments.gram, self.moments.products)
+        return np.asarray(found, dtype=np.float64)
 
     @cached_property
     def covariance(self) -> Array:
@@ -298,8 +299,7 @@ class _Law:
     @cached_property
     def _root(self) -> Array:
         values, axes = np.linalg.eigh(self.covariance)
-        scale = np.sqrt(np.maximum(values, _LEAST * values.max()))
-        return np.asarray(axes * scale, dtype=np.float64)
+        return np.asarray(axes * np.sqrt(np.maximum(values, _LEAST * values.max())))
 
     def _of_residual(self, beta: Array) -> Array:
         linear = self.moments.weights(beta)
