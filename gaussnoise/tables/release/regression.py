@@ -269,6 +269,9 @@ class Prediction(NamedTuple):
         standard_deviation: due to noise.
         low: lower end of the interval.
         high: upper end.
+
+    >>> print(Prediction(31.5, 2.0, 27.6, 35.4))
+    Prediction(estimate=31.5, standard_deviation=2.0, low=27.6, high=35.4)
     """
 
     estimate: float
