@@ -137,8 +137,8 @@ class SeriesTable(AbstractEstimates):
     ) -> ConfidenceInterval:
         """Return intervals for every number, each alone, or all ticks and cells together (Šidák).
 
-        Those of shares and means are cut to the values that the true numbers can have, but always
-        hold the estimate.
+        Those of shares and means are cut to the values that the true numbers can have, and hold
+        the estimate unless noise carried it outside.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -149,7 +149,8 @@ class SeriesTable(AbstractEstimates):
             least, most = self.limits
             low = np.where(np.isnan(low), least, np.clip(low, least, most))
             high = np.where(np.isnan(high), most, np.clip(high, least, most))
-            low, high = np.fmin(low, self.estimate), np.fmax(high, self.estimate)
+            nearest = np.clip(self.estimate, least, most)
+            low, high = np.fmin(low, nearest), np.fmax(high, nearest)
         return ConfidenceInterval(low, high)
 
     def at(self, places: Sequence[Place]) -> Function:

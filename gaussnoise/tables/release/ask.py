@@ -504,7 +504,7 @@ class _Asked:
             notes = [f"counted: {most}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]
-        elif self.release.plan.ranges:  # means that have two kinds of intervals
+        elif self.release.plan.ranges and _COUNTS not in notes:  # means have two kinds of intervals
             notes = [_OF_NOISE, *notes]
         return Answer(
             self.text,

@@ -114,8 +114,9 @@ class ComparisonTable(AbstractEstimates):
     ) -> ConfidenceInterval:
         """Return intervals for every number, each alone or all of this table (Šidák 1967).
 
-        They are cut to the values that the true numbers can have, but always hold the estimate.
-        They are infinite, or all these values, where a divisor may be zero.
+        They are cut to the values that the true numbers can have, and hold the estimate unless
+        noise carried it outside. They are infinite, or all these values, where a divisor may be
+        zero.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -125,7 +126,8 @@ class ComparisonTable(AbstractEstimates):
         least, most = self.limits
         low = np.where(np.isnan(low), least, np.clip(low, least, most))
         high = np.where(np.isnan(high), most, np.clip(high, least, most))
-        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
+        nearest = np.clip(self.estimate, least, most)
+        return ConfidenceInterval(np.fmin(low, nearest), np.fmax(high, nearest))
 
     def as_ratio(self) -> "ComparisonTable":
         """Return the cells of the first table divided by those of the second."""

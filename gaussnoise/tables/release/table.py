@@ -480,7 +480,7 @@ class ProportionTable(AbstractEstimates):
         interval about zero. That difference is Gaussian with mean zero at the true share, so the
         intervals cover as often as their level says (Fieller 1954): exactly where the group's count
         is clear of zero, and more often where it is not; they are [0, 1] there. Intervals are cut
-        to [0, 1], but always hold the estimate, which noise may carry outside.
+        to [0, 1], and hold the estimate unless noise carried it outside.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -489,7 +489,8 @@ class ProportionTable(AbstractEstimates):
         covariance = self.group_variance * self.share
         parts = self.variance, covariance, self.group_variance
         low, high = ratio_interval(self.counts, self.groups, *parts, squared, (0.0, 1.0))
-        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
+        nearest = np.clip(self.estimate, 0.0, 1.0)
+        return ConfidenceInterval(np.fmin(low, nearest), np.fmax(high, nearest))
 
     def __repr__(self) -> str:
         given = f" given {' × '.join(self.given)}" if self.given else ""
