@@ -187,7 +187,7 @@ def test_empty_groups_have_no_proportion():
 
 @pytest.mark.parametrize("simultaneous", [False, True])
 @pytest.mark.usefixtures("counted_once")
-def test_intervals_of_shares_hold_their_estimates_unless_these_are_impossible(neighbors, simultaneous):
+def test_intervals_of_shares_hold_their_possible_estimates(neighbors, simultaneous):
     """Some cells hold no row, or the whole group: noise moves their estimates outside 0 and 1."""
     plan, rng = (
         planned(rho=0.01, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)),
