@@ -301,7 +301,7 @@ def show_series(
     its covariance, and nothing of a population that the rows are a sample of.
     """
     for file in (plot, out):
-        check_new("series", file)
+        check_new("series", file, folder)
     tables = Stream.open(folder).tables
     quantile(level)  # refuses a level outside (0, 1)
     names, *others = tables.plan.marginals if marginal is None else [tuple(parts_of(marginal))]
