@@ -229,7 +229,7 @@ def run_tick(
     with patience(ERR, "counting"), _warnings_said():
         stream.tick(written.table(table_of(table)), number=number, same_file=same_file)
     target = stream.state.tick_folder(number)
-    say_aside(stream.tables.period(number))
+    say_aside(stream.period(number))
     if as_json:
         return show({**stream_document(stream, folder), "tick": number, "published": target})
     say((target / "summary.txt").read_text(encoding="utf-8"))
