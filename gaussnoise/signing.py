@@ -46,9 +46,8 @@ _MOST_KEY = 2**16  # bytes of the file of a key
 _MOST_JSON = 2**27  # bytes of a record or an envelope, which in a stream names files of all ticks
 _STREAM = "stream.json"
 _RECORDS = (_STREAM, RECORD, "changes.json")  # the last lists changes between two releases
-_TICK = re.compile(r"ticks/\d+/")
-# Files that no signature of a stream covers: exact counts, and signatures of single ticks.
-_APART = re.compile(r"private/|ticks/\d+/signature\.json$")
+_TICK = re.compile(r"ticks/[0-9]+/")
+_PRIVATE = "private/"  # exact counts, which no signature of a stream covers
 
 
 def sign(
@@ -136,6 +135,8 @@ def sign(
 def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
     """Check that the owner of a key signed exactly the files that are in a folder now.
 
+    Of a stream, these are all but its folder ``private`` and the signatures of single ticks.
+
     A signature says who stands behind the files, and not that they are true: whether they follow
     from each other is checked by ``load`` and by :mod:`gaussnoise.verifier`. The public key must
     come from its owner by another way than the folder.
@@ -173,6 +174,8 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
         )
     try:
         fault, new = _changes(_subjects(payload), _digests(place))
+    except OutputError:
+        raise
     except (OSError, *MALFORMED) as error:
         raise _unreadable(place, error) from None
     if fault is not None:
@@ -274,9 +277,17 @@ def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
 
 def _digests(place: Path) -> dict[str, str]:
     """Return the sha256 of all files that are signed, in the order of their names."""
-    names = [name for name in files_in(place) if name != SIGNATURE]
+    names = {name for name in files_in(place) if name != SIGNATURE}
     if (place / _STREAM).is_file():
-        names = [name for name in names if not _APART.match(name)]
+        ticks = {tick[0] for tick in map(_TICK.match, names) if tick and tick[0] + RECORD in names}
+        names -= {tick + SIGNATURE for tick in ticks}  # a tick may be signed by itself
+        names = {name for name in names if not name.startswith(_PRIVATE)}
+    for name in sorted(names):
+        if (place / name).is_symlink():
+            raise OutputError(
+                f"{place / name} is a link, and no file inside the folder; hint: the folder as it "
+                "was written"
+            )
     return {name: file_digest(place / name) for name in sorted(names)}
 
 

@@ -32,7 +32,7 @@ def combine_releases(
     Their budgets add up; to combine them costs no more. The new folder holds the releases beside
     the combined tables, and all commands read it as they read a release.
     """
-    check_new("combine", out)
+    check_new("combine", out, *folders)
     rule: Any = same_rows  # checked by the function
     wanted: Any = format  # checked when the files are written
     combine([published(folder, None) for folder in folders], same_rows=rule).save(out, wanted)

@@ -38,10 +38,21 @@ def say(text: str, to: Console = OUT, style: str = "") -> None:
     to.print(lines)
 
 
-def check_new(command: str, file: Path | None) -> None:
-    """Raise OutputError if a file that a command is to write exists."""
-    if file is not None and os.path.lexists(file):
+def check_new(command: str, file: Path | None, *folders: Path) -> None:
+    """Raise OutputError if a file that a command is to write exists, or is in published folders.
+
+    The record of a published folder lists all its files: with one more, it fails all its checks.
+    """
+    if file is None:
+        return
+    if os.path.lexists(file):
         raise OutputError(f"{command}: {file} exists already; hint: choose a new name")
+    for folder in folders:
+        if Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
+            raise OutputError(
+                f"{command}: expected a place outside {folder}, which holds what was published and "
+                f"nothing else, got {file}; hint: a place beside it"
+            )
 
 
 def save_picture(command: str, figure: "Figure", file: Path) -> None:

@@ -34,7 +34,7 @@ def convert(
     The new folder is a whole release, with the same numbers and record, which verify, report and
     ask read. A combination of releases keeps these as they are. Signatures are not taken over.
     """
-    check_new("convert", out)
+    check_new("convert", out, folder)
     if streamed(folder) is not None:
         raise ParameterError(
             f"convert: expected the folder of a release, got a stream, {folder}, whose ticks stay "

@@ -52,7 +52,7 @@ def show_changes(
     ticks of a stream, like DIR/ticks/0003 and DIR/ticks/0007, it shows the changes of each tick's
     own rows, by the covariance of their noise.
     """
-    check_new("difference", out)
+    check_new("difference", out, january, june)
     ticks = tick_in(january), tick_in(june)
     if ticks[0] is not None and ticks[1] is not None and ticks[0][0] == ticks[1][0]:
         return _show_ticks(ticks[0][0], ticks[0][1], ticks[1][1], of or [], out, as_json=as_json)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .console import say, show
+from .console import check_new, say, show
 from .documents import written_document
 from .options import Json, Published, SomeTicks
 from .published import published, streamed
@@ -19,6 +19,7 @@ def write_report(
     as_json: Json = False,
 ) -> None:
     """Write one page about a release, for readers of any background, from its folder alone."""
+    check_new("report", out, folder)
     stream = None if ticks is not None else streamed(folder)
     (published(folder, ticks) if stream is None else stream).report(out, title=title)
     if as_json:

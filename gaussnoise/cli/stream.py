@@ -229,7 +229,7 @@ def run_tick(
     with patience(ERR, "counting"), _warnings_said():
         stream.tick(written.table(table_of(table)), number=number, same_file=same_file)
     target = stream.state.tick_folder(number)
-    say_aside(stream.tables.period(number))
+    say_aside(stream.period(number))
     if as_json:
         return show({**stream_document(stream, folder), "tick": number, "published": target})
     say((target / "summary.txt").read_text(encoding="utf-8"))
@@ -301,7 +301,7 @@ def show_series(
     its covariance, and nothing of a population that the rows are a sample of.
     """
     for file in (plot, out):
-        check_new("series", file)
+        check_new("series", file, folder)
     tables = Stream.open(folder).tables
     quantile(level)  # refuses a level outside (0, 1)
     names, *others = tables.plan.marginals if marginal is None else [tuple(parts_of(marginal))]

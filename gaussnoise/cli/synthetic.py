@@ -35,7 +35,7 @@ def synthetic(
         known = " or ".join(f"FILE{ending}" for ending in _RECORDS)
         raise ParameterError(f"synthetic: expected --out {known}, got {out}")
     for new in filter(None, (out, report)):
-        check_new("synthetic", new)
+        check_new("synthetic", new, folder)
     release = TableRelease.load(folder)
     records = release.synthetic(n)  # a pyarrow table, as always from a folder
     try:

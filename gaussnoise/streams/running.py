@@ -287,14 +287,20 @@ class Stream:
         return StreamTables(self.plan, True, periods, backend, self.on_outside)
 
     def _total(self, tick: int, backend: "EagerAllowed") -> TableRelease:
-        weights = window(self.plan, 1, tick, len(self))
-        tables = stored(self.state, self.plan, self.on_outside, "cumulative", tick)
+        return self._of_one(tick, "cumulative", 1, backend)
+
+    def _of_one(
+        self, tick: int, which: str, first: int, backend: "EagerAllowed" = "pyarrow"
+    ) -> TableRelease:
+        """Return the tables in the folder of one tick, of rows from the first tick on."""
+        weights = window(self.plan, first, tick, len(self))
+        tables = stored(self.state, self.plan, self.on_outside, which, tick)
         found = tables if self.plan.needs_executors else dict(tables)
-        return combined(self.plan, weights, found, what_of(1, tick), backend, self.on_outside)
+        return combined(self.plan, weights, found, what_of(first, tick), backend, self.on_outside)
 
     def period(self, tick: int) -> TableRelease:
-        """Return :meth:`StreamTables.period`."""
-        return self.tables.period(tick)
+        """Return :meth:`StreamTables.period`, after the files of that tick are checked."""
+        return self._of_one(tick, "period", tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
         """Return :meth:`StreamTables.total`, after the files of that tick are checked."""

@@ -201,6 +201,10 @@ def test_a_stream_is_signed_as_a_whole_and_again_after_the_next_tick(place, stre
         ("more.txt", "change"),
         ("ticks/0001", "remove"),
         ("ticks/0002", "remove"),
+        ("ticks/0001/signature.json\n", "change"),
+        ("ticks/0001/period/signature.json", "change"),
+        ("ticks/\u0661/signature.json", "change"),
+        ("ticks/0001/\nprivate/x", "change"),
     ],
 )
 def test_no_change_of_a_signed_stream_goes_unnoticed(place, begun, stream, file, act):
@@ -208,6 +212,7 @@ def test_no_change_of_a_signed_stream_goes_unnoticed(place, begun, stream, file,
     signing.sign(stream, place / "ours.pem")
     target = stream / file
     if act == "change":
+        target.parent.mkdir(exist_ok=True)
         target.write_bytes((target.read_bytes() if target.exists() else b"") + b"\n")
     elif target.is_dir():
         shutil.rmtree(target)
@@ -220,6 +225,28 @@ def test_no_change_of_a_signed_stream_goes_unnoticed(place, begun, stream, file,
             signing.verify(stream, place / "ours-public.pem")
         with pytest.raises(OutputError, match=r"sign: "):
             signing.sign(stream, place / "ours.pem")
+
+
+def test_only_a_published_tick_may_have_a_signature_of_its_own(place, stream):
+    signing.sign(stream, place / "ours.pem")
+    (stream / "ticks" / "0003").mkdir()
+    (stream / "ticks" / "0003" / "signature.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(OutputError, match="published after it was signed"):
+        signing.verify(stream, place / "ours-public.pem")
+
+
+@pytest.mark.parametrize("kind", ["release", "stream"])
+def test_a_link_is_no_file_of_a_signed_folder(place, out, stream, kind):
+    """Its content could change behind the folder."""
+    folder, name = (stream, "stream.json") if kind == "stream" else (out, "summary.txt")
+    signing.sign(folder, place / "ours.pem")
+    moved = shutil.move(folder / name, folder.parent / "moved")
+    (folder / name).symlink_to(moved)
+    with pytest.raises(OutputError, match="is a link"):
+        signing.verify(folder, place / "ours-public.pem")
+    (folder / "signature.json").unlink()
+    with pytest.raises(OutputError, match="link"):
+        signing.sign(folder, place / "ours.pem")
 
 
 @pytest.mark.parametrize("fault", ["gap", "number", "stream", "file"])

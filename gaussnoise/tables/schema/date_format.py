@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...errors import ParameterError
+from .dates import ISO
 
 ISO_FORMAT = "yyyy-MM-dd"
 EXPECTED_FORMAT = (
@@ -116,7 +117,11 @@ def likely_formats(texts: Mapping[str, int]) -> list[str]:
         for order in ("d M yyyy", "M d yyyy", "yyyy M d"):
             loose = order.replace(" ", mark)
             fits = re.compile(_pattern(loose).text).fullmatch
-            own = {text: rows for text, rows in others.items() if fits(text)}
+            own = {
+                text: rows
+                for text, rows in others.items()
+                if fits(text) and re.fullmatch(ISO, as_iso(text, loose)[:10])
+            }
             wide = loose.replace("d", "dd").replace("M", "MM")
             strict = re.compile(_pattern(wide).text).fullmatch
             rows_by_format[wide if all(map(strict, own)) else loose] = sum(own.values())

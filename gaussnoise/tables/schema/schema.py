@@ -24,6 +24,7 @@ from ...files.disk import opened
 from .about import NOTHING_SAID, About
 from .bases import EXPECTED_BASE, BaseLike, as_base, base_value
 from .codes import EXPECTED_CODES, Code, code_problems
+from .date_format import ISO_FORMAT, as_iso
 from .dates import (
     EXPECTED_EDGES,
     ISO,
@@ -321,6 +322,14 @@ class Schema:
                 'file=Dialect(delimiter=";")'
             )
         object.__setattr__(self, "file", file)
+        for attribute in listed if file.date_format != ISO_FORMAT else ():
+            codes = [code for code in attribute.missing if isinstance(code, str)]
+            if is_dated(attribute.edges) and any(as_iso(x, file.date_format) != x for x in codes):
+                raise SchemaError(
+                    f"attribute {attribute.name!r}: missing: expected no dates, which are missing "
+                    f"wherever they are outside the edges, got one written {file.date_format}; "
+                    "hint: edges without it"
+                )
         if not isinstance(is_draft, bool):
             raise SchemaError(
                 f"schema: expected is_draft to be true or false, got {type(is_draft).__name__}"

@@ -104,3 +104,20 @@ def test_folders_that_are_no_release_name_the_command_that_writes_them(
     assert run(["convert", release, "-o", "new", "--format", "words"]) == 1
     assert 'expected format "csv"' in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_nothing_is_written_into_a_published_folder(releases, tmp_path, capsys):
+    """Its record lists all its files, so that one more makes all its checks fail."""
+    release, other = map(str, releases)
+    link = tmp_path / "link"
+    link.symlink_to(release)
+    for command in (
+        ["convert", release, "--format", "xlsx"],
+        ["report", release],
+        ["difference", other, release],
+        ["combine", other, release],
+    ):
+        for place in (release, str(link)):
+            assert run([*command, "-o", f"{place}/new"]) == 1
+            assert "expected a place outside" in capsys.readouterr().err
+    assert not [line for line in verified(releases[0]) if line.startswith("FAILED")]

@@ -530,6 +530,17 @@ def test_files_of_a_tick_can_be_read_without_the_plan(running):
     assert "Tick 2 of 3" in (folder / "summary.txt").read_text()
 
 
+def test_the_rows_of_one_tick_are_read_from_its_folder_alone(running, tmp_path):
+    every = running.tables.period(2)
+    copy = shutil.copytree(running.path, tmp_path / "copy")
+    shutil.rmtree(copy / "ticks" / "0001" / "period")
+    alone = gn.streams.Stream.open(copy).period(2)
+    for names in running.plan.marginals:
+        np.testing.assert_array_equal(alone[names].estimate, every[names].estimate)
+    np.testing.assert_array_equal(alone[()].standard_deviation, every[()].standard_deviation)
+    assert alone.over == every.over
+
+
 def test_exact_counts_are_kept_apart_and_for_the_owner_alone(running):
     private = running.state.private
     files = sorted(private.glob("exact-counts-*.json"))

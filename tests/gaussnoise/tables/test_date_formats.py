@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import math
 import re
 
 import duckdb
@@ -155,6 +156,23 @@ def test_check_shows_dates_as_files_have_them_and_names_their_format(tmp_path):
         assert hinted in found.warnings[1]
         assert [*found.as_dict()["warnings"]] == [*found.warnings]
     assert not check_rows(german.table(in_files(tmp_path, ["31.01.2023"])), [DATE]).warnings
+    # days that no calendar has say nothing about the format
+    found = check_rows(german.table(in_files(tmp_path, ["29.02.2023", "31.04.2023 08:30"])), [DATE])
+    assert len(found.warnings) == 1
+
+
+@pytest.mark.parametrize(("code", "refused"), [("31.12.9999", True), ("00.00.0000", False)])
+def test_a_code_for_missing_that_would_be_read_as_a_date_is_refused(tmp_path, code, refused):
+    dated = gn.Attribute("d", edges=["2023-01-01", math.inf], missing=[code], other="?")
+    german, found = gn.Dialect(date_format="dd.MM.yyyy"), None
+    gn.Schema([dated])  # in other files the code is no date
+    if refused:
+        with pytest.raises(SchemaError, match=r"'d': missing: expected no dates.*dd\.MM\.yyyy"):
+            gn.Schema([dated], file=german)
+    else:
+        found = gn.Schema([dated], file=german).attributes
+        path = german.table(in_files(tmp_path, [code, "31.01.2023"]))
+        assert [case.reason for case in check_rows(path, found).caught] == ["code for missing"]
 
 
 @pytest.mark.parametrize(
@@ -220,6 +238,7 @@ def test_the_file_decides_about_a_drafts_format_and_only_where_it_can(tmp_path):
         (["03-14-2023 9:05"], ["M-d-yyyy"]),
         (["2023/03/04"], ["yyyy/MM/dd"]),
         (["2023-03-04"], []),
+        (["29.02.2023"], []),
         (["2023-3-4", "2023-03-04"], ["yyyy-M-d"]),
         (["10.03.23", "3/4/2023 2:30 PM", "10-Mar-2023", "x"], []),
     ],
