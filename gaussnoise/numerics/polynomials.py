@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -13,7 +13,6 @@ Terms = Mapping[Monomial, float]
 
 _MOST_TERMS = 2 * 10**5  # a polynomial of degree two in 600 variables has as many
 _MOST_DEGREE = 6
-_MOST_ROOT = 400  # terms of a denominator that is compared with the root of another one
 
 
 class NotAlgebraicError(ArithmeticError):
@@ -43,35 +42,62 @@ class Quadratic(NamedTuple):
         return Quadratic(square, linear, self.constant - r * other.constant)
 
 
+def _between_ratios(operation: Callable[["Rational", "Rational"], "Rational"]) -> Callable:
+    """Return an operation that takes numbers too; with arrays, numpy does it entry by entry."""
+
+    def of(self: "Rational", other: object) -> Any:
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        return operation(self, _rational(other))
+
+    return of
+
+
 @final
 class Rational:
-    """A ratio of two polynomials. Sums, products, quotients and whole powers are such ratios."""
+    """A ratio of two polynomials. Sums, products, quotients and whole powers are such ratios.
 
-    __slots__ = "bottom", "top"
+    The denominator is kept as a power, so that ratios with the same one add up without products of
+    denominators.
+    """
 
-    def __init__(self, top: Terms, bottom: Terms | None = None) -> None:
+    __slots__ = "_base", "_power", "top"
+
+    def __init__(self, top: Terms, base: Terms | None = None, power: int = 1) -> None:
         self.top = top
-        self.bottom = {(): 1.0} if bottom is None else bottom
+        self._base = {(): 1.0} if base is None else base
+        self._power = 0 if base is None else power
 
-    def __add__(self, other: object) -> "Rational":
-        a, b = self, _rational(other)
-        if a.bottom == b.bottom:
-            return Rational(_sum(a.top, b.top), a.bottom)
-        for x, y in ((a, b), (b, a)):
-            if len(x.bottom) <= _MOST_ROOT and _product(x.bottom, x.bottom) == y.bottom:
-                return Rational(_sum(_product(x.top, x.bottom), y.top), y.bottom)
+    @property
+    def bottom(self) -> Terms:
+        """The denominator."""
+        return _power(self._base, self._power)
+
+    @_between_ratios
+    def __add__(self, other: "Rational") -> "Rational":
+        a, b = sorted((self, other), key=lambda ratio: ratio._power)
+        if not a._power or a._base == b._base:
+            top = _product(a.top, _power(b._base, b._power - a._power))
+            return Rational(_sum(top, b.top), b._base, b._power)
         tops = _product(a.top, b.bottom), _product(b.top, a.bottom)
         return Rational(_sum(*tops), _product(a.bottom, b.bottom))
 
-    def __mul__(self, other: object) -> "Rational":
-        b = _rational(other)
-        return Rational(_product(self.top, b.top), _product(self.bottom, b.bottom))
+    @_between_ratios
+    def __mul__(self, other: "Rational") -> "Rational":
+        a, b = sorted((self, other), key=lambda ratio: ratio._power)
+        top = _product(a.top, b.top)
+        if not a._power or a._base == b._base:
+            return Rational(top, b._base, a._power + b._power)
+        return Rational(top, _product(a.bottom, b.bottom))
 
-    def __truediv__(self, other: object) -> "Rational":
-        b = _rational(other)
-        if self.bottom == b.bottom:
-            return Rational(self.top, b.top)
-        return self * Rational(b.bottom, b.top)
+    @_between_ratios
+    def __truediv__(self, other: "Rational") -> "Rational":
+        a, b = self, other
+        if not b._power and set(b.top) <= {()}:  # a number, which must not add a denominator
+            return a * (1 / b.top.get((), 0.0))
+        if a._power == b._power and (not a._power or a._base == b._base):
+            return Rational(a.top, b.top)
+        return a * Rational(b.bottom, b.top)
 
     def __pow__(self, power: object) -> "Rational":
         if isinstance(power, bool) or power not in range(_MOST_DEGREE + 1):
@@ -84,14 +110,17 @@ class Rational:
     def __neg__(self) -> "Rational":
         return self * -1.0
 
-    def __sub__(self, other: object) -> "Rational":
-        return self + -_rational(other)
+    @_between_ratios
+    def __sub__(self, other: "Rational") -> "Rational":
+        return self + -other
 
-    def __rsub__(self, other: object) -> "Rational":
-        return _rational(other) - self
+    @_between_ratios
+    def __rsub__(self, other: "Rational") -> "Rational":
+        return other - self
 
-    def __rtruediv__(self, other: object) -> "Rational":
-        return _rational(other) / self
+    @_between_ratios
+    def __rtruediv__(self, other: "Rational") -> "Rational":
+        return other / self
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -104,7 +133,8 @@ def algebraic(f: Callable[[Array], object], x: Array) -> Rational | None:
         found = f(variables.reshape(x.shape))
         if isinstance(found, np.ndarray) and found.size == 1:
             found = found.item()
-        return _rational(found)
+        ratio = _rational(found)
+        return Rational(ratio.top, ratio.bottom)  # here, where too large a denominator is refused
     # f may do anything with its argument: where it fails, it is called with numbers instead
     except Exception:  # noqa: BLE001
         return None
@@ -164,6 +194,8 @@ def _sum(a: Terms, b: Terms) -> Terms:
 
 def _product(a: Terms, b: Terms) -> Terms:
     """Return the product of two polynomials."""
+    if a == {(): 1.0}:
+        return b
     if b == {(): 1.0}:
         return a
     if len(a) * len(b) > 2 * _MOST_TERMS:
@@ -176,3 +208,11 @@ def _product(a: Terms, b: Terms) -> Terms:
                 raise NotAlgebraicError
             total[both] = total.get(both, 0.0) + c * d
     return {m: c for m, c in total.items() if c}
+
+
+def _power(terms: Terms, power: int) -> Terms:
+    """Return a whole power of a polynomial."""
+    result: Terms = {(): 1.0}
+    for _ in range(power):
+        result = _product(result, terms)
+    return result

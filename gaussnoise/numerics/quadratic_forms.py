@@ -14,6 +14,8 @@ from .polynomials import Quadratic
 
 _ROUNDING = 1e-13  # relative to the largest: below this, eigenvalues are rounding
 _DOUBLINGS = 60  # times that a search goes twice as far; an end beyond is infinite
+_PLACES = 200  # at which a function is compared with a quadratic one
+_RARE = 0.02  # the part of these where they may differ by more
 _DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
 _NEAR_MEAN = 1e-4  # in standard deviations: nearer to the mean, the saddle point is ill defined
 
@@ -108,17 +110,20 @@ class Law:
 
 def standard(y: Array, covariance: Array) -> tuple[Array, Array]:
     """Return a root of a covariance with independent columns, and y in its coordinates."""
-    values, axes = np.linalg.eigh(covariance)
+    own = np.sqrt(np.diagonal(covariance))
+    own = np.where(own > 0, own, 1.0)  # counts and sums of squares differ by many digits
+    values, axes = np.linalg.eigh(covariance / np.multiply.outer(own, own))
     seen = values > _ROUNDING * values.max(initial=0.0)
     scale = np.sqrt(values[seen])
-    return axes[:, seen] * scale, axes[:, seen].T @ y / scale
+    return own[:, None] * axes[:, seen] * scale, axes[:, seen].T @ (y / own) / scale
 
 
 def quadratic_near(f: Callable[[Array], float], count: int) -> tuple[Quadratic, float]:
     """Return a quadratic function with the values of f near zero, and how far f is from it.
 
     Its coefficients are differences of f at the ends of unit vectors and of sums of two; the two
-    are compared at two units along the steepest line.
+    are compared at two units along the steepest line, and at places that are spread like a
+    Gaussian of unit covariance.
     """
     unit, middle = np.eye(count), f(np.zeros(count))
     up = np.array([f(e) for e in unit])
@@ -132,8 +137,12 @@ def quadratic_near(f: Callable[[Array], float], count: int) -> tuple[Quadratic, 
     near = Quadratic(square, (up - down) / 2, middle)
     length = float(np.linalg.norm(near.linear))
     steep = 2 * near.linear / length if length else np.zeros(count)
-    far = [abs(f(x) - near.value(x)) for x in (steep, -steep)]
-    return near, max(far)
+    # multiples of irrational numbers are spread evenly (Weyl 1916)
+    turns = np.outer(np.arange(1, _PLACES + 1), np.sqrt(np.arange(count) + 0.5))
+    places = scipy.special.ndtri(turns % 1)
+    far = np.array([abs(f(x) - near.value(x)) for x in (steep, -steep, *places)])
+    far[np.isnan(far)] = math.inf
+    return near, max(*far[:2], float(np.quantile(far[2:], 1 - _RARE, method="higher")))
 
 
 def _poles(eigenvalues: Array) -> tuple[float, float]:
@@ -236,6 +245,17 @@ class QuadraticRatio:
             return math.nan
         return law.tail() if self._parts[1] > 0 else 1 - law.tail()
 
+    def _may_vanish(self, alpha: float) -> bool:
+        """Return whether a test on one side does not refuse that the denominator is zero.
+
+        The r that are not refused then lie on both sides of infinity.
+        """
+        law = self._law(self.bottom)
+        if not law.has_zero:
+            return False
+        tail = law.tail()
+        return alpha < (1 - tail if self._parts[1] > 0 else tail)
+
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the r that neither of two tests, one for each side, refuses."""
         step = self.standard_deviation
@@ -243,6 +263,9 @@ class QuadraticRatio:
             return -math.inf, math.inf
         if not step:
             return self.estimate, self.estimate
+        alpha = (1 - level) / 2
+        if self._may_vanish(alpha):
+            return -math.inf, math.inf
         start, way = self.estimate, 0.0
         if math.isnan(self.at_most(start)):
             # the value at y is possible: between them is the nearest possible one
@@ -250,7 +273,6 @@ class QuadraticRatio:
             start += way * _boundary(
                 lambda t: not math.isnan(self.at_most(self.estimate + t * way)), 1.0, 0.0
             )
-        alpha = (1 - level) / 2
         outward = 2 * _DIGITS * (step + abs(way))  # more than the searches leave out
 
         def end(side: float) -> float:

@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 
 _MOST_NUMBERS = 400  # that a function is of: the time grows with their cube
 _NONE = "no interval: the noise is too large for this function; within it "
+_ROUNDING = 1e-12  # relative to a function's value: below this, what it changes by is rounding
 _MOST_BENT = 0.2  # standard deviations between a function and its quadratic approximation
 
 
@@ -191,15 +192,17 @@ def _bent(
     count = root.shape[1]
     with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined
         near, far = quadratic_near(lambda step: _number(f(y + root @ step)), count)
-    if not all(np.isfinite(part).all() for part in near):
+    if not all(np.isfinite(part).all() for part in (*near, far)):
         return _estimate(release, near.constant, None, f"{_NONE}it is not defined everywhere")
     ratio = QuadraticRatio(near, Quadratic.one(count), np.zeros(count), np.eye(count))
     estimate = ratio.estimate
     if rational is not None and set(rational.bottom) == {()}:
         estimate = unbiased(rational.top, y, covariance) / rational.bottom[()]
-    bent = far / ratio.standard_deviation if far else 0.0
-    if bent > _MOST_BENT:
-        differs = f"it differs from a quadratic one by {bent:.2g} of its standard deviations"
+    sd = ratio.standard_deviation
+    if far > max(_MOST_BENT * sd, _ROUNDING * abs(near.constant)):
+        differs = "it changes by steps"
+        if sd:
+            differs = f"it differs from a quadratic one by {far / sd:.2g} of its deviations"
         return _estimate(release, estimate, None, f"{_NONE}{differs}")
     method = "by the quadratic function that is nearly the same within the noise"
     return _estimate(release, estimate, ratio, method)
@@ -208,7 +211,8 @@ def _bent(
 def _number(value: Any) -> float:
     """Return the one number that a function gave."""
     try:
-        (number,) = np.asarray(value, dtype=np.float64).ravel()
+        # with the default casting, None would be NaN, and complex numbers their real parts
+        (number,) = np.asarray(value).astype(np.float64, casting="same_kind").ravel()
     except (TypeError, ValueError):
         raise ParameterError(
             f"function: expected a function that returns one number, got {type(value).__name__}"

@@ -43,7 +43,7 @@ class Moments(NamedTuple):
         gram: X'X, shape (d, d).
         products: X'y, shape (d,).
         squares: y'y; NaN where squares are not released.
-        covariance: of all moments, the entries of X'X on and below its diagonal first.
+        covariance: of all moments, the different entries of X'X first.
         places: where each entry of X'X is among these moments, shape (d, d).
     """
 
@@ -62,7 +62,7 @@ class Moments(NamedTuple):
         d = len(beta)
         linear = np.zeros((d, len(self.covariance)))
         for k in range(d):
-            linear[k, self.places[k]] = -beta  # the places of a row are distinct
+            np.add.at(linear[k], self.places[k], -beta)  # an indicator is its own square
             linear[k, self.places.max() + 1 + k] = 1.0
         return linear
 
@@ -81,7 +81,8 @@ class Regression:
         standard_deviation: their standard deviations due to noise, to first order.
         residual_deviation: the standard deviation of the number about its expectation; NaN where
             the schema declares no squares of it.
-        rows: how many rows there are, by the release.
+        rows: how many rows there are, by the release; with weights, their sum.
+        weighted: whether rows count with weights.
         private: False for simulations, whose numbers must not be published.
 
     >>> import pyarrow as pa
@@ -101,6 +102,7 @@ class Regression:
     standard_deviation: Array
     residual_deviation: float
     rows: float
+    weighted: bool
     private: bool
     backend: "EagerAllowed" = field(repr=False)
     moments: Moments = field(repr=False)
@@ -115,6 +117,11 @@ class Regression:
     @cached_property
     def _drawn(self) -> "_Law":
         """The law of the coefficients for the population that these rows were drawn from."""
+        if self.weighted:
+            raise ParameterError(
+                "regress: expected rows without weights for intervals about a population; hint: "
+                "confidence_interval() is about the weighted rows that were counted"
+            )
         if math.isnan(self.residual_deviation):
             raise ParameterError(
                 f"regress: expected released squares of {self.name!r} for intervals about a "
@@ -222,6 +229,7 @@ class Regression:
         ]
         heads = [_SHOWN[column] for column in found if column in _SHOWN]
         spread = "; for those of a population, declare squares of the number in the schema"
+        spread, rows = ("", "weighted rows") if self.weighted else (spread, "rows")
         if not math.isnan(self.residual_deviation):
             spread = (
                 f"; from and to: of the population, where independent rows have one standard "
@@ -231,7 +239,7 @@ class Regression:
         return rows_text(
             fitted(
                 f"Regression of {self.name}, clipped to {interval_text(*self.clip)}, on "
-                f"{', '.join(self.labels)}: {significant(self.rows, 6)} rows"
+                f"{', '.join(self.labels) or 'no attribute'}: {significant(self.rows, 6)} {rows}"
             ),
             ["coefficient"],
             heads,
@@ -239,7 +247,7 @@ class Regression:
             [
                 fitted(
                     f"low and high: {100 * LEVEL:g} % intervals, each alone, for least squares of "
-                    f"the counted rows{spread}"
+                    f"the counted {rows}{spread}"
                 )
             ],
             private=self.private,
@@ -247,7 +255,8 @@ class Regression:
 
     def __repr__(self) -> str:
         count = number_of(len(self.columns), "coefficient")
-        return f"Regression({self.name} on {', '.join(self.labels)}: {count})"
+        on = ", ".join(self.labels) or "no attribute"
+        return f"Regression({self.name} on {on}: {count})"
 
 
 _SHOWN = {
@@ -411,6 +420,7 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
         standard_deviation=np.sqrt(np.diagonal(law.covariance)),
         residual_deviation=math.sqrt(max(variance, 0.0)) if not math.isnan(variance) else math.nan,
         rows=rows,
+        weighted=release.plan.weight is not None,
         private=release.private,
         backend=release.backend,
         moments=moments,
@@ -433,7 +443,7 @@ def _number(release: AbstractRelease, name: str) -> Clipped:
 
 def _terms(release: AbstractRelease, name: str, on: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the attributes of each term, the intercept first."""
-    if isinstance(on, str) or not all(isinstance(term, str) for term in on):
+    if not isinstance(on, list | tuple) or not all(isinstance(term, str) for term in on):
         raise ParameterError(
             f'regress: expected a list of attributes, got {on!r:.80}; hint: on=["sex", "sex:age"]'
         )
@@ -466,6 +476,7 @@ def _moments(
     if schema.attributes[schema.names.index(name)].other is not None:
         has_number[-1] = 0.0  # records without a number are in no moment
     asked: list[Mapping] = []
+    known: dict[frozenset, int] = {}  # where each product of columns is among them
 
     def weights(cell: Cell, own: Array) -> Mapping:
         array = own if not np.array_equal(own, counts) else np.ones(())
@@ -478,8 +489,11 @@ def _moments(
     for i in range(d):
         for j in range(i + 1):
             both = _both(cells[i], cells[j])
-            places[i, j] = places[j, i] = len(asked)
-            asked.append({} if both is None else weights(both, has_number))
+            key = frozenset([None] if both is None else both.items())
+            if key not in known:
+                known[key] = len(asked)
+                asked.append({} if both is None else weights(both, has_number))
+            places[i, j] = places[j, i] = known[key]
     asked += [weights(cell, sums) for cell in cells]
     if base.squares:
         squares = Clipped(base.low, base.high, degrees=(2,), size=base.size, squares=True)

@@ -42,6 +42,9 @@ ALGEBRAIC = {
     "mixed": lambda t: 3 - t[0] * t[1] / (2 + t[2]) + t[2] ** 3,
     "a mean less a square": lambda t: t[2] / t[0] - (t[1] / t[0]) ** 2,
     "a product of arrays": lambda t: t @ np.array([1.0, 2.0, 3.0]) / (1 / t[0]),
+    "a number times an array": lambda t: (t[0] * np.array([1.0, 2.0])).sum(),
+    "quotients by large numbers": lambda t: (t / 1e200).sum() + (t / 2e200)[0] + (t / 3e200)[1],
+    "different denominators": lambda t: t[0] / t[1] - 1 / t[2] + (t[0] / t[1]) ** 2,
     "a number": lambda t: 7,
     "numbers of numpy": lambda t: np.float64(2) * t[0] + t[1] * np.int64(3),
     "one in an array": lambda t: t[:1] + t[1:2],
@@ -66,6 +69,7 @@ def test_arithmetic_is_found(f):
         lambda t: t,
         lambda t: t[0] * math.inf,
         lambda t: t[9],
+        lambda t: t[1] / (t[0] - t[0]),
     ],
 )
 def test_what_is_no_arithmetic_is_not_taken_for_it(f):
@@ -75,6 +79,12 @@ def test_what_is_no_arithmetic_is_not_taken_for_it(f):
 def test_variances_keep_degree_two():
     found = algebraic(ALGEBRAIC["a mean less a square"], np.zeros(3))
     assert max(map(len, found.top)) == max(map(len, found.bottom)) == 2
+
+
+def test_shares_have_one_denominator():
+    found = algebraic(lambda t: ((t / t.sum()) ** 2).sum(), np.zeros(30))
+    assert len(found.top) == 30
+    assert len(found.bottom) == 30 * 31 / 2  # the square of the sum, once
 
 
 @pytest.mark.parametrize("powers", [(1, 0), (2, 0), (1, 1), (3, 0), (2, 1), (4, 1), (3, 3)])
@@ -121,7 +131,7 @@ def test_the_law_of_a_sum_of_squares_is_near_to_that_of_chi_squared():
 def test_linear_forms_are_exact():
     y, covariance = np.array([10.0, 4.0]), np.array([[2.0, 0.5], [0.5, 1.0]])
     both = ratio_of(lambda t: t[0] - t[1] + 1, y, covariance)
-    assert both.estimate == 7
+    assert both.estimate == pytest.approx(7)
     assert both.standard_deviation == pytest.approx(math.sqrt(2))
     low, high = both.interval(0.95)
     half = scipy.stats.norm.ppf(0.975) * math.sqrt(2)
@@ -142,8 +152,21 @@ def test_ratios_of_linear_forms_are_those_of_fieller(y):
 
 
 def test_nothing_is_known_where_the_denominator_may_be_zero():
-    found = ratio_of(lambda t: t[0] / t[1], np.array([10.0, 0.5]), np.eye(2))
-    assert found.interval(0.95) == (-math.inf, math.inf)
+    for bottom in (0.5, 1.0, 1.9, -1.9):  # standard deviations from zero
+        found = ratio_of(lambda t: t[0] / t[1], np.array([20.0, bottom]), np.eye(2))
+        assert found.interval(0.95) == (-math.inf, math.inf)
+    found = ratio_of(lambda t: t[0] / t[1], np.array([20.0, 2.0]), np.eye(2))
+    assert all(map(math.isfinite, found.interval(0.95)))
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e9])
+def test_units_scale_intervals(unit):
+    """Counts, sums and sums of squares have noise of very different sizes, all of which counts."""
+    y, B = np.array([100.0, 60.0, 50.0]), np.array([[2.0, 0, 0], [1, 1, 0], [1, 0.5, 0.5]])
+    units = np.array([1, unit, unit**2])
+    known = ratio_of(spread, y, B @ B.T).interval(0.95)
+    found = ratio_of(spread, units * y, np.outer(units, units) * (B @ B.T)).interval(0.95)
+    assert found == pytest.approx([unit**2 * end for end in known], rel=1e-3)
 
 
 def test_numbers_without_noise_stay_what_they_are():
@@ -231,3 +254,9 @@ def test_the_nearby_quadratic_function_of_a_quadratic_one_is_itself():
     assert near.linear == pytest.approx(own.linear)
     assert (near.constant, far) == pytest.approx((4.0, 0.0), abs=1e-12)
     assert quadratic_near(lambda x: math.exp(x[0]), 1)[1] > 1
+
+
+def test_functions_are_compared_where_the_noise_may_be():
+    assert quadratic_near(lambda x: float(x[0] > 1.5), 1)[1] == 1  # 7 in 100 are beyond
+    assert quadratic_near(lambda x: float(x[0] > 3), 1)[1] == 0
+    assert quadratic_near(lambda x: x[0] if x[0] > -1.5 else math.nan, 1)[1] == math.inf

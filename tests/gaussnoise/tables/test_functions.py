@@ -123,6 +123,16 @@ def test_no_interval_where_the_noise_is_too_large(plan, people):
     assert outside.confidence_interval() == (-math.inf, math.inf)
 
 
+def test_no_interval_of_a_function_with_steps(release):
+    town = release["town"]
+    step = town.estimate[0] + 1.5 * town.standard_deviation[0]
+    found = release.function(lambda n: np.floor(n[0] / step), "town")
+    assert found.confidence_interval() == (-math.inf, math.inf)
+    assert found.method.endswith("it changes by steps")
+    same = release.function(lambda n: np.floor(n[0] / 1e9), "town")
+    assert same.confidence_interval() == (0, 0)
+
+
 def test_printed_functions_say_their_method_and_simulations_that_they_are_not_private(
     plan, release, people
 ):
@@ -148,7 +158,9 @@ def test_errors_say_what_is_expected(plan, release, people):
         (("town", "town"), "expected a function and the tables"),
         ((indicators.concentration, other["town"]), "expected tables of this release"),
         ((lambda n: n, "town"), "returns one number"),
-        ((lambda n: "a text", "town"), "returns one number"),
+        ((lambda n: "7", "town"), "returns one number"),
+        ((lambda n: None, "town"), "returns one number"),
+        ((lambda n: np.sqrt(n[0] + 1j), "town"), "returns one number"),
         ((indicators.odds_ratio, "town"), "expected a table of shape"),
         ((indicators.variance, "town"), "expected a count, a sum"),
         ((lambda n: n[0], "nowhere"), "nowhere"),

@@ -87,6 +87,13 @@ def test_one_attribute_gives_differences_of_means(release):
     assert found.predict(sex="F").estimate == pytest.approx(means.estimate[0], rel=1e-4)
 
 
+def test_no_moment_is_asked_for_twice(release):
+    moments = release.regress("pay", on=["sex", "town"]).moments
+    # rows, by sex, by town (2), by both (2), none in two towns; 4 sums; squares
+    assert len(moments.covariance) == 7 + 4 + 1
+    assert moments.gram == pytest.approx(moments.gram.T)
+
+
 def test_no_noise_leaves_least_squares():
     rng = np.random.default_rng(1)
     X, y = np.column_stack([np.ones(50), rng.integers(0, 2, 50)]), rng.normal(size=50)
@@ -179,6 +186,21 @@ def test_without_squares_nothing_is_said_of_a_population(people):
         found.population_interval()
 
 
+def test_weighted_rows_are_called_so(rows, people):
+    weights = 1 + (np.arange(ROWS) % 3)
+    weighted = people.append_column("w", pa.array(weights.astype(float)))
+    plan = gn.plan(schema_with(), [("sex", "pay")], gn.zCDP(0.5), weight=gn.Weight("w", 4))
+    found = plan.release(weighted).regress("pay", on=["sex"])
+    assert found.rows == pytest.approx(weights.sum(), rel=0.01)
+    assert "weighted rows" in str(found)
+    assert "population" not in str(found)
+    means = [np.average(rows[2][own], weights=weights[own]) for own in (rows[0] == 0, rows[0] == 1)]
+    low, high = found.confidence_interval(1 - 1e-8)
+    assert low[1] < means[1] - means[0] < high[1]
+    with pytest.raises(gn.errors.ParameterError, match="rows without weights"):
+        found.population_interval()
+
+
 def test_printed_regressions(release, people):
     found = release.regress("pay", on=["sex", "town"])
     lines = str(found).splitlines()
@@ -189,6 +211,9 @@ def test_printed_regressions(release, people):
     assert frame.num_rows == 4
     assert all(0 < share < 1 for share in frame["noise_share"].to_pylist())
     assert repr(found) == "Regression(pay on sex, town: 4 coefficients)"
+    alone = release.regress("pay", on=[])
+    assert "on no attribute: " in str(alone)
+    assert repr(alone) == "Regression(pay on no attribute: 1 coefficient)"
     simulated = release.plan.simulate(people, rng=np.random.default_rng(0))
     assert str(simulated.regress("pay", on=["sex"])).startswith("NOT PRIVATE")
 
@@ -197,6 +222,8 @@ def test_errors_say_what_is_expected(release, people):
     cases = [
         (("sex", ["town"]), "expected a clipped number"),
         (("pay", "sex"), "expected a list of attributes"),
+        (("pay", None), "expected a list of attributes"),
+        (("pay", (name for name in ["sex"])), "expected a list of attributes"),
         (("pay", ["pay"]), "expected categories or bins in on="),
         (("pay", ["sex", "sex"]), "expected different terms"),
         (("pay", ["sex:town", "town:sex"]), "expected different terms"),
