@@ -20,7 +20,6 @@ __all__ = [
     "odds_ratio",
     "price_index",
     "standardized_rate",
-    "variance",
 ]
 
 
@@ -67,31 +66,6 @@ def odds_ratio(counts: NDArray[Any]) -> Any:
             "lambda n: odds_ratio(n[:2, :2])"
         )
     return counts[0, 0] * counts[1, 1] / (counts[0, 1] * counts[1, 0])
-
-
-def variance(moments: NDArray[Any]) -> Any:
-    """Return the variance of a number, from its count, sum and sum of squares.
-
-    It is the mean of squared distances from the mean, of the values as they were clipped.
-
-    Args:
-        moments: count, sum and sum of squares, shape (3,), which are
-            ``release.answers("pay")`` where the schema declares squares of ``pay``.
-
-    Raises:
-        ParameterError: another shape.
-
-    >>> float(variance(np.array([4.0, 10.0, 30.0])))
-    1.25
-    """
-    if moments.shape != (3,):
-        raise ParameterError(
-            "variance: expected a count, a sum and a sum of squares, shape (3,), got shape "
-            f'{moments.shape}; hint: base={{"kind": "moments", "degrees": [0, 1, 2]}} in the '
-            'schema, and release.answers("pay")'
-        )
-    count, total, squares = moments
-    return (squares * count - total * total) / count**2
 
 
 def standardized_rate(events: NDArray[Any], population: NDArray[Any], weights: ArrayLike) -> Any:

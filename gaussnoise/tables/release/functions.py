@@ -8,13 +8,18 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.tables.clipped import Clipped
+
 from ...errors import ParameterError
 from ...layout import fitted
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ...numerics.polynomials import Quadratic, Rational, algebraic, quadratic, unbiased
 from ...numerics.quadratic_forms import QuadraticRatio, quadratic_near, standard
+from ..schema.schema import Category
+from .contrasts import cell
 from .forms import Function, side_by_side
 from .noisy import AbstractRelease
+from .sums import check_no_number
 from .table import AbstractEstimates
 from .tidy import LEVEL
 
@@ -137,12 +142,61 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
     return _bent(release, of_all, rational, y, covariance)
 
 
+def variance(release: AbstractRelease, name: str, /, **groups: Category) -> FunctionEstimate:
+    """Return the variance of a clipped number: ``release.variance("pay", sex="F")``.
+
+    It is the mean of squared distances from the mean, over the records that have a number, of the
+    values as they were clipped.
+
+    Args:
+        release: the release that is asked.
+        name: an attribute with ``clip`` whose squares the schema declares.
+        groups: a category for each attribute that restricts the records; none for all.
+
+    Returns:
+        A :class:`~gaussnoise.results.FunctionEstimate`, in the unit of the number squared.
+
+    Raises:
+        ParameterError: no clipped number, no squares of it, unknown labels, or a table that was not
+            released.
+
+    >>> import pyarrow as pa
+    >>> pay = gn.Attribute("pay", clip=[0, 40], base={"kind": "moments", "degrees": [0, 1, 2]})
+    >>> release = gn.plan(gn.Schema([pay]), ["pay"], gn.zCDP(0.5)).release(
+    ...     pa.table({"pay": [10.0, 30.0] * 20000})
+    ... )
+    >>> low, high = release.variance("pay").confidence_interval(0.999999)
+    >>> bool(low < 100 < high), bool(high - low < 2)
+    (True, True)
+    """
+    (i,) = release.plan.subset((name,))
+    base = release.plan.schema.attributes[i].base
+    if not isinstance(base, Clipped) or not base.squares:
+        raise ParameterError(
+            f"variance: expected a clipped number with squares, got {name!r}; hint: "
+            'base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
+        )
+    # of t = (value − low) / (high − low): no digits are lost where the interval is far from zero
+    rows = np.zeros((3, base.size))
+    rows[:, :3] = [1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]
+    ((names, within),) = cell(release, **groups).items()
+    moments = [{(*names, name): np.multiply.outer(within, row)} for row in rows]
+    width = base.high - base.low
+
+    def of_moments(count: Any, total: Any, squares: Any) -> Any:
+        return width**2 * (squares * count - total * total) / count**2
+
+    return function(release, of_moments, *moments)
+
+
 def _numbers(
     release: AbstractRelease, table: Any
 ) -> tuple[Function, Callable[[NDArray[Any]], NDArray[Any]], tuple[int, ...]]:
     """Return linear forms, the numbers of a table as a function of them, and its shape."""
     if isinstance(table, Mapping):
         return Function([(release, table)], lambda x: (x, np.eye(len(x)))), lambda x: x, ()
+    if not isinstance(table, AbstractEstimates):
+        check_no_number(release, "function", table)
     estimates = table if isinstance(table, AbstractEstimates) else release[table]
     forms = estimates.at(list(np.ndindex(estimates.estimate.shape))).forms
     own: Any = estimates.forms  # there, or no cells would have been found

@@ -83,6 +83,7 @@ class Regression:
             the schema declares no squares of it.
         rows: how many rows there are, by the release; with weights, their sum.
         weighted: whether rows count with weights.
+        rows_per_person: how many rows of one person may count.
         private: False for simulations, whose numbers must not be published.
 
     >>> import pyarrow as pa
@@ -103,6 +104,7 @@ class Regression:
     residual_deviation: float
     rows: float
     weighted: bool
+    rows_per_person: int
     private: bool
     backend: "EagerAllowed" = field(repr=False)
     moments: Moments = field(repr=False)
@@ -121,6 +123,12 @@ class Regression:
             raise ParameterError(
                 "regress: expected rows without weights for intervals about a population; hint: "
                 "confidence_interval() is about the weighted rows that were counted"
+            )
+        if self.rows_per_person > 1:
+            raise ParameterError(
+                "regress: expected one row of each person for intervals about a population, got up "
+                f"to {self.rows_per_person}, which are not independent; hint: per_person=, or "
+                "confidence_interval() about the rows that were counted"
             )
         if math.isnan(self.residual_deviation):
             raise ParameterError(
@@ -230,6 +238,8 @@ class Regression:
         heads = [_SHOWN[column] for column in found if column in _SHOWN]
         spread = "; for those of a population, declare squares of the number in the schema"
         spread, rows = ("", "weighted rows") if self.weighted else (spread, "rows")
+        if self.rows_per_person > 1:
+            spread = "; none for a population, as rows of a person are not independent"
         if not math.isnan(self.residual_deviation):
             spread = (
                 f"; from and to: of the population, where independent rows have one standard "
@@ -412,15 +422,17 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
     inverse = np.linalg.inv(moments.gram)
     left = moments.squares - law.center @ moments.products + np.trace(inverse @ noise)
     variance = left / max(rows - len(cells), 1.0)
+    is_known = base.squares and release.plan.rows_per_person == 1
     return Regression(
         name=name,
         clip=(base.low, base.high),
         columns=tuple(_column(labels, cell) for cell in cells),
         estimate=law.center - _bias(moments, law.center),
         standard_deviation=np.sqrt(np.diagonal(law.covariance)),
-        residual_deviation=math.sqrt(max(variance, 0.0)) if not math.isnan(variance) else math.nan,
+        residual_deviation=math.sqrt(max(variance, 0.0)) if is_known else math.nan,
         rows=rows,
         weighted=release.plan.weight is not None,
+        rows_per_person=release.plan.rows_per_person,
         private=release.private,
         backend=release.backend,
         moments=moments,

@@ -87,6 +87,7 @@ class TableRelease(AbstractRelease):
     likeness = _likeness.likeness
     projected = _nearest.projected
     function = _functions.function
+    variance = _functions.variance
     regress = _regression.regress
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:

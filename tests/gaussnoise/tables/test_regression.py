@@ -245,3 +245,11 @@ def test_too_many_columns_are_refused():
     release = gn.plan(schema, [("place", "pay")], gn.zCDP(0.5)).release(table)
     with pytest.raises(gn.errors.ParameterError, match="at most 40 columns, got 50"):
         release.regress("pay", on=["place"])
+
+
+def test_rows_of_a_person_say_nothing_of_a_population(people):
+    several = gn.plan(schema_with(base=PAY), [("sex", "pay")], gn.zCDP(0.5), rows_per_person=2)
+    found = several.release(people).regress("pay", on=["sex"])
+    assert "rows of a person are not independent" in " ".join(str(found).split())
+    with pytest.raises(gn.errors.ParameterError, match="up to 2, which are not independent"):
+        found.population_interval()
