@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 OUT = Console(highlight=False, soft_wrap=True, emoji=False)
 ERR = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
+# one of them is in every published folder
+_RECORDS = "release.json", "stream.json", "changes.json"
+
 
 def show(document: Document) -> None:
     """Write a JSON document alone, without a console's formatting."""
@@ -48,7 +51,8 @@ def check_new(command: str, file: Path | None, *folders: Path) -> None:
     if os.path.lexists(file):
         raise OutputError(f"{command}: {file} exists already; hint: choose a new name")
     for folder in folders:
-        if Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
+        is_published = any((folder / name).is_file() for name in _RECORDS)
+        if is_published and Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
             raise OutputError(
                 f"{command}: expected a place outside {folder}, which holds what was published and "
                 f"nothing else, got {file}; hint: a place beside it"
