@@ -11,7 +11,15 @@ from ..errors import ParameterError
 from ..estimators import column_means
 from ..tables import About, Attribute, Dialect, Schema
 from ..text import near
-from .asked import dialect_of, parts_of, per_person_of, privacy_of, table_of, weight_of
+from .asked import (
+    dialect_of,
+    missing_named,
+    parts_of,
+    per_person_of,
+    privacy_of,
+    table_of,
+    weight_of,
+)
 from .console import ERR, check_new, say, show
 from .documents import means_document
 from .ledger import noted
@@ -36,6 +44,7 @@ from .options import (
     WeightColumn,
 )
 from .patience import patience
+from .published import say_aside
 
 
 def release_means(
@@ -171,8 +180,9 @@ def release_means(
     )
     base = Dialect() if said is None else said.file
     read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
-    with patience(ERR, "averaging"):
+    with patience(ERR, "averaging"), missing_named(table):
         means = column_means(read, names, privacy_of(rho, epsilon, delta), **options)
+    say_aside(means.release)
     if as_json:
         return show(means_document(means, out))
     say(str(means))

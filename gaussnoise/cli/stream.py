@@ -22,6 +22,7 @@ from .asked import (
     asked_for,
     dialect_of,
     joined,
+    missing_named,
     parts_of,
     privacy_of,
     table_of,
@@ -226,7 +227,7 @@ def run_tick(
             "now is counted",
             ERR,
         )
-    with patience(ERR, "counting"), _warnings_said():
+    with patience(ERR, "counting"), _warnings_said(), missing_named(table):
         stream.tick(written.table(table_of(table)), number=number, same_file=same_file)
     target = stream.state.tick_folder(number)
     say_aside(stream.period(number))

@@ -892,3 +892,25 @@ def test_public_attributes_come_out_exactly_and_the_plan_says_what_that_costs(fo
     assert status != 0
     assert "no bound holds for all data sets" in error
     assert call("plan", "-s", "schema.toml", "-m", "2", "--rho", "1", "--public", "sex")[0] != 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_missing_file_is_named_though_a_ledger_keeps_reasons_to_itself(call):
+    call("ledger", "create", "year.ledger", "--rho", "1")
+    for command in (
+        release_arguments(table="missing.csv", ledger="year.ledger", id="q"),
+        "mean missing.csv -c n --rho .1 -o m --ledger year.ledger --id r".split(),
+    ):
+        status, _, err = call(*command)
+        assert (status, "table: no such file: missing.csv" in err) == (1, True)
+
+
+def test_a_mean_of_few_of_the_numbers_says_so(call, tmp_path, monkeypatch):
+    """Nine of ten numbers are written in another way than the dialect says."""
+    monkeypatch.chdir(tmp_path)
+    written = ["1.234,50"] * 950 + ["34,5"] * 50
+    (tmp_path / "n.csv").write_text("n\n" + "\n".join(f'"{x}"' for x in written), encoding="utf-8")
+    options = ["--decimal", ",", "--delimiter", ";", "--between", "0,2000", "--rho", "5"]
+    status, _, err = call("mean", "n.csv", "-c", "n", *options)
+    assert status == 0, err
+    assert "of all rows are in the catch-all 'no number' of 'n', by the released numbers" in err
