@@ -7,6 +7,7 @@ from ..errors import ParameterError
 from ..streams import Stream, StreamTables
 from ..tables import TableRelease
 from ..tables.release.aside import rows_aside
+from ..tables.release.noisy import AbstractRelease
 from .console import ERR, say
 
 
@@ -54,7 +55,7 @@ def ticks_of(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2] or match[1])
 
 
-def say_aside(release: TableRelease) -> None:
+def say_aside(release: AbstractRelease) -> None:
     """Ask whether the table was the right one where released numbers have nearly all rows aside."""
     for found in rows_aside(release):
         say(
