@@ -21,6 +21,7 @@ from .errors import NotAvailableError, OutputError, ParameterError
 from .files.disk import (
     MALFORMED,
     RECORD,
+    RECORDS,
     SIGNATURE,
     file_digest,
     files_in,
@@ -45,7 +46,6 @@ _PREDICATE = "urn:gaussnoise:published-folder:1"
 _MOST_KEY = 2**16  # bytes of the file of a key
 _MOST_JSON = 2**27  # bytes of a record or an envelope, which in a stream names files of all ticks
 _STREAM = "stream.json"
-_RECORDS = (_STREAM, RECORD, "changes.json")  # the last lists changes between two releases
 _TICK = re.compile(r"ticks/[0-9]+/")
 _PRIVATE = "private/"  # exact counts, which no signature of a stream covers
 
@@ -192,7 +192,7 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
 def _statement(place: Path) -> bytes:
     """Return the in-toto statement of a folder, once its files agree with its record."""
     try:
-        record = next((name for name in _RECORDS if (place / name).is_file()), None)
+        record = next((name for name in RECORDS if (place / name).is_file()), None)
         if record is None:
             raise OutputError(
                 "sign: expected a published folder, with release.json, stream.json or "

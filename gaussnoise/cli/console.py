@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import OutputError
+from ..files.disk import RECORDS
 from ..layout import fitted
 from ..text import printable
 from .documents import Document, written
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 OUT = Console(highlight=False, soft_wrap=True, emoji=False)
 ERR = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
-
-# one of them is in every published folder
-_RECORDS = "release.json", "stream.json", "changes.json"
 
 
 def show(document: Document) -> None:
@@ -51,7 +49,7 @@ def check_new(command: str, file: Path | None, *folders: Path) -> None:
     if os.path.lexists(file):
         raise OutputError(f"{command}: {file} exists already; hint: choose a new name")
     for folder in folders:
-        is_published = any((folder / name).is_file() for name in _RECORDS)
+        is_published = any((folder / name).is_file() for name in RECORDS)
         if is_published and Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
             raise OutputError(
                 f"{command}: expected a place outside {folder}, which holds what was published and "

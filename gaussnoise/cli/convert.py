@@ -11,7 +11,7 @@ from ..files.disk import SIGNATURE
 from ..tables.release.formats import FORMATS
 from .console import check_new, say, show
 from .documents import written_document
-from .options import Json, Published
+from .options import Json, Published, Verifier
 from .published import published, streamed
 
 
@@ -21,12 +21,7 @@ def convert(
     format: Annotated[
         str, typer.Option("--format", help=f"Of the table files there: {' or '.join(FORMATS)}.")
     ],
-    verifier: Annotated[
-        bool,
-        typer.Option(
-            "--verifier", help="Copy verifier.py there: `python verifier.py` checks the folder."
-        ),
-    ] = False,
+    verifier: Verifier = False,
     as_json: Json = False,
 ) -> None:
     """Write a release again, in another format, from its folder alone: no data, no budget.

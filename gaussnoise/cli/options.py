@@ -158,6 +158,12 @@ RequestedBy = Annotated[
 Approval = Annotated[
     str | None, typer.Option("--approval", help="For the ledger: the approval it rests on.")
 ]
+Verifier = Annotated[
+    bool,
+    typer.Option(
+        "--verifier", help="Copy verifier.py there: `python verifier.py` checks the folder."
+    ),
+]
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
 Published = Annotated[Path, typer.Argument(help="Folder of a release, or of a stream.")]
 StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]

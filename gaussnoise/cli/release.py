@@ -26,6 +26,7 @@ from .options import (
     Quote,
     RequestedBy,
     Tables,
+    Verifier,
 )
 from .published import say_aside
 
@@ -59,12 +60,7 @@ def make_release(
     purpose: Purpose = None,
     requested_by: RequestedBy = None,
     approval: Approval = None,
-    verifier: Annotated[
-        bool,
-        typer.Option(
-            "--verifier", help="Copy verifier.py there: `python verifier.py` checks the folder."
-        ),
-    ] = False,
+    verifier: Verifier = False,
     as_json: Json = False,
 ) -> None:
     """Release marginals of a table, spending the budget once."""

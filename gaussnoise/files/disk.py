@@ -27,6 +27,7 @@ MOST_RECORD = 2**24  # limit of a JSON record in bytes; reading it needs up to 2
 _OPEN_FOLDERS = Path("/proc/self/fd")
 RESULT = "result"  # the name of the result in a scratch folder
 RECORD, SIGNATURE = "release.json", "signature.json"  # the files that a record does not list
+RECORDS = "stream.json", RECORD, "changes.json"  # one of them is in every published folder
 # The errors that may be raised when an object is built from an untrusted record.
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError)
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # on Windows, opening a file never blocks

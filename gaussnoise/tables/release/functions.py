@@ -197,9 +197,9 @@ def _numbers(
         return Function([(release, table)], lambda x: (x, np.eye(len(x)))), lambda x: x, ()
     if not isinstance(table, AbstractEstimates):
         check_no_number(release, "function", table)
-    estimates = table if isinstance(table, AbstractEstimates) else release[table]
-    forms = estimates.at(list(np.ndindex(estimates.estimate.shape))).forms
-    own: Any = estimates.forms  # there, or no cells would have been found
+        table = release[table]
+    forms = table.at(list(np.ndindex(table.estimate.shape))).forms
+    own: Any = table.forms  # there, or no cells would have been found
     if any(source is not release for source, _ in forms):
         raise ParameterError(
             "function: expected tables of this release, got one of another; hint: combine([…]) or "
@@ -212,7 +212,7 @@ def _numbers(
         top, bottom = np.split(x, 2)
         return own.shift + own.scale * (top / bottom)
 
-    return Function(forms, lambda x: (x, np.eye(len(x)))), numbers, estimates.estimate.shape
+    return Function(forms, lambda x: (x, np.eye(len(x)))), numbers, table.estimate.shape
 
 
 def _method(top: Quadratic, bottom: Quadratic) -> str:

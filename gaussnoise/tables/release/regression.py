@@ -21,6 +21,7 @@ from ..schema.schema import Category
 from .contrasts import contrasts
 from .noisy import AbstractRelease
 from .show import rows_text
+from .sums import clipped_number
 from .tidy import LEVEL, framed
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Regression:
         estimate: coefficients, without the bias of first order that the noise makes.
         standard_deviation: their standard deviations due to noise, to first order.
         residual_deviation: the standard deviation of the number about its expectation; NaN where
-            the schema declares no squares of it.
+            the schema declares no squares of it, or several rows of one person may count.
         rows: how many rows there are, by the release; with weights, their sum.
         weighted: whether rows count with weights.
         rows_per_person: how many rows of one person may count.
@@ -200,7 +201,7 @@ class Regression:
         sd = math.sqrt(row @ self._own.covariance @ row)
         return Prediction(float(row @ self.estimate), sd, low, high)
 
-    def columns_of(self) -> dict[str, list]:
+    def _tidy(self) -> dict[str, list]:
         """Return tidy columns, one row for each coefficient."""
         low, high = self.confidence_interval()
         found = {
@@ -227,10 +228,10 @@ class Regression:
         """Return the coefficients as a dataframe of the library that the records came in."""
         import pyarrow as pa
 
-        return framed(pa.table(self.columns_of()), self.backend)
+        return framed(pa.table(self._tidy()), self.backend)
 
     def __str__(self) -> str:
-        found = self.columns_of()
+        found = self._tidy()
         shown = [
             [name, *(significant(found[column][k], 5) for column in found if column in _SHOWN)]
             for k, name in enumerate(self.columns)
@@ -400,7 +401,7 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
     >>> abs(expected.estimate - 3000) < 8 * expected.standard_deviation
     True
     """
-    base = _number(release, name)
+    _, base = clipped_number(release, "regress", name)
     terms = _terms(release, name, on)
     schema = release.plan.schema
     labels = {a: schema.attributes[schema.names.index(a)].labels for term in terms for a in term}
@@ -439,18 +440,6 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
         cells=tuple(cells),
         labels=labels,
     )
-
-
-def _number(release: AbstractRelease, name: str) -> Clipped:
-    """Return the base of a clipped number."""
-    (i,) = release.plan.subset((name,))
-    base = release.plan.schema.attributes[i].base
-    if not isinstance(base, Clipped):
-        raise ParameterError(
-            f"regress: expected a clipped number, got {name!r}; hint: "
-            f"Attribute({name!r}, clip=[low, high]) in the schema"
-        )
-    return base
 
 
 def _terms(release: AbstractRelease, name: str, on: Sequence[str]) -> list[tuple[str, ...]]:

@@ -346,10 +346,8 @@ def check_no_number(release: AbstractRelease, function: str, names: Names) -> No
             )
 
 
-def _asked(
-    release: AbstractRelease, function: str, name: object, given: Names
-) -> tuple[int, Subset, Subset]:
-    """Return the position of the number, its groups in the given order, and all sorted."""
+def clipped_number(release: AbstractRelease, function: str, name: object) -> tuple[int, Clipped]:
+    """Return the position of a clipped number and its base; refuse any other name."""
     plan = release.plan
     if not isinstance(name, str):
         raise ParameterError(f"{function}: expected the name of a clipped number, got {name!r:.80}")
@@ -359,8 +357,16 @@ def _asked(
             f"{function}: expected a clipped number, got {name!r}; hint: "
             f"Attribute({name!r}, clip=[low, high]) in the schema"
         )
+    return i, _clipped(release, i)
+
+
+def _asked(
+    release: AbstractRelease, function: str, name: object, given: Names
+) -> tuple[int, Subset, Subset]:
+    """Return the position of the number, its groups in the given order, and all sorted."""
+    i, _ = clipped_number(release, function, name)
     check_no_number(release, f"{function}: given", given)
-    group = plan.subset((given,) if isinstance(given, str) else given)
+    group = release.plan.subset((given,) if isinstance(given, str) else given)
     return i, group, tuple(sorted((i, *group)))
 
 
