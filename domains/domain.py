@@ -112,6 +112,12 @@ class AbstractDomain(Storable, abc.ABC):
 
         return is_near(self, x)
 
+    @functools.cached_property
+    def _axis_points(self) -> Array:
+        """The support points along −e_i and +e_i, shape (2, dim, dim)."""
+        axes = np.eye(self.dim)
+        return np.array([[self._support_point(sign * axis) for axis in axes] for sign in (-1, 1)])
+
     def _center(self) -> Array | None:
         """Return the center of symmetry of K, or None if none is known."""
         return np.zeros(self.dim) if self.is_symmetric else None

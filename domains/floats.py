@@ -9,6 +9,7 @@ Array = NDArray[np.float64]
 Map = Callable[[Array], Array]  # maps every row by itself
 
 EPS = np.finfo(np.float64).eps  # distance from one to the next number
+TINY = float(np.finfo(np.float64).tiny)  # least normal number
 UNIT = 2.0**-53  # relative rounding error of one operation: half of EPS
 MOST_NUMBERS = 2**27  # largest number of entries in an array that is written out: 1 GB
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from ..domain import AbstractDomain, QuadraticMax
-from ..floats import EPS, Array, Map
+from ..floats import EPS, TINY, Array, Map
 from ..oracles.distance import reach_of
 from ..oracles.image import ConvexImage
 from ..participation.participations import VectorParticipations
@@ -37,7 +37,7 @@ from .parts import AbstractOfParts
 # _MOST_PAIRED if each difference of two is asked.
 _MOST_PIECES, _MOST_PAIRED = 64, 12
 _THIN = 1e-13  # least half width of a body along an axis, relative to the largest: rounding
-_GOLDEN, _SECTIONS = (math.sqrt(5) - 1) / 2, 80  # an interval of 60 shrinks to 1e-15
+_SCALES, _SECTIONS = 10, 26  # an interval of 60 shrinks to 1e-15
 _ROUNDED = 64 * EPS  # relative distance of a point from a body that may be rounding
 
 
@@ -388,6 +388,12 @@ class Kronecker(AbstractDomain):
     def _frames(self) -> "tuple[_Frame, _Frame]":
         return _Frame(self.left), _Frame(self.right)
 
+    @cached_property
+    def _lengths(self) -> tuple[float, float]:
+        """Logarithms of bounds on the lengths of members of the factors."""
+        left, right = (float(np.linalg.norm(reach_of(K))) for K in (self.left, self.right))
+        return math.log(left or 1.0), math.log(right or 1.0)
+
     def _product_near(self, x: Array) -> Array | None:
         """Return a product of members of the factors near the leading term σ u ⊗ v of x."""
         if any(K._near(np.zeros((1, K.dim))) is None for K in (self.left, self.right)):
@@ -401,39 +407,27 @@ class Kronecker(AbstractDomain):
         """Return a product near σ u ⊗ v, of members near s u and (σ/s) v for the best scale s.
 
         How far both are from convex factors, relative to their lengths, is quasiconvex in log s, so
-        that a golden section finds its least value.
+        that the least value is next to the best of several scales.
         """
-        size = max(size, float(np.finfo(np.float64).tiny))
-
-        def at(scale: float) -> tuple[float, Array]:
-            s = math.exp(scale)
-            t = size / s
-            x: Any = self.left._near(s * u[None])
-            y: Any = self.right._near(t * v[None])
-            with np.errstate(over="ignore"):  # far apart, where a scale is tiny
-                apart = float(np.linalg.norm(x[0] / s - u) + np.linalg.norm(y[0] / t - v))
-            return apart, _kron(x[0], y[0])
-
-        most = [
-            math.log(float(np.linalg.norm(reach_of(K))) or 1.0) for K in (self.left, self.right)
-        ]
-        low, high = min(math.log(size) - most[1], most[0]), most[0]
-        inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        first, second = at(inner), at(outer)
-        best = min(first, second, key=lambda found: found[0])
+        size = max(size, TINY)
+        left, right = self._lengths
+        low, high = min(math.log(size) - right, left), left
+        best, closest = np.zeros(self.dim), math.inf
         for _ in range(_SECTIONS):
-            if best[0] <= _ROUNDED:
+            scales = np.linspace(low, high, _SCALES)
+            s = np.exp(scales)[:, None]
+            t = size / s
+            x: Any = self.left._near(s * u)
+            y: Any = self.right._near(t * v)
+            with np.errstate(over="ignore"):  # far apart, where a scale is tiny
+                apart = np.linalg.norm(x / s - u, axis=1) + np.linalg.norm(y / t - v, axis=1)
+            k = int(apart.argmin())
+            if apart[k] < closest:
+                best, closest = _kron(x[k], y[k]), float(apart[k])
+            low, high = scales[max(k - 1, 0)], scales[min(k + 1, _SCALES - 1)]
+            if closest <= _ROUNDED or not low < high:
                 break
-            if first[0] <= second[0]:
-                high, outer, second = outer, inner, first
-                inner = high - _GOLDEN * (high - low)
-                first = at(inner)
-            else:
-                low, inner, first = inner, outer, second
-                outer = low + _GOLDEN * (high - low)
-                second = at(outer)
-            best = min(best, first, second, key=lambda found: found[0])
-        return best[1]
+        return best
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         if not form.any():

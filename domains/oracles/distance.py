@@ -7,7 +7,7 @@ import scipy
 
 from ..domain import SLACK, AbstractDomain
 from ..errors import DomainTooLargeError
-from ..floats import EPS, Array
+from ..floats import EPS, TINY, Array
 
 ROUNDING = 64 * EPS  # relative rounding of coordinates far from the origin
 _ROUNDS = 12
@@ -15,7 +15,7 @@ _ROUNDS = 12
 
 def bounding_box(domain: AbstractDomain) -> tuple[Array, Array]:
     """Return proven bounds on the coordinates over the domain, each of shape (dim,)."""
-    return _bounds(domain, _axis_points(domain))
+    return _bounds(domain, domain._axis_points)
 
 
 def reach_of(domain: AbstractDomain) -> Array:
@@ -29,12 +29,6 @@ def _bounds(domain: AbstractDomain, points: Array) -> tuple[Array, Array]:
     return points[0].diagonal() - below, points[1].diagonal() + above
 
 
-def _axis_points(domain: AbstractDomain) -> Array:
-    """Return the support points along −e_i and +e_i, shape (2, dim, dim)."""
-    axes = np.eye(domain.dim)
-    return np.array([[domain._support_point(sign * axis) for axis in axes] for sign in (-1.0, 1.0)])
-
-
 def is_near(domain: AbstractDomain, x: Array) -> bool:
     """Return whether ``x`` is in the closed convex hull, up to ``SLACK`` times the largest width.
 
@@ -45,7 +39,7 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
     Raises:
         DomainTooLargeError: neither of these was found within the limit of steps.
     """
-    points = _axis_points(domain)
+    points = domain._axis_points
     lower, upper = points[0].diagonal(), points[1].diagonal()
     size = float((upper - lower).max())
     rounding = ROUNDING * float(max(np.abs(lower).max(), np.abs(upper).max()))
@@ -85,6 +79,7 @@ class _Search:
         self.atoms = np.zeros((0, len(x)))
         self.weights = np.zeros(0)
         self.normals: dict[bool, tuple[Array, Array]] = {}
+        self.gap = 0.0  # the least so far; gaps take long, and a quarter of it is not expected
 
     def member(self, theta: Array) -> Array:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
@@ -95,11 +90,12 @@ class _Search:
         The largest value known is that of ``farthest``, a support point.
         """
         length = np.linalg.norm(theta)
-        value = farthest @ theta / length
-        if not value < -self.slack / 2:
+        value = float(farthest @ theta / length)
+        if not value + self.gap / 4 < -self.slack / 2:
             return False
         gap = self.domain._support_gap(theta / length) / self.size
-        return bool(value + gap < -self.slack / 2)
+        self.gap = min(self.gap or gap, gap)
+        return value + gap < -self.slack / 2
 
     def start(self, member: Array) -> bool | None:
         self.origin = (member - self.x) / self.size
@@ -227,9 +223,7 @@ def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
         if (affine > 0).all():
             return atoms, affine
         leaving = affine <= 0
-        steps = weights[leaving] / np.maximum(
-            weights[leaving] - affine[leaving], np.finfo(float).tiny
-        )
+        steps = weights[leaving] / np.maximum(weights[leaving] - affine[leaving], TINY)
         step = min(1.0, float(steps.min()))
         weights = weights + step * (affine - weights)
         kept = np.ones(len(weights), dtype=bool)

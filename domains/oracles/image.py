@@ -10,7 +10,7 @@ import scipy
 
 from ..domain import QuadraticMax
 from ..errors import InvalidDomainError
-from ..floats import EPS, Array
+from ..floats import EPS, TINY, Array
 from .squared_norm import EXACT, local_maxima, maximize
 
 # largest logarithm of a ratio of two weights: beyond it, the smaller weight has no effect
@@ -161,7 +161,7 @@ def _mixture_of_two(rows: Array, theta: Array) -> Array:
         # bisect for the sign of the derivative, which decreases in the ratio by concavity
         w = scipy.special.expit([-(ratio + width), ratio + width]).T
         # a coordinate that is always zero contributes nothing to the slope
-        squares = np.maximum(w @ rows, np.finfo(float).tiny)
+        squares = np.maximum(w @ rows, TINY)
         ratio = np.where((slopes / np.sqrt(squares)).sum(axis=1) > 0, ratio + width, ratio)
     return scipy.special.expit([-ratio, ratio]).T
 

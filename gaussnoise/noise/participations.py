@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from domains.floats import Array, power_of_two
+from domains.floats import TINY, Array, power_of_two
 from domains.participation.participations import (
     AbstractParticipations,
     VectorParticipations,
@@ -217,7 +217,7 @@ def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
     ratio = np.divide(second_moment, shared, out=np.zeros_like(shared), where=shared > 0)
     values, axes = np.linalg.eigh(_unit_diagonal(blocks(ratio, sets)))
     nearest = (axes * np.maximum(values, 0.0)[:, None, :]) @ axes.transpose(0, 2, 1)
-    sizes = np.sqrt(np.maximum(np.diagonal(nearest, axis1=1, axis2=2), np.finfo(np.float64).tiny))
+    sizes = np.sqrt(np.maximum(np.diagonal(nearest, axis1=1, axis2=2), TINY))
     return _unit_diagonal(nearest / sizes[:, :, None] / sizes[:, None, :])
 
 
