@@ -13,6 +13,7 @@ from .release.combine import combine
 from .release.comparison import ComparisonTable
 from .release.difference import Changes, difference
 from .release.functions import FunctionEstimate
+from .release.independence import IndependenceTest
 from .release.likeness import Likeness, LikenessTable
 from .release.measurements import Measurement
 from .release.quantiles import QuantileTable
@@ -40,6 +41,7 @@ __all__ = [
     "Dialect",
     "FailureCase",
     "FunctionEstimate",
+    "IndependenceTest",
     "Inspection",
     "Likeness",
     "LikenessTable",

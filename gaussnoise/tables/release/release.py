@@ -12,6 +12,7 @@ from ..planning.again import planned_again
 from . import ask as _ask
 from . import contrasts as _contrasts
 from . import functions as _functions
+from . import independence as _independence
 from . import likeness as _likeness
 from . import measurements as _measurements
 from . import nearest as _nearest
@@ -89,6 +90,7 @@ class TableRelease(AbstractRelease):
     function = _functions.function
     variance = _functions.variance
     regress = _regression.regress
+    independence = _independence.independence
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:
         """Return whether the released numbers differ from a recount as their noise does.
