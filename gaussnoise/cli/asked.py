@@ -1,16 +1,14 @@
 """The options of a plan, and their meaning: tables, targets, a budget."""
 
 import functools
-import glob
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import DataError, ParameterError
+from ..errors import ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
 from ..privacy.guarantee import AbstractPrivacy
 from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
@@ -254,18 +252,6 @@ def dialect_of(
 def table_of(paths: list[Path]) -> str | list[str]:
     """Return one table, in one file or several."""
     return str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
-
-
-@contextmanager
-def missing_named(paths: list[Path]) -> Iterator[None]:
-    """Say which file is missing, where a ledger keeps the reasons of refusals to itself."""
-    try:
-        yield
-    except DataError:
-        for path in paths:
-            if not path.exists() and not glob.glob(str(path), recursive=True):
-                raise DataError(f"table: no such file: {path}") from None
-        raise
 
 
 def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:

@@ -13,7 +13,6 @@ from ..tables import About, Attribute, Dialect, Schema
 from ..text import near
 from .asked import (
     dialect_of,
-    missing_named,
     parts_of,
     per_person_of,
     privacy_of,
@@ -180,7 +179,7 @@ def release_means(
     )
     base = Dialect() if said is None else said.file
     read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
-    with patience(ERR, "averaging"), missing_named(table):
+    with patience(ERR, "averaging"):
         means = column_means(read, names, privacy_of(rho, epsilon, delta), **options)
     say_aside(means.release)
     if as_json:

@@ -9,7 +9,7 @@ from ..errors import ParameterError
 from ..privacy.ledger import Ledger
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
-from .asked import Options, asked_for, missing_named, table_of, with_options
+from .asked import Options, asked_for, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
 from .ledger import noted
@@ -72,10 +72,7 @@ def make_release(
     planned = options.plan(asked_for(options, written))
     book = noted("release", ledger, purpose, requested_by, approval)
     rows = table_of(table)
-    with missing_named(table):
-        released(
-            planned, rows, out, format, on_outside, book, id, verifier=verifier, as_json=as_json
-        )
+    released(planned, rows, out, format, on_outside, book, id, verifier=verifier, as_json=as_json)
     if as_json:
         show(release_document(out))
 

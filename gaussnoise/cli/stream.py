@@ -22,7 +22,6 @@ from .asked import (
     asked_for,
     dialect_of,
     joined,
-    missing_named,
     parts_of,
     privacy_of,
     table_of,
@@ -227,7 +226,7 @@ def run_tick(
             "now is counted",
             ERR,
         )
-    with patience(ERR, "counting"), _warnings_said(), missing_named(table):
+    with patience(ERR, "counting"), _warnings_said():
         stream.tick(written.table(table_of(table)), number=number, same_file=same_file)
     target = stream.state.tick_folder(number)
     say_aside(stream.period(number))

@@ -82,6 +82,7 @@ class Results:
         place: Path | None,
         write: Callable[[Path], object],
         draws: int | None,
+        ready: Callable[[], object] | None,
     ) -> Path:
         """Return the path of the one result of ``id``, drawn under its own charge if it is new.
 
@@ -95,6 +96,9 @@ class Results:
             entry, unfinished = result_of(database, id, parts), unfinished_in(database)
         self.tidy(unfinished)
         if entry is None or entry.state != "sealed":
+            # a written result is only put into place, which needs no data
+            if ready is not None and (entry is None or entry.state == "reserved"):
+                ready()
             with self._alone(id), _held(place.parent) as parent:
                 entry = self._charge(id, cost, delta, parts, protects, place, draws)
                 scratch = parent / _scratch_name(entry)

@@ -197,6 +197,7 @@ def discover_categories(
     """
     from ..counting.frequencies import count_values
     from ..counting.persons import PersonLimit
+    from ..reading.frames import check_opens
 
     if not isinstance(column, str):
         raise ParameterError(
@@ -268,6 +269,7 @@ def discover_categories(
         ),
         target=None,
         write=lambda path: path.write_text(found().to_json(), encoding="utf-8"),
+        ready=lambda: check_opens(table),
         read=Categories.load,
     )
 
