@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 from ...errors import ParameterError
 from ...files.saved import AbstractLoaded
+from ...layout import on_screen
 from ...privacy.budget import Budget
 from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.ledger import Ledger, ledger_and_id
@@ -123,7 +124,7 @@ class Categories(AbstractLoaded):
         )
         if self.privacy.get("on_formula") == "drop":
             text += "\nNor are values that spreadsheets would take for formulas."
-        return text
+        return on_screen(text)
 
 
 _FIELDS = (

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, final
 
+from ...layout import on_screen
 from ...text import printable
 
 OFFICE = (
@@ -22,8 +23,8 @@ _WHERE = {
 }
 _HOW = (
     "A table is compared apart from the smaller tables in it. If nearly all deviate, the data are "
-    "of other rows; if all with one attribute do, that column differs. Where a deviation is depends "
-    "on exact counts too: it is for the office alone as well."
+    "of other rows; if all with one attribute do, that column differs. Where it differs "
+    "depends on exact counts too: that is for the office alone as well."
 )
 _MOST_NAMED = 8
 _HARDLY = 0.1  # less than this probability is no help
@@ -129,4 +130,4 @@ class Inspection:
                 "Some persons had more records than are counted. The choice among them was random "
                 "and was not kept: the numbers above allow for it."
             ]
-        return "\n".join(lines)
+        return on_screen("\n".join(lines))
