@@ -236,6 +236,7 @@ def dialect_of(
     encoding: str | None = None,
     quote: str | None = None,
     date_format: str | None = None,
+    thousands: str | None = None,
 ) -> Dialect:
     """Return the dialect ``base``, which a schema states, with the options that are given."""
     delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
@@ -245,6 +246,7 @@ def dialect_of(
         "encoding": encoding,
         "quote": quote,
         "date_format": date_format,
+        "thousands": thousands,
     }
     return replace(base, **{name: value for name, value in said.items() if value is not None})
 

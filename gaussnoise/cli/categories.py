@@ -24,6 +24,7 @@ from .options import (
     Quote,
     RequestedBy,
     Rows,
+    Thousands,
 )
 
 
@@ -47,6 +48,7 @@ def show_categories(
     ] = "show",
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     ledger: Annotated[
@@ -62,8 +64,9 @@ def show_categories(
     check_new("categories", out)
     # checked by the function
     wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}
+    written = dialect_of(Dialect(), delimiter, decimal, encoding, quote, thousands=thousands)
     categories = discover_categories(
-        dialect_of(Dialect(), delimiter, decimal, encoding, quote).table(table),
+        written.table(table),
         column,
         ApproxDP(epsilon, delta),
         rows_per_person=rows_per_person,

@@ -39,6 +39,7 @@ from .options import (
     Rho,
     Source,
     Tables,
+    Thousands,
     Title,
     WeightColumn,
 )
@@ -126,6 +127,7 @@ def release_means(
     on_outside: OnOutside = "drop",
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     out: Annotated[
@@ -178,7 +180,9 @@ def release_means(
         **{name: line for name, line in about.items() if line is not None},
     )
     base = Dialect() if said is None else said.file
-    read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
+    read = dialect_of(base, delimiter, decimal, encoding, quote, thousands=thousands).table(
+        table_of(table)
+    )
     with patience(ERR, "averaging"):
         means = column_means(read, names, privacy_of(rho, epsilon, delta), **options)
     say_aside(means.release)

@@ -26,6 +26,7 @@ from .options import (
     Quote,
     RequestedBy,
     Tables,
+    Thousands,
     Verifier,
 )
 from .published import say_aside
@@ -40,6 +41,7 @@ def make_release(
     out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     date_format: DateFormat = None,
@@ -68,7 +70,7 @@ def make_release(
         raise ParameterError(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    written = delimiter, decimal, encoding, quote, date_format
+    written = delimiter, decimal, encoding, quote, date_format, thousands
     planned = options.plan(asked_for(options, written))
     book = noted("release", ledger, purpose, requested_by, approval)
     rows = table_of(table)

@@ -13,7 +13,16 @@ from ..text import number_of
 from .asked import dialect_of, table_of
 from .console import ERR, say, show
 from .documents import draft_document
-from .options import DateFormat, Decimal, Delimiter, Encoding, Json, Quote, Tables
+from .options import (
+    DateFormat,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Json,
+    Quote,
+    Tables,
+    Thousands,
+)
 
 
 def draft_schema(
@@ -23,6 +32,7 @@ def draft_schema(
     ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     date_format: DateFormat = None,
@@ -30,7 +40,7 @@ def draft_schema(
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
     paths = table_of(table)
-    said = delimiter, decimal, encoding, quote, date_format
+    said = delimiter, decimal, encoding, quote, date_format, thousands
     written = dialect_of(sniffed(paths, dialect_of(Dialect(), *said)), *said)
     drafted = draft(written.table(paths))
     if not drafted.attributes:

@@ -52,6 +52,7 @@ from .options import (
     SomeTicks,
     StreamFolder,
     Tables,
+    Thousands,
 )
 from .patience import patience
 from .published import say_aside, ticks_of
@@ -158,8 +159,8 @@ def plan_stream(options: StreamOptions, as_json: Json = False) -> None:
 
 @with_options
 def start_stream(
-    folder: Annotated[Path, typer.Argument(help="New folder for the stream.")],
     options: StreamOptions,
+    out: Annotated[Path, typer.Option("--out", "-o", help="New folder for the stream.")],
     format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
@@ -179,16 +180,16 @@ def start_stream(
     planned = options.plan()
     wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}
     book = noted("stream", ledger, purpose, requested_by, approval)
-    stream = planned.start(folder, ledger=book, id=id, **wanted)
+    stream = planned.start(out, ledger=book, id=id, **wanted)
     if as_json:
-        return show(stream_document(stream, folder))
+        return show(stream_document(stream, out))
     say(str(planned))
-    say(f"wrote {folder}/stream.json: public; tables of every tick will be in {folder}/ticks")
+    say(f"wrote {out}/stream.json: public; tables of every tick will be in {out}/ticks")
     say(
-        f"{folder}/private will hold exact counts, which later ticks need: keep it as "
+        f"{out}/private will hold exact counts, which later ticks need: keep it as "
         "confidential as the rows"
     )
-    say(_next_text(stream, folder))
+    say(_next_text(stream, out))
 
 
 def run_tick(
@@ -204,6 +205,7 @@ def run_tick(
     ],
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     date_format: DateFormat = None,
@@ -219,7 +221,7 @@ def run_tick(
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
     file = stream.plan.schema.file
-    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format)
+    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format, thousands)
     if number <= len(stream):
         say(
             f"note: tick {number} was published before, and is read again: none of the rows given "

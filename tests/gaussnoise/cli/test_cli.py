@@ -365,7 +365,7 @@ def test_a_drafted_schema_releases_its_table_once_a_person_has_confirmed_it(fold
     status, out, err = call("release", "no such file.csv", *PLANNED_BY_DRAFT, "--out", "out")
     assert (status, out) == (1, "")
     assert "then delete the line draft = true" in err
-    status, _, err = call("stream", "start", "new", *PLANNED_BY_DRAFT, "--ticks", "2")
+    status, _, err = call("stream", "start", "-o", "new", *PLANNED_BY_DRAFT, "--ticks", "2")
     assert status == 1
     assert "then delete the line draft = true" in err
     assert everything(folder) == before
@@ -912,7 +912,7 @@ def test_a_missing_file_is_named_and_no_refusal_of_the_data(call):
 @pytest.mark.usefixtures("folder")
 def test_a_tick_of_a_missing_file_leaves_no_trace_in_the_ledger(call):
     call("ledger", "create", "year.ledger", "--rho", "1")
-    started = "stream start live -s schema.toml -m 1 --rho .1 --ticks 9"
+    started = "stream start -o live -s schema.toml -m 1 --rho .1 --ticks 9"
     call(*started.split(), "--ledger", "year.ledger", "--id", "live")
     status, _, err = call("stream", "tick", "live", "missing.csv", "--tick", "1")
     assert (status, "table: no such file: missing.csv" in err) == (1, True)
