@@ -8,7 +8,7 @@ import typer
 from .. import signing
 from ..errors import OutputError
 from ..files.disk import SIGNATURE
-from ..verifier import verified
+from ..verifier import verdict, verified
 from .console import say, show
 from .documents import written_document
 from .options import Json, Published
@@ -38,6 +38,8 @@ def verify_folder(
         lines.append(f"unchecked  {SIGNATURE}: who signed; --key PUBLIC checks it")
     for line in lines:
         say(line, style=_STYLES[line.split()[0]])
+    said = verdict(lines)
+    say(said, style="red" if said.startswith("NOT") else "green")
     if any(line.startswith(("FAILED", "UNKNOWN")) for line in lines):
         raise typer.Exit(1)
 
