@@ -141,6 +141,14 @@ OnOutside = Annotated[
         "rows: for development).",
     ),
 ]
+AllRowsFit = Annotated[
+    bool,
+    typer.Option(
+        "--all-rows-fit",
+        help="Assume that no row was left out for a value that did not fit: needed where one "
+        "release alone leaves out such rows.",
+    ),
+]
 Format = Annotated[str, typer.Option("--format", help=f"Table files: {' or '.join(FORMATS)}.")]
 Json = Annotated[
     bool,

@@ -150,7 +150,12 @@ class StreamOptions:
 
 @with_options
 def plan_stream(options: StreamOptions, as_json: Json = False) -> None:
-    """Say how accurate the tables of a stream would be, tick by tick. Needs no data."""
+    """Say how accurate the tables of a stream would be, tick by tick. Needs no data.
+
+    A stream has tables of counts. For means over time, give the number edges in place of clip, and
+    ask for its shares or quantiles; or release every tick by itself: gaussnoise mean, with --rho,
+    --ledger and --id, and then gaussnoise difference.
+    """
     planned = options.plan()
     if as_json:
         return show(stream_plan_document(planned))
@@ -172,7 +177,10 @@ def start_stream(
     approval: Approval = None,
     as_json: Json = False,
 ) -> None:
-    """Begin a stream: its whole budget is spent here, once. Needs no data."""
+    """Begin a stream: its whole budget is spent here, once. Needs no data.
+
+    It has tables of counts; for means over time, see gaussnoise stream plan --help.
+    """
     if (ledger is None) != (id is None):
         raise ParameterError(
             "stream: expected --ledger and --id together: a ledger knows streams by their id"

@@ -409,6 +409,7 @@ def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
     plans: list[Any] = [one.plan for one in (changes.before, changes.after)]
     if any(isinstance(plan, MergedPlan) and plan.agreement is None for plan in plans):
         notes.append("Assumed, not tested: releases that were combined are of the same rows.")
+    notes += [said for own in plans if isinstance(own, MergedPlan) for said in own.assumed]
     return [*notes, *(f"Counted: {said}." for said in counted)]
 
 

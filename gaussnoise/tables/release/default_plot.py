@@ -95,7 +95,7 @@ def _rows(
         aside = np.insert(aside, gap[0], False)
     figure = new_figure(7.5, dotted_height(len(names)))
     axes = figure.subplots()
-    dotted_rows(axes, names, *numbers, aside)
+    dotted_rows(axes, names, *numbers, aside=aside)
     _name(axes, table, level, which)
     return figure
 
