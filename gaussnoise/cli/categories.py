@@ -10,7 +10,7 @@ from ..files.disk import save_text
 from ..privacy.definitions import ApproxDP
 from ..tables import Dialect, discover_categories
 from .asked import dialect_of
-from .console import check_new, say, show
+from .console import check_new, say, say_toml, show
 from .ledger import noted
 from .options import (
     Approval,
@@ -80,6 +80,6 @@ def show_categories(
     if as_json:
         show(json.loads(categories.to_json()))
     elif out is None:
-        say(categories.to_toml().removesuffix("\n"))
+        say_toml(categories.to_toml())
     else:
         say(f"wrote {out}: {len(categories.categories)} categories")

@@ -37,6 +37,17 @@ def say(text: str, to: Console = OUT, style: str = "") -> None:
     to.print(lines)
 
 
+def say_toml(text: str) -> None:
+    """Print part of a schema file, which fits a terminal or COLUMNS, but is whole in a file.
+
+    Broken inside a text of its own, a line would be another schema.
+    """
+    if OUT.is_terminal or "COLUMNS" in os.environ:
+        say(text.removesuffix("\n"))
+    else:
+        OUT.print(Text(printable(text.removesuffix("\n"))))
+
+
 def flowing(text: str) -> str:
     """Return a docstring for help, which breaks lines itself: each paragraph is one line.
 

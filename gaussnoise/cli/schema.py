@@ -11,7 +11,7 @@ from ..tables.drafts.draft import draft
 from ..tables.reading.sniff import sniffed
 from ..text import number_of
 from .asked import dialect_of, table_of
-from .console import ERR, say, show
+from .console import ERR, say, say_toml, show
 from .documents import draft_document
 from .options import (
     DateFormat,
@@ -57,7 +57,7 @@ def draft_schema(
         show(draft_document(drafted.schema, drafted.left_out, text, out))
     elif out is None:
         # printed with TOML's escapes, so that the schema stays the same
-        say(text.removesuffix("\n"))
+        say_toml(text)
     else:
         say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')}")
         if drafted.left_out:

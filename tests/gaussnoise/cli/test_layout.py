@@ -265,6 +265,16 @@ def test_help_keeps_the_lines_of_a_list(monkeypatch, capsys):
     assert re.search(r"^ +mean of income by sex +\(average", capsys.readouterr().out, re.M)
 
 
+def test_a_schema_that_goes_to_a_file_is_not_broken(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    long = "a name of " + "many words " * 10 + "and no end"
+    csv.write_csv(pa.table({long: ["F", "M"] * 50}), "t.csv")
+    assert run(["schema", "t.csv"]) == 0
+    drafted = gn.Schema.loads(capsys.readouterr().out)
+    assert drafted.names == (long,)
+
+
 def test_files_do_not_depend_on_the_screen(tmp_path, monkeypatch):
     """Records and summaries are the same on every terminal."""
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65])])
