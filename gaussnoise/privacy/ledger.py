@@ -379,8 +379,8 @@ class Ledger:
                 ``cost``-zCDP.
             delta: the δ that ``write`` also spends, which makes it δ-approximate ``cost``-zCDP.
             ready: a function that raises an error if ``write`` cannot begin for a reason that no
-                data decide, like a missing file. Where there is no result yet, it is called before
-                anything is written to the ledger.
+                data decide, like a missing file. Where there is no result yet and the budget allows
+                one, it is called before anything is written to the ledger.
 
         Raises:
             ParameterError: a bad id, cost, request, text, delta, number of draws or target.

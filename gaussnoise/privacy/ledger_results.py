@@ -96,11 +96,8 @@ class Results:
             entry, unfinished = result_of(database, id, parts), unfinished_in(database)
         self.tidy(unfinished)
         if entry is None or entry.state != "sealed":
-            # a written result is only put into place, which needs no data
-            if ready is not None and (entry is None or entry.state == "reserved"):
-                ready()
             with self._alone(id), _held(place.parent) as parent:
-                entry = self._charge(id, cost, delta, parts, protects, place, draws)
+                entry = self._charge(id, cost, delta, parts, protects, place, draws, ready)
                 scratch = parent / _scratch_name(entry)
                 if entry.state == "reserved":
                     entry = self._draw(entry, scratch, write)
@@ -176,6 +173,7 @@ class Results:
         protects: str | Protected,
         place: Path,
         draws: int | None,
+        ready: Callable[[], object] | None,
     ) -> LedgerEntry:
         """Return the entry that has the result of this id, or a new charge that is on disk."""
         with transaction(self.path, "IMMEDIATE") as database:
@@ -202,6 +200,8 @@ class Results:
                     f"got {cost:.15g}"
                 )
             delta_units = _delta_units(database, delta)
+            if ready is not None:
+                ready()
             if (
                 current is not None
             ):  # this program holds the lock: the one that reserved is dead, and may have drawn

@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.errors import DataError
+from gaussnoise.errors import BudgetError, DataError
 
 SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"])])
 
@@ -83,6 +83,13 @@ def test_what_rows_decide_is_still_entered_and_not_said(tmp_path, plan, ledger):
     with pytest.raises(DataError, match="it is not said where"):
         released(plan, tmp_path / "t.csv", ledger, tmp_path)
     assert (ledger.charges, ledger.refusals) == (0, 1)
+
+
+def test_what_the_budget_does_not_allow_is_said_first(tmp_path, ledger):
+    """No table is opened for a release that cannot be charged."""
+    plan = gn.plan(SCHEMA, 1, gn.zCDP(2.0))
+    with pytest.raises(BudgetError):
+        released(plan, tmp_path / "none.csv", ledger, tmp_path)
 
 
 def test_a_result_is_read_again_after_its_table_is_gone(tmp_path, plan, ledger):
