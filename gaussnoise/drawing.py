@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .text import significant
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -34,9 +36,17 @@ def label_text(label: object, length: int = 24) -> str:
 
 
 def dotted_rows(
-    axes: "Axes", names: Sequence[object], estimate: NDArray, low: NDArray, high: NDArray
+    axes: "Axes",
+    names: Sequence[object],
+    estimate: NDArray,
+    low: NDArray,
+    high: NDArray,
+    aside: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Draw a line per number, from the top: interval, dot and name; NaN is a gap with a name."""
+    """Draw a line per number, from the top: interval, dot and name; NaN is a gap with a name.
+
+    Numbers ``aside`` do not set the scale: an arrow with the number stands for one far beyond it.
+    """
     rows = np.arange(len(names))
     axes.hlines(rows, low, high, color=OURS, lw=1.5)
     axes.plot(estimate, rows, "o", ms=4, color=OURS)
@@ -45,6 +55,37 @@ def dotted_rows(
     axes.axvline(0, color="0.8", lw=0.8, zorder=0)
     axes.grid(axis="x", color="0.93", zorder=0)
     axes.set_axisbelow(True)
+    if aside is not None:
+        _keep_scale(axes, estimate, low, high, aside)
+
+
+def _keep_scale(
+    axes: "Axes", estimate: NDArray, low: NDArray, high: NDArray, aside: NDArray[np.bool_]
+) -> None:
+    """Let all numbers but those aside set the scale, if these would make it much longer."""
+    rest = ~aside & np.isfinite(low) & np.isfinite(high)
+    if not rest.any():
+        return
+    least, most = min(low[rest].min(), 0.0), max(high[rest].max(), 0.0)
+    length = most - least
+    far = aside & ((estimate > most + length) | (estimate < least - length))
+    if not length or not far.any():
+        return
+    axes.set_xlim(least - 0.05 * length, most + 0.05 * length)
+    for k in np.flatnonzero(far):
+        up = bool(estimate[k] > 0)
+        axes.annotate(
+            f"{'+' if up else ''}{significant(float(estimate[k]), 4)}".replace("-", "−"),
+            xy=(float(up), k),
+            xytext=(-22 if up else 22, 0),
+            xycoords=axes.get_yaxis_transform(),
+            textcoords="offset points",
+            ha="right" if up else "left",
+            va="center",
+            fontsize="small",
+            color=OURS,
+            arrowprops={"arrowstyle": "->", "color": OURS},
+        )
 
 
 def dotted_height(rows: int) -> float:

@@ -1,6 +1,7 @@
 """Lines that fit a terminal: prose is broken between words, columns inside themselves."""
 
 import re
+import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -10,6 +11,14 @@ _LEAST_GAP = 2  # blanks between columns
 _NARROWEST = 40  # width below which a terminal breaks lines itself
 _QUOTED = re.compile(r'"[^"]*"')
 _BLANK = "\0"  # stands for a blank where no line may be broken
+
+
+def on_screen(text: str) -> str:
+    """Return text that fits the screen: the environment's COLUMNS, else the terminal, else 80.
+
+    The shell and ``print`` show text by it; files hold text that is :func:`fitted` to 80 columns.
+    """
+    return fitted(text, shutil.get_terminal_size((WIDTH, 0)).columns)
 
 
 def fitted(text: str, width: int = WIDTH) -> str:

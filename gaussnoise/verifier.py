@@ -1017,8 +1017,18 @@ def verified(path: Path) -> list[str]:
     return [f"checked    {said}" for said in found.checked] + [f"unchecked  {of}" for of in left]
 
 
+def verdict(lines: list[str]) -> str:
+    """Return one line that sums up those of :func:`verified`."""
+    fault = next((line for line in lines if line.startswith(("FAILED", "UNKNOWN"))), None)
+    if fault is not None:
+        return f"NOT VERIFIED: {fault.partition(': ')[2]}"
+    checks = sum(line.startswith("checked") for line in lines)
+    left = len(lines) - checks
+    return f"VERIFIED: {checks} of {checks} checks; {left} lines above say what is not checked"
+
+
 if __name__ == "__main__":
     given = [*sys.argv[1:], str(Path(__file__).resolve().parent)]
     found = verified(Path(given[0])) if len(given) <= 2 else ["usage: verifier.py [PATH]"]
-    print("\n".join(found).encode("ascii", "backslashreplace").decode())
+    print("\n".join([*found, verdict(found)]).encode("ascii", "backslashreplace").decode())
     sys.exit(not found[0].startswith("checked"))

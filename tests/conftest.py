@@ -63,6 +63,14 @@ def cases():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _wide_screen():
+    """Sentences of the shell and of ``print`` are in one line, in which tests find them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "1000")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _one_engine():
     """Files are counted by connections to one duckdb: to start and end an engine, as a program does
     once for each file, takes as long as counting a small one.

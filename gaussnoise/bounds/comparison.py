@@ -15,6 +15,7 @@ from domains.tables.marginals import Marginals
 
 from ..drawing import OURS, THEIRS, new_figure
 from ..errors import NotAvailableError, ParameterError
+from ..layout import on_screen
 from ..noise.own import Covariance, own_noise
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
@@ -99,7 +100,7 @@ class Comparison:
             lines.append(
                 f"{'no unbiased mechanism':<{width}}  {self.bound.error:>10.4g}  {self.bound.where}"
             )
-        return "\n".join(lines)
+        return on_screen("\n".join(lines))
 
     def plot(self) -> "Figure":
         """Draw the errors as bars, and the bound as a line.

@@ -8,7 +8,7 @@ from typing import Any, Literal, final
 
 from domains.participation.patterns import AbstractPatterns
 
-from ..layout import fitted
+from ..layout import on_screen
 from ..noise.certificates.certificate import Certificate
 from ..noise.covariance import AbstractCovariance
 from ..noise.optimal_noise import OptimalNoise
@@ -114,7 +114,7 @@ class AbstractStrategyCertificate(abc.ABC):
             f"{stated:.6g}",
             f"protected      {who} {moved}",
         ]
-        return fitted("\n".join(lines))
+        return on_screen("\n".join(lines))
 
     def to_frame(self, backend: Literal["pyarrow", "pandas", "polars"] = "pyarrow") -> Any:
         """Return :meth:`columns` as a dataframe.

@@ -11,7 +11,7 @@ from .categories import show_categories
 from .certify import certify_strategy
 from .check import check_table
 from .combine import combine_releases
-from .console import ERR, say
+from .console import ERR, flowing, say
 from .convert import convert
 from .demo import demo
 from .difference import show_changes
@@ -53,32 +53,43 @@ stream_app = typer.Typer(
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(stream_app, name="stream")
 
-app.command("schema")(draft_schema)
-app.command("categories")(show_categories)
-app.command("check")(check_table)
-app.command("plan")(show_plan)
-app.command("bound")(show_bound)
-app.command("release")(make_release)
-app.command("report")(write_report)
-app.command("convert")(convert)
-app.command("ask")(ask)
-app.command("combine")(combine_releases)
-app.command("difference")(show_changes)
-app.command("synthetic")(synthetic)
-app.command("mean")(release_means)
-app.command("optimize")(show_noise)
-app.command("certify")(certify_strategy)
-app.command("inspect")(inspect_release)
-app.command("verify")(verify_folder)
-app.command("sign")(sign_folder)
-app.command("demo")(demo)
-stream_app.command("plan")(plan_stream)
-stream_app.command("start")(start_stream)
-stream_app.command("tick")(run_tick)
-stream_app.command("show")(show_stream)
-stream_app.command("series")(show_series)
-ledger_app.command("create")(create_ledger)
-ledger_app.command("show")(show_ledger)
+_COMMANDS = {
+    app: {
+        "schema": draft_schema,
+        "categories": show_categories,
+        "check": check_table,
+        "plan": show_plan,
+        "bound": show_bound,
+        "release": make_release,
+        "report": write_report,
+        "convert": convert,
+        "ask": ask,
+        "combine": combine_releases,
+        "difference": show_changes,
+        "synthetic": synthetic,
+        "mean": release_means,
+        "optimize": show_noise,
+        "certify": certify_strategy,
+        "inspect": inspect_release,
+        "verify": verify_folder,
+        "sign": sign_folder,
+        "demo": demo,
+    },
+    stream_app: {
+        "plan": plan_stream,
+        "start": start_stream,
+        "tick": run_tick,
+        "show": show_stream,
+        "series": show_series,
+    },
+    ledger_app: {
+        "create": create_ledger,
+        "show": show_ledger,
+    },
+}
+for _app, _commands in _COMMANDS.items():
+    for _name, _command in _commands.items():
+        _app.command(_name, help=flowing(_command.__doc__ or ""))(_command)
 
 _INTERRUPTED = 128 + signal.SIGINT
 

@@ -1,16 +1,14 @@
 """The options of a plan, and their meaning: tables, targets, a budget."""
 
 import functools
-import glob
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import DataError, ParameterError
+from ..errors import ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
 from ..privacy.guarantee import AbstractPrivacy
 from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
@@ -238,6 +236,7 @@ def dialect_of(
     encoding: str | None = None,
     quote: str | None = None,
     date_format: str | None = None,
+    thousands: str | None = None,
 ) -> Dialect:
     """Return the dialect ``base``, which a schema states, with the options that are given."""
     delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
@@ -247,6 +246,7 @@ def dialect_of(
         "encoding": encoding,
         "quote": quote,
         "date_format": date_format,
+        "thousands": thousands,
     }
     return replace(base, **{name: value for name, value in said.items() if value is not None})
 
@@ -254,18 +254,6 @@ def dialect_of(
 def table_of(paths: list[Path]) -> str | list[str]:
     """Return one table, in one file or several."""
     return str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
-
-
-@contextmanager
-def missing_named(paths: list[Path]) -> Iterator[None]:
-    """Say which file is missing, where a ledger keeps the reasons of refusals to itself."""
-    try:
-        yield
-    except DataError:
-        for path in paths:
-            if not path.exists() and not glob.glob(str(path), recursive=True):
-                raise DataError(f"table: no such file: {path}") from None
-        raise
 
 
 def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:

@@ -10,7 +10,7 @@ from ..files.disk import save_text
 from ..privacy.definitions import ApproxDP
 from ..tables import Dialect, discover_categories
 from .asked import dialect_of
-from .console import check_new, say, show
+from .console import check_new, say, say_toml, show
 from .ledger import noted
 from .options import (
     Approval,
@@ -24,6 +24,7 @@ from .options import (
     Quote,
     RequestedBy,
     Rows,
+    Thousands,
 )
 
 
@@ -47,6 +48,7 @@ def show_categories(
     ] = "show",
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     ledger: Annotated[
@@ -62,8 +64,9 @@ def show_categories(
     check_new("categories", out)
     # checked by the function
     wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}
+    written = dialect_of(Dialect(), delimiter, decimal, encoding, quote, thousands=thousands)
     categories = discover_categories(
-        dialect_of(Dialect(), delimiter, decimal, encoding, quote).table(table),
+        written.table(table),
         column,
         ApproxDP(epsilon, delta),
         rows_per_person=rows_per_person,
@@ -77,6 +80,6 @@ def show_categories(
     if as_json:
         show(json.loads(categories.to_json()))
     elif out is None:
-        say(categories.to_toml().removesuffix("\n"))
+        say_toml(categories.to_toml())
     else:
         say(f"wrote {out}: {len(categories.categories)} categories")

@@ -18,6 +18,7 @@ from .options import (
     Rows,
     SchemaFile,
     Tables,
+    Thousands,
     WeightColumn,
 )
 
@@ -32,6 +33,7 @@ def check_table(
     weight: WeightColumn = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     date_format: DateFormat = None,
@@ -57,7 +59,7 @@ def check_table(
         per_person=per_person,
         weight=weight,
     )
-    written = delimiter, decimal, encoding, quote, date_format
+    written = delimiter, decimal, encoding, quote, date_format, thousands
     found = options.plan(asked_for(options, written)).check(table_of(table))
     if as_json:
         show(found.as_dict())

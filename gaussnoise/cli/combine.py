@@ -8,7 +8,7 @@ import typer
 from ..tables import combine
 from .console import check_new, say, show
 from .documents import release_document
-from .options import Format, Json
+from .options import AllRowsFit, Format, Json
 from .published import published
 
 
@@ -25,6 +25,7 @@ def combine_releases(
             help="tested (releases that differ by more than their noise are refused), or assumed.",
         ),
     ] = "tested",
+    all_rows_fit: AllRowsFit = False,
     as_json: Json = False,
 ) -> None:
     """Combine releases of the same rows into one, the most accurate that follows from them.
@@ -35,7 +36,8 @@ def combine_releases(
     check_new("combine", out, *folders)
     rule: Any = same_rows  # checked by the function
     wanted: Any = format  # checked when the files are written
-    combine([published(folder, None) for folder in folders], same_rows=rule).save(out, wanted)
+    releases = [published(folder, None) for folder in folders]
+    combine(releases, same_rows=rule, all_rows_fit=all_rows_fit).save(out, wanted)
     if as_json:
         return show(release_document(out))
     say((out / "summary.txt").read_text(encoding="utf-8"))

@@ -1,5 +1,6 @@
 """The output of commands: text, one JSON document, or progress on standard error."""
 
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from ..errors import OutputError
 from ..files.disk import RECORDS
-from ..layout import fitted
+from ..layout import on_screen
 from ..text import printable
 from .documents import Document, written
 
@@ -29,14 +30,31 @@ def show(document: Document) -> None:
 def say(text: str, to: Console = OUT, style: str = "") -> None:
     """Print lines of text, in which no name or label can send a command to the terminal.
 
-    They fit the terminal, or the environment's COLUMNS; in a file or a pipe they are as they are.
-    A style is of the text up to its first colon.
+    They fit the screen, as in Python. A style is of the text up to its first colon.
     """
-    said = os.environ.get("COLUMNS", "")
-    width = int(said) if said.isdecimal() else to.width if to.is_terminal else None
-    lines = Text(printable(text) if width is None else fitted(printable(text), width))
+    lines = Text(on_screen(printable(text)))
     lines.stylize(style, 0, text.find(":") + 1)
     to.print(lines)
+
+
+def say_toml(text: str) -> None:
+    """Print part of a schema file, which fits a terminal or COLUMNS, but is whole in a file.
+
+    Broken inside a text of its own, a line would be another schema.
+    """
+    if OUT.is_terminal or "COLUMNS" in os.environ:
+        say(text.removesuffix("\n"))
+    else:
+        OUT.print(Text(printable(text.removesuffix("\n"))))
+
+
+def flowing(text: str) -> str:
+    """Return a docstring for help, which breaks lines itself: each paragraph is one line.
+
+    Those that are indented are lists, and keep their lines.
+    """
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(p if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
 
 
 def check_new(command: str, file: Path | None, *folders: Path) -> None:

@@ -14,7 +14,7 @@ from ..tables.release.changes import changes_text, shown_changes
 from .asked import entry_of
 from .console import check_new, say, show
 from .documents import changes_document, tick_changes_document
-from .options import Format, Json
+from .options import AllRowsFit, Format, Json
 from .published import published, tick_in
 
 
@@ -35,14 +35,7 @@ def show_changes(
     ] = None,
     format: Format = "csv",
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
-    all_rows_fit: Annotated[
-        bool,
-        typer.Option(
-            "--all-rows-fit",
-            help="Assume that no row was left out for a value that did not fit: needed where one "
-            "release alone leaves out such rows.",
-        ),
-    ] = False,
+    all_rows_fit: AllRowsFit = False,
     as_json: Json = False,
 ) -> None:
     """Show what changed from one release to another, with intervals, from their folders alone.

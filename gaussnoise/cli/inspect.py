@@ -1,6 +1,5 @@
 """The command that compares a release with the data, for their owner."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,25 +7,31 @@ import typer
 from ..errors import ParameterError
 from .asked import dialect_of, table_of
 from .console import ERR, say, show
-from .options import DateFormat, Decimal, Delimiter, Encoding, Json, Published, Quote
+from .options import (
+    DateFormat,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Json,
+    Published,
+    Quote,
+    Tables,
+    Thousands,
+)
 from .patience import patience
 from .published import published, streamed
 
 
 def inspect_release(
     folder: Published,
-    data: Annotated[
-        list[Path],
-        typer.Option(
-            "--data", help="The table that was released, as in `gaussnoise release` (repeatable)."
-        ),
-    ],
+    table: Tables,
     tick: Annotated[
         int | None,
         typer.Option("--tick", help="Of a stream: the tick to compare with the table it counted."),
     ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     date_format: DateFormat = None,
@@ -34,7 +39,7 @@ def inspect_release(
 ) -> None:
     """Compare a release with its data: PASSED or FAILED. NOT private: for their owner alone.
 
-    Of a stream, each tick is compared with the table that it counted: --tick 3 --data TABLE.
+    Of a stream, each tick is compared with the table that it counted: --tick 3.
 
     The table is counted again by another way, and the differences from the released numbers are
     compared with the law of their noise: too large (a missing file, a swapped column, more noise)
@@ -46,12 +51,14 @@ def inspect_release(
     if (tables is None) != (tick is None):
         raise ParameterError(
             f"inspect: expected --tick with the folder of a stream, and no other, got {folder}; "
-            "hint: each tick is compared by itself, --tick 1 --data with its table"
+            "hint: each tick is compared by itself, --tick 1 with its table"
         )
     release = published(folder, None if tick is None else str(tick))
-    written = dialect_of(release.plan.schema.file, delimiter, decimal, encoding, quote, date_format)
+    written = dialect_of(
+        release.plan.schema.file, delimiter, decimal, encoding, quote, date_format, thousands
+    )
     with patience(ERR, "counting"):
-        found = release.inspect(written.table(table_of(data)))
+        found = release.inspect(written.table(table_of(table)))
     if as_json:
         show(found.as_dict())
     else:

@@ -13,7 +13,6 @@ from ..tables import About, Attribute, Dialect, Schema
 from ..text import near
 from .asked import (
     dialect_of,
-    missing_named,
     parts_of,
     per_person_of,
     privacy_of,
@@ -40,6 +39,7 @@ from .options import (
     Rho,
     Source,
     Tables,
+    Thousands,
     Title,
     WeightColumn,
 )
@@ -127,6 +127,7 @@ def release_means(
     on_outside: OnOutside = "drop",
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     out: Annotated[
@@ -179,8 +180,10 @@ def release_means(
         **{name: line for name, line in about.items() if line is not None},
     )
     base = Dialect() if said is None else said.file
-    read = dialect_of(base, delimiter, decimal, encoding, quote).table(table_of(table))
-    with patience(ERR, "averaging"), missing_named(table):
+    read = dialect_of(base, delimiter, decimal, encoding, quote, thousands=thousands).table(
+        table_of(table)
+    )
+    with patience(ERR, "averaging"):
         means = column_means(read, names, privacy_of(rho, epsilon, delta), **options)
     say_aside(means.release)
     if as_json:

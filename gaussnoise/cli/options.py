@@ -19,13 +19,17 @@ Delimiter = Annotated[
     str | None,
     typer.Option(
         "--delimiter",
-        help="Of CSV, between fields: ';' or tab. This and the next four options come before the "
+        help="Of CSV, between fields: ';' or tab. This and the next five options come before the "
         # without the backslash, rich would take the bracket for markup
         "schema's \\[file] table, where there is one.",
     ),
 ]
 Decimal = Annotated[
     str | None, typer.Option("--decimal", help="Of CSV, the decimal mark of numbers: . or ,")
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option("--thousands", help="Of CSV, the mark of thousands in numbers: 1.234 has ."),
 ]
 Encoding = Annotated[
     str | None, typer.Option("--encoding", help="Of CSV: utf-8, cp1252, latin-1, cp1250, …")
@@ -135,6 +139,14 @@ OnOutside = Annotated[
         help="A row with a null, or a value that does not fit, where no catch-all takes it: "
         "drop (it counts nowhere), or refuse (the whole release; tells something about the "
         "rows: for development).",
+    ),
+]
+AllRowsFit = Annotated[
+    bool,
+    typer.Option(
+        "--all-rows-fit",
+        help="Assume that no row was left out for a value that did not fit: needed where one "
+        "release alone leaves out such rows.",
     ),
 ]
 Format = Annotated[str, typer.Option("--format", help=f"Table files: {' or '.join(FORMATS)}.")]

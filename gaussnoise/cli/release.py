@@ -9,7 +9,7 @@ from ..errors import ParameterError
 from ..privacy.ledger import Ledger
 from ..tables import Plan, TableRelease
 from ..tables.planning.text import work_text
-from .asked import Options, asked_for, missing_named, table_of, with_options
+from .asked import Options, asked_for, table_of, with_options
 from .console import ERR, say, show
 from .documents import release_document
 from .ledger import noted
@@ -26,6 +26,7 @@ from .options import (
     Quote,
     RequestedBy,
     Tables,
+    Thousands,
     Verifier,
 )
 from .published import say_aside
@@ -40,6 +41,7 @@ def make_release(
     out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     date_format: DateFormat = None,
@@ -68,14 +70,11 @@ def make_release(
         raise ParameterError(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    written = delimiter, decimal, encoding, quote, date_format
+    written = delimiter, decimal, encoding, quote, date_format, thousands
     planned = options.plan(asked_for(options, written))
     book = noted("release", ledger, purpose, requested_by, approval)
     rows = table_of(table)
-    with missing_named(table):
-        released(
-            planned, rows, out, format, on_outside, book, id, verifier=verifier, as_json=as_json
-        )
+    released(planned, rows, out, format, on_outside, book, id, verifier=verifier, as_json=as_json)
     if as_json:
         show(release_document(out))
 

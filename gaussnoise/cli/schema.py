@@ -11,9 +11,18 @@ from ..tables.drafts.draft import draft
 from ..tables.reading.sniff import sniffed
 from ..text import number_of
 from .asked import dialect_of, table_of
-from .console import ERR, say, show
+from .console import ERR, say, say_toml, show
 from .documents import draft_document
-from .options import DateFormat, Decimal, Delimiter, Encoding, Json, Quote, Tables
+from .options import (
+    DateFormat,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Json,
+    Quote,
+    Tables,
+    Thousands,
+)
 
 
 def draft_schema(
@@ -23,6 +32,7 @@ def draft_schema(
     ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     date_format: DateFormat = None,
@@ -30,7 +40,7 @@ def draft_schema(
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
     paths = table_of(table)
-    said = delimiter, decimal, encoding, quote, date_format
+    said = delimiter, decimal, encoding, quote, date_format, thousands
     written = dialect_of(sniffed(paths, dialect_of(Dialect(), *said)), *said)
     drafted = draft(written.table(paths))
     if not drafted.attributes:
@@ -47,7 +57,7 @@ def draft_schema(
         show(draft_document(drafted.schema, drafted.left_out, text, out))
     elif out is None:
         # printed with TOML's escapes, so that the schema stays the same
-        say(text.removesuffix("\n"))
+        say_toml(text)
     else:
         say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')}")
         if drafted.left_out:

@@ -22,7 +22,6 @@ from .asked import (
     asked_for,
     dialect_of,
     joined,
-    missing_named,
     parts_of,
     privacy_of,
     table_of,
@@ -53,6 +52,7 @@ from .options import (
     SomeTicks,
     StreamFolder,
     Tables,
+    Thousands,
 )
 from .patience import patience
 from .published import say_aside, ticks_of
@@ -150,7 +150,12 @@ class StreamOptions:
 
 @with_options
 def plan_stream(options: StreamOptions, as_json: Json = False) -> None:
-    """Say how accurate the tables of a stream would be, tick by tick. Needs no data."""
+    """Say how accurate the tables of a stream would be, tick by tick. Needs no data.
+
+    A stream has tables of counts. For means over time, give the number edges in place of clip, and
+    ask for its shares or quantiles; or release every tick by itself: gaussnoise mean, with --rho,
+    --ledger and --id, and then gaussnoise difference.
+    """
     planned = options.plan()
     if as_json:
         return show(stream_plan_document(planned))
@@ -159,8 +164,8 @@ def plan_stream(options: StreamOptions, as_json: Json = False) -> None:
 
 @with_options
 def start_stream(
-    folder: Annotated[Path, typer.Argument(help="New folder for the stream.")],
     options: StreamOptions,
+    out: Annotated[Path, typer.Option("--out", "-o", help="New folder for the stream.")],
     format: Format = "csv",
     on_outside: OnOutside = "drop",
     ledger: Annotated[
@@ -172,7 +177,10 @@ def start_stream(
     approval: Approval = None,
     as_json: Json = False,
 ) -> None:
-    """Begin a stream: its whole budget is spent here, once. Needs no data."""
+    """Begin a stream: its whole budget is spent here, once. Needs no data.
+
+    It has tables of counts; for means over time, see gaussnoise stream plan --help.
+    """
     if (ledger is None) != (id is None):
         raise ParameterError(
             "stream: expected --ledger and --id together: a ledger knows streams by their id"
@@ -180,16 +188,16 @@ def start_stream(
     planned = options.plan()
     wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}
     book = noted("stream", ledger, purpose, requested_by, approval)
-    stream = planned.start(folder, ledger=book, id=id, **wanted)
+    stream = planned.start(out, ledger=book, id=id, **wanted)
     if as_json:
-        return show(stream_document(stream, folder))
+        return show(stream_document(stream, out))
     say(str(planned))
-    say(f"wrote {folder}/stream.json: public; tables of every tick will be in {folder}/ticks")
+    say(f"wrote {out}/stream.json: public; tables of every tick will be in {out}/ticks")
     say(
-        f"{folder}/private will hold exact counts, which later ticks need: keep it as "
+        f"{out}/private will hold exact counts, which later ticks need: keep it as "
         "confidential as the rows"
     )
-    say(_next_text(stream, folder))
+    say(_next_text(stream, out))
 
 
 def run_tick(
@@ -205,6 +213,7 @@ def run_tick(
     ],
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     encoding: Encoding = None,
     quote: Quote = None,
     date_format: DateFormat = None,
@@ -220,14 +229,14 @@ def run_tick(
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
     file = stream.plan.schema.file
-    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format)
+    written = dialect_of(file, delimiter, decimal, encoding, quote, date_format, thousands)
     if number <= len(stream):
         say(
             f"note: tick {number} was published before, and is read again: none of the rows given "
             "now is counted",
             ERR,
         )
-    with patience(ERR, "counting"), _warnings_said(), missing_named(table):
+    with patience(ERR, "counting"), _warnings_said():
         stream.tick(written.table(table_of(table)), number=number, same_file=same_file)
     target = stream.state.tick_folder(number)
     say_aside(stream.period(number))

@@ -8,7 +8,7 @@ import typer
 from .. import signing
 from ..errors import OutputError
 from ..files.disk import SIGNATURE
-from ..verifier import verified
+from ..verifier import verdict, verified
 from .console import say, show
 from .documents import written_document
 from .options import Json, Published
@@ -17,7 +17,7 @@ _STYLES = {"checked": "green", "unchecked": "yellow", "UNKNOWN:": "yellow", "FAI
 
 
 def verify_folder(
-    path: Annotated[
+    folder: Annotated[
         Path,
         typer.Argument(help="Folder of a release, a stream or a combination; or a saved answer."),
     ],
@@ -31,13 +31,15 @@ def verify_folder(
     It needs no data. With --key, check also that the owner of this key signed every file. Take the
     key from the publisher, never from the folder.
     """
-    lines = verified(path)
+    lines = verified(folder)
     if key is not None:
-        lines.append(_signature_line(path, key))
-    elif (path / SIGNATURE).exists():
+        lines.append(_signature_line(folder, key))
+    elif (folder / SIGNATURE).exists():
         lines.append(f"unchecked  {SIGNATURE}: who signed; --key PUBLIC checks it")
     for line in lines:
         say(line, style=_STYLES[line.split()[0]])
+    said = verdict(lines)
+    say(said, style="red" if said.startswith("NOT") else "green")
     if any(line.startswith(("FAILED", "UNKNOWN")) for line in lines):
         raise typer.Exit(1)
 

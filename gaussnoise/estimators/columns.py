@@ -157,6 +157,7 @@ def column_means(
     """
     # imported here, since they load an engine of tables
     from ..tables.reading.files import dialect_of
+    from ..tables.reading.frames import check_opens
     from ..tables.release.files import check_format
     from .column_plan import UNSPENT, ColumnPlan
 
@@ -268,6 +269,7 @@ def column_means(
         target=out,
         draws=draws,
         write=paid,
+        ready=lambda: check_opens(table),
         read=TableRelease.load,
     )
     return population_of(found, level)

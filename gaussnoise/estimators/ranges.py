@@ -268,7 +268,7 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
     ways += [f"about {_about(richer / counts.rho)} times the budget"] if richer < _MOST else []
     said = f"about {_about(number)}" if number >= FEW else f"fewer than {FEW}"
     if number < FEW:  # other texts count as missing
-        ways = ["numbers with the stated decimal mark and without separators of thousands", *ways]
+        ways = ["numbers with the stated marks of decimals and thousands", *ways]
     raise NoRangeError(
         f"{said} numbers are too few to find a range; hint: " + ", or ".join([*ways, _BOUNDS])
     )

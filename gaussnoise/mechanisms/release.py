@@ -14,6 +14,7 @@ from domains.floats import Array
 from ..errors import CertificateError, ParameterError
 from ..files.disk import MOST_RECORD, read_json, reading
 from ..files.saved import AbstractSaved
+from ..layout import on_screen
 from ..noise.covariance import AbstractCovariance
 from ..numerics.intervals import ConfidenceInterval, Contrast, confidence_interval
 from ..text import estimate_text, guarantee_text
@@ -180,4 +181,4 @@ class Release(AbstractSaved):
         bound = self.privacy.get("lower_bound")
         if isinstance(bound, Mapping):  # there is no bound under policy graphs
             lines.append(bound["sentence"])
-        return "\n".join(lines)
+        return on_screen("\n".join(lines))

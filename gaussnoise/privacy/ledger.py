@@ -356,6 +356,7 @@ class Ledger:
         read: Callable[[Path], T],
         draws: int | None = None,
         delta: float = 0.0,
+        ready: Callable[[], object] | None = None,
     ) -> T:
         """Return the one result of ``id``: drawn under its own charge, or read again.
 
@@ -377,6 +378,9 @@ class Ledger:
                 of at least ``MIN_STEPS`` lattice steps. None for any other noise that is
                 ``cost``-zCDP.
             delta: the δ that ``write`` also spends, which makes it δ-approximate ``cost``-zCDP.
+            ready: a function that raises an error if ``write`` cannot begin for a reason that no
+                data decide, like a missing file. Where there is no result yet and the budget allows
+                one, it is called before anything is written to the ledger.
 
         Raises:
             ParameterError: a bad id, cost, request, text, delta, number of draws or target.
@@ -404,7 +408,9 @@ class Ledger:
                 "text in UTF-8"
             ) from None
         place = None if target is None else _absolute("ledger", target)
-        return read(self._results.once(id, cost, delta, request, protects, place, write, draws))
+        return read(
+            self._results.once(id, cost, delta, request, protects, place, write, draws, ready)
+        )
 
     @property
     def _results(self) -> Results:

@@ -82,6 +82,7 @@ class Results:
         place: Path | None,
         write: Callable[[Path], object],
         draws: int | None,
+        ready: Callable[[], object] | None,
     ) -> Path:
         """Return the path of the one result of ``id``, drawn under its own charge if it is new.
 
@@ -96,7 +97,7 @@ class Results:
         self.tidy(unfinished)
         if entry is None or entry.state != "sealed":
             with self._alone(id), _held(place.parent) as parent:
-                entry = self._charge(id, cost, delta, parts, protects, place, draws)
+                entry = self._charge(id, cost, delta, parts, protects, place, draws, ready)
                 scratch = parent / _scratch_name(entry)
                 if entry.state == "reserved":
                     entry = self._draw(entry, scratch, write)
@@ -172,6 +173,7 @@ class Results:
         protects: str | Protected,
         place: Path,
         draws: int | None,
+        ready: Callable[[], object] | None,
     ) -> LedgerEntry:
         """Return the entry that has the result of this id, or a new charge that is on disk."""
         with transaction(self.path, "IMMEDIATE") as database:
@@ -198,6 +200,8 @@ class Results:
                     f"got {cost:.15g}"
                 )
             delta_units = _delta_units(database, delta)
+            if ready is not None:
+                ready()
             if (
                 current is not None
             ):  # this program holds the lock: the one that reserved is dead, and may have drawn

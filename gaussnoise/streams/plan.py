@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains.tables.marginals import Marginals
 
 from ..errors import GaussNoiseError, ParameterError, not_a_generator
+from ..layout import on_screen
 from ..noise.marginal_covariance import covariance_of_cells
 from ..noise.table_covariance import TableCovariance
 from ..numerics.intervals import quantile
@@ -405,7 +406,7 @@ class StreamPlan(AbstractPlan):
     def __str__(self) -> str:
         from .text import plan_text
 
-        return plan_text(self)
+        return on_screen(plan_text(self))
 
 
 def drawn_query(query: ResidualQuery) -> IntegerQuery:

@@ -162,7 +162,7 @@ class Stream:
         Warns:
             StreamWarning: with ``same_file``, rows of such a file count twice.
         """
-        from ..tables.reading.frames import frame_backend
+        from ..tables.reading.frames import check_opens, frame_backend
 
         n = self.plan.over.n
         if number is not None and not (type(number) is int and 1 <= number <= n):
@@ -192,6 +192,7 @@ class Stream:
                     )
                 number = 1
             if number == done + 1:
+                check_opens(table)
                 if again := counted_before(self.state.private, number, table):
                     path, before = next(iter(again.items()))
                     more = f" (and {len(again) - 1} more)" if len(again) > 1 else ""

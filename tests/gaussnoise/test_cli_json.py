@@ -161,7 +161,7 @@ def test_files_made_of_a_release(call, tmp_path):
 
 
 def test_stream(call):
-    begun = call("stream", "start", "s", *PLANNED, "--ticks", "3")
+    begun = call("stream", "start", "-o", "s", *PLANNED, "--ticks", "3")
     assert begun == call("stream", "show", "s")
     assert begun["last"] is None
     told = call("stream", "tick", "s", "t.csv", "--tick", 1)
@@ -175,7 +175,7 @@ def test_stream(call):
 
 def test_a_stream_states_the_guarantee_that_was_asked_for(call, tmp_path):
     budget = ["--epsilon", "2", "--delta", "1e-6"]
-    begun = call("stream", "start", "s", *PLANNED[:4], *budget, "--ticks", "3")
+    begun = call("stream", "start", "-o", "s", *PLANNED[:4], *budget, "--ticks", "3")
     stored = json.loads((tmp_path / "s" / "stream.json").read_text(encoding="utf-8"))
     assert begun["privacy"] == stored["privacy"]
     assert begun["privacy"]["epsilon"] == 2
@@ -197,7 +197,7 @@ def test_help_shows_brackets(capsys):
 
 
 def test_streams_are_asked_and_reported_without_their_private_folder(call, capsys, tmp_path):
-    assert run(["stream", "start", "s", *PLANNED, "--ticks", "3"]) == 0
+    assert run(["stream", "start", "-o", "s", *PLANNED, "--ticks", "3"]) == 0
     for command in (["report", "s"], ["ask", "s", "count"]):
         capsys.readouterr()
         assert run(command) == 1
@@ -240,7 +240,7 @@ def test_streams_are_asked_and_reported_without_their_private_folder(call, capsy
 
 
 def test_folders_that_are_no_releases_are_called_what_they_are(call, capsys):
-    assert run(["stream", "start", "s", *PLANNED, "--ticks", "3"]) == 0
+    assert run(["stream", "start", "-o", "s", *PLANNED, "--ticks", "3"]) == 0
     hints = {"s": "it is a stream", "missing": "there is no such folder", ".": "expected the"}
     for folder, hint in hints.items():
         capsys.readouterr()

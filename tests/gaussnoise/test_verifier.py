@@ -356,7 +356,8 @@ def test_a_copy_in_the_folder_checks_it_and_is_in_the_record(people, tmp_path):
         assert alone.read_bytes() == Path(verifier.__file__).read_bytes()
         command = [sys.executable, "-S", "-I", str(alone)]
         done = subprocess.run(command, capture_output=True, text=True)
-        assert done.stdout.splitlines() == verifier.verified(tmp_path / name)
+        lines = verifier.verified(tmp_path / name)
+        assert done.stdout.splitlines() == [*lines, verifier.verdict(lines)]
         assert (done.returncode, done.stderr) == (0, "")
     alone.write_text("print('checked')")
     copy = Copy(tmp_path / "both", tmp_path / "copy")
@@ -470,18 +471,27 @@ def test_the_demo_passes_in_the_shell_and_without_the_package(tmp_path, monkeypa
     gn.plan(schema, 2, RHO).release(table, out=tmp_path / "release")
     assert run(["verify", str(tmp_path / "release")]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said == verifier.verified(tmp_path / "release")
+    lines = verifier.verified(tmp_path / "release")
+    assert said == [*lines, verifier.verdict(lines)]
+    checks = sum(line.startswith("checked ") for line in lines)
+    left = len(lines) - checks
+    assert said[-1] == (
+        f"VERIFIED: {checks} of {checks} checks; {left} lines above say what is not checked"
+    )
     assert any("squared sensitivity 3689348752286476435" in line for line in said)
     (tmp_path / "release" / "ddi.xml").unlink()
     assert run(["verify", str(tmp_path / "release")]) == 1
-    assert capsys.readouterr().out.startswith("FAILED: missing or added: ['ddi.xml']")
+    failed, said = capsys.readouterr().out.splitlines()
+    assert failed.startswith("FAILED: missing or added: ['ddi.xml']")
+    assert said.startswith("NOT VERIFIED: missing or added: ['ddi.xml']")
 
 
 def test_it_runs_alone(folders, tmp_path):
     alone = shutil.copy(verifier.__file__, tmp_path / "verifier.py")
     command = [sys.executable, "-S", "-I", str(alone)]
     done = subprocess.run([*command, str(folders["sums"])], capture_output=True, text=True)
-    assert done.stdout.splitlines() == verifier.verified(folders["sums"])
+    lines = verifier.verified(folders["sums"])
+    assert done.stdout.splitlines() == [*lines, verifier.verdict(lines)]
     assert (done.returncode, done.stderr) == (0, "")
     assert subprocess.run([*command, str(tmp_path)], capture_output=True).returncode == 1
     assert subprocess.run(command, capture_output=True).returncode == 1

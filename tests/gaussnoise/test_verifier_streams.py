@@ -383,5 +383,6 @@ def test_it_checks_the_folder_that_it_lies_in(streams):
     command = [sys.executable, "-S", "-I", str(alone)]
     done = subprocess.run(command, capture_output=True, text=True)
     alone.unlink()
-    assert done.stdout.splitlines() == verifier.verified(folder)
+    lines = verifier.verified(folder)
+    assert done.stdout.splitlines() == [*lines, verifier.verdict(lines)]
     assert (done.returncode, done.stderr) == (0, "")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
+from ...layout import on_screen
 from ...text import number_of, printable
 from ..schema.date_format import likely_formats
 from ..schema.dialect import date_hint
@@ -144,7 +145,7 @@ class CheckResult:
                 "counted in a catch-all, although the schema does not name them:",
                 *_listed(self.caught, self.rows),
             ]
-        return "\n".join(lines)
+        return on_screen("\n".join(lines))
 
 
 # reasons for which a value is not where the schema expects values

@@ -93,7 +93,8 @@ def draft(table: object) -> Draft:
     """
     table = table if isinstance(table, Files) else written_in(table, sniffed(table))
     dates = date_columns(table)
-    frame = open_table(table, decimal_columns(table), dates)
+    numbers = decimal_columns(table)
+    frame = open_table(table, numbers, dates)
     types = guarded(
         "read the table's columns",
         lambda: dict(frame.collect_schema()),
@@ -124,6 +125,11 @@ def draft(table: object) -> Draft:
             attribute, reason = _attribute(name, column)
             if name in dates and is_dated(attribute.edges):
                 reason += f"; read as {drafted.file.date_format}, as most of the values are"
+            if name in numbers and (mark := drafted.file.thousands) is not None:
+                reason += (
+                    f"; numbers are read with {mark!r} between thousands and "
+                    f"{drafted.file.decimal!r} before decimals, as those with several marks have it"
+                )
             drafted.reasons[name] = f"{reason}; {ZONELESS}" if name in zoneless else reason
         except DataError as error:
             drafted.left_out[name] = role or str(error)
@@ -178,8 +184,8 @@ def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
             "or leave them empty"
         )
     marks = (
-        "write numbers without thousands separators, and state their decimal mark: "
-        f"{hint(decimal=',')}"
+        "state their marks, which are the same for all numbers of a file: "
+        f"{hint(thousands='.')}; {hint(decimal=',')}"
     )
     if not values and column.is_separated:
         raise DataError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import scipy
 
 from ...errors import ParameterError
+from ...layout import on_screen
 from ...noise.problem import Relation
 from ...numerics.intervals import quantile
 from ...numerics.rounding import SAFE_SIDE
@@ -270,24 +271,23 @@ class Budgets:
             )
 
         left_out = len(self.kinds) - len(self._shown)
-        return "\n".join(
-            [
-                self._head(),
-                f"neighbours   {relation_text(self.plan)}",
-                *draft_text(self.plan.schema),
-                "",
-                line(["rho", *rhos]),
-                *map(line, means),
-                "",
-                self._note(),
-                *map(line, errors),
-                *([f"… and {left_out} kinds of tables between these"] if left_out else []),
-                "",
-                *self._in_words(),
-                "Choose one: plan(..., zCDP(rho)), or --rho in the shell. All releases of the same "
-                "data add up: their rho is the sum.",
-            ]
-        )
+        lines = [
+            self._head(),
+            f"neighbours   {relation_text(self.plan)}",
+            *draft_text(self.plan.schema),
+            "",
+            line(["rho", *rhos]),
+            *map(line, means),
+            "",
+            self._note(),
+            *map(line, errors),
+            *([f"… and {left_out} kinds of tables between these"] if left_out else []),
+            "",
+            *self._in_words(),
+            "Choose one: plan(..., zCDP(rho)), or --rho in the shell. All releases of the same "
+            "data add up: their rho is the sum.",
+        ]
+        return on_screen("\n".join(lines))
 
     def __repr__(self) -> str:
         first, last = self.rhos[0], self.rhos[-1]

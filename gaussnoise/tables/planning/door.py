@@ -284,8 +284,10 @@ def _check_continual(asked: Request) -> None:
         raise ParameterError("plan: public attributes are for one release; hint: leave out over=")
     if unit_of(used, asked.weight) > 1:
         raise ParameterError(
-            "plan: over= takes tables of counts, no clipped numbers and no weights; hint: release "
-            "every tick by itself, on one ledger"
+            "plan: over= takes tables of counts, no clipped numbers and no weights; hint: for "
+            "means over time, give the number edges in place of clip, whose shares and quantiles a "
+            "stream has; or release every tick by itself, each at a part of the budget of one "
+            "ledger, and compare them by difference(january, june)"
         )
     if asked.person is not None and asked.neighbors == "replace":
         raise ParameterError(

@@ -226,6 +226,19 @@ def mean_of(plan: "Plan", name: str) -> str:
     return f"rows, at most {plan.rows_per_person} of each person"
 
 
+def limit_text(plan: "Plan") -> str:
+    """Return in a few words how much of each person counts; nothing where every row does."""
+    k = plan.rows_per_person
+    rows = "one row" if k == 1 else f"at most {k} rows"
+    if plan.person is None:
+        return "" if k == 1 else f"of whom each has {rows}"
+    if plan.per_person:
+        groups = "one group" if k == 1 else f"at most {k} groups"
+        return f"one record of each person in {groups} is counted"
+    within = " in each tick" if hasattr(plan, "over") else ""
+    return f"{rows} of each person{within} {'is' if k == 1 else 'are'} counted"
+
+
 def drawn_text(rows: int, *, each_tick: bool = False) -> str:
     """Return in words which rows of a person are counted: of each tick if ``each_tick``."""
     most = "one row" if rows == 1 else f"{rows} rows"

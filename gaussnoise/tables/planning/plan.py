@@ -15,6 +15,7 @@ from domains.tables.marginals import Marginals
 
 from ...bounds.bound import Bound, bound_of
 from ...errors import GaussNoiseError, ParameterError, not_a_generator, too_coarse
+from ...layout import on_screen
 from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.solve import noise_of
@@ -682,4 +683,4 @@ class Plan(AbstractPlan):
         save_report(self, path, title)
 
     def __str__(self) -> str:
-        return plan_text(self)
+        return on_screen(plan_text(self))

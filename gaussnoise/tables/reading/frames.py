@@ -16,7 +16,7 @@ from ...errors import DataError, NotAvailableError
 from .as_read import AsRead, columns_as_read
 from .csv import open_csv
 from .files import dialect_of, is_csv, is_parquet, is_path, keys_of, partition_columns, table_files
-from .office import is_office, open_office
+from .office import check_reader, is_office, open_office
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,6 +51,33 @@ def open_table(table: object, numbers: Sequence[str] = (), dates: Sequence[str] 
                 engine=nw.Implementation.DUCKDB,
             )
         )
+    return _frame(table)
+
+
+def check_opens(table: object) -> None:
+    """Refuse a table that cannot be opened, for reasons that no row decides.
+
+    These are no table at all, and files that are missing, not to be opened, of several kinds or of
+    one without a reader. Ledgers and streams call it before they write that they read a table.
+
+    Raises:
+        DataError: the table cannot be opened.
+    """
+    if not is_path(table):
+        _frame(table)
+        return
+    for file in _alike(table):
+        if is_office(file):
+            check_reader(file)
+        try:
+            with open(file, "rb"):
+                pass
+        except OSError as error:
+            raise DataError(f"table: cannot open {file} ({type(error).__name__})") from None
+
+
+def _frame(table: object) -> Frame:
+    """Return the table as a narwhals frame, or refuse an object that is none."""
     frame = native_frame(table)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
@@ -241,10 +268,11 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _open_files(table: object, numbers: Sequence[str], dates: Sequence[str]) -> Relation:
+def _alike(table: object) -> list[str]:
+    """Return the files of a table, which are of one kind by their names."""
     files = table_files(table)
     if all(map(is_parquet, files)):
-        return _open_parquet(files, partition_columns(table, files))
+        return files
     if not is_csv(files):
         strange = next((f for f in files if not (is_csv(f) or is_parquet(f))), None)
         raise DataError(
@@ -253,10 +281,17 @@ def _open_files(table: object, numbers: Sequence[str], dates: Sequence[str]) -> 
             else "table: expected a .csv, .tsv or .parquet file (or .csv.gz, .csv.xz, .csv.zst, "
             f".zip, .xlsx, .sav, .dta, .sas7bdat), got {strange}"
         )
-    if all(map(is_office, files)):
-        return open_office(files, _connect(), numbers)
-    if any(map(is_office, files)):
+    if any(map(is_office, files)) and not all(map(is_office, files)):
         raise DataError("table: expected files of one kind, got CSV and others")
+    return files
+
+
+def _open_files(table: object, numbers: Sequence[str], dates: Sequence[str]) -> Relation:
+    files = _alike(table)
+    if is_parquet(files[0]):
+        return _open_parquet(files, partition_columns(table, files))
+    if is_office(files[0]):
+        return open_office(files, _connect(), numbers)
     text = open_csv(files, _connect(), dialect_of(table))
     if not (changed := changed_columns(table, numbers, dates)):
         return text

@@ -7,6 +7,7 @@ clip, integer categories), its values are codes; otherwise labels replace them.
 
 import datetime
 import functools
+import importlib
 import math
 import re
 import zipfile
@@ -37,6 +38,18 @@ def is_office(path: str) -> bool:
     return path.lower().endswith(OFFICE)
 
 
+def check_reader(path: str) -> None:
+    """Raise DataError if the reader of a file of this name is not installed."""
+    package = "pyreadstat" if path.lower().endswith(STATISTICS) else "python-calamine"
+    try:
+        importlib.import_module(package.replace("-", "_"))
+    except ImportError:
+        raise DataError(
+            f"table: such a file is read by {package}, which is not installed; hint: pip install "
+            '"gaussnoise[office]"'
+        ) from None
+
+
 def open_office(
     paths: Sequence[str], connection: "duckdb.DuckDBPyConnection", numbers: Sequence[str] = ()
 ) -> "duckdb.DuckDBPyRelation":
@@ -55,6 +68,7 @@ def open_office(
 
     tables = []
     for path in paths:
+        check_reader(path)
         names, rows = (_statistics if path.lower().endswith(STATISTICS) else _sheet)(path, numbers)
         _check_names(names)
         schema = pa.schema([(name, pa.string()) for name in names])
@@ -70,10 +84,8 @@ def open_office(
 
 def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
     """Return names and text of the columns that have a name in the first row of the only sheet."""
-    try:
-        from python_calamine import CalamineWorkbook
-    except ImportError:
-        raise _missing("python-calamine") from None
+    from python_calamine import CalamineWorkbook
+
     _check_extent(path)
     book = CalamineWorkbook.from_path(path)
     if len(book.sheet_names) != 1:
@@ -147,10 +159,8 @@ _READERS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
 
 def _statistics(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
     """Return names and text of the columns of an SPSS, Stata or SAS file."""
-    try:
-        import pyreadstat
-    except ImportError:
-        raise _missing("pyreadstat") from None
+    import pyreadstat
+
     end = Path(path).suffix.lower()
     read = getattr(pyreadstat, _READERS.get(end, "read_sas7bdat"))
     # conversion would fail for dates beyond Python's calendar; user_missing: whether values of the
@@ -236,10 +246,3 @@ def _check_names(names: Sequence[str]) -> None:
             "table: expected column names that differ in more than upper and lower case; hint: "
             "rename one, also where neither is asked for"
         )
-
-
-def _missing(package: str) -> DataError:
-    return DataError(
-        f"table: such a file is read by {package}, which is not installed; hint: pip install "
-        '"gaussnoise[office]"'
-    )

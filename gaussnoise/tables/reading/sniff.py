@@ -16,7 +16,8 @@ from typing import Any
 from ...errors import DataError
 from ..schema.date_format import LIKE_DATES, as_iso_in_sql, likely_formats
 from ..schema.dates import ISO
-from ..schema.dialect import USUAL, Dialect, Files
+from ..schema.dialect import GROUP_MARKS, USUAL, Dialect, Files
+from .as_read import columns_as_read
 from .csv import check_quotes, text_number
 from .files import dialect_of, is_csv, table_files
 from .frames import Relation, guarded, literal, open_table, sql
@@ -98,14 +99,42 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
         delimiter = max(",;\t|", key=lambda mark: _agreement(lines, mark, quote))
     fields = [field for record in _records(lines, delimiter, quote)[1:] for field in record]
     commas, points = (sum(bool(kind.fullmatch(f)) for f in fields) for kind in (_COMMA, _POINT))
+    decimal = "," if commas > points else stated.decimal
+    thousands, decimal = _grouped(fields, stated, decimal)
     usual = USUAL.of(name_of(path))[0] == delimiter
     found = Dialect(
         None if usual else delimiter,
-        "," if commas > points else stated.decimal,
+        decimal,
         encoding=encoding,
         quote=stated.quote,
+        thousands=thousands,
     )
     return found, any(line.startswith('"') or f'{delimiter}"' in line for line in lines)
+
+
+def _grouped(fields: Sequence[str], stated: Dialect, decimal: str) -> tuple[str | None, str]:
+    """Return the mark of thousands and the decimal mark, if numbers leave no doubt about both.
+
+    Some have two marks, 1.234,5, or groups on both sides of one, 1.234.567; and none has the mark
+    of thousands before another number of digits.
+    """
+    if stated.thousands is not None:
+        return stated.thousands, decimal
+
+    def some(like: str) -> bool:
+        return any(re.fullmatch(f" *[+-]?{like} *", field) for field in fields)
+
+    found = []
+    for mark in GROUP_MARKS:
+        m = re.escape(mark)
+        groups = f"[0-9]{{1,3}}(?:{m}[0-9]{{3}})"
+        points = [p for p in ".," if p != mark and some(f"{groups}+{re.escape(p)}[0-9]+")]
+        if not points and some(f"{groups}{{2,}}"):
+            points = [{".": ",", ",": "."}.get(mark, decimal)]
+        kept = stated.decimal in (USUAL.decimal, *points)
+        if len(points) == 1 and kept and not some(f"[0-9]*{m}(?:[0-9]{{0,2}}|[0-9]{{4,}})"):
+            found.append((mark, points[0]))
+    return found[0] if len(found) == 1 else (None, decimal)
 
 
 def _encoding(path: str) -> str:
@@ -136,15 +165,16 @@ def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, 
 
 
 def decimal_columns(table: object) -> list[str]:
-    """Return CSV columns with decimal commas that a draft reads as numbers.
+    """Return CSV columns with decimal commas, or marks of thousands, that a draft reads as numbers.
 
     Most of their values are numbers, and so are all with a comma or point.
     """
-    if dialect_of(table).decimal != "," or not is_csv(table):
+    own = dialect_of(table)
+    if (own.decimal == USUAL.decimal and own.thousands is None) or not is_csv(table):
         return []
 
     def test(name: str) -> str:
-        number = text_number(f"translate({sql(name)}, ',.', '.,')")
+        number = text_number(columns_as_read(own, [name], [])[name].sql(sql(name)))
         return (
             f"2 * count({number}) > count({sql(name)}) AND bool_and({number} IS NOT NULL OR "
             f"regexp_full_match(coalesce({sql(name)}, ''), '[^,.]*'))"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
+from ...layout import on_screen
 from ..schema.schema import Category
 from .show import first, table_text
 from .tidy import arrow_columns, as_pandas, framed
@@ -129,7 +130,7 @@ class BiasedTable(AbstractTable):
     def __str__(self) -> str:
         numbers = [first(self.estimate, 8)]
         closing = "biased, so that no standard deviation can be stated"
-        return table_text(
+        said = table_text(
             repr(self),
             self.attributes,
             self.labels,
@@ -138,6 +139,7 @@ class BiasedTable(AbstractTable):
             closing,
             private=self.private,
         )
+        return on_screen(said)
 
     def __repr__(self) -> str:
         name = " × ".join(self.attributes) or "total"

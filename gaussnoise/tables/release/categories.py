@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 from ...errors import ParameterError
 from ...files.saved import AbstractLoaded
+from ...layout import on_screen
 from ...privacy.budget import Budget
 from ...privacy.guarantee import AbstractPrivacy
 from ...privacy.ledger import Ledger, ledger_and_id
@@ -123,7 +124,7 @@ class Categories(AbstractLoaded):
         )
         if self.privacy.get("on_formula") == "drop":
             text += "\nNor are values that spreadsheets would take for formulas."
-        return text
+        return on_screen(text)
 
 
 _FIELDS = (
@@ -197,6 +198,7 @@ def discover_categories(
     """
     from ..counting.frequencies import count_values
     from ..counting.persons import PersonLimit
+    from ..reading.frames import check_opens
 
     if not isinstance(column, str):
         raise ParameterError(
@@ -268,6 +270,7 @@ def discover_categories(
         ),
         target=None,
         write=lambda path: path.write_text(found().to_json(), encoding="utf-8"),
+        ready=lambda: check_opens(table),
         read=Categories.load,
     )
 

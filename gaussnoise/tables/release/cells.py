@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
+from ...layout import on_screen
 from ...numerics.intervals import ConfidenceInterval
 from ...text import significant
 from ..schema.schema import Category
@@ -173,7 +174,8 @@ class CellList:
         more = f"… and {len(self) - len(shown)} more" if len(self) > len(shown) else ""
         columns = ["estimate", "± sd", "low", "high"]
         closing = [more, self.table.closing]
-        return rows_text(repr(self), self.attributes, columns, rows, closing, private=self.private)
+        said = rows_text(repr(self), self.attributes, columns, rows, closing, private=self.private)
+        return on_screen(said)
 
     def _repr_html_(self) -> str:
         return _html(CellList(self.table, self.places[:_MOST_SHOWN]), repr(self), len(self))

@@ -47,7 +47,8 @@ TOGETHER = (
 LEFT_OUT = "Left out, since it cannot be compared"
 CLOSING = (
     f"low and high: {level_text(LEVEL)} intervals of the change for noise alone, each number by "
-    "itself; in %: of the number before, if that cannot be zero."
+    "itself; in %: of the number before, if that cannot be zero, and −100 for a fall that noise "
+    "made larger."
 )
 NO_CHANGE = "No change that the noise allows to see."
 
@@ -161,8 +162,13 @@ class ShownChanges:
             numbers.append([*both, signed(change.estimate, digits), *ends, percent(relative)])
             labels.append(change.names)
         widths = [max(map(len, column)) for column in zip(_NUMBERS, *numbers, strict=True)]
-        left = WIDTH - sum(widths) - 2 * len(widths)
-        most = max(left // max(len(names), 1) - 2, _LEAST)
+        wanted = [
+            max(len(str(label)) for label in column) for column in zip(names, *labels, strict=True)
+        ]
+        left = WIDTH - sum(widths) - 2 * (len(widths) + len(names) - 1)
+        most = max(wanted, default=_LEAST)
+        while most > _LEAST and sum(min(most, own) for own in wanted) > left:
+            most -= 1
         rows = [
             [*(shown(label, most) for label in own), *texts]
             for own, texts in zip(labels, numbers, strict=True)
@@ -403,6 +409,7 @@ def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
     plans: list[Any] = [one.plan for one in (changes.before, changes.after)]
     if any(isinstance(plan, MergedPlan) and plan.agreement is None for plan in plans):
         notes.append("Assumed, not tested: releases that were combined are of the same rows.")
+    notes += [said for own in plans if isinstance(own, MergedPlan) for said in own.assumed]
     return [*notes, *(f"Counted: {said}." for said in counted)]
 
 
@@ -503,10 +510,14 @@ def signed(value: float, digits: int) -> str:
 
 
 def percent(relative: Cell) -> str:
-    """Return a relative change in per cent, or a dash where the number before may be zero."""
+    """Return a relative change in per cent, or a dash where the number before may be zero.
+
+    An impossible estimate, like a fall of more than 100 %, becomes the nearest end of its interval.
+    """
     if not (math.isfinite(relative.low) and math.isfinite(relative.high)):
         return "—"
-    return signed(100 * relative.estimate, digits_of(100 * relative.deviation))
+    possible = min(max(relative.estimate, relative.low), relative.high)
+    return signed(100 * possible, digits_of(100 * relative.deviation))
 
 
 def percent_ends(relative: Cell) -> str:

@@ -36,7 +36,12 @@ SameRows = Literal["tested", "assumed"]
 _LEAST_P = 1e-6  # releases are refused where noise alone differs as much less often than this
 
 
-def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested") -> TableRelease:
+def combine(
+    releases: Sequence[TableRelease],
+    *,
+    same_rows: SameRows = "tested",
+    all_rows_fit: bool = False,
+) -> TableRelease:
     r"""Return several releases of one data set as one release.
 
     It has the least variance that unbiased linear estimates from all of them can have.
@@ -69,6 +74,9 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
             rows, the releases are of different rows, and estimates are of the rows that are counted
             on average. Numbers and weights are not tested where plans round them to different
             multiples.
+
+        all_rows_fit: whether to assume that every row had a value of the schema where one release
+            leaves out rows without one and another does not, as :func:`difference` does.
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
@@ -105,7 +113,19 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
         raise ParameterError(
             f"combine: expected same_rows to be 'tested' or 'assumed', got {same_rows!r:.80}"
         )
+    if not isinstance(all_rows_fit, bool):
+        raise ParameterError(
+            f"combine: expected all_rows_fit to be True or False, got {all_rows_fit!r:.80}"
+        )
     listed = _checked(releases)
+    fits = _left_out(listed)
+    if fits and not all_rows_fit:
+        raise ParameterError(
+            "combine: expected releases of the same rows, got some that drop rows with values "
+            f"outside {', '.join(fits)} and some that do not; hint: all_rows_fit=True "
+            "(--all-rows-fit) if every row had a value of the schema; next time a catch-all, "
+            "other, in the schema"
+        )
     attributes: dict[str, Attribute] = {}
     for attribute in itertools.chain(*(release.plan.schema.attributes for release in listed)):
         attributes.setdefault(attribute.name, attribute)
@@ -123,7 +143,7 @@ def combine(releases: Sequence[TableRelease], *, same_rows: SameRows = "tested")
     measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
     query = ResidualQuery(strategies, measured, None)
     kind = first.neighbors, first.rows_per_person, first.person, first.per_person, first.public
-    plan: Any = MergedPlan(schema, domain, *kind, first.weight, sources, parts, agreement)
+    plan: Any = MergedPlan(schema, domain, *kind, first.weight, sources, parts, agreement, fits)
     outside: OnOutside = "drop" if any(r.on_outside == "drop" for r in listed) else "refuse"
     return TableRelease(
         plan,
@@ -159,17 +179,18 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
         raise ParameterError(f"combine: expected two releases or more, got {len(releases)}")
     check_together("combine", releases)
     _check_attributes(releases)
-    # a row that one release drops is in the tables of another, unless both drop it, or it
-    # is certain that there is no such row
+    return list(releases)
+
+
+def _left_out(releases: Sequence[TableRelease]) -> tuple[str, ...]:
+    """Return the attributes for which some of the releases alone leave out rows.
+
+    A row that one release drops is in the tables of another, unless both drop it, or it is certain
+    that there is no such row.
+    """
     fits = {name for r in releases if r.on_outside == "refuse" for name in _strict(r)}
     dropped = {frozenset(_strict(r) - fits if r.on_outside == "drop" else ()) for r in releases}
-    if len(dropped) > 1:
-        names = sorted({name for group in dropped for name in group})
-        raise ParameterError(
-            "combine: expected releases of the same rows, got some that drop rows with values "
-            f"outside {', '.join(names)} and some that do not; hint: a catch-all in the schema"
-        )
-    return list(releases)
+    return tuple(sorted(frozenset.union(*dropped))) if len(dropped) > 1 else ()
 
 
 def check_together(

@@ -150,6 +150,7 @@ def _record(
         "rho": release.rho_charged if release.private else None,
         "combined_from": sources,
         "agreement": None if agreement is None else agreement._asdict(),
+        **({"all_rows_fit": list(plan.fits)} if plan.fits else {}),
         "intervals": interval_record(),
         "answers": [{"name": plan.entries[k], "file": name} for k, name in answers.items()],
         "marginals": listed("marginals", placed(marginal_records(release), release)),
@@ -180,7 +181,11 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
         if not all(_FOLDER.fullmatch(place) for place in places):
             raise ValueError
         releases = [TableRelease.load(folder / place) for place in places]
-        both = combine(releases, same_rows="assumed" if record["agreement"] is None else "tested")
+        both = combine(
+            releases,
+            same_rows="assumed" if record["agreement"] is None else "tested",
+            all_rows_fit="all_rows_fit" in record,
+        )
         plan: Any = both.plan
         tables = table_places(plan, folder, record)
         whole = set(tables) == set(plan.tables.subsets)
@@ -265,7 +270,11 @@ def _statement(release: TableRelease, places: Sequence[str], said: About) -> Not
         unit=numbers_text(release),
         policy=disclaimers(release),
         times=[],
-        origin=[f"Combined from {', '.join(places)}.", agreement_text(plan.agreement, plan.person)],
+        origin=[
+            f"Combined from {', '.join(places)}.",
+            agreement_text(plan.agreement, plan.person),
+            *plan.assumed,
+        ],
     )
 
 
@@ -289,6 +298,7 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
             *_accuracy(release),
             "",
             agreement_text(plan.agreement, plan.person),
+            *plan.assumed,
             "If they are, estimates are unbiased counts: they may be negative or fractional, and "
             "tables agree on shared margins.",
             INTERVALS,

@@ -1,8 +1,8 @@
 """Tables that compare two tables cell by cell: differences, ratios, relative changes."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, final
 
 import numpy as np
@@ -50,6 +50,7 @@ class ComparisonTable(AbstractEstimates):
         first: the table that is compared.
         second: the table that is subtracted, or divided by.
         covariance: of both tables' estimates, to first order; zero for two releases.
+        others: the catch-alls of attributes that have one, which do not set the scale of pictures.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
@@ -67,6 +68,16 @@ class ComparisonTable(AbstractEstimates):
     first: AbstractEstimates
     second: AbstractEstimates
     covariance: Array
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def in_others(self) -> NDArray[np.bool_]:
+        """Which cells are those of a catch-all, in the shape of ``estimate``."""
+        found = np.zeros(self.estimate.shape, dtype=bool)
+        for axis, (name, labels) in enumerate(zip(self.attributes, self.labels, strict=True)):
+            own = np.array([label == self.others.get(name) for label in labels])
+            found |= own.reshape([-1 if k == axis else 1 for k in range(found.ndim)])
+        return found
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -182,6 +193,7 @@ def compared(
     first: AbstractEstimates,
     second: AbstractEstimates,
     covariance: Array,
+    others: Mapping[str, str] | None = None,
 ) -> ComparisonTable:
     """Return the comparison of two tables over the same cells."""
     return _finished(
@@ -197,6 +209,7 @@ def compared(
             first=first,
             second=second,
             covariance=covariance,
+            others=others or {},
         )
     )
 

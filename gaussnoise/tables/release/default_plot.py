@@ -86,12 +86,16 @@ def _rows(
     table = cells.table
     names: list[str] = [" / ".join(map(str, own)) or "total" for own in cells.labels]
     numbers = [cells.estimate, *cells.confidence_interval(level)]
+    aside = np.zeros(len(names), dtype=bool)
+    if isinstance(table, ComparisonTable):
+        aside = np.ravel(table.in_others)[cells.places]
     if gap is not None:
         names.insert(*gap)
         numbers = [np.insert(values, gap[0], np.nan) for values in numbers]
+        aside = np.insert(aside, gap[0], False)
     figure = new_figure(7.5, dotted_height(len(names)))
     axes = figure.subplots()
-    dotted_rows(axes, names, *numbers)
+    dotted_rows(axes, names, *numbers, aside=aside)
     _name(axes, table, level, which)
     return figure
 

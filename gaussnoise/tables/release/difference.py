@@ -175,7 +175,15 @@ class Changes(PickledByArguments):
 
     def __getitem__(self, names: Names) -> ComparisonTable:
         self._check(names)
-        return _change(self.before[names], self.after[names])
+        return self._change(self.before[names], self.after[names])
+
+    def _change(self, before: AbstractEstimates, after: AbstractEstimates) -> ComparisonTable:
+        """Return later cells less earlier ones, whose noises are independent."""
+        zeros = np.broadcast_to(0.0, after.estimate.shape)
+        others = {
+            a.name: a.other for a in self.before.plan.schema.attributes if a.other is not None
+        }
+        return compared("difference", ("after", "before"), after, before, zeros, others)
 
     def _check(self, *asked: object) -> None:
         """Refuse a request that names an attribute that differs."""
@@ -195,27 +203,29 @@ class Changes(PickledByArguments):
     def answers(self, entry: Entry) -> ComparisonTable:
         """Return changes of answers, as :meth:`TableRelease.answers` gives them."""
         asked = self._asked(entry)
-        return _change(self.before.answers(asked), self.after.answers(asked))
+        return self._change(self.before.answers(asked), self.after.answers(asked))
 
     def sums(self, name: str, given: Names = ()) -> ComparisonTable:
         """Return changes of sums of a clipped number within groups."""
         self._check(name, given)
-        return _change(self.before.sums(name, given), self.after.sums(name, given))
+        return self._change(self.before.sums(name, given), self.after.sums(name, given))
 
     def means(self, name: str, given: Names = ()) -> ComparisonTable:
         """Return changes of means of a clipped number within groups."""
         self._check(name, given)
-        return _change(self.before.means(name, given), self.after.means(name, given))
+        return self._change(self.before.means(name, given), self.after.means(name, given))
 
     def proportions(self, names: Entry, given: Entry = ()) -> ComparisonTable:
         """Return changes of shares: counts divided by the counts of their groups."""
         self._check(names, given)
-        return _change(self.before.proportions(names, given), self.after.proportions(names, given))
+        return self._change(
+            self.before.proportions(names, given), self.after.proportions(names, given)
+        )
 
     def cdf(self, name: str, given: Names = ()) -> ComparisonTable:
         """Return changes of cumulative shares of an attribute within groups."""
         self._check(name, given)
-        return _change(self.before.cdf(name, given), self.after.cdf(name, given))
+        return self._change(self.before.cdf(name, given), self.after.cdf(name, given))
 
     def contrast(self, weights: "Weights") -> Contrast:
         """Return the change of a linear combination of cells, with its exact deviation.
@@ -306,9 +316,3 @@ def _mentions(asked: object, name: str) -> bool:
     if isinstance(asked, Mapping):
         return any(_mentions(x, name) for x in (*asked, *asked.values()))
     return isinstance(asked, list | tuple) and any(_mentions(x, name) for x in asked)
-
-
-def _change(before: AbstractEstimates, after: AbstractEstimates) -> ComparisonTable:
-    """Return later cells less earlier ones, whose noises are independent."""
-    zeros = np.broadcast_to(0.0, after.estimate.shape)
-    return compared("difference", ("after", "before"), after, before, zeros)

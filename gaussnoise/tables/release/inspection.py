@@ -43,7 +43,7 @@ from ..reading.files import written_in
 from .merged import MergedPlan
 from .noisy import AbstractRelease
 from .publish import limit_of
-from .verdict import Inspection
+from .verdict import CLOSE, EXACT, FAR, TOGETHER, TOTAL, Inspection
 
 POWER = 0.999  # with which stated differences are noticed
 _FACTORS = (0.9, 1.1)  # noise of other scales, of which the power is stated
@@ -108,17 +108,20 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
     reach = {T: _reach(T, release) for T in squares}
     count = query.count * (1 if release.over is None else release.over.tick or 1)
     ends, together = _ends(ranks, reach, found.crowded, level, query, count)
-    passed = all(
-        ends[T].low <= min(own) and math.sqrt(max(own)) <= math.sqrt(ends[T].high) + ends[T].slack
-        for T, own in squares.items()
-    )
+    names = plan.schema.names
+    deviating = {
+        " × ".join(names[i] for i in T) or TOTAL: how
+        for T, own in sorted(squares.items(), key=lambda item: (len(item[0]), item[0]))
+        if (how := _deviation(ends[T], min(own), max(own)))
+    }
     least, most = (sum(end(own) for own in squares.values()) for end in (min, max))
-    passed &= together.low <= least
-    passed &= math.sqrt(most) <= math.sqrt(together.high) + together.slack
+    if how := _deviation(together, least, most):
+        deviating[TOGETHER] = how
+    if not exact:
+        deviating[EXACT] = FAR
     lost = 1.0 if plan.has_public_rows else None
     if () in ends:
         lost = _shift(ends[()], 1) * _rows(query, (), growth)
-    names = plan.schema.names
     moved = {
         names[T[0]]: _shift(own, ranks[T])
         * _rows(query, T, growth)
@@ -129,8 +132,18 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
     degrees = sum(ranks.values())
     noise = {factor: _chance(together, degrees, factor) for factor in _FACTORS} if squares else {}
     scales = _scales(together, degrees) if squares else None
-    sound, crowded = bool(passed and exact), found.crowded > 0
-    return Inspection(sound, level, POWER, lost, moved, noise, scales, crowded)
+    stated = [*moved.values(), *([] if lost is None else [lost])]
+    # compared with the released number of rows, and so public
+    weak = min(stated, default=0.0) > float(release[()].estimate) / 2
+    crowded, sound = found.crowded > 0, not deviating
+    return Inspection(sound, level, POWER, lost, moved, noise, scales, crowded, weak, deviating)
+
+
+def _deviation(ends: _Ends, least: float, most: float) -> str | None:
+    """Return how the least and the largest Q leave their ends; None if they do not."""
+    if math.sqrt(most) > math.sqrt(ends.high) + ends.slack:
+        return FAR
+    return CLOSE if least < ends.low else None
 
 
 def _is_exact(difference: Array, S: Subset, query: ResidualQuery) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...files.pickling import PickledByArguments
+from ...layout import on_screen
 from ..schema.schema import Attribute
 from .noisy import AbstractRelease
 from .quantiles import interpolated, quantiles, support
@@ -122,7 +123,8 @@ class LikenessTable(PickledByArguments, Sequence[Likeness]):
         title = "Synthetic records beside the release:"
         columns = ["synthetic", "release", "low", "high"]
         closing = [_KNOWN, ASSUMED if any(row.assumed for row in self.rows) else ""]
-        return rows_text(title, ["column", "statistic"], columns, rows, closing, private=True)
+        said = rows_text(title, ["column", "statistic"], columns, rows, closing, private=True)
+        return on_screen(said)
 
 
 def likeness(release: AbstractRelease, records: Any) -> LikenessTable:

@@ -82,6 +82,8 @@ class MergedPlan(PickledByArguments):
         sources: facts on the releases that were combined.
         releases: these releases themselves.
         agreement: the test whether they can be of the same rows; None if there was no test.
+        fits: the attributes in which every row was assumed to have a value of the schema, since
+            some of the releases alone leave out rows without one.
     """
 
     schema: Schema
@@ -95,6 +97,18 @@ class MergedPlan(PickledByArguments):
     sources: tuple[Source, ...]
     releases: "tuple[AbstractRelease, ...]"
     agreement: Agreement | None
+    fits: tuple[str, ...] = ()
+
+    @property
+    def assumed(self) -> list[str]:
+        """The assumption on values that do not fit, in words, if there is one."""
+        if not self.fits:
+            return []
+        names = ", ".join(map(repr, self.fits))
+        return [
+            f"Assumed: every row had a value of the schema in {names}. Rows without one are in the "
+            "tables of some of the releases alone."
+        ]
 
     @property
     def unit(self) -> int:

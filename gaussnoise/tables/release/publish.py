@@ -31,7 +31,7 @@ from ..planning.facts import protected
 from ..planning.plan import MOST_HERE, Plan
 from ..reading.codes import check_categories
 from ..reading.files import written_in
-from ..reading.frames import frame_backend, without_zone
+from ..reading.frames import check_opens, frame_backend, without_zone
 from ..reading.persons import check_table
 from ..schema.schema import Attribute, OnOutside
 from .files import (
@@ -110,6 +110,7 @@ def published(
             write=lambda folder: _write(folder, table, blank, document, format, say),
             read=lambda folder: TableRelease.load(folder, plan),
             draws=plan.query.count + sum(own.draws for own in plan.ranges),
+            ready=lambda: check_opens(table),
         )
     return replace(loaded, backend=blank.backend)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from domains.tables.bases import AbstractBase, Base, Identity
 
 from ...errors import ParameterError
+from ...layout import on_screen
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ..schema.bases import as_base
 from ..schema.dates import Edge, is_dated, place, shown_places
@@ -137,9 +138,10 @@ class QuantileTable:
         )
         columns = [first(x, 8) for x in (self.estimate, *self.confidence_interval())]
         names = ["biased estimate", "low", "high"]
-        return table_text(
+        said = table_text(
             repr(self), self.attributes, self.labels, names, columns, closing, private=self.private
         )
+        return on_screen(said)
 
     def __repr__(self) -> str:
         name = " × ".join(self.attributes)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NotAvailableError, ParameterError
+from ...layout import on_screen
 from ...numerics.intervals import (
     ConfidenceInterval,
     Contrast,
@@ -329,7 +330,7 @@ class AbstractEstimates(abc.ABC):
         return cells_html(self, repr(self))
 
     def __str__(self) -> str:
-        return self.text()
+        return on_screen(self.text())
 
     def text(self, level: float = LEVEL, title: str | None = None) -> str:
         """Return the first cells as text, with intervals of this level; ``print`` shows it.

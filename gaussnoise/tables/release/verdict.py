@@ -1,9 +1,10 @@
 """The verdict of an inspection, for the owner of the data alone."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, final
 
+from ...layout import on_screen
 from ...text import printable
 
 OFFICE = (
@@ -11,6 +12,21 @@ OFFICE = (
     "acting on it in public, is a release that no budget covers."
 )
 
+TOTAL = "the number of rows"
+TOGETHER = "all numbers together"
+EXACT = "what is exact, or whether every row fits"
+FAR, CLOSE = "too far", "too close"
+
+_WHERE = {
+    FAR: "Too far from the recount",
+    CLOSE: "Too close to the recount, as with less noise than stated",
+}
+_HOW = (
+    "A table is compared apart from the smaller tables in it. If nearly all deviate, the data are "
+    "of other rows; if all with one attribute do, that column differs. Where it differs "
+    "depends on exact counts too: that is for the office alone as well."
+)
+_MOST_NAMED = 8
 _HARDLY = 0.1  # less than this probability is no help
 _NEXT_TO_NONE = 0.01  # neither is it to notice noise of less than this part of the stated scale
 
@@ -21,7 +37,7 @@ class Inspection:
     """Whether released numbers differ from a recount as their noise does. NOT private.
 
     Attributes:
-        passed: the verdict; nothing is said about the place of a difference.
+        passed: the verdict.
         level: a bound on the probability that a correct release does not pass.
         power: the probability with which the differences below are noticed, at least.
         rows_lost: this number of rows, or amount of weight, is noticed where it is missing or comes
@@ -34,6 +50,9 @@ class Inspection:
             scale is noticed; None if nothing is measured.
         crowded: whether persons had more records than are counted. The choice among them was random
             and was not kept, so that differences of its size are not noticed.
+        weak: whether not even half of all released rows would be noticed, missing or moved.
+        deviating: the tables that do not agree with the recount, each apart from the smaller tables
+            in it, and whether they are "too far" from it or "too close".
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -42,8 +61,8 @@ class Inspection:
     >>> found = release.inspect(people)
     >>> found.passed, found.level, f"{found.rows_lost:.0f} {found.rows_moved['sex']:.0f}"
     (True, 1e-06, '26 13')
-    >>> release.inspect(people.slice(0, 1100)).passed
-    False
+    >>> release.inspect(people.slice(0, 1100)).deviating["the number of rows"]
+    'too far'
     """
 
     passed: bool
@@ -54,15 +73,40 @@ class Inspection:
     noise: Mapping[float, float]
     scales: tuple[float, float] | None
     crowded: bool
+    weak: bool = False
+    deviating: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, with the label that it is not private."""
         own = asdict(self) | {"noise": {str(factor): p for factor, p in self.noise.items()}}
         return {"format": "gaussnoise.inspection/1", "not_private": OFFICE, **own}
 
+    @property
+    def _verdict(self) -> str:
+        """The first line."""
+        if not self.passed:
+            return "FAILED"
+        if not self.weak:
+            return "PASSED"
+        return (
+            "PASSED, which says little: with this much noise, half of all rows could be missing or "
+            "in other categories"
+        )
+
+    @property
+    def _where(self) -> list[str]:
+        """Lines on the tables that deviate."""
+        lines = []
+        for how, said in _WHERE.items():
+            names = [printable(name) for name, own in self.deviating.items() if own == how]
+            more = len(names) - _MOST_NAMED
+            shown = [*names[:_MOST_NAMED], *([f"… and {more} more"] if more > 0 else [])]
+            lines += [f"{said}: {', '.join(shown)}"] if names else []
+        return [*lines, _HOW] if lines else []
+
     def __str__(self) -> str:
         sure = f"with probability {self.power:g}"
-        lines = ["PASSED" if self.passed else "FAILED", OFFICE]
+        lines = [self._verdict, OFFICE, *self._where]
         lines += [f"A correct release fails with probability {self.level:g} at most."]
         if self.rows_lost is not None:
             lines += [f"Noticed {sure}: {self.rows_lost:,.0f} rows that are missing or come twice"]
@@ -86,4 +130,4 @@ class Inspection:
                 "Some persons had more records than are counted. The choice among them was random "
                 "and was not kept: the numbers above allow for it."
             ]
-        return "\n".join(lines)
+        return on_screen("\n".join(lines))

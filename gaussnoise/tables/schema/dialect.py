@@ -14,6 +14,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 # each byte is one character, also after damaged bytes
 _SINGLE_BYTE = re.compile(r"iso8859-\d+|cp125\d|cp[478]\d\d|koi8-[rtu]|mac-\w+")
+GROUP_MARKS = (".", ",", " ", "'", "’", "\u00a0", "\u202f")
 _NO_DELIMITER = re.compile(r"[0-9A-Za-z\r\n\x00_+-]|[^\x00-\x7f]")
 
 
@@ -31,8 +32,8 @@ class Dialect:
             and for a tab in files called ``.tsv``. A first line ``sep=;`` is ignored where it says
             the same.
         decimal: the decimal mark of numbers, "." or ",". With ",", columns that the schema reads
-            as numbers (edges, clip, integer categories) hold ``1,5``; ``1.5`` and ``1.000,5`` are
-            then no numbers: there are no separators of thousands. Text stays as written.
+            as numbers (edges, clip, integer categories) hold ``1,5``; ``1.5`` is then no number.
+            Text stays as written.
         encoding: "utf-8", or an encoding of one byte for a character, like "cp1252" (Windows),
             "latin-1", "cp1250", "koi8-r". Bytes that it leaves undefined become characters of
             Unicode's private use area.
@@ -43,6 +44,10 @@ class Dialect:
             in the terms of CSVW: "dd.MM.yyyy", "M/d/yyyy", "yyyyMMdd". dd and MM have two digits, d
             and M one or two. Hours and minutes may follow, ``31.01.2023 08:30``, and seconds. Dates
             like 2023-01-31 are read in any case, others are no dates.
+        thousands: the mark between groups of three digits of the same numbers (groupChar in CSVW):
+            ".", ",", " ", "'", "’", or a no-break space, U+00A0 or U+202F. With "." and a decimal
+            comma, ``1.234,5`` and ``1234,5`` are one number, and ``12.34`` is none. None for no
+            mark: then ``1.234,5`` is no number.
 
     Raises:
         ParameterError: an unsupported delimiter, mark, encoding, quote or date format.
@@ -59,6 +64,7 @@ class Dialect:
     encoding: str = "utf-8"
     quote: str | None = None
     date_format: str = ISO_FORMAT
+    thousands: str | None = None
 
     def __post_init__(self) -> None:
         strange = next(
@@ -90,6 +96,14 @@ class Dialect:
             raise ParameterError(
                 f"""dialect: expected quote to be '"', "'" or "", got {self.quote!r:.50}"""
             )
+        if self.thousands is not None and (
+            self.thousands not in GROUP_MARKS or self.thousands == self.decimal
+        ):
+            raise ParameterError(
+                "dialect: expected thousands to be one of "
+                f"{', '.join(map(repr, GROUP_MARKS))}, and not the decimal mark, got "
+                f"{self.thousands!r:.50}"
+            )
         check_date_format(self.date_format)
         object.__setattr__(self, "encoding", _encoding(self.encoding))
 
@@ -107,6 +121,14 @@ class Dialect:
     def stated(self) -> dict[str, str]:
         """The parts that differ from the default, by name."""
         return {f.name: x for f in fields(self) if (x := getattr(self, f.name)) != f.default}
+
+    @property
+    def grouped(self) -> str | None:
+        """The pattern of numbers that have marks of thousands, for Python and duckdb alike."""
+        if self.thousands is None:
+            return None
+        mark, point = re.escape(self.thousands), re.escape(self.decimal)
+        return rf" *[+-]?[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)? *"
 
     @property
     def characters(self) -> str | None:

@@ -640,6 +640,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         encoding: str | None = None
         quote: str | None = None
         date_format: str | None = None
+        thousands: str | None = None
 
     class Said(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         title: str | None = None
@@ -685,7 +686,7 @@ _TABLES = (
 _KEYS = {
     "about": "title, source, period, publisher or contact",
     "attributes": "categories, edges, clip, other, missing, base or groups",
-    "file": "delimiter, decimal, encoding, quote or date_format",
+    "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
 _EXPECTED = {
@@ -694,6 +695,7 @@ _EXPECTED = {
     "about": "expected an [about] table with " + _KEYS["about"],
     **dict.fromkeys(["title", "source", "period", "publisher", "contact"], "expected text"),
     **dict.fromkeys(["delimiter", "decimal", "encoding", "quote", "date_format"], "expected text"),
+    "thousands": "expected text",
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',

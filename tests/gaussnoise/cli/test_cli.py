@@ -365,7 +365,7 @@ def test_a_drafted_schema_releases_its_table_once_a_person_has_confirmed_it(fold
     status, out, err = call("release", "no such file.csv", *PLANNED_BY_DRAFT, "--out", "out")
     assert (status, out) == (1, "")
     assert "then delete the line draft = true" in err
-    status, _, err = call("stream", "start", "new", *PLANNED_BY_DRAFT, "--ticks", "2")
+    status, _, err = call("stream", "start", "-o", "new", *PLANNED_BY_DRAFT, "--ticks", "2")
     assert status == 1
     assert "then delete the line draft = true" in err
     assert everything(folder) == before
@@ -895,14 +895,30 @@ def test_public_attributes_come_out_exactly_and_the_plan_says_what_that_costs(fo
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_missing_file_is_named_though_a_ledger_keeps_reasons_to_itself(call):
+def test_a_missing_file_is_named_and_no_refusal_of_the_data(call):
     call("ledger", "create", "year.ledger", "--rho", "1")
+    call("ledger", "create", "names.ledger", "--rho", "9", "--delta", "1e-5")
     for command in (
         release_arguments(table="missing.csv", ledger="year.ledger", id="q"),
         "mean missing.csv -c n --rho .1 -o m --ledger year.ledger --id r".split(),
+        "categories missing.csv sex --epsilon 1 --delta 1e-6 --ledger names.ledger --id s".split(),
     ):
         status, _, err = call(*command)
         assert (status, "table: no such file: missing.csv" in err) == (1, True)
+    for name in ("year.ledger", "names.ledger"):
+        assert "charges: 0, refusals of the data: 0" in call("ledger", "show", name)[1]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_tick_of_a_missing_file_leaves_no_trace_in_the_ledger(call):
+    call("ledger", "create", "year.ledger", "--rho", "1")
+    started = "stream start -o live -s schema.toml -m 1 --rho .1 --ticks 9"
+    call(*started.split(), "--ledger", "year.ledger", "--id", "live")
+    status, _, err = call("stream", "tick", "live", "missing.csv", "--tick", "1")
+    assert (status, "table: no such file: missing.csv" in err) == (1, True)
+    assert "charges: 1, refusals of the data: 0" in call("ledger", "show", "year.ledger")[1]
+    status, _, err = call("stream", "tick", "live", "t.csv", "--tick", "1")
+    assert status == 0, err
 
 
 def test_a_mean_of_few_of_the_numbers_says_so(call, tmp_path, monkeypatch):

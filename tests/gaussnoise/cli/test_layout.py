@@ -1,12 +1,15 @@
 """Tests of what is printed: no line is longer than the terminal, and tables stay tables."""
 
+import itertools
 import re
 import tomllib
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv
 
+import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.layout import fitted
 
@@ -87,7 +90,7 @@ COMMANDS = [
     ("ask", "out", "no question"),
     ("synthetic", "out", "-n", 100, "-o", "synthetic.csv"),
     ("stream", "plan", "-s", "counts.toml", "-m", "2", "--rho", "0.1", "--ticks", 4),
-    ("stream", "start", "st", "-s", "counts.toml", "-m", "2", "--rho", "0.1", "--ticks", 4),
+    ("stream", "start", "-o", "st", "-s", "counts.toml", "-m", "2", "--rho", "0.1", "--ticks", 4),
     ("stream", "tick", "st", "t.csv", "--tick", 1),
     ("stream", "show", "st"),
     ("convert", "st", "--format", "xlsx", "-o", "no workbook"),
@@ -105,11 +108,11 @@ COMMANDS = [
     ("certify", "w.csv", "w.csv", "--neighbors", "replace", "--p", "inf"),
     ("certify", "measured.json"),
     ("certify", "w.csv"),
-    ("inspect", "out", "--data", "t.csv"),
-    ("inspect", "of persons", "--data", "t.csv"),
-    ("inspect", "both", "--data", "t.csv"),
-    ("inspect", "st", "--data", "t.csv"),
-    ("inspect", "st", "--tick", 1, "--data", "t.csv"),
+    ("inspect", "out", "t.csv"),
+    ("inspect", "of persons", "t.csv"),
+    ("inspect", "both", "t.csv"),
+    ("inspect", "st", "t.csv"),
+    ("inspect", "st", "--tick", 1, "t.csv"),
     ("verify", "charged"),
     ("verify", "both"),
     ("sign", "charged", "--key", "key.pem"),
@@ -222,15 +225,79 @@ def test_words_are_never_broken_and_toml_stays_toml():
     assert tomllib.loads(shown) == {"names": ["one, with a comma", "two words", "x y z"]}
 
 
-def test_without_a_terminal_lines_are_as_they_are(tmp_path, monkeypatch, capsys):
+def test_lines_fit_80_columns_without_a_terminal_or_columns_if_they_are_set(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)
     (tmp_path / "s.toml").write_text(COUNTS, encoding="utf-8")
     words = ["plan", "-s", "s.toml", "-m", "2", "--rho", "0.1"]
-    assert run(words) == 0
-    long = capsys.readouterr().out
-    monkeypatch.setenv("COLUMNS", "60")
-    assert run(words) == 0
-    short = capsys.readouterr().out
-    assert max(map(len, short.splitlines())) <= 60 < max(map(len, long.splitlines()))
-    assert short.split() == long.split()
+    planned = gn.plan(gn.Schema.load("s.toml"), 2, gn.zCDP(0.1))
+    said = {}
+    for columns in (None, 60, 1000):
+        if columns is not None:
+            monkeypatch.setenv("COLUMNS", str(columns))
+        assert run(words) == 0
+        said[columns] = capsys.readouterr().out
+        assert str(planned) + "\n" == said[columns]  # print in Python has the same lines
+    usual, short, long = (max(map(len, said[k].splitlines())) for k in said)
+    assert short <= 60 < usual <= 80 < long
+    assert said[60].split() == said[None].split() == said[1000].split()
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("words", [["mean"], ["check"], ["difference"], ["stream", "series"]])
+def test_help_breaks_lines_only_where_the_next_word_does_not_fit(
+    words, columns, monkeypatch, capsys
+):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert run([*words, "--help"]) == 0
+    said = capsys.readouterr().out.partition("╭")[0].partition("Usage:")[2]
+    lines = [line.strip() for line in said.splitlines()][1:]
+    pairs = [(line, after) for line, after in itertools.pairwise(lines) if line and after]
+    assert len(pairs) >= 2
+    assert all(len(line) + 1 + len(after.split()[0]) > columns - 2 for line, after in pairs)
+
+
+def test_help_keeps_the_lines_of_a_list(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["ask", "--help"]) == 0
+    assert re.search(r"^ +mean of income by sex +\(average", capsys.readouterr().out, re.M)
+
+
+def test_a_schema_that_goes_to_a_file_is_not_broken(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    long = "a name of " + "many words " * 10 + "and no end"
+    csv.write_csv(pa.table({long: ["F", "M"] * 50}), "t.csv")
+    assert run(["schema", "t.csv"]) == 0
+    drafted = gn.Schema.loads(capsys.readouterr().out)
+    assert drafted.names == (long,)
+
+
+def test_files_do_not_depend_on_the_screen(tmp_path, monkeypatch):
+    """Records and summaries are the same on every terminal."""
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65])])
+    release = gn.plan(schema, 2, gn.zCDP(0.1)).simulate(
+        pa.table({"sex": ["F", "M"] * 50, "age": [7, 33] * 50}), np.random.default_rng(0)
+    )
+    texts = []
+    for columns in ("60", "1000"):
+        monkeypatch.setenv("COLUMNS", columns)
+        release.save(tmp_path / columns)
+        gn.difference(
+            release,
+            release.plan.simulate(
+                pa.table({"sex": ["F"] * 9, "age": [7] * 9}), np.random.default_rng(1)
+            ),
+        ).save(tmp_path / f"changes {columns}")
+        folders = (tmp_path / columns, tmp_path / f"changes {columns}")
+        texts.append(
+            [
+                (path.name, path.read_text(encoding="utf-8"))
+                for folder in folders
+                for path in sorted(folder.glob("*.txt"))
+            ]
+        )
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == 4

@@ -28,7 +28,7 @@ def place(tmp_path_factory):
         n = 100 * tick
         table = {"sex": ["F", "M"] * n, "age": [k % 100 for k in range(2 * n)]}
         pyarrow.csv.write_csv(pa.table(table), f"{tick}.csv")
-    assert run(["stream", "start", "st", *WANTED]) == 0
+    assert run(["stream", "start", "-o", "st", *WANTED]) == 0
     for tick in range(1, TICKS + 1):
         assert run(["stream", "tick", "st", f"{tick}.csv", "--tick", str(tick)]) == 0
     os.chdir(before)

@@ -135,7 +135,7 @@ COMMANDS = {
     "release": ("release", "t.csv", "-s", "t.toml", "-m", "1", "--rho", "0.1", "-o", "out"),
     "mean": ("mean", "t.csv", "-c", "pay", "--between", "0,99", "--rho", "0.1", "-o", "out"),
     "categories": ("categories", "t.csv", "sex", "--epsilon", "1", "--delta", "1e-7"),
-    "stream": ("stream", "start", "st", "-s", "t.toml", "-m", "1", "--rho", "0.1", "--ticks", "2"),
+    "stream": tuple("stream start -o st -s t.toml -m 1 --rho 0.1 --ticks 2".split()),
 }
 
 

@@ -453,7 +453,7 @@ def test_the_tables_of_a_stream_may_be_named_by_its_schema_file(tmp_path, monkey
     pa.csv.write_csv(pa.table({"sex": ["F", "M"], "a, b": [1, 2]}), "t.csv")
     start = ["--ticks", "3", "--rho", "0.5"]
     for name in ("one", "two"):
-        assert run(["stream", "start", name, "-s", f"{name}.toml", *start]) == 0
+        assert run(["stream", "start", "-o", name, "-s", f"{name}.toml", *start]) == 0
         assert run(["stream", "tick", name, "t.csv", "--tick", "1"]) == 0
     capsys.readouterr()
     assert run(["stream", "series", "one"]) == 0
@@ -464,7 +464,9 @@ def test_the_tables_of_a_stream_may_be_named_by_its_schema_file(tmp_path, monkey
         ("within", "tables without within in within.toml"),
     ):
         command = (
-            ["series", name] if name == "two" else ["start", "x", "-s", f"{name}.toml", *start]
+            ["series", name]
+            if name == "two"
+            else ["start", "-o", "x", "-s", f"{name}.toml", *start]
         )
         assert run(["stream", *command]) == 1
         assert words in " ".join(capsys.readouterr().err.split())

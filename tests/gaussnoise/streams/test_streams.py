@@ -354,7 +354,16 @@ def test_how_often_a_person_reports_is_said_where_persons_are_known(tmp_path, ca
     assert at_once < at_five
     assert unsaid.standard_deviation("sex", ticks=(1, 5)) == at_once
     assert (repr(Ticks(5)), Ticks(5).as_dict()) == (repr(Ticks(5, 1)), Ticks(5, 1).as_dict())
-    start = ["stream", "start", str(tmp_path / "s"), "-s", str(tmp_path / "s.toml"), "-m", "1"]
+    start = [
+        "stream",
+        "start",
+        "-o",
+        str(tmp_path / "s"),
+        "-s",
+        str(tmp_path / "s.toml"),
+        "-m",
+        "1",
+    ]
     start += ["--rho", "0.5", "--ticks", "5", "--person", "who"]
     (tmp_path / "s.toml").write_text(PERSONS.to_toml())
     assert run(start) == 1
@@ -933,7 +942,7 @@ def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
     for t in (1, 2):
         pa.csv.write_csv(rows(t), tmp_path / f"{t}.csv")
     start = (
-        "stream start weekly -s s.toml -m 1 --rho 0.5 --ticks 3 --reports 2 --apart 2 "
+        "stream start -o weekly -s s.toml -m 1 --rho 0.5 --ticks 3 --reports 2 --apart 2 "
         "--workload both"
     ).split()
     assert run(start) == 0

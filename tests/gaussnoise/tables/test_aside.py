@@ -98,7 +98,7 @@ def test_the_shell_asks_after_a_release_and_says_it_nowhere_in_the_folder(
 def test_the_shell_asks_after_a_tick_about_its_own_rows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text(gn.Schema(SCHEMA.attributes[:1]).to_toml(), encoding="utf-8")
-    assert run("stream start s -s s.toml -m 1 --ticks 2 --rho 1".split()) == 0
+    assert run("stream start -o s -s s.toml -m 1 --ticks 2 --rho 1".split()) == 0
     for tick, year in ((1, 2023), (2, 2024)):
         rows = 9000 if tick == 1 else 2000  # most rows so far are those of the first tick
         (tmp_path / f"{tick}.csv").write_text("month\n" + f"{year}-05\n" * rows, encoding="utf-8")

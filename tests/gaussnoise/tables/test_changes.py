@@ -386,3 +386,52 @@ def test_numbers_on_the_page_have_the_digits_of_their_own_noise():
     for release in both:
         for cell in cells_of(release["sex"], [0, 1]):
             assert f">{number(cell.estimate, cell.digits)}<" in page
+
+
+MONTHS = [f"2022-{month:02}-01" for month in range(1, 13)] + ["2023-01-01"]
+DAYS = gn.Schema(
+    [
+        gn.Attribute("admitted", edges=MONTHS, other="other"),
+        gn.Attribute("sex", ["F", "M"]),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def years():
+    """Changes between two years by the months of the first: all rows move to the catch-all."""
+    rng = np.random.default_rng(4)
+    both = []
+    for year in (2022, 2023):
+        days = np.datetime64(f"{year}-01-01") + rng.integers(0, 365, 4000)
+        table = pa.table({"admitted": days, "sex": rng.choice(["F", "M"], 4000)})
+        both.append(gn.plan(DAYS, 2, gn.zCDP(0.1)).simulate(table, rng))
+    return gn.difference(*both)
+
+
+def test_labels_have_all_the_room_that_other_columns_leave(years):
+    text = str(shown_changes(years, [("admitted", "sex")])[0])
+    assert max(map(len, text.splitlines())) <= 80
+    assert "[2022-01-01, 2022-02-01)  F" in text
+
+
+def test_no_fall_is_larger_than_what_there_was(years):
+    (shown_months,) = shown_changes(years, [("admitted", "sex")])
+    relative = shown_months.relative.estimate
+    assert (relative < -1.005).any()  # as noise left less than nothing after
+    printed = re.findall(r"(−\d+)$", str(shown_months), re.MULTILINE)
+    assert "−100" in printed
+    assert min(int(one.replace("−", "-")) for one in printed) == -100
+    assert "−101" not in changes_page(years)
+
+
+def test_the_catch_all_does_not_set_the_scale_of_pictures(years):
+    table = years["admitted"]
+    (axes,) = table.plot().axes
+    low, high = axes.get_xlim()
+    assert -600 < low < table.estimate[:-1].min() < 0 < high < 100
+    (arrow,) = axes.texts
+    assert arrow.get_text() == f"+{table.estimate[-1]:,.0f}"
+    assert f"+{table.estimate[-1]:,.0f}</text>" in changes_page(years, of=[("admitted",)])
+    without = dataclasses.replace(table, others={})
+    assert without.plot().axes[0].get_xlim()[1] > table.estimate[-1]

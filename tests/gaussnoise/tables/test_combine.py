@@ -290,11 +290,15 @@ def test_other_rows_are_refused():
     plans = {name: gn.plan(schema, [name], gn.zCDP(1)) for name in names}
     rng = np.random.default_rng(0)
     a, b = (plans[n].simulate(pa.table(rows), rng, on_outside="drop") for n in names)
-    with pytest.raises(ParameterError, match="same rows"):
+    with pytest.raises(ParameterError, match=r"same rows.* outside a, b .*--all-rows-fit"):
         gn.combine([a, b])
+    with pytest.raises(ParameterError, match="all_rows_fit to be True or False"):
+        gn.combine([a, b], all_rows_fit="yes")
+    assert gn.combine([a, b], all_rows_fit=True).plan.fits == ("a", "b")
     whole = pa.table({name: [0, 1, 1] for name in names})
     kept = [plans[n].simulate(whole, rng, on_outside="refuse") for n in names]
     assert len(gn.combine(kept)) == 2
+    assert gn.combine(kept, all_rows_fit=True).plan.fits == ()  # nothing had to be assumed
     # the release that refuses such rows shows that there are none to drop
     dropping = plans["a"].simulate(whole, rng, on_outside="drop")
     assert gn.combine([kept[0], dropping]).on_outside == "drop"

@@ -61,6 +61,34 @@ def same(one, other):
     assert (one.rho_charged, one.private) == (other.rho_charged, other.private)
 
 
+def test_what_was_assumed_of_rows_that_do_not_fit_is_in_the_folder(tmp_path, capsys):
+    """Each release leaves out rows by an attribute of its own; nobody says that there are none."""
+    places = []
+    for name in ("sex", "age"):
+        places.append(str(tmp_path / name))
+        plan = gn.plan(SCHEMA, [name], gn.zCDP(0.1))
+        plan.release(PEOPLE, out=places[-1], on_outside="drop")
+    out = tmp_path / "both"
+    assert run(["combine", *places, "-o", str(out)]) == 1
+    assert "hint: all_rows_fit=True (--all-rows-fit)" in capsys.readouterr().err
+    assert run(["combine", *places, "-o", str(out), "--all-rows-fit"]) == 0
+    said = "Assumed: every row had a value of the schema in 'age', 'sex'."
+    for name in ("summary.txt", "method.txt"):
+        assert said in " ".join((out / name).read_text(encoding="utf-8").split())
+    loaded = gn.TableRelease.load(out)
+    assert loaded.plan.fits == ("age", "sex")
+    loaded.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Assumed: every row had a value of the schema in" in page
+    assert run(["verify", str(out)]) == 0
+    record = json.loads((out / "release.json").read_text(encoding="utf-8"))
+    assert record["all_rows_fit"] == ["age", "sex"]
+    del record["all_rows_fit"]  # the assumption cannot be taken out of the folder
+    (out / "release.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(OutputError):
+        gn.TableRelease.load(out)
+
+
 def test_the_folder_is_read_as_the_combination_that_was_written(folders, both):
     loaded = gn.TableRelease.load(both)
     same(loaded, gn.combine([gn.TableRelease.load(folder) for folder in folders]))

@@ -12,6 +12,7 @@ import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.errors import DataError, ParameterError, SchemaError
 from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.counting.recount import recount
 from gaussnoise.tables.reading.sniff import sniffed
 
 GERMAN = gn.Dialect(";", ",", encoding="cp1252")
@@ -102,6 +103,61 @@ def test_every_row_counts_by_itself(tmp_path):
         assert count(others) == np.sum([alone[text] for text in others], axis=0).tolist(), texts[k]
 
 
+GROUPED = {
+    (".", ","): {"1.234,5": 1234.5, "1234,5": 1234.5, "-1.234.567": -1234567.0, " 1.000 ": 1000.0},
+    (",", "."): {"1,234.5": 1234.5, "1234.5": 1234.5, "+12,345,678.": 12345678.0},
+    (" ", ","): {"1 234,5": 1234.5, "999": 999.0, " 1 000": 1000.0},
+    ("'", "."): {"1'234.5": 1234.5, "1'234'567": 1234567.0},
+    ("\u202f", ","): {"1\u202f234,5": 1234.5},
+}
+UNGROUPED = [
+    "12{}34",
+    "1{}23",
+    "1{}2345",
+    "{}123",
+    "1234{}567",
+    "1{0}{0}234",
+    "1{}234{}",
+    "12{}345e2",
+]
+
+
+@pytest.mark.parametrize("marks", GROUPED)
+def test_marks_of_thousands_stand_between_groups_of_three_digits_and_nowhere_else(tmp_path, marks):
+    """Counted by releases and by the recount of inspections, which read by other code."""
+    thousands, decimal = marks
+    dialect = gn.Dialect(";", decimal, thousands=thousands)
+    numbers = GROUPED[marks]
+    edges = sorted({edge for value in numbers.values() for edge in (value - 0.25, value + 0.25)})
+    attribute = gn.Attribute("a", edges=edges, other="none")
+    odd = [text.format(thousands, thousands) for text in UNGROUPED]
+    odd = [text for text in odd if text == text.strip(" ")]  # blanks around numbers are none
+    texts = [*numbers, *odd]
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "".join(f'"{text}"\n' for text in texts), encoding="utf-8")
+    expected = np.zeros(attribute.size)
+    np.add.at(expected, np.searchsorted(edges, list(numbers.values())) - 1, 1)
+    expected[-1] = len(odd)
+    assert counted(dialect.table(path), [attribute]) == expected.tolist()
+    found = recount(dialect.table(path), [attribute], [(0,)], "drop", None, None, 1, [])
+    assert found.counts[0,].tolist() == expected.tolist()
+    # without the mark they are no numbers, as before
+    plain = counted(gn.Dialect(";", decimal).table(path), [attribute])
+    assert plain[-1] == len(odd) + sum(thousands in text.strip() for text in numbers)
+
+
+def test_a_mark_of_thousands_is_stated_in_files_and_in_the_shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    schema = gn.Schema.loads(SCHEMA.replace('decimal = ","', 'decimal = ","\nthousands = "."'))
+    assert schema.file.thousands == "."
+    assert gn.Schema.loads(schema.to_toml()) == schema
+    (tmp_path / "t.csv").write_text("n\n" + '"1.234,5"\n' * 900, encoding="utf-8")
+    words = "mean t.csv -c n --between 0,2000 --rho 5 --decimal , --thousands . -o out"
+    assert run(words.split()) == 0
+    (mean,) = gn.estimators.population_means(gn.TableRelease.load("out")).means
+    assert abs(mean.mean - 1234.5) < 50
+
+
 def test_every_byte_of_an_encoding_is_a_character_of_its_own(tmp_path):
     for encoding in ("latin-1", "cp1252", "iso8859-8", "koi8-r", "mac-roman"):
         dialect = gn.Dialect(encoding=encoding, quote="")
@@ -166,6 +222,9 @@ def test_schema_files_name_the_line(line, told):
         {"delimiter": "§"},
         {"delimiter": 59},
         {"decimal": "·"},
+        {"thousands": ".", "decimal": "."},
+        {"thousands": "_"},
+        {"thousands": ""},
         {"decimal": None},
         {"quote": "«"},
         *({"encoding": name} for name in ("utf-16", "utf-7", "cp932", "gbk", "rot13", "hex", "?")),
@@ -269,7 +328,7 @@ def test_the_shell_states_dialects(shell, tmp_path, usual):
     numbers = sum(PLAIN[pay] not in ("?", "x", "", "1_0.0") for _, pay, _ in ROWS)
     assert abs(int(means.splitlines()[2].split()[-1]) - numbers) <= 1
     (tmp_path / "counts.toml").write_text(SCHEMA.replace("clip", "edges"), encoding="utf-8")
-    shell("stream start s -s counts.toml -m 1 --ticks 2 --rho 1")
+    shell("stream start -o s -s counts.toml -m 1 --ticks 2 --rho 1")
     assert "RFC 4180" in shell("stream tick s t.csv --tick 1", status=1)
     shell("stream tick s t.csv --tick 1 --quote '")
     draft = shell("schema t.csv --quote '")

@@ -433,12 +433,37 @@ def test_numbers_with_another_decimal_mark_are_named_in_the_hint(untyped):
 
 @pytest.mark.parametrize("few", [True, False])
 def test_columns_of_numbers_with_separators_of_thousands_are_named(untyped, few):
-    lines = [f"{k % 40 if few else k} 234.50" for k in range(1, 301)] + ["k.A.", "900"] * 20
+    marked = [f"{k % 40 if few else k} 234.50" for k in range(1, 301)]
+    lines = [*marked, '"1,234.50"', "k.A.", *["900"] * 20]  # two marks of thousands: in doubt
     found = draft(untyped(lines))
     said = found.reasons["v"] if few else found.left_out["v"]
     assert "with separators of thousands or another decimal mark" in said
-    assert "write numbers without thousands separators" in said
+    assert "--thousands '.'" in said
     assert "--decimal ','" in said
+
+
+@pytest.mark.parametrize(
+    ("mark", "point"), [(".", ","), (",", "."), (" ", "."), ("'", "."), ("\u202f", ",")]
+)
+def test_marks_of_thousands_are_proposed_where_no_number_leaves_a_doubt(tmp_path, mark, point):
+    """Numbers with both marks settle it; one like 12.34 beside them makes it doubtful again."""
+    path = tmp_path / "t.csv"
+    sure = [f"{k}{mark}234{point}5" for k in range(1, 300)] + ["7", f"8{mark}000"]
+    for more, thousands in ((["9"], mark), ([f"12{mark}34"], None)):
+        path.write_text("v;w\n" + "".join(f"{one};a\n" for one in more + sure), encoding="utf-8")
+        found = draft(path)
+        assert found.file.thousands == thousands
+    path.write_text("v;w\n" + "".join(f"{one};a\n" for one in sure), encoding="utf-8")
+    found = draft(path)
+    assert found.file == gn.Dialect(";", point, thousands=mark)
+    assert max(edge for edge in found.schema.attributes[0].edges if edge < math.inf) > 10_000
+    assert f"with {mark!r} between thousands" in found.reasons["v"]
+    assert gn.Schema.loads(found.to_toml()).file == found.file
+
+
+def test_numbers_with_one_mark_alone_propose_no_mark_of_thousands(tmp_path):
+    (tmp_path / "t.csv").write_text("v;w\n" + "".join(f"{k}.234;a\n" for k in range(300)))
+    assert draft(tmp_path / "t.csv").file == gn.Dialect(";")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from gaussnoise.tables.counting.impossible import excluded
 from gaussnoise.tables.counting.recount import recount
 from gaussnoise.tables.release import inspection
 from gaussnoise.tables.release.publish import limit_of, simulated
+from gaussnoise.tables.release.verdict import EXACT
 from gaussnoise.tables.schema.numbers import unit_of
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
@@ -270,7 +271,11 @@ def test_a_swapped_column_fails(people):
     table = pa.table({"born": born, "lives": np.where(rng.random(3000) < 0.8, born, "S")})
     release = gn.plan(schema, 2, RHO).release(table)
     assert release.inspect(table).passed
-    assert not release.inspect(table.rename_columns(["lives", "born"])).passed
+    assert not release.inspect(table).deviating
+    found = release.inspect(table.rename_columns(["lives", "born"]))
+    assert not found.passed
+    assert dict.fromkeys(["born", "lives"], "too far").items() <= found.deviating.items()
+    assert "the number of rows" not in found.deviating  # all rows are there
 
 
 @pytest.mark.parametrize(("factor", "least"), [(0.9, 0.95), (1.1, 0.95)])
@@ -347,6 +352,22 @@ def test_estimates_changed_in_one_of_two_tables_fail(people):
     assert not changed.inspect(people).passed
 
 
+def test_a_pass_that_says_little_says_so_first(people):
+    """At a thousandth of the budget, noise is larger than half of the number of rows."""
+    passed = "PASSED, which says little: with this much noise, half of all rows could be missing"
+    for rho, weak in ((0.1, False), (1e-5, True)):
+        release = released(gn.plan(COUNTS, 2, gn.zCDP(rho)), people)
+        found = release.inspect(people)
+        assert (found.passed, found.weak) == (True, weak)
+        assert str(found).startswith(passed if weak else "PASSED\n")
+
+
+def test_less_noise_than_stated_is_too_close(people):
+    found = next(verdicts(PLANS["counts"](), people, 1, 1e-6, factor=0.01))
+    assert found.deviating["all numbers together"] == "too close"
+    assert "Too close to the recount, as with less noise than stated: " in str(found)
+
+
 def test_exact_public_counts_are_compared_exactly(people):
     plan = PLANS["public"]()
     table = table_of(plan, people)
@@ -357,7 +378,7 @@ def test_exact_public_counts_are_compared_exactly(people):
     assert release.inspect(table).passed
     one_changed = table.set_column(0, "sex", pa.array(sexes))
     assert not release.inspect(one_changed).passed
-    assert not release.inspect(table.slice(1)).passed
+    assert EXACT in release.inspect(table.slice(1)).deviating
     assert release.inspect(table).rows_lost == 1
 
 
@@ -394,7 +415,7 @@ def test_of_tables_that_share_their_noise_there_is_no_inspection(people, tmp_pat
     for level in (0.0, 1.0, 1, math.nan, "1e-6"):
         with pytest.raises(ParameterError, match="level"):
             release.inspect(whole, level=level)
-    assert run(["inspect", str(tmp_path / "st"), "--data", "t.csv"]) == 1
+    assert run(["inspect", str(tmp_path / "st"), "t.csv"]) == 1
 
 
 # ticks of streams
@@ -471,12 +492,12 @@ def test_the_command_compares_a_tick_with_the_table_that_it_counted(
         csv.write_csv(people.slice(400 * (number - 1), 400), f"{number}.csv")
         stream.tick(f"{number}.csv", number=number)
     for number in ("1", "2"):
-        assert run(["inspect", "st", "--tick", number, "--data", f"{number}.csv"]) == 0
+        assert run(["inspect", "st", "--tick", number, f"{number}.csv"]) == 0
     assert capsys.readouterr().out.count("PASSED") == 2
-    assert run(["inspect", "st", "--tick", "2", "--data", "1.csv", "--data", "2.csv"]) == 1
-    assert run(["inspect", "st", "--data", "1.csv"]) == 1
-    assert "--tick 1 --data" in capsys.readouterr().err
-    assert run(["inspect", "st", "--tick", "3", "--data", "1.csv"]) == 1
+    assert run(["inspect", "st", "--tick", "2", "1.csv", "2.csv"]) == 1
+    assert run(["inspect", "st", "1.csv"]) == 1
+    assert "--tick 1 with" in capsys.readouterr().err
+    assert run(["inspect", "st", "--tick", "3", "1.csv"]) == 1
 
 
 def test_means_are_inspected_in_the_dialect_in_which_they_were_read(tmp_path, monkeypatch, capsys):
@@ -486,7 +507,7 @@ def test_means_are_inspected_in_the_dialect_in_which_they_were_read(tmp_path, mo
     dialect = ["--delimiter", ";", "--decimal", ",", "--encoding", "cp1252"]
     words = ["mean", "t.csv", "-c", "lohn", "--by", "stadt=K\xf6ln", "--rho", "9", "-o", "out"]
     assert run([*words, "--between", "0,5000", *dialect]) == 0
-    assert run(["inspect", "out", "--data", "t.csv"]) == 0
+    assert run(["inspect", "out", "t.csv"]) == 0
     assert run(["verify", "out"]) == 0
 
 
@@ -509,13 +530,18 @@ def test_the_command_says_passed_or_failed_and_that_it_is_for_the_office(
     (tmp_path / "t.toml").write_text(COUNTS.to_toml(), encoding="utf-8")
     plan = PLANS["counts"]()
     plan.release(["one.csv", "two.csv"], out="out", on_outside="drop")
-    assert run(["inspect", "out", "--data", "one.csv", "--data", "two.csv"]) == 0
+    assert run(["inspect", "out", "one.csv", "two.csv"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("PASSED\nFor the office alone: the verdict depends on exact counts")
-    assert run(["inspect", "out", "--data", "one.csv"]) == 1  # a missing file
+    assert run(["inspect", "out", "one.csv"]) == 1  # a missing file
     failed = capsys.readouterr().out
-    assert failed.replace("FAILED", "PASSED") == said  # nothing else depends on the data
-    assert run(["inspect", "out", "--data", "*.csv", "--json"]) == 0
+    head, *where, how = failed.splitlines()[:5]
+    assert head == "FAILED"
+    assert where[1].startswith("Too far from the recount: the number of rows, ")
+    assert "for the office alone as well" in where[2] + how
+    # nothing else depends on the data
+    assert said.splitlines()[2:] == failed.splitlines()[4:]
+    assert run(["inspect", "out", "*.csv", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["passed"] is True
     assert "For the office alone" in found["not_private"]

@@ -589,14 +589,22 @@ def test_labels_are_one_line_and_cut_where_they_are_long():
 def test_the_page_says_whether_rows_of_persons_are_counted_or_stated():
     schema = gn.Schema([gn.Attribute("a", [0, 1])])
     rows = pa.table({"a": [0, 1, 1], "who": ["x", "y", "y"]})
-    for person, said, unsaid in (
-        ("who", "at most 2 rows of each person, drawn at random", "not checked"),
-        (None, "not checked", "drawn at random"),
+    for person, said, unsaid, first in (
+        (
+            "who",
+            "at most 2 rows of each person, drawn at random",
+            "not checked",
+            "at most 2 rows of each person are counted",
+        ),
+        (None, "not checked", "drawn at random", "of whom each has at most 2 rows"),
     ):
         plan = gn.plan(schema, 1, gn.zCDP(1), rows_per_person=2, person=person)
         text = str(release_page(plan.release(rows)))
         assert said in text
         assert unsaid not in text
+        assert first in text.partition("</header>")[0]
+    single = str(release_page(gn.plan(schema, 1, gn.zCDP(1)).release(rows)))
+    assert "each row of the data</dd>" in single  # nothing more is said of rows
 
 
 def test_pages_say_which_tables_are_exact_and_what_is_clipped():

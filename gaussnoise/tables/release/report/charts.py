@@ -46,6 +46,7 @@ class Row(NamedTuple):
     estimate: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    aside: bool = False  # whether it does not set the scale
 
     @property
     def is_heading(self) -> bool:
@@ -59,12 +60,12 @@ def interval_chart(
     """Draw a line for each interval, a dot for each estimate; headings stand alone."""
     from matplotlib.transforms import blended_transform_factory
 
-    names, estimate, low, high = zip(*rows, strict=True)
+    names, estimate, low, high, aside = zip(*rows, strict=True)
     headings = {k: shown(row.name, 2 * _MOST_NAME) for k, row in enumerate(rows) if row.is_heading}
 
     def draw(axes: "Axes") -> None:
         own = [" " if k in headings else shown(name, _MOST_NAME) for k, name in enumerate(names)]
-        dotted_rows(axes, own, np.array(estimate), np.array(low), np.array(high))
+        dotted_rows(axes, own, *map(np.array, (estimate, low, high, aside)))
         at_left = blended_transform_factory(axes.figure.transFigure, axes.transData)
         for k, name in headings.items():  # may be longer, since nothing is beside them
             said = label_text(name, 2 * _MOST_NAME)

@@ -16,6 +16,7 @@ from ....numerics.intervals import ConfidenceInterval
 from ...planning.facts import marginal_name, persons_text, unit_of
 from ...schema.numbers import interval_text
 from ...schema.schema import Category
+from ..comparison import ComparisonTable
 from ..marks import LOW_RELIABILITY, marks_of
 from ..noisy import AbstractRelease
 from ..shares import proportions
@@ -141,9 +142,14 @@ class Numbers:
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
         """Draw a line for each cell; those that lie between both ends are only counted."""
+        others = self.table.others if isinstance(self.table, ComparisonTable) else {}
+        pairs = others.items()
+        aside = [
+            not pairs.isdisjoint(zip(self.table.attributes, c.names, strict=True)) for c in cells
+        ]
         if hidden:
             cells = [one._replace(names=(" · ".join(map(str, one.names)),)) for one in cells]
-        rows = lines_of(cells)
+        rows = lines_of(cells, aside)
         if hidden:
             rows.insert(_ENDS, Row(f"… {hidden:,} more …"))
         from_zero = self.kind != "mean"
@@ -455,16 +461,16 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     ]
 
 
-def lines_of(cells: Sequence[Cell]) -> list[Row]:
+def lines_of(cells: Sequence[Cell], aside: Sequence[bool] = ()) -> list[Row]:
     """Return the lines of a picture: one for each cell, under headings of the other labels."""
     rows: list[Row] = []
     last: list[str] = []
-    for cell in cells:
+    for cell, apart in zip(cells, aside or [False] * len(cells), strict=True):
         *group, name = map(str, cell.names)
         if group and group != last:
             rows.append(Row(" · ".join(group)))
             last = group
-        rows.append(Row(name, cell.estimate, cell.low, cell.high))
+        rows.append(Row(name, cell.estimate, cell.low, cell.high, apart))
     return rows
 
 

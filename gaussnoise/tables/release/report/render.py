@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....text import no_less, number_of
+from ...planning.facts import limit_text
 from ...schema.schema import Category
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _templates() -> "Environment":
         undefined=StrictUndefined,
     )
     environment.filters |= {"form": format, "no_less": no_less, "number": number, "shown": shown}
-    environment.globals["counted"] = counted
+    environment.globals |= {"counted": counted, "limit_text": limit_text}
     return environment
 
 
