@@ -15,6 +15,7 @@ from ...layout import fitted
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ...numerics.polynomials import Quadratic, Rational, algebraic, quadratic, unbiased
 from ...numerics.quadratic_forms import QuadraticRatio, quadratic_near, standard
+from ...numerics.together import at_all
 from ..schema.schema import Category
 from .contrasts import cell
 from .forms import Function, side_by_side
@@ -208,7 +209,7 @@ def _numbers(
 
     def numbers(x: NDArray[Any]) -> NDArray[Any]:
         if own.bottom is None:
-            return own.scale * x
+            return x if own.scale == 1 else own.scale * x
         top, bottom = np.split(x, 2)
         return own.shift + own.scale * (top / bottom)
 
@@ -245,7 +246,7 @@ def _bent(
     root, _ = standard(y, covariance)
     count = root.shape[1]
     with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined
-        near, far = quadratic_near(lambda step: _number(f(y + root @ step)), count)
+        near, far = quadratic_near(lambda steps: at_all(f, y[:, None] + steps, _number), root)
     if not all(np.isfinite(part).all() for part in (*near, far)):
         return _estimate(release, near.constant, None, f"{_NONE}it is not defined everywhere")
     ratio = QuadraticRatio(near, Quadratic.one(count), np.zeros(count), np.eye(count))
