@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+COUNTED = "counted: "  # before the note which rows or records tables count
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,8 @@ class Answer:
             several, all of them.
         cut: where noise carried a mean outside the interval of its number, so that the estimate is
             the nearer end; None for other numbers.
+        method: how the intervals of a function are found, in words; "" for other answers, whose
+            methods are in ``note``.
         population: the same mean, or difference, of the population that the rows were drawn from,
             with intervals for noise, sampling and clipping, if it follows from a release of
             :func:`column_means`; else None.
@@ -75,6 +79,7 @@ class Answer:
     limits: tuple[float, float] = (-math.inf, math.inf)
     compared: int = 1
     cut: NDArray[np.bool_] | None = field(default=None, repr=False)
+    method: str = ""
     population: Population | None = field(default=None, repr=False)
 
     @property
@@ -125,6 +130,7 @@ class Answer:
             "level": self.level,
             "simultaneous": self.compared > 1,
             "note": self.note,
+            **({"method": self.method} if self.method else {}),
             "private": self.private,
             "rows": [{name: _plain(value) for name, value in row.items()} for row in rows],
             **({} if self.population is None else {"population": self._of_population()}),
@@ -151,11 +157,17 @@ class Answer:
         if any(self.remarks):
             columns, shown = [*columns, self.remarks[: len(columns[0])]], [*shown, ""]
         alone = f"all {self.compared} at once" if self.compared > 1 else "each alone"
-        closing, *notes = f"{level_text(self.level)} intervals, {alone}; {self.note}".split("; ")
-        for k, note in enumerate(notes):
-            if k and len(closing) + len(note) + 2 > WIDTH:
-                break  # one line: the first notes are the ones that matter
+        own = [note for note in self.note.split("; ") if note]
+        counted = [note for note in own if note.startswith(COUNTED)]
+        closing = f"{level_text(self.level)} intervals, {alone}"
+        for note in (note for note in own if note not in counted):
+            if len(closing) + len(note) + 2 > WIDTH:
+                # one line: the first notes are the ones that matter
+                closing += f";\n{fitted(note)}" * (note == own[0])
+                break
             closing += f"; {note}"
+        method = [fitted(f"method: {self.method}")] if self.method else []
+        closing = "\n".join([closing, *counted, *method])
         said = table_text(
             fitted(self.meaning),
             self.attributes,

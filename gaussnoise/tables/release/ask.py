@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 from domains.tables.bases import AbstractBase, Base, Groups, Identity
 from domains.tables.clipped import Clipped
 
+from ... import indicators
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
 from ..planning.facts import counted_text, persons_text, unit_of
 from ..schema.bases import as_base, query_labels
 from ..schema.numbers import interval_text
 from ..schema.schema import Category
-from .answer import Answer
+from .answer import COUNTED, Answer
 from .contrasts import Weights, contrasts
+from .functions import FunctionEstimate, function, variance_within
 from .merged import MergedPlan
 from .noisy import AbstractRelease, read_only
+from .nouns import nouns_of
 from .population import Population, asked_population
 from .quantiles import quantiles_of, support
 from .question import (
@@ -33,22 +36,31 @@ from .question import (
     Cdf,
     Cells,
     Change,
+    Condition,
     Conditions,
     Count,
     Difference,
+    Indicator,
     Level,
     Mean,
     Quantile,
+    Question,
     Ratio,
+    RefusedError,
+    Regressed,
     Share,
     Summed,
     Top,
     Trend,
+    Variance,
     Wholes,
     conditions_text,
+    quoted,
 )
 from .ratios import Ratios, difference_of_ratios, fieller
+from .regression import regress
 from .show import pvalue_text
+from .suggestion import answer_or_hint
 from .sums import MeanTable, check_no_number, means, sums
 from .tidy import LEVEL
 
@@ -58,6 +70,7 @@ Fitted = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 MOST_NUMBERS = 10**4  # most numbers in one answer
 _MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
+_MOST_FUNCTIONS = 100  # groups of one answer: functions take longer than counts
 _AT_ONCE = 256  # numbers whose covariances are computed together
 _ASSUMED = "assumed, not tested: releases of the same rows; "
 _COUNTS = "unbiased, so may be negative or fractional"
@@ -65,6 +78,8 @@ _CLIPPED = "of the values as they were clipped"
 _RATIOS = "ratios are biased, intervals exact (Fieller 1954)"
 _OF_NOISE = "of noise alone (for a population: gaussnoise report)"
 _AND_BELOW = "of noise alone; for the population see below"
+_CAPPED = " (too few rows, if some have more)"
+_LEAST_SQUARES = "least squares by the law of the moments' noise (Anderson & Rubin 1949)"
 _FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 
 
@@ -117,13 +132,18 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     from .grammar import parsed  # imported here: the parser is loaded for questions alone
 
     quantile(level)  # refuses a level outside (0, 1)
-    asked = parsed(question, release.plan.schema)
-    if isinstance(asked, Change | Trend | ByTick):
-        raise ParameterError(
-            f"ask: {question}: expected a question about one release, got one about ticks; hint: "
-            "ask the folder of a stream, without --ticks"
-        )
-    return answered(release, asked, question, level)
+    schema, nouns = release.plan.schema, nouns_of(release.plan)
+
+    def answer(asked: Question, text: str) -> Answer:
+        if isinstance(asked, Change | Trend | ByTick):
+            raise ParameterError(
+                f"ask: {text}: expected a question about one release, got one about ticks; hint: "
+                "ask the folder of a stream, without --ticks"
+            )
+        return answered(release, asked, text, level)
+
+    read = partial(parsed, schema=schema, nouns=nouns)
+    return answer_or_hint(question, schema, None, read, answer)
 
 
 def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
@@ -199,6 +219,10 @@ class _Asked:
             return self._quantile(asked)
         if isinstance(asked, Top):
             return self._top(asked)
+        if isinstance(asked, Regressed):
+            return self._regression(asked)
+        if isinstance(asked, Indicator | Variance):
+            return self._function(asked)
         axes = self._axes_of(asked)
         found = self._answer(self._said(asked), axes, *self._single(asked, axes))
         return self._with_population(found, asked)
@@ -441,13 +465,91 @@ class _Asked:
         note = f"{self._assumed}{_ranks_text(ranks)}; {rest}"
         return replace(answer, compared=len(every), note=note)
 
+    def _function(self, asked: Indicator | Variance) -> Answer:
+        """Return an indicator of the counts of cells, or a variance, for each group."""
+        axes = self._axes(asked.given)
+        of = self._indicated if isinstance(asked, Indicator) else self._variance
+        places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
+        if len(places) > _MOST_FUNCTIONS:
+            raise ParameterError(
+                f"ask: {self.text}: expected at most {_MOST_FUNCTIONS} groups, got {len(places)}"
+            )
+        rows = (dict(zip(axes, place, strict=True)) for place in places)
+        listed = [of(asked, self._weights(asked.given, axes, row)) for row in rows]
+        low, high = np.array([one.confidence_interval(self.level) for one in listed]).T
+        estimate, deviation = (
+            np.array([getattr(one, name) for one in listed])
+            for name in ("estimate", "standard_deviation")
+        )
+        if isinstance(asked, Indicator):
+            what, notes = f"{asked.name.replace('_', ' ')} of {self._named(asked.of)}", []
+        else:
+            what, notes = f"variance of {self._named({asked.attribute: None})}", [_CLIPPED]
+        if isinstance(asked, Indicator) and asked.name == "odds_ratio":
+            notes = [self._odds(asked)]
+        answer = self._answer(
+            f"{what}{self._groups(asked.given)}",
+            axes,
+            _Found(estimate, deviation, low, high),
+            notes,
+        )
+        return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
+
+    def _variance(self, asked: Variance, within: Weights) -> FunctionEstimate:
+        return variance_within(
+            self.release, self.release.plan.schema.names[asked.attribute], within
+        )
+
+    def _indicated(self, asked: Indicator, within: Weights) -> FunctionEstimate:
+        """Return an indicator of the cells that it names without labels, within a group."""
+        schema, bases = self.release.plan.schema, dict[str, AbstractBase]()
+        for i, cells in asked.of.items():
+            attribute = schema.attributes[i]
+            bases[attribute.name] = _base_of(attribute.size, cells)
+        shape = tuple(base.queries for base in bases.values() if base.queries > 1)
+        ((names, own),) = within.items()
+        for axis, name in enumerate(names):
+            rest = tuple(k for k in range(own.ndim) if k != axis)
+            bases[name] = Base([own.max(axis=rest).tolist()])
+        if asked.name == "odds_ratio" and shape != (2, 2):
+            raise ParameterError(
+                f"ask: {self.text}: expected two attributes of two categories each, got "
+                f"{' × '.join(map(str, shape))} categories"
+            )
+        f = getattr(indicators, asked.name)
+        return function(self.release, lambda n: f(n.reshape(shape)), self.release.answers(bases))
+
+    def _odds(self, asked: Indicator) -> str:
+        """Return in words which odds are divided by which."""
+        axes = self._axes(asked.of)
+        (one, (first, second)), (other, (yes, no)) = (
+            (axis.name, axis.labels) for axis in axes.values()
+        )
+        return f"odds of {other}={yes} against {no} for {one}={first}, over those for {second}"
+
+    def _regression(self, asked: Regressed) -> Answer:
+        """Return the coefficients of a regression."""
+        names = self.release.plan.schema.names
+        on = [":".join(names[i] for i in term) for term in asked.on]
+        found = regress(self.release, names[asked.attribute], on)
+        axes = {0: _Axis("coefficient", found.columns, ())}
+        low, high = found.confidence_interval(self.level)
+        numbers = _Found(found.estimate, found.standard_deviation, low, high)
+        notes = [
+            "each category against the first of its attribute",
+            "of the rows, not a population",
+        ]
+        meaning = f"regression of {quoted(found.name)} on {', '.join(on)}"
+        return replace(self._answer(meaning, axes, numbers, notes), method=_LEAST_SQUARES)
+
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""
         attribute = self.release.plan.schema.attributes[i]
         if attribute.clip is not None:
-            raise ParameterError(
+            raise RefusedError(
                 f"ask: {self.text}: expected an attribute in bins, {attribute.name!r} is a number "
-                f"that the schema clips; hint: mean of {attribute.name}"
+                "that the schema clips",
+                [f"mean of {quoted(attribute.name)}"],
             )
 
     def _cdf(self, asked: Cdf) -> Answer:
@@ -471,13 +573,7 @@ class _Asked:
         support(attribute)  # refuses an attribute without numbers
         axes, groups = self._axes(asked.given), dict[str, AbstractBase]()
         for i, cells in asked.given.items():
-            size = attributes[i].size
-            if cells is None:
-                groups[attributes[i].name] = Identity(size)
-            elif isinstance(cells, Level):
-                groups[attributes[i].name] = Groups(size, cells.cells)
-            elif isinstance(cells, tuple):
-                groups[attributes[i].name] = Base([[float(k in cells) for k in range(size)]])
+            groups[attributes[i].name] = _base_of(attributes[i].size, cells)
         quantiles = quantiles_of(self.release, attribute, asked.probabilities, groups)
         axes[asked.attribute] = _Axis(quantiles.attributes[-1], quantiles.labels[-1], ())
         low, high = quantiles.confidence_interval(self.level)
@@ -501,7 +597,8 @@ class _Asked:
             raise TypeError
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
-            notes = [f"counted: {most}", *notes]
+            capped = "" if self.release.plan.per_person else _CAPPED
+            notes = [f"{COUNTED}{most}{capped}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]
         elif self.release.plan.ranges and _COUNTS not in notes:  # means have two kinds of intervals
@@ -632,6 +729,13 @@ class _Asked:
     def _persons(self, attribute: int) -> str:
         plan = self.release.plan
         return persons_text(plan, plan.schema.names[attribute])
+
+
+def _base_of(size: int, cells: Condition) -> AbstractBase:
+    """Return the queries of a condition: of every label, of every group, or of one set."""
+    if isinstance(cells, tuple):
+        return Base([[float(k in cells) for k in range(size)]])
+    return Groups(size, cells.cells) if isinstance(cells, Level) else Identity(size)
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]]) -> str:

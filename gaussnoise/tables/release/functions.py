@@ -17,7 +17,7 @@ from ...numerics.polynomials import Quadratic, Rational, algebraic, quadratic, u
 from ...numerics.quadratic_forms import QuadraticRatio, quadratic_near, standard
 from ...numerics.together import at_all
 from ..schema.schema import Category
-from .contrasts import cell
+from .contrasts import Weights, cell
 from .forms import Function, side_by_side
 from .noisy import AbstractRelease
 from .sums import check_no_number
@@ -170,6 +170,11 @@ def variance(release: AbstractRelease, name: str, /, **groups: Category) -> Func
     >>> bool(low < 100 < high), bool(high - low < 2)
     (True, True)
     """
+    return variance_within(release, name, cell(release, **groups))
+
+
+def variance_within(release: AbstractRelease, name: str, within: Weights) -> FunctionEstimate:
+    """Return the variance of a clipped number over the records of some cells of one table."""
     (i,) = release.plan.subset((name,))
     base = release.plan.schema.attributes[i].base
     if not isinstance(base, Clipped) or not base.squares:
@@ -180,8 +185,8 @@ def variance(release: AbstractRelease, name: str, /, **groups: Category) -> Func
     # of t = (value − low) / (high − low): no digits are lost where the interval is far from zero
     rows = np.zeros((3, base.size))
     rows[:, :3] = [1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]
-    ((names, within),) = cell(release, **groups).items()
-    moments = [{(*names, name): np.multiply.outer(within, row)} for row in rows]
+    ((names, own),) = within.items()
+    moments = [{(*names, name): np.multiply.outer(own, row)} for row in rows]
     width = base.high - base.low
 
     def of_moments(count: Any, total: Any, squares: Any) -> Any:
