@@ -145,21 +145,30 @@ class Answer:
         cells = slice(0, self.estimate.size)
         return arrow_columns(self.attributes, self.labels, cells, self._numbers())
 
-    def __str__(self) -> str:
-        names = {"standard_deviation": "± sd"}
-        numbers = self._numbers()
+    @property
+    def written(self) -> dict[str, list[str]]:
+        """The first numbers as text, by column; the last column, if any, has faults in words."""
         sd = self.standard_deviation
-        columns = [
-            first(x, 6) if sd is None else first(x, 4) if name in names else rounded(x, sd)
-            for name, x in numbers.items()
-        ]
-        shown = [names.get(name, name) for name in numbers]
-        if any(self.remarks):
-            columns, shown = [*columns, self.remarks[: len(columns[0])]], [*shown, ""]
+        found = {
+            name: first(x, 6)
+            if sd is None
+            else first(x, 4)
+            if name == "standard_deviation"
+            else rounded(x, sd)
+            for name, x in self._numbers().items()
+        }
+        return found | ({"": self.remarks[: len(found["estimate"])]} if any(self.remarks) else {})
+
+    @property
+    def cautions(self) -> list[str]:
+        """The level of the intervals, and every note, first the most important."""
         alone = f"all {self.compared} at once" if self.compared > 1 else "each alone"
-        own = [note for note in self.note.split("; ") if note]
+        level = f"{level_text(self.level)} intervals, {alone}"
+        return [level, *[note for note in self.note.split("; ") if note]]
+
+    def __str__(self) -> str:
+        closing, *own = self.cautions
         counted = [note for note in own if note.startswith(COUNTED)]
-        closing = f"{level_text(self.level)} intervals, {alone}"
         for note in (note for note in own if note not in counted):
             if len(closing) + len(note) + 2 > WIDTH:
                 # one line: the first notes are the ones that matter
@@ -168,12 +177,14 @@ class Answer:
             closing += f"; {note}"
         method = [fitted(f"method: {self.method}")] if self.method else []
         closing = "\n".join([closing, *counted, *method])
+        names = {"standard_deviation": "± sd"}
+        columns = self.written
         said = table_text(
             fitted(self.meaning),
             self.attributes,
             self.labels,
-            shown,
-            columns,
+            [names.get(name, name) for name in columns],
+            list(columns.values()),
             closing,
             private=self.private,
         )

@@ -100,6 +100,12 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     * ``how many women in North``: labels that only one attribute has stand for themselves
     * ``percentage of people with employed=yes``, ``what share of women has employed=yes``
     * conditions on bins: ``age<65``, ``age at least 18``, ``age between 18 and 65``
+    * times, by labels or bins: ``in March 2023``, ``from January to June``, ``since 2022``
+    * ``how many stays``: the noun that the title begins with, ``rows``, or ``patients`` where each
+      is one row, by the name of their column
+    * ``entropy of region by sex``, ``concentration of region``, ``odds ratio of sex and employed``,
+      ``variance of income, sex=F``: as :meth:`function` and :meth:`variance` give them
+    * ``regression of income on sex, age and sex:age``: as :meth:`regress` gives it
 
     Args:
         release: the release that is asked.
@@ -110,14 +116,15 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     Returns:
         An :class:`Answer`. Its intervals cover at least as often as their level says: intervals
         of counts exactly; of shares, means and ratios of counts and sums exactly where the
-        denominator is clear of zero (Fieller 1954); of quantiles up to the width of bins. Intervals
-        of differences and ratios of shares or means cover to first order. They are cut to the
+        denominator is clear of zero (Fieller 1954); of quantiles up to the width of bins; of
+        functions by their ``method``. Intervals of differences and ratios of shares or means cover
+        to first order. They are cut to the
         values that the true number can have, so a share outside [0, 1] is outside its interval.
 
     Raises:
         ParameterError: the text is no question, has unknown names or labels, asks for a table that
             was not released, or for ticks; the message marks the place, and has the nearest
-            question that is understood.
+            question that is answered.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -221,8 +228,10 @@ class _Asked:
             return self._top(asked)
         if isinstance(asked, Regressed):
             return self._regression(asked)
-        if isinstance(asked, Indicator | Variance):
-            return self._function(asked)
+        if isinstance(asked, Indicator):
+            return self._indicator(asked)
+        if isinstance(asked, Variance):
+            return self._variance(asked)
         axes = self._axes_of(asked)
         found = self._answer(self._said(asked), axes, *self._single(asked, axes))
         return self._with_population(found, asked)
@@ -465,59 +474,72 @@ class _Asked:
         note = f"{self._assumed}{_ranks_text(ranks)}; {rest}"
         return replace(answer, compared=len(every), note=note)
 
-    def _function(self, asked: Indicator | Variance) -> Answer:
-        """Return an indicator of the counts of cells, or a variance, for each group."""
-        axes = self._axes(asked.given)
-        of = self._indicated if isinstance(asked, Indicator) else self._variance
-        places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
-        if len(places) > _MOST_FUNCTIONS:
-            raise ParameterError(
-                f"ask: {self.text}: expected at most {_MOST_FUNCTIONS} groups, got {len(places)}"
-            )
-        rows = (dict(zip(axes, place, strict=True)) for place in places)
-        listed = [of(asked, self._weights(asked.given, axes, row)) for row in rows]
-        low, high = np.array([one.confidence_interval(self.level) for one in listed]).T
-        estimate, deviation = (
-            np.array([getattr(one, name) for one in listed])
-            for name in ("estimate", "standard_deviation")
-        )
-        if isinstance(asked, Indicator):
-            what, notes = f"{asked.name.replace('_', ' ')} of {self._named(asked.of)}", []
-        else:
-            what, notes = f"variance of {self._named({asked.attribute: None})}", [_CLIPPED]
-        if isinstance(asked, Indicator) and asked.name == "odds_ratio":
-            notes = [self._odds(asked)]
-        answer = self._answer(
-            f"{what}{self._groups(asked.given)}",
-            axes,
-            _Found(estimate, deviation, low, high),
-            notes,
-        )
-        return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
-
-    def _variance(self, asked: Variance, within: Weights) -> FunctionEstimate:
-        return variance_within(
-            self.release, self.release.plan.schema.names[asked.attribute], within
-        )
-
-    def _indicated(self, asked: Indicator, within: Weights) -> FunctionEstimate:
-        """Return an indicator of the cells that it names without labels, within a group."""
-        schema, bases = self.release.plan.schema, dict[str, AbstractBase]()
-        for i, cells in asked.of.items():
-            attribute = schema.attributes[i]
-            bases[attribute.name] = _base_of(attribute.size, cells)
+    def _indicator(self, asked: Indicator) -> Answer:
+        """Return an indicator of the counts of cells, for each group."""
+        bases = {i: self._base_of(i, cells) for i, cells in asked.of.items()}
         shape = tuple(base.queries for base in bases.values() if base.queries > 1)
-        ((names, own),) = within.items()
-        for axis, name in enumerate(names):
-            rest = tuple(k for k in range(own.ndim) if k != axis)
-            bases[name] = Base([own.max(axis=rest).tolist()])
         if asked.name == "odds_ratio" and shape != (2, 2):
             raise ParameterError(
                 f"ask: {self.text}: expected two attributes of two categories each, got "
                 f"{' × '.join(map(str, shape))} categories"
             )
-        f = getattr(indicators, asked.name)
-        return function(self.release, lambda n: f(n.reshape(shape)), self.release.answers(bases))
+        names, f = self.release.plan.schema.names, getattr(indicators, asked.name)
+
+        def of_group(group: Mapping[int, Cells]) -> FunctionEstimate:
+            within = {i: self._base_of(i, cells) for i, cells in group.items()}
+            entry = {names[i]: base for i, base in (bases | within).items()}
+            table = self.release.answers(entry)
+            return function(self.release, lambda n: f(n.reshape(shape)), table)
+
+        notes = [self._odds(asked)] if asked.name == "odds_ratio" else []
+        what = f"{asked.name.replace('_', ' ')} of {self._named(asked.of)}"
+        return self._of_groups(what, asked.given, of_group, notes)
+
+    def _variance(self, asked: Variance) -> Answer:
+        """Return the variance of a number, for each group."""
+        names = self.release.plan.schema.names
+
+        def of_group(group: Mapping[int, Cells]) -> FunctionEstimate:
+            within = self._weights(group, {}, {})
+            return variance_within(self.release, names[asked.attribute], within)
+
+        what = f"variance of {self._named({asked.attribute: None})}"
+        return self._of_groups(what, asked.given, of_group, [_CLIPPED])
+
+    def _of_groups(
+        self,
+        what: str,
+        given: Conditions,
+        of_group: Callable[[Mapping[int, Cells]], FunctionEstimate],
+        notes: Sequence[str],
+    ) -> Answer:
+        """Return a function of the rows of each group, which is said by its cells."""
+        axes = self._axes(given)
+        places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
+        if len(places) > _MOST_FUNCTIONS:
+            raise ParameterError(
+                f"ask: {self.text}: expected at most {_MOST_FUNCTIONS} groups, got {len(places)}"
+            )
+        fixed = {i: cells for i, cells in given.items() if isinstance(cells, tuple)}
+        listed = [
+            of_group(fixed | {i: axes[i].cells[k] for i, k in zip(axes, place, strict=True)})
+            for place in places
+        ]
+        low, high = np.array([one.confidence_interval(self.level) for one in listed]).T
+        estimate, deviation = (
+            np.array([getattr(one, name) for one in listed])
+            for name in ("estimate", "standard_deviation")
+        )
+        numbers = _Found(estimate, deviation, low, high)
+        answer = self._answer(f"{what}{self._groups(given)}", axes, numbers, notes)
+        return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
+
+    def _base_of(self, i: int, cells: Condition) -> AbstractBase:
+        """Return the queries of a condition: of every label, of every group, or of one set."""
+        size = self.release.plan.schema.attributes[i].size
+        if isinstance(cells, tuple):
+            return Base([[float(k in cells) for k in range(size)]])
+        return Groups(size, cells.cells) if isinstance(cells, Level) else Identity(size)
 
     def _odds(self, asked: Indicator) -> str:
         """Return in words which odds are divided by which."""
@@ -573,7 +595,7 @@ class _Asked:
         support(attribute)  # refuses an attribute without numbers
         axes, groups = self._axes(asked.given), dict[str, AbstractBase]()
         for i, cells in asked.given.items():
-            groups[attributes[i].name] = _base_of(attributes[i].size, cells)
+            groups[attributes[i].name] = self._base_of(i, cells)
         quantiles = quantiles_of(self.release, attribute, asked.probabilities, groups)
         axes[asked.attribute] = _Axis(quantiles.attributes[-1], quantiles.labels[-1], ())
         low, high = quantiles.confidence_interval(self.level)
@@ -729,13 +751,6 @@ class _Asked:
     def _persons(self, attribute: int) -> str:
         plan = self.release.plan
         return persons_text(plan, plan.schema.names[attribute])
-
-
-def _base_of(size: int, cells: Condition) -> AbstractBase:
-    """Return the queries of a condition: of every label, of every group, or of one set."""
-    if isinstance(cells, tuple):
-        return Base([[float(k in cells) for k in range(size)]])
-    return Groups(size, cells.cells) if isinstance(cells, Level) else Identity(size)
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]]) -> str:

@@ -22,7 +22,7 @@ from .forms import Function, side_by_side
 from .noisy import AbstractRelease
 from .sums import check_no_number
 from .table import AbstractEstimates
-from .tidy import LEVEL
+from .tidy import LEVEL, level_text
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ class FunctionEstimate:
     def __str__(self) -> str:
         low, high = self.confidence_interval()
         said = f"{self.estimate:.6g} ± {self.standard_deviation:.4g}, "
-        said += f"{100 * LEVEL:g} % interval {low:.6g} to {high:.6g}\n{fitted(self.method)}"
+        said += f"{level_text(LEVEL)} interval {low:.6g} to {high:.6g}\n{fitted(self.method)}"
         return said if self.private else f"{said}\nNOT PRIVATE: a simulation"
 
 

@@ -56,7 +56,7 @@ from .words import COMPARED, Reader, grammar, patterns
 _SOLID = re.compile(r"\S")
 
 
-_NOUNS = dict.fromkeys(("rows", "records", "people", "persons"), Noun())
+_NOUNS = {noun: Noun() for noun in ("rows", "records", "people", "persons")}
 
 
 def parsed(

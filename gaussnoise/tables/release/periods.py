@@ -119,7 +119,7 @@ class Times(NamedTuple):
         """
         if self.plain:
             return self._without_years(first, last)
-        stated = {period.year for period in (first, last)} - {None}
+        stated = [period.year for period in (first, last) if period.year is not None]
         known = [span for span in self.spans if span is not None]
         found = {}
         for year in [max(stated)] if stated else range(*_years(known)):
