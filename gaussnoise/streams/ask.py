@@ -115,4 +115,5 @@ def _answer(tables: "StreamTables", asked: Question, question: str, level: float
         standard_deviation=np.stack(deviations) if deviations else None,
         low=low,
         high=high,
+        method="; ".join(filter(None, dict.fromkeys(found.method for found in listed))),
     )

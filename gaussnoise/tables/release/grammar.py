@@ -84,6 +84,8 @@ def parsed(
             token = next(filter(None, found), None)
             if token is None:
                 reader.refuse(at, state.accepts())
+            if token.type == "LABEL":
+                reader.check_label(token, may_follow)
             state.feed_token(token)
             at = reader.end
         at = len(text)

@@ -248,6 +248,21 @@ class Reader:
             return None
         return Token(name, value, at, end_pos=self.end)
 
+    def check_label(self, token: Token, may_follow: Collection[str]) -> None:
+        """Refuse a label that is also a noun for all rows, or a time of another attribute."""
+        start, end = token.start_pos or 0, token.end_pos or 0
+        noun = self._noun(start) if "NOUN" in may_follow else None
+        period = self._period(start) if noun is None and "PERIOD" in may_follow else None
+        self.end = end
+        i = token.value[0]
+        if noun is None and (period is None or period[1] == [i]):
+            return
+        own = f"{quoted(self.schema.names[i])}={quoted(self.text[start:end].strip(chr(34)))}"
+        what = "what the tables count" if period is None else "a time"
+        asks = [f"{self.text[:start]}{own}{self.text[end:]}"]
+        asks += self.with_noun(start, end) if noun is not None else []
+        self.fail(f"expected {own} in full, since it is a label and {what}", start, end, asks=asks)
+
     def _noun(self, at: int) -> str | None:
         """Return the noun that is written here."""
         for noun in self.nouns:
@@ -398,7 +413,8 @@ class Reader:
 
     def with_noun(self, start: int, end: int) -> list[str]:
         """Return the question with another noun in this place, for what the tables count."""
-        known = [noun for noun, own in self.nouns.items() if not own.fault]
+        written = self.text[start:end].lower()
+        known = [noun for noun, own in self.nouns.items() if not own.fault and noun != written]
         return [f"{self.text[:start]}{noun}{self.text[end:]}" for noun in known[:1]]
 
     def fail_at_edge(self, attribute: Attribute, start: int, end: int) -> NoReturn:

@@ -117,3 +117,24 @@ def test_answers_say_what_is_counted_on_one_line_of_their_own():
             assert line in printed
             assert max(map(len, printed)) <= 80
     assert "counted" not in str(plan_of().release(ROWS).ask("count"))
+
+
+def test_a_label_that_is_also_a_noun_or_a_time_has_two_readings():
+    kind = gn.Attribute("kind", ["stays", "visits", "March"])
+    months = gn.Attribute("month", ["2023-02", "2023-03"])
+    schema = gn.Schema([kind, months], about=gn.About(title="Stays in hospitals"))
+    table = pa.table({"kind": ["stays", "visits", "March"] * 40, "month": ["2023-03"] * 120})
+    release = gn.plan(schema, 2, gn.zCDP(1.0)).release(table)
+    for question, words in (
+        ("how many stays", "ask 'how many kind=stays' or ask 'how many rows'"),
+        ("how many in March", "ask 'how many in kind=March'"),
+    ):
+        with pytest.raises(ParameterError, match="in full, since it is a label and") as refused:
+            release.ask(question)
+        assert words in str(refused.value)
+    for question, meaning in (
+        ("how many visits", "count of kind=visits"),
+        ("how many in February", "count of month=2023-02"),
+        ("share of month given stays", "share of month given kind=stays"),
+    ):
+        assert release.ask(question).meaning == meaning
