@@ -45,8 +45,8 @@ def ask(
     age more than 18 (18 included), born<2000-01-01. After given, or by, come
     the groups. Where rows of a stream say their tick in a column, like week, its
     name stands for tick. A question that is not answered is refused with the
-    nearest one that is. Names and labels with commas, bars, brackets or other words in
-    them stand in "…".
+    nearest one that is. Names and labels with commas, bars, brackets or other
+    words in them stand in "…".
     """
     tables = None if ticks is not None else streamed(folder)
     source = published(folder, ticks) if tables is None else tables

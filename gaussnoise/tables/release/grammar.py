@@ -20,7 +20,7 @@ from ..schema.dates import Edge, edge_position, edge_text
 from ..schema.numbers import sum_weights
 from ..schema.schema import Schema
 from .nouns import Noun
-from .periods import InexactError, Times, times_of
+from .periods import InexactError, Times
 from .question import (
     HELD,
     NUMBER,
@@ -490,10 +490,7 @@ class _Meaning(Transformer):
             rest = self._reader.text[len(before) :]
             asks = [f"{before} {name}{rest}".strip() for name in names]
             self._fail(f"expected the attribute before this time, {one_of(names)}", meta, asks)
-        times = times_of(self._attributes[which[0]])
-        if times is None:
-            raise TypeError
-        return which[0], times
+        return which[0], self._reader.times[which[0]]
 
     def conditions(self, meta: Meta, children: list[_Read]) -> _Read:
         where: dict[int, Condition] = {}

@@ -5,7 +5,6 @@ import datetime
 import math
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import NamedTuple
 
 from ...text import one_of
@@ -183,7 +182,6 @@ class Times(NamedTuple):
         return f"{self.name!r}, {one_of(self.labels)}"
 
 
-@cache
 def times_of(attribute: Attribute) -> Times | None:
     """Return the times of the cells of an attribute; None if its labels or bins are no times."""
     name, labels = attribute.name, attribute.labels
@@ -198,11 +196,13 @@ def times_of(attribute: Attribute) -> Times | None:
     is_year = "year" in name.lower() and all(type(one) is int for one in own)
     if not own or not (is_year or all(isinstance(one, str) for one in own)):
         return None
-    read = [period_of(str(one)) for one in own]
-    periods = [period for period in read if period is not None]
-    if len(periods) < len(read):
-        return None
-    more = [None] * (len(labels) - len(read))
+    periods: list[Period] = []
+    for one in own:
+        period = period_of(str(one))
+        if period is None:
+            return None
+        periods.append(period)
+    more = [None] * (len(labels) - len(periods))
     years = [period.year for period in periods]
     if all(year is None for year in years):
         return Times(name, labels, (None,) * len(labels), (*periods, *more))
@@ -212,7 +212,7 @@ def times_of(attribute: Attribute) -> Times | None:
         if year is not None
         for start, end in [period.days(year)]
     ]
-    return None if len(known) < len(read) else Times(name, labels, (*known, *more))
+    return None if len(known) < len(periods) else Times(name, labels, (*known, *more))
 
 
 def _place(day: int) -> float:

@@ -16,7 +16,7 @@ from ...text import nearest, one_of
 from ..schema.dates import Edge, edge_position, edge_text, is_open
 from ..schema.schema import Attribute, Category, Schema
 from .nouns import Noun
-from .periods import PERIOD, Period, period_of, times_of
+from .periods import PERIOD, Period, Times, period_of, times_of
 from .question import (
     ENDPOINT,
     INTERVAL,
@@ -98,7 +98,7 @@ _GRAMMAR = rf"""
     _MEDIAN.2: /median/i
     _SUM.2: /sum/i
     _MEAN.2: /mean/i
-    _HOW_MANY: /how\s+many|number/i
+    _HOW_MANY: /how\s+many|(total\s+)?number/i
     ENTROPY: /entropy/i
     CONCENTRATION: /concentration/i
     ODDS_RATIO: /odds[\s_]+ratio/i
@@ -277,17 +277,18 @@ class Reader:
 
         Of several, it is the last one that was named before.
         """
-        match = _PERIOD.match(self.text, at) if self.timed else None
-        if match is None or (period := period_of(match[0])) is None:
+        match = _PERIOD.match(self.text, at)
+        period = None if match is None or not self.times else period_of(match[0])
+        if match is None or period is None:
             return None
         self.end = match.end()
-        own = [i for i in self.timed if i == self._subject]
-        return period, own or self.timed
+        return period, [i for i in self.times if i == self._subject] or list(self.times)
 
     @cached_property
-    def timed(self) -> list[int]:
-        """The attributes whose cells are times."""
-        return [i for i, a in enumerate(self.schema.attributes) if times_of(a) is not None]
+    def times(self) -> Mapping[int, Times]:
+        """The attributes whose cells are times, by their positions."""
+        found = ((i, times_of(attribute)) for i, attribute in enumerate(self.schema.attributes))
+        return {i: times for i, times in found if times is not None}
 
     def _name(self, at: int) -> tuple[int, Level | None] | None:
         """Return the position of the attribute named here, or of the level, with that level."""
