@@ -40,11 +40,17 @@ def printable(text: str) -> str:
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def nearest(name: object, known: Iterable[object], least: float = 0.6) -> object | None:
+    """Return the known name most similar to another one; None if none is similar enough."""
+    names = {str(other).casefold(): other for other in known}
+    close = difflib.get_close_matches(str(name).strip().casefold(), names, 1, least)
+    return names[close[0]] if close else None
+
+
 def near(name: object, known: Iterable[object]) -> str:
     """Return a hint about the known name most similar to another one, or an empty text."""
-    names = {str(other).casefold(): other for other in known}
-    close = difflib.get_close_matches(str(name).strip().casefold(), names, n=1)
-    return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
+    close = nearest(name, known)
+    return "" if close is None else f"; hint: did you mean {close!r}?"
 
 
 def one_of(known: Iterable[object]) -> str:

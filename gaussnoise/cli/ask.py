@@ -29,6 +29,10 @@ def ask(
       difference of share of employed=yes between sex=F and sex=M
       percentage of people with employed=yes  (share by region)
       ratio of (sex=F, employed=yes) and (sex=M, employed=yes) given age
+      how many stays in March 2023            (the title's noun; from … to, since)
+      entropy of region by sex                (concentration, odds ratio of … and)
+      variance of income, sex=F
+      regression of income on sex, age and sex:age
       cdf of age given sex
       quantile 0.5, 0.9 of age given sex      (median of age)
       count of sex by tick                    (of a stream; in ticks 3 to 5)
@@ -40,9 +44,9 @@ def ask(
     attribute has edges: age<65, age>=18, age=[0, 65), age between 18 and 65,
     age more than 18 (18 included), born<2000-01-01. After given, or by, come
     the groups. Where rows of a stream say their tick in a column, like week, its
-    name stands for tick. A question that is not understood is refused with the
-    nearest one that is. Names and labels with commas, bars, brackets or other words in
-    them stand in "…".
+    name stands for tick. A question that is not answered is refused with the
+    nearest one that is. Names and labels with commas, bars, brackets or other
+    words in them stand in "…".
     """
     tables = None if ticks is not None else streamed(folder)
     source = published(folder, ticks) if tables is None else tables

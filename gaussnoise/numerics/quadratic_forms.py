@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -14,10 +15,26 @@ from .polynomials import Quadratic
 
 _ROUNDING = 1e-13  # relative to the largest: below this, eigenvalues are rounding
 _DOUBLINGS = 60  # times that a search goes twice as far; an end beyond is infinite
+_AT_ONCE = 2048  # places at which a function is computed together
 _PLACES = 200  # at which a function is compared with a quadratic one
 _RARE = 0.02  # the part of these where they may differ by more
 _DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
 _NEAR_MEAN = 1e-4  # in standard deviations: nearer to the mean, the saddle point is ill defined
+
+
+class Curved(NamedTuple):
+    """Eigenvalues of the square of a quadratic function in independent coordinates, and axes."""
+
+    eigenvalues: Array
+    axes: Array
+
+    @classmethod
+    def of(cls, function: Quadratic, root: Array) -> "Curved":
+        """Return those of a function of ``root·m``."""
+        form = root.T @ function.square @ root
+        eigenvalues, axes = np.linalg.eigh((form + form.T) / 2)
+        largest = float(np.abs(eigenvalues).max(initial=0.0))
+        return cls(np.where(np.abs(eigenvalues) <= _ROUNDING * largest, 0.0, eigenvalues), axes)
 
 
 @dataclass(frozen=True)
@@ -34,15 +51,11 @@ class Law:
     u: Array
 
     @classmethod
-    def of(cls, function: Quadratic, y: Array, root: Array, x: Array) -> "Law":
+    def of(cls, function: Quadratic, y: Array, root: Array, x: Array, curved: "Curved") -> "Law":
         """Return the law of a function of ``y + root·(m − x)``, where m was observed at x."""
         known = y - root @ x  # the part that has no noise
-        form = root.T @ function.square @ root
-        eigenvalues, axes = np.linalg.eigh((form + form.T) / 2)
-        largest = float(np.abs(eigenvalues).max(initial=0.0))
-        eigenvalues = np.where(np.abs(eigenvalues) <= _ROUNDING * largest, 0.0, eigenvalues)
-        slopes = axes.T @ (root.T @ (function.linear + 2 * function.square @ known))
-        return cls(eigenvalues, slopes, function.value(known), axes.T @ x)
+        slopes = curved.axes.T @ (root.T @ (function.linear + 2 * function.square @ known))
+        return cls(curved.eigenvalues, slopes, function.value(known), curved.axes.T @ x)
 
     @cached_property
     def estimate(self) -> float:
@@ -118,29 +131,37 @@ def standard(y: Array, covariance: Array) -> tuple[Array, Array]:
     return own[:, None] * axes[:, seen] * scale, axes[:, seen].T @ (y / own) / scale
 
 
-def quadratic_near(f: Callable[[Array], float], count: int) -> tuple[Quadratic, float]:
-    """Return a quadratic function with the values of f near zero, and how far f is from it.
+def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic, float]:
+    """Return a quadratic function of x that is near to f(root x), and how far f is from it.
 
     Its coefficients are differences of f at the ends of unit vectors and of sums of two; the two
     are compared at two units along the steepest line, and at places that are spread like a
     Gaussian of unit covariance.
+
+    Args:
+        f: from m columns, shape (k, m), to its values there, shape (m,).
+        root: shape (k, n), for n coordinates.
     """
-    unit, middle = np.eye(count), f(np.zeros(count))
-    up = np.array([f(e) for e in unit])
-    down = np.array([f(-e) for e in unit])
+    count = root.shape[1]
+    middle, up, down = np.split(
+        f(np.hstack([np.zeros((len(root), 1)), root, -root])), [1, 1 + count]
+    )
     curved = up + down - 2 * middle
     square = np.diag(curved) / 2
-    for i in range(count):
-        for j in range(i):
-            both = f(unit[i] + unit[j]) + f(-unit[i] - unit[j])
-            square[i, j] = square[j, i] = (both - 2 * middle - curved[i] - curved[j]) / 4
-    near = Quadratic(square, (up - down) / 2, middle)
+    first, second = np.tril_indices(count, -1)
+    for start in range(0, len(first), _AT_ONCE):
+        i, j = first[start : start + _AT_ONCE], second[start : start + _AT_ONCE]
+        steps = root[:, i] + root[:, j]
+        both = f(steps) + f(-steps)
+        square[i, j] = square[j, i] = (both - 2 * middle - curved[i] - curved[j]) / 4
+    near = Quadratic(square, (up - down) / 2, float(middle[0]))
     length = float(np.linalg.norm(near.linear))
     steep = 2 * near.linear / length if length else np.zeros(count)
     # multiples of irrational numbers are spread evenly (Weyl 1916)
     turns = np.outer(np.arange(1, _PLACES + 1), np.sqrt(np.arange(count) + 0.5))
-    places = scipy.special.ndtri(turns % 1)
-    far = np.array([abs(f(x) - near.value(x)) for x in (steep, -steep, *places)])
+    places = np.array([steep, -steep, *scipy.special.ndtri(turns % 1)])
+    own = np.array([near.value(x) for x in places])
+    far = np.abs(f(root @ places.T) - own)
     far[np.isnan(far)] = math.inf
     return near, max(*far[:2], float(np.quantile(far[2:], 1 - _RARE, method="higher")))
 
@@ -213,13 +234,23 @@ class QuadraticRatio:
     def _standard(self) -> tuple[Array, Array]:
         return standard(self.y, self.covariance)
 
-    def _law(self, function: Quadratic) -> Law:
-        return Law.of(function, self.y, *self._standard)
+    @cached_property
+    def _of_top(self) -> Curved:
+        return Curved.of(self.top, self._standard[0])
+
+    def _law(self, function: Quadratic, curved: Curved | None = None) -> Law:
+        curved = Curved.of(function, self._standard[0]) if curved is None else curved
+        return Law.of(function, self.y, *self._standard, curved)
+
+    def _less(self, r: float) -> Law:
+        """Return the law of the numerator less r times the denominator."""
+        own = None if self.bottom.square.any() else self._of_top  # does not depend on r
+        return self._law(self.top.less(r, self.bottom), own)
 
     @cached_property
     def _parts(self) -> tuple[float, float]:
         """Unbiased estimates of numerator and denominator."""
-        return self._law(self.top).estimate, self._law(self.bottom).estimate
+        return self._law(self.top, self._of_top).estimate, self._law(self.bottom).estimate
 
     @property
     def estimate(self) -> float:
@@ -233,14 +264,14 @@ class QuadraticRatio:
         bottom = self._parts[1]
         if not bottom:
             return math.nan
-        law = self._law(self.top.less(self.estimate, self.bottom))
+        law = self._less(self.estimate)
         return math.sqrt(law.variance) / abs(bottom)
 
     def at_most(self, r: float) -> float:
         """Return how often the estimate would be at most what it is if the ratio were r; NaN if the
         ratio cannot be r.
         """
-        law = self._law(self.top.less(r, self.bottom))
+        law = self._less(r)
         if not law.has_zero:
             return math.nan
         return law.tail() if self._parts[1] > 0 else 1 - law.tail()

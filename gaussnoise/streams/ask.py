@@ -1,14 +1,18 @@
 """Answers to questions in words about a stream: so far, by tick, and from tick to tick."""
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import ParameterError
+from ..numerics.intervals import quantile
 from ..tables.release.answer import Answer
 from ..tables.release.ask import MOST_NUMBERS, answered, change, trend
-from ..tables.release.question import ByTick, Change, Trend
+from ..tables.release.nouns import nouns_of
+from ..tables.release.question import ByTick, Change, Question, Trend
+from ..tables.release.suggestion import answer_or_hint
 from ..tables.release.tidy import LEVEL
 from .trend import fitted
 
@@ -53,8 +57,18 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     """
     from ..tables.release.grammar import parsed  # imported here: the parser is for questions alone
 
-    over, done = tables.plan.over, len(tables)
-    asked = parsed(question, tables.plan.schema, over.period or "tick")
+    quantile(level)  # refuses a level outside (0, 1)
+    plan = tables.plan
+    tick, nouns = plan.over.period or "tick", nouns_of(plan, plan.over.most_reports)
+    read = partial(parsed, schema=plan.schema, tick=tick, nouns=nouns)
+    return answer_or_hint(
+        question, plan.schema, tick, read, lambda asked, text: _answer(tables, asked, text, level)
+    )
+
+
+def _answer(tables: "StreamTables", asked: Question, question: str, level: float) -> Answer:
+    """Return the answer to a question that was read."""
+    done = len(tables)
     if isinstance(asked, Trend):
         if done < _FEWEST:
             raise ParameterError(
@@ -101,4 +115,5 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
         standard_deviation=np.stack(deviations) if deviations else None,
         low=low,
         high=high,
+        method="; ".join(filter(None, dict.fromkeys(found.method for found in listed))),
     )

@@ -1,6 +1,7 @@
 """The page of a stream: all rows so far, and every table over time."""
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..tables.planning.facts import marginal_name
@@ -12,7 +13,11 @@ _MOST_TABLES = 12  # most tables over time on the page
 
 
 def report(
-    tables: "StreamTables", path: str | os.PathLike[str], *, title: str | None = None
+    tables: "StreamTables",
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    ask: Sequence[str] = (),
 ) -> None:
     """Write one HTML page for all readers of a stream, as :meth:`TableRelease.report` does.
 
@@ -23,10 +28,12 @@ def report(
         tables: the tables of the stream.
         path: a new file, like ``report.html``.
         title: the heading of the page.
+        ask: questions, as :meth:`ask` takes them, which the page then answers.
 
     Raises:
         OutputError: the file exists, or cannot be written.
-        ParameterError: the stream has no tick yet, or the title is not a text.
+        ParameterError: the stream has no tick yet, the title is not a text, or the tables do not
+            answer a question.
 
     >>> import pathlib, tempfile
     >>> import numpy as np, pyarrow as pa
@@ -41,6 +48,7 @@ def report(
     True
     """
     # imported here: only a page needs what pages are made of
+    from ..tables.release.report.answers import answers_of
     from ..tables.release.report.over_time import OverTime
     from ..tables.release.report.pages import release_page, save_page
 
@@ -51,6 +59,7 @@ def report(
             OverTime(kept.series(names), marginal_name(names), f"over-time-{k}")
             for k, names in enumerate(tables.plan.marginals[:_MOST_TABLES], 1)
         ]
-        return release_page(kept.total(), title, over_time=over_time)
+        answers = answers_of(kept, ask)
+        return release_page(kept.total(), title, over_time=over_time, answers=answers)
 
     save_page(page, path, title, [])

@@ -141,8 +141,8 @@ def cell(method, law, n, trials):
     if np.isfinite(low[known]).all():
         half = np.median(high[known] - low[known]) / 2
         covered = ((low <= truth) & (truth <= high))[known].mean()
-        text += f" (± {half:.3g}, {covered:.0%})"
-    return text + ("" if known.all() else f" in {known.mean():.0%}")
+        text += f" (± {half:.3g}, {100 * covered:.0f} %)"
+    return text + ("" if known.all() else f" in {100 * known.mean():.0f} %")
 
 
 if __name__ == "__main__":

@@ -129,8 +129,8 @@ def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
             f"of the numbers of a group lay {significant(length, 3)} outside this range; if more "
             f"do, the true mean may be {further}.",
             f"{own.column}: assumed, {own.assumed}.",
-            f"{own.column}: {own.rho / rho:.0%} of the budget found this range, "
-            f"[{low}, {high}]; public bounds as wide would make noise {saved:.0%} "
+            f"{own.column}: {100 * own.rho / rho:.0f} % of the budget found this range, "
+            f"[{low}, {high}]; public bounds as wide would make noise {100 * saved:.0f} % "
             "smaller. Sums and means of the counted rows can be compared only with those of a "
             f"release with the same range: give the next one --between {given}.",
         ]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+COUNTED = "counted: "  # before the note which rows or records tables count
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,8 @@ class Answer:
             several, all of them.
         cut: where noise carried a mean outside the interval of its number, so that the estimate is
             the nearer end; None for other numbers.
+        method: how the intervals of a function are found, in words; "" for other answers, whose
+            methods are in ``note``.
         population: the same mean, or difference, of the population that the rows were drawn from,
             with intervals for noise, sampling and clipping, if it follows from a release of
             :func:`column_means`; else None.
@@ -75,6 +79,7 @@ class Answer:
     limits: tuple[float, float] = (-math.inf, math.inf)
     compared: int = 1
     cut: NDArray[np.bool_] | None = field(default=None, repr=False)
+    method: str = ""
     population: Population | None = field(default=None, repr=False)
 
     @property
@@ -125,6 +130,7 @@ class Answer:
             "level": self.level,
             "simultaneous": self.compared > 1,
             "note": self.note,
+            **({"method": self.method} if self.method else {}),
             "private": self.private,
             "rows": [{name: _plain(value) for name, value in row.items()} for row in rows],
             **({} if self.population is None else {"population": self._of_population()}),
@@ -139,29 +145,46 @@ class Answer:
         cells = slice(0, self.estimate.size)
         return arrow_columns(self.attributes, self.labels, cells, self._numbers())
 
-    def __str__(self) -> str:
-        names = {"standard_deviation": "± sd"}
-        numbers = self._numbers()
+    @property
+    def written(self) -> dict[str, list[str]]:
+        """The first numbers as text, by column; the last column, if any, has faults in words."""
         sd = self.standard_deviation
-        columns = [
-            first(x, 6) if sd is None else first(x, 4) if name in names else rounded(x, sd)
-            for name, x in numbers.items()
-        ]
-        shown = [names.get(name, name) for name in numbers]
-        if any(self.remarks):
-            columns, shown = [*columns, self.remarks[: len(columns[0])]], [*shown, ""]
+        found = {
+            name: first(x, 6)
+            if sd is None
+            else first(x, 4)
+            if name == "standard_deviation"
+            else rounded(x, sd)
+            for name, x in self._numbers().items()
+        }
+        return found | ({"": self.remarks[: len(found["estimate"])]} if any(self.remarks) else {})
+
+    @property
+    def cautions(self) -> list[str]:
+        """The level of the intervals, and every note, first the most important."""
         alone = f"all {self.compared} at once" if self.compared > 1 else "each alone"
-        closing, *notes = f"{level_text(self.level)} intervals, {alone}; {self.note}".split("; ")
-        for k, note in enumerate(notes):
-            if k and len(closing) + len(note) + 2 > WIDTH:
-                break  # one line: the first notes are the ones that matter
+        level = f"{level_text(self.level)} intervals, {alone}"
+        return [level, *[note for note in self.note.split("; ") if note]]
+
+    def __str__(self) -> str:
+        closing, *own = self.cautions
+        counted = [note for note in own if note.startswith(COUNTED)]
+        for note in (note for note in own if note not in counted):
+            if len(closing) + len(note) + 2 > WIDTH:
+                # one line: the first notes are the ones that matter
+                closing += f";\n{fitted(note)}" * (note == own[0])
+                break
             closing += f"; {note}"
+        method = [fitted(f"method: {self.method}")] if self.method else []
+        closing = "\n".join([closing, *counted, *method])
+        names = {"standard_deviation": "± sd"}
+        columns = self.written
         said = table_text(
             fitted(self.meaning),
             self.attributes,
             self.labels,
-            shown,
-            columns,
+            [names.get(name, name) for name in columns],
+            list(columns.values()),
             closing,
             private=self.private,
         )

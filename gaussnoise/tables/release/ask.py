@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 from domains.tables.bases import AbstractBase, Base, Groups, Identity
 from domains.tables.clipped import Clipped
 
+from ... import indicators
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
 from ..planning.facts import counted_text, persons_text, unit_of
 from ..schema.bases import as_base, query_labels
 from ..schema.numbers import interval_text
 from ..schema.schema import Category
-from .answer import Answer
+from .answer import COUNTED, Answer
 from .contrasts import Weights, contrasts
+from .functions import FunctionEstimate, function, variance_within
 from .merged import MergedPlan
 from .noisy import AbstractRelease, read_only
+from .nouns import nouns_of
 from .population import Population, asked_population
 from .quantiles import quantiles_of, support
 from .question import (
@@ -33,22 +36,31 @@ from .question import (
     Cdf,
     Cells,
     Change,
+    Condition,
     Conditions,
     Count,
     Difference,
+    Indicator,
     Level,
     Mean,
     Quantile,
+    Question,
     Ratio,
+    RefusedError,
+    Regressed,
     Share,
     Summed,
     Top,
     Trend,
+    Variance,
     Wholes,
     conditions_text,
+    quoted,
 )
 from .ratios import Ratios, difference_of_ratios, fieller
+from .regression import regress
 from .show import pvalue_text
+from .suggestion import answer_or_hint
 from .sums import MeanTable, check_no_number, means, sums
 from .tidy import LEVEL
 
@@ -58,6 +70,7 @@ Fitted = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 MOST_NUMBERS = 10**4  # most numbers in one answer
 _MOST_WORK = 10**8  # most numbers of an answer, times the cells of their tables
+_MOST_FUNCTIONS = 100  # groups of one answer: functions take longer than counts
 _AT_ONCE = 256  # numbers whose covariances are computed together
 _ASSUMED = "assumed, not tested: releases of the same rows; "
 _COUNTS = "unbiased, so may be negative or fractional"
@@ -65,6 +78,8 @@ _CLIPPED = "of the values as they were clipped"
 _RATIOS = "ratios are biased, intervals exact (Fieller 1954)"
 _OF_NOISE = "of noise alone (for a population: gaussnoise report)"
 _AND_BELOW = "of noise alone; for the population see below"
+_CAPPED = " (too few rows, if some have more)"
+_LEAST_SQUARES = "least squares by the law of the moments' noise (Anderson & Rubin 1949)"
 _FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 
 
@@ -85,6 +100,12 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     * ``how many women in North``: labels that only one attribute has stand for themselves
     * ``percentage of people with employed=yes``, ``what share of women has employed=yes``
     * conditions on bins: ``age<65``, ``age at least 18``, ``age between 18 and 65``
+    * times, by labels or bins: ``in March 2023``, ``from January to June``, ``since 2022``
+    * ``how many stays``: the noun that the title begins with, ``rows``, or ``patients`` where each
+      is one row, by the name of their column
+    * ``entropy of region by sex``, ``concentration of region``, ``odds ratio of sex and employed``,
+      ``variance of income, sex=F``: as :meth:`function` and :meth:`variance` give them
+    * ``regression of income on sex, age and sex:age``: as :meth:`regress` gives it
 
     Args:
         release: the release that is asked.
@@ -95,14 +116,15 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     Returns:
         An :class:`Answer`. Its intervals cover at least as often as their level says: intervals
         of counts exactly; of shares, means and ratios of counts and sums exactly where the
-        denominator is clear of zero (Fieller 1954); of quantiles up to the width of bins. Intervals
-        of differences and ratios of shares or means cover to first order. They are cut to the
+        denominator is clear of zero (Fieller 1954); of quantiles up to the width of bins; of
+        functions by their ``method``. Intervals of differences and ratios of shares or means cover
+        to first order. They are cut to the
         values that the true number can have, so a share outside [0, 1] is outside its interval.
 
     Raises:
         ParameterError: the text is no question, has unknown names or labels, asks for a table that
             was not released, or for ticks; the message marks the place, and has the nearest
-            question that is understood.
+            question that is answered.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -117,13 +139,18 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     from .grammar import parsed  # imported here: the parser is loaded for questions alone
 
     quantile(level)  # refuses a level outside (0, 1)
-    asked = parsed(question, release.plan.schema)
-    if isinstance(asked, Change | Trend | ByTick):
-        raise ParameterError(
-            f"ask: {question}: expected a question about one release, got one about ticks; hint: "
-            "ask the folder of a stream, without --ticks"
-        )
-    return answered(release, asked, question, level)
+    schema, nouns = release.plan.schema, nouns_of(release.plan)
+
+    def answer(asked: Question, text: str) -> Answer:
+        if isinstance(asked, Change | Trend | ByTick):
+            raise ParameterError(
+                f"ask: {text}: expected a question about one release, got one about ticks; hint: "
+                "ask the folder of a stream, without --ticks"
+            )
+        return answered(release, asked, text, level)
+
+    read = partial(parsed, schema=schema, nouns=nouns)
+    return answer_or_hint(question, schema, None, read, answer)
 
 
 def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
@@ -199,6 +226,12 @@ class _Asked:
             return self._quantile(asked)
         if isinstance(asked, Top):
             return self._top(asked)
+        if isinstance(asked, Regressed):
+            return self._regression(asked)
+        if isinstance(asked, Indicator):
+            return self._indicator(asked)
+        if isinstance(asked, Variance):
+            return self._variance(asked)
         axes = self._axes_of(asked)
         found = self._answer(self._said(asked), axes, *self._single(asked, axes))
         return self._with_population(found, asked)
@@ -441,13 +474,104 @@ class _Asked:
         note = f"{self._assumed}{_ranks_text(ranks)}; {rest}"
         return replace(answer, compared=len(every), note=note)
 
+    def _indicator(self, asked: Indicator) -> Answer:
+        """Return an indicator of the counts of cells, for each group."""
+        bases = {i: self._base_of(i, cells) for i, cells in asked.of.items()}
+        shape = tuple(base.queries for base in bases.values() if base.queries > 1)
+        if asked.name == "odds_ratio" and shape != (2, 2):
+            raise ParameterError(
+                f"ask: {self.text}: expected two attributes of two categories each, got "
+                f"{' × '.join(map(str, shape))} categories"
+            )
+        names, f = self.release.plan.schema.names, getattr(indicators, asked.name)
+
+        def of_group(group: Mapping[int, Cells]) -> FunctionEstimate:
+            within = {i: self._base_of(i, cells) for i, cells in group.items()}
+            entry = {names[i]: base for i, base in (bases | within).items()}
+            table = self.release.answers(entry)
+            return function(self.release, lambda n: f(n.reshape(shape)), table)
+
+        notes = [self._odds(asked)] if asked.name == "odds_ratio" else []
+        what = f"{asked.name.replace('_', ' ')} of {self._named(asked.of)}"
+        return self._of_groups(what, asked.given, of_group, notes)
+
+    def _variance(self, asked: Variance) -> Answer:
+        """Return the variance of a number, for each group."""
+        names = self.release.plan.schema.names
+
+        def of_group(group: Mapping[int, Cells]) -> FunctionEstimate:
+            within = self._weights(group, {}, {})
+            return variance_within(self.release, names[asked.attribute], within)
+
+        what = f"variance of {self._named({asked.attribute: None})}"
+        return self._of_groups(what, asked.given, of_group, [_CLIPPED])
+
+    def _of_groups(
+        self,
+        what: str,
+        given: Conditions,
+        of_group: Callable[[Mapping[int, Cells]], FunctionEstimate],
+        notes: Sequence[str],
+    ) -> Answer:
+        """Return a function of the rows of each group, which is said by its cells."""
+        axes = self._axes(given)
+        places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
+        if len(places) > _MOST_FUNCTIONS:
+            raise ParameterError(
+                f"ask: {self.text}: expected at most {_MOST_FUNCTIONS} groups, got {len(places)}"
+            )
+        fixed = {i: cells for i, cells in given.items() if isinstance(cells, tuple)}
+        listed = [
+            of_group(fixed | {i: axes[i].cells[k] for i, k in zip(axes, place, strict=True)})
+            for place in places
+        ]
+        low, high = np.array([one.confidence_interval(self.level) for one in listed]).T
+        estimate, deviation = (
+            np.array([getattr(one, name) for one in listed])
+            for name in ("estimate", "standard_deviation")
+        )
+        numbers = _Found(estimate, deviation, low, high)
+        answer = self._answer(f"{what}{self._groups(given)}", axes, numbers, notes)
+        return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
+
+    def _base_of(self, i: int, cells: Condition) -> AbstractBase:
+        """Return the queries of a condition: of every label, of every group, or of one set."""
+        size = self.release.plan.schema.attributes[i].size
+        if isinstance(cells, tuple):
+            return Base([[float(k in cells) for k in range(size)]])
+        return Groups(size, cells.cells) if isinstance(cells, Level) else Identity(size)
+
+    def _odds(self, asked: Indicator) -> str:
+        """Return in words which odds are divided by which."""
+        axes = self._axes(asked.of)
+        (one, (first, second)), (other, (yes, no)) = (
+            (axis.name, axis.labels) for axis in axes.values()
+        )
+        return f"odds of {other}={yes} against {no} for {one}={first}, over those for {second}"
+
+    def _regression(self, asked: Regressed) -> Answer:
+        """Return the coefficients of a regression."""
+        names = self.release.plan.schema.names
+        on = [":".join(names[i] for i in term) for term in asked.on]
+        found = regress(self.release, names[asked.attribute], on)
+        axes = {0: _Axis("coefficient", found.columns, ())}
+        low, high = found.confidence_interval(self.level)
+        numbers = _Found(found.estimate, found.standard_deviation, low, high)
+        notes = [
+            "each category against the first of its attribute",
+            "of the rows, not a population",
+        ]
+        meaning = f"regression of {quoted(found.name)} on {', '.join(on)}"
+        return replace(self._answer(meaning, axes, numbers, notes), method=_LEAST_SQUARES)
+
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""
         attribute = self.release.plan.schema.attributes[i]
         if attribute.clip is not None:
-            raise ParameterError(
+            raise RefusedError(
                 f"ask: {self.text}: expected an attribute in bins, {attribute.name!r} is a number "
-                f"that the schema clips; hint: mean of {attribute.name}"
+                "that the schema clips",
+                [f"mean of {quoted(attribute.name)}"],
             )
 
     def _cdf(self, asked: Cdf) -> Answer:
@@ -471,13 +595,7 @@ class _Asked:
         support(attribute)  # refuses an attribute without numbers
         axes, groups = self._axes(asked.given), dict[str, AbstractBase]()
         for i, cells in asked.given.items():
-            size = attributes[i].size
-            if cells is None:
-                groups[attributes[i].name] = Identity(size)
-            elif isinstance(cells, Level):
-                groups[attributes[i].name] = Groups(size, cells.cells)
-            elif isinstance(cells, tuple):
-                groups[attributes[i].name] = Base([[float(k in cells) for k in range(size)]])
+            groups[attributes[i].name] = self._base_of(i, cells)
         quantiles = quantiles_of(self.release, attribute, asked.probabilities, groups)
         axes[asked.attribute] = _Axis(quantiles.attributes[-1], quantiles.labels[-1], ())
         low, high = quantiles.confidence_interval(self.level)
@@ -501,7 +619,8 @@ class _Asked:
             raise TypeError
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
-            notes = [f"counted: {most}", *notes]
+            capped = "" if self.release.plan.per_person else _CAPPED
+            notes = [f"{COUNTED}{most}{capped}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]
         elif self.release.plan.ranges and _COUNTS not in notes:  # means have two kinds of intervals

@@ -15,13 +15,14 @@ from ...layout import fitted
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ...numerics.polynomials import Quadratic, Rational, algebraic, quadratic, unbiased
 from ...numerics.quadratic_forms import QuadraticRatio, quadratic_near, standard
+from ...numerics.together import at_all
 from ..schema.schema import Category
-from .contrasts import cell
+from .contrasts import Weights, cell
 from .forms import Function, side_by_side
 from .noisy import AbstractRelease
 from .sums import check_no_number
 from .table import AbstractEstimates
-from .tidy import LEVEL
+from .tidy import LEVEL, level_text
 
 Array = NDArray[np.float64]
 
@@ -75,7 +76,7 @@ class FunctionEstimate:
     def __str__(self) -> str:
         low, high = self.confidence_interval()
         said = f"{self.estimate:.6g} ± {self.standard_deviation:.4g}, "
-        said += f"{100 * LEVEL:g} % interval {low:.6g} to {high:.6g}\n{fitted(self.method)}"
+        said += f"{level_text(LEVEL)} interval {low:.6g} to {high:.6g}\n{fitted(self.method)}"
         return said if self.private else f"{said}\nNOT PRIVATE: a simulation"
 
 
@@ -169,6 +170,11 @@ def variance(release: AbstractRelease, name: str, /, **groups: Category) -> Func
     >>> bool(low < 100 < high), bool(high - low < 2)
     (True, True)
     """
+    return variance_within(release, name, cell(release, **groups))
+
+
+def variance_within(release: AbstractRelease, name: str, within: Weights) -> FunctionEstimate:
+    """Return the variance of a clipped number over the records of some cells of one table."""
     (i,) = release.plan.subset((name,))
     base = release.plan.schema.attributes[i].base
     if not isinstance(base, Clipped) or not base.squares:
@@ -179,8 +185,8 @@ def variance(release: AbstractRelease, name: str, /, **groups: Category) -> Func
     # of t = (value − low) / (high − low): no digits are lost where the interval is far from zero
     rows = np.zeros((3, base.size))
     rows[:, :3] = [1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]
-    ((names, within),) = cell(release, **groups).items()
-    moments = [{(*names, name): np.multiply.outer(within, row)} for row in rows]
+    ((names, own),) = within.items()
+    moments = [{(*names, name): np.multiply.outer(own, row)} for row in rows]
     width = base.high - base.low
 
     def of_moments(count: Any, total: Any, squares: Any) -> Any:
@@ -208,7 +214,7 @@ def _numbers(
 
     def numbers(x: NDArray[Any]) -> NDArray[Any]:
         if own.bottom is None:
-            return own.scale * x
+            return x if own.scale == 1 else own.scale * x
         top, bottom = np.split(x, 2)
         return own.shift + own.scale * (top / bottom)
 
@@ -245,7 +251,7 @@ def _bent(
     root, _ = standard(y, covariance)
     count = root.shape[1]
     with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined
-        near, far = quadratic_near(lambda step: _number(f(y + root @ step)), count)
+        near, far = quadratic_near(lambda steps: at_all(f, y[:, None] + steps, _number), root)
     if not all(np.isfinite(part).all() for part in (*near, far)):
         return _estimate(release, near.constant, None, f"{_NONE}it is not defined everywhere")
     ratio = QuadraticRatio(near, Quadratic.one(count), np.zeros(count), np.eye(count))

@@ -1,12 +1,11 @@
 """The meaning of questions, by the grammar of :mod:`.words`.
 
 Lark's LALR(1) parser reads a question from left to right in linear time, without recursion, and
-knows at every place which words may follow. A question that is refused comes with the nearest one
-that is understood.
+knows at every place which words may follow.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -16,11 +15,12 @@ from lark.tree import Meta
 
 from domains.tables.clipped import Clipped
 
-from ...errors import ParameterError
 from ...text import one_of
 from ..schema.dates import Edge, edge_position, edge_text
 from ..schema.numbers import sum_weights
 from ..schema.schema import Schema
+from .nouns import Noun
+from .periods import InexactError, Times
 from .question import (
     HELD,
     NUMBER,
@@ -34,63 +34,48 @@ from .question import (
     Conditions,
     Count,
     Difference,
+    Indicator,
     Level,
     Mean,
     Quantile,
     Question,
     Ratio,
+    Regressed,
     Share,
     Summed,
     Top,
     Trend,
+    Variance,
     Wholes,
     conditions_text,
+    quoted,
 )
-from .suggestion import suggestions
-from .words import COMPARED, Reader, expected_edge, grammar, patterns
+from .words import COMPARED, Reader, grammar, patterns
 
 # words that stand before names of the same spelling have priority 2
 _SOLID = re.compile(r"\S")
 
 
-def parsed(text: str, schema: Schema, tick: str | None = None) -> Question:
+_NOUNS = {noun: Noun() for noun in ("rows", "records", "people", "persons")}
+
+
+def parsed(
+    text: str, schema: Schema, tick: str | None = None, nouns: Mapping[str, Noun] = _NOUNS
+) -> Question:
     """Return the meaning of a question.
 
     Args:
         text: the question.
         schema: the names and labels that it may have.
         tick: the word for a tick of a stream; None for a release.
+        nouns: nouns for what the tables count, or that it may be taken for.
 
     Raises:
-        ParameterError: it does not follow the grammar, or names what the schema does not have; the
-            message puts « and » around the wrong part, and names the nearest question.
+        RefusedError: it does not follow the grammar, or names what the schema does not have; the
+            message puts « and » around the wrong part.
     """
-    if not isinstance(text, str):
-        raise ParameterError(
-            f'ask: expected a question like "count of sex=F", got {type(text).__name__}'
-        )
-    try:
-        return _parsed(text, schema, tick)
-    except ParameterError as error:
-        fault, hint, _ = str(error).partition("; hint: ")
-        for why, asked in suggestions(text, schema, tick):
-            if (why or not hint) and _is_question(asked, schema, tick):
-                raise ParameterError(f"{fault}; hint: {why}ask {asked!r}") from None
-        raise
-
-
-def _is_question(text: str, schema: Schema, tick: str | None) -> bool:
-    try:
-        _parsed(text, schema, tick)
-    except ParameterError:
-        return False
-    return True
-
-
-def _parsed(text: str, schema: Schema, tick: str | None) -> Question:
-    """Return the meaning of a question; its refusals name no other question."""
     lark, known = grammar()[0], patterns(tick or "tick")
-    reader = Reader(text, schema, tick)
+    reader = Reader(text, schema, tick, nouns)
     state, at = lark.parse_interactive(), 0
     try:
         while (solid := _SOLID.search(text, at)) is not None:
@@ -99,6 +84,8 @@ def _parsed(text: str, schema: Schema, tick: str | None) -> Question:
             token = next(filter(None, found), None)
             if token is None:
                 reader.refuse(at, state.accepts())
+            if token.type == "LABEL":
+                reader.check_label(token, may_follow)
             state.feed_token(token)
             at = reader.end
         at = len(text)
@@ -118,6 +105,7 @@ class _Read(NamedTuple):
     at: Meta | Token
     are_groups: bool = False
     are_with: bool = False  # after "with", which may be a group or a part of one
+    are_times: bool = False  # the cells of a time, or, without cells, a noun for all rows
 
 
 @dataclass(frozen=True)
@@ -142,6 +130,7 @@ class _Meaning(Transformer):
         super().__init__()
         self._reader, self._attributes = reader, reader.schema.attributes
         self._by_tick: ByTick | None = None  # without a question
+        self._spans: list[tuple[int, Cells, Cells]] = []  # the ends of times from … to …
 
     def start(self, meta: Meta, children: list) -> Question:
         (asked,) = children
@@ -159,7 +148,8 @@ class _Meaning(Transformer):
             return asked
         if not asked.given:
             self._fail('expected "by" and groups', more.at)
-        self._apart({asked.attribute: None, **asked.given}, more)
+        own = asked.of if isinstance(asked, Indicator) else {asked.attribute: None}
+        self._apart({**own, **asked.given}, more)
         return asked._replace(given={**asked.given, **more.where})
 
     def compared(self, meta: Meta, children: list) -> Ratio | Difference:
@@ -200,9 +190,18 @@ class _Meaning(Transformer):
         """Return a count that is meant without its word, which means of numbers make unclear."""
         for attribute in self._attributes:
             if attribute.clip is not None:
-                both = (form.format(what) for what in ("count", f"mean of {attribute.name}"))
-                self._fail(f"expected {one_of(map(repr, both))}", meta)
+                whats = "count", f"mean of {quoted(attribute.name)}"
+                both = [form.format(what) for what in whats]
+                self._fail(f"expected {one_of(map(repr, both))}", meta, self._rewritten(whats))
         return self._part("count", meta, {}, [])
+
+    def _rewritten(self, whats: Iterable[str]) -> list[str]:
+        """Return questions that have one of these words before "between" or "by"."""
+        text = self._reader.text
+        places = [at for word in ("between", "by") if (at := text.lower().find(word)) >= 0]
+        at = min(places, default=0)
+        of = " of " if text[:at].strip() else ""
+        return [f"{text[:at].rstrip()}{of}{what} {text[at:]}" for what in whats]
 
     def top(self, meta: Meta, children: list) -> Top:
         *before, part, more = children
@@ -217,8 +216,8 @@ class _Meaning(Transformer):
                 part = replace(part, **{place: self._joined(getattr(part, place), which)})
         asked = [*(part.of.values() if part.kind != "mean" else ()), *part.given.values()]
         if not any(cells is None or isinstance(cells, Level) for cells in asked):
-            hint = " or ".join(f"by {name}" for name in self._reader.schema.names[:2])
-            self._fail(f"expected groups to compare; hint: {hint}", part.at)
+            asks = [f"{self._reader.text} by {quoted(name)}" for name in self._reader.schema.names]
+            self._fail("expected groups to compare", part.at, asks)
         return Top(self._amount(part), count, bool({"TOP", "LARGEST"} & set(words)))
 
     def change(self, meta: Meta, children: list) -> Change:
@@ -231,6 +230,17 @@ class _Meaning(Transformer):
     def change_of_count(self, meta: Meta, children: list) -> Change:
         *_, earlier, later = children
         return self.change(meta, [self._counted(meta, "change of {}"), earlier, later])
+
+    def change_in_time(self, meta: Meta, children: list) -> Difference:
+        (part,) = children
+        if len(self._spans) != 1:
+            self._fail('expected "from" and "to", with two times', meta)
+        i, first, last = self._spans[0]
+        place = "of" if i in part.of else "given"
+        earlier, later = (
+            replace(part, **{place: {**getattr(part, place), i: cells}}) for cells in (first, last)
+        )
+        return Difference(self._amount(later), self._amount(earlier))
 
     def trend(self, meta: Meta, children: list) -> Trend:
         return Trend(self._amount(self._extended(*children)))
@@ -247,18 +257,37 @@ class _Meaning(Transformer):
         i, given = self._distribution(*children[len(asked) :])
         return Quantile(i, tuple(map(float, asked)) or (0.5,), given)
 
+    def indicator(self, meta: Meta, children: list) -> Indicator:
+        name, *read = children
+        part = self._part("indicator", meta, {}, read)
+        for i in self._clipped({**part.of, **part.given}):
+            own = self._attributes[i].name
+            self._fail(f"expected attributes with categories or bins, not {own!r}", meta)
+        if not any(cells is None or isinstance(cells, Level) for cells in part.of.values()):
+            self._fail("expected the name of an attribute, for its categories", meta)
+        return Indicator(name.type.lower(), part.of, part.given)
+
+    def variance(self, meta: Meta, children: list) -> Variance:
+        name, *parts = children
+        parts = [part._replace(are_groups=True) for part in parts]
+        part = self._part("mean", meta, {self._number(name)[0]: None}, parts)
+        return Variance(next(iter(part.of)), part.given)
+
+    def regression(self, meta: Meta, children: list) -> Regressed:
+        name, *on = children
+        return Regressed(self._number(name)[0], tuple(on))
+
+    def term(self, meta: Meta, children: list) -> tuple[int, ...]:
+        return tuple([self._attribute(name) for name in children])
+
     def bracketed(self, meta: Meta, children: list) -> _Part:
         return replace(self._extended(*children), at=meta)
 
     def count(self, meta: Meta, children: list) -> _Part:
         part = self._part("count", meta, {}, children)
         for i in self._clipped({**part.of, **part.given}):
-            name = self._attributes[i].name
-            self._fail(
-                f"expected attributes with categories or bins; hint: mean of {name}, as the "
-                "schema clips it",
-                meta,
-            )
+            asks = [f"mean of {quoted(self._attributes[i].name)}"]
+            self._fail("expected attributes with categories or bins", meta, asks)
         return part
 
     def held(self, meta: Meta, children: list) -> _Part:
@@ -306,7 +335,8 @@ class _Meaning(Transformer):
 
     def had_by_all(self, meta: Meta, children: list) -> _Part:
         kind = "per cent" if getattr(children[0], "type", "") == "PER_CENT" else "share"
-        part, *given = [child for child in children if isinstance(child, _Read)]
+        read = [child for child in children if isinstance(child, _Read)]
+        part, *given = [child for child in read if child.where or not child.are_times]
         return self._part(kind, meta, {}, [self._held(part), *given])
 
     def spread(self, meta: Meta, children: list) -> _Part:
@@ -333,6 +363,11 @@ class _Meaning(Transformer):
     ) -> _Part:
         groups = [child for child in children if child.are_groups]
         of = self._joined(of, *(child for child in children if not child.are_groups))
+        if kind in ("count", "bare"):  # admitted in March: of its bins
+            times = [group for group in groups if group.are_times]
+            named = [time for time in times if [of.get(i, ()) for i in time.where] == [None]]
+            groups = [group for group in groups if group not in named]
+            of |= {i: cells for time in named for i, cells in time.where.items()}
         given = self._joined({}, *groups)
         for group in groups:
             if kind not in ("share", "per cent"):
@@ -340,11 +375,9 @@ class _Meaning(Transformer):
             elif group.are_with:
                 both = of, self._held(group).where
                 one, two = (conditions_text(self._reader.schema, own) for own in both)
-                self._fail(
-                    f'expected "given" or "has" in place of "with", which may be either; hint: '
-                    f"share of {two} given {one}, or share of {one} given {two}",
-                    group.at,
-                )
+                asks = [f"share of {two} given {one}", f"share of {one} given {two}"]
+                expected = 'expected "given" or "has" in place of "with", which may be either'
+                self._fail(expected, group.at, asks)
             for i in [i for i in group.where if i in of]:
                 of[i], given[i] = self._within(i, of[i], given[i], group)
         return _Part(kind, of, given, meta)
@@ -405,10 +438,59 @@ class _Meaning(Transformer):
             if 0 in ends or ends != sorted(ends) or self._by_tick not in (None, asked):
                 self._fail("expected one tick, from 1 on, or by tick", meta)
             self._by_tick = asked
-        return _Read(where, meta, are_groups=True, are_with="WITH" in words)
+        times = isinstance(children[-1], _Read) and children[-1].are_times
+        return _Read(where, meta, are_groups=True, are_with="WITH" in words, are_times=times)
 
     def whose(self, meta: Meta, children: list[_Read]) -> _Read:
         return children[0]._replace(at=meta, are_groups=True)
+
+    def noun(self, meta: Meta, children: list) -> _Read:
+        (noun,) = children
+        if fault := self._reader.nouns[noun].fault:
+            asks = self._reader.with_noun(meta.start_pos or 0, meta.end_pos or 0)
+            self._fail(f"expected another noun: {fault}", meta, asks)
+        return _Read({}, meta, are_times=True)
+
+    def noun_alone(self, meta: Meta, children: list[_Read]) -> _Part:
+        text, at = self._reader.text, children[0].at
+        start, end = at.start_pos or 0, at.end_pos or 0
+        noun = text[start:end]
+        if self._reader.nouns[noun.lower()].is_of_title:  # wages are an amount, stays are not
+            asks = [f"{text[:start]}number of {noun}{text[end:]}"]
+            self._fail('expected "number of" before it', at, asks)
+        return self.count(meta, children)
+
+    def times(self, meta: Meta, children: list) -> _Read:
+        i, times = self._times(children[0], meta)
+        periods = [child.value[0] for child in children]
+        first, last = periods[0], periods[-1]
+        try:
+            cells = times.cells(first, last)
+            if first != last:
+                self._spans.append((i, times.cells(first, first), times.cells(last, last)))
+        except InexactError as error:
+            self._fail(str(error), meta)
+        return _Read({i: cells}, meta, are_groups=len(periods) > 1, are_times=True)
+
+    def beyond_time(self, meta: Meta, children: list) -> _Read:
+        word, period = children
+        i, times = self._times(period, meta)
+        try:
+            cells = times.beyond(period.value[0], word.type.partition("_")[0].lower())
+        except InexactError as error:
+            self._fail(str(error), meta)
+        return _Read({i: cells}, meta, are_groups=True, are_times=True)
+
+    def _times(self, period: Token, meta: Meta) -> tuple[int, Times]:
+        """Return the attribute that a time is of."""
+        which = period.value[1]
+        if len(which) > 1:
+            names = [quoted(self._attributes[i].name) for i in which]
+            before = self._reader.text[: period.start_pos].rstrip().rpartition(" ")[0]
+            rest = self._reader.text[len(before) :]
+            asks = [f"{before} {name}{rest}".strip() for name in names]
+            self._fail(f"expected the attribute before this time, {one_of(names)}", meta, asks)
+        return which[0], self._reader.times[which[0]]
 
     def conditions(self, meta: Meta, children: list[_Read]) -> _Read:
         where: dict[int, Condition] = {}
@@ -416,7 +498,7 @@ class _Meaning(Transformer):
             if where.keys() & one.where:
                 self._fail("expected every attribute once; hint: sets of labels, a|b", one.at)
             where |= one.where
-        return _Read(where, meta)
+        return _Read(where, meta, are_times=all(one.are_times for one in children))
 
     merged = conditions
 
@@ -460,7 +542,7 @@ class _Meaning(Transformer):
             )
         k = edge_position(edge.value, edges)
         if k is None or not 0 < k < len(edges) - 1:
-            self._fail(expected_edge(self._attributes[i]), edge)
+            self._reader.fail_at_edge(self._attributes[i], edge.start_pos or 0, edge.end_pos or 0)
         bins = range(k) if sign.type == "LESS_THAN" else range(k, len(edges) - 1)
         return _Read({i: tuple(bins)}, meta)
 
@@ -481,7 +563,7 @@ class _Meaning(Transformer):
         kinds = {type(one) for one in attribute.categories or [""]}
         is_number = kinds <= {int, float} and re.fullmatch(NUMBER, edge) is not None
         if level is not None or (attribute.edges is None and not is_number):
-            self._fail(expected_edge(attribute), edge)
+            self._reader.fail_at_edge(attribute, edge.start_pos or 0, edge.end_pos or 0)
         return i, attribute.edges
 
     def _edge(self, i: int, edge: Token, edges: Sequence[Edge], first: int) -> int:
@@ -512,8 +594,8 @@ class _Meaning(Transformer):
         i = self._attribute(name)
         base = self._attributes[i].base
         if not isinstance(base, Clipped):
-            hint = f"; hint: median of {self._attributes[i].name}"
-            self._fail(f"expected a number that the schema clips{hint}", name)
+            asks = [f"median of {quoted(self._attributes[i].name)}"]
+            self._fail("expected a number that the schema clips", name, asks)
         return i, _summed(base)
 
     def _distribution(self, name: Token, *read: _Read) -> tuple[int, dict[int, Condition]]:
@@ -536,8 +618,8 @@ class _Meaning(Transformer):
                 name = self._attributes[i].name
                 self._fail(f"expected groups by other attributes than {name!r}", given.at)
 
-    def _fail(self, expected: str, at: Meta | Token) -> NoReturn:
-        self._reader.fail(expected, at.start_pos or 0, at.end_pos or 0)
+    def _fail(self, expected: str, at: Meta | Token, asks: Iterable[str] = ()) -> NoReturn:
+        self._reader.fail(expected, at.start_pos or 0, at.end_pos or 0, asks=asks)
 
 
 def _summed(base: Clipped) -> Summed:

@@ -12,7 +12,7 @@ from ..planning.facts import mean_of
 from ..planning.ranges import FoundRange
 from .noisy import AbstractRelease
 from .population import PARTS, ColumnMean, Grid, groups_of, means_in, reaches, shown_parts
-from .tidy import LEVEL
+from .tidy import LEVEL, level_text
 
 
 @final
@@ -92,7 +92,7 @@ class MeanChanges:
             for one in self.changes
         ]
         words, numbers = ("column", *self.changes[0].group), ("before", "after", "change", *PARTS)
-        return [Grid(f"{title}{self.level:.0%} intervals", words, numbers, rows)]
+        return [Grid(f"{title}{level_text(self.level)} intervals", words, numbers, rows)]
 
     @property
     def notes(self) -> list[str]:

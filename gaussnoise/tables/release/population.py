@@ -18,7 +18,7 @@ from ..planning.facts import facts_of, mean_of
 from ..planning.ranges import FEW, FoundRange, ranges_text
 from .noisy import AbstractRelease
 from .sums import means, number_rows
-from .tidy import LEVEL
+from .tidy import LEVEL, level_text
 
 Array = NDArray[np.float64]
 
@@ -328,7 +328,7 @@ class ColumnMeans:
     def title(self) -> str:
         """The units whose means they are, and the level of intervals."""
         what = "Population means over" if self.release.plan.weight is None else _OF_COUNTED
-        return f"{what} {self.mean_of}, with {self.level:.0%} intervals"
+        return f"{what} {self.mean_of}, with {level_text(self.level)} intervals"
 
     @property
     def notes(self) -> list[str]:

@@ -12,15 +12,22 @@
 * Both parts of a ratio or difference can have groups of their own, in brackets: ``difference of
   (mean of income, sex=F) and (mean of income, sex=M)``. In short, ``difference of share of
   employed=yes given sex=F and sex=M``: the last group replaces that of the first share or mean.
+* Times stand for labels or bins that are times: ``in March 2023``, ``from January to June``,
+  ``since 2022``, ``before Q2 2023``. They are refused where labels or bins do not have them
+  exactly.
+* ``rows``, ``people``, the noun that a title begins with (``Stays in hospitals``) and the one in
+  the name of a column of persons (``patient_id``) stand for all that is counted: ``how many stays
+  in North``. They are refused where the tables count something else.
 * Names and labels with commas, bars, brackets or other words in them are in quotes, ``"…"``; a
   quote inside is written twice. Labels are written as in the schema, upper and lower case too.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
+from ...errors import ParameterError
 from ..schema.dates import ISO
 from ..schema.groups import level_base, level_labels
 from ..schema.schema import Attribute, Category, Schema
@@ -32,6 +39,14 @@ HELD = ("yes", "true")  # labels of those who have what an attribute is called
 NUMBER = r"[-+]?(?:inf|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 ENDPOINT = rf"(?:{ISO}|{NUMBER})"
 INTERVAL = re.compile(rf"([\[(])\s*({ENDPOINT})\s*,\s*({ENDPOINT})\s*([\])])")
+
+
+class RefusedError(ParameterError):
+    """A question that is refused, with others, in the order in which they may be meant."""
+
+    def __init__(self, message: str, asks: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.asks = tuple(asks)
 
 
 @final
@@ -130,6 +145,28 @@ class Quantile(NamedTuple):
     given: Conditions
 
 
+class Indicator(NamedTuple):
+    """An indicator of :mod:`gaussnoise.indicators`, of the counts of some cells, within groups."""
+
+    name: str
+    of: Conditions
+    given: Conditions
+
+
+class Variance(NamedTuple):
+    """The variance of a clipped number within groups."""
+
+    attribute: int
+    given: Conditions
+
+
+class Regressed(NamedTuple):
+    """The coefficients of a clipped number on terms, of one attribute or several each."""
+
+    attribute: int
+    on: tuple[tuple[int, ...], ...]
+
+
 class Top(NamedTuple):
     """The largest, or smallest, of the answers to a question."""
 
@@ -145,7 +182,8 @@ class Change(NamedTuple):
     ticks: tuple[int, int]  # first and second
 
 
-AtOnce: TypeAlias = Count | Share | Mean | Ratio | Difference | Cdf | Quantile | Top
+OfFunction: TypeAlias = Indicator | Variance | Regressed
+AtOnce: TypeAlias = Amount | Ratio | Difference | Cdf | Quantile | Top | OfFunction
 
 
 class Trend(NamedTuple):

@@ -22,7 +22,7 @@ from .contrasts import contrasts
 from .noisy import AbstractRelease
 from .show import rows_text
 from .sums import clipped_number
-from .tidy import LEVEL, framed
+from .tidy import LEVEL, framed, level_text
 
 if TYPE_CHECKING:
     from narwhals.typing import EagerAllowed
@@ -257,8 +257,8 @@ class Regression:
             shown,
             [
                 fitted(
-                    f"low and high: {100 * LEVEL:g} % intervals, each alone, for least squares of "
-                    f"the counted {rows}{spread}"
+                    f"low and high: {level_text(LEVEL)} intervals, each alone, for least squares "
+                    f"of the counted {rows}{spread}"
                 )
             ],
             private=self.private,

@@ -1,6 +1,7 @@
 """Released tables: unbiased, consistent with each other, with exact covariances."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -175,6 +176,7 @@ class TableRelease(AbstractRelease):
         *,
         title: str | None = None,
         synthetic: Any = None,
+        ask: Sequence[str] = (),
     ) -> None:
         """Write one HTML page for all readers of a release: director, auditor, journalist.
 
@@ -193,11 +195,12 @@ class TableRelease(AbstractRelease):
             title: the heading of the page.
             synthetic: the result of :meth:`synthetic`, which the page then compares with the
                 release, as :meth:`likeness` does; None for no comparison.
+            ask: questions, as :meth:`ask` takes them, which the page then answers.
 
         Raises:
             OutputError: the file exists, cannot be written, or would be among released files.
-            ParameterError: the title is not a text, or the records have other columns than this
-                release draws.
+            ParameterError: the title is not a text, the records have other columns than this
+                release draws, or it does not answer a question.
 
         >>> import pathlib, tempfile
         >>> import pyarrow as pa
@@ -210,11 +213,12 @@ class TableRelease(AbstractRelease):
         True
         """
         # imported here: only a page needs what pages are made of
+        from .report.answers import answers_of
         from .report.combined import save_combined_report
         from .report.pages import save_report
 
         save = save_combined_report if isinstance(self.plan, MergedPlan) else save_report
-        save(self, path, title, synthetic)
+        save(self, path, title, synthetic, answers_of(self, ask))
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":

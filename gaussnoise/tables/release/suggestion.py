@@ -1,10 +1,16 @@
-"""The nearest question that is understood, for the refusal of one that is not."""
+"""The nearest question that is answered, for the refusal of one that is not."""
 
+import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TypeVar
 
+from ...errors import GaussNoiseError, ParameterError
 from ..schema.schema import Schema
-from .question import HELD, quoted
+from .question import HELD, ByTick, Change, Question, RefusedError, Trend, quoted
+from .shorter import question_text, shorter
+
+T = TypeVar("T")
 
 _MOST, _LONGEST = 400, 6  # characters that are read, and words of a name or label
 _WORD = re.compile(r'"(?:[^"]|"")*"|[^\s,|()=<>?;:.]+')
@@ -18,8 +24,73 @@ _KINDS = {
 }
 
 
+def answer_or_hint(
+    text: object,
+    schema: Schema,
+    tick: str | None,
+    read: Callable[[str], Question],
+    answer: Callable[[Question, str], T],
+) -> T:
+    """Return the answer to a question; refuse it with the nearest one that the tables answer.
+
+    Args:
+        text: the question.
+        schema: the names and labels that questions may have.
+        tick: the word for a tick of a stream; None for a release.
+        read: from a text to its meaning.
+        answer: from a meaning and its text to the answer.
+
+    Raises:
+        ParameterError: no text, or a question that is not understood or cannot be answered. Every
+            question that the message names is one that ``answer`` takes.
+    """
+    if not isinstance(text, str):
+        raise ParameterError(
+            f'ask: expected a question like "count of sex=F", got {type(text).__name__}'
+        )
+    asked = None
+    try:
+        asked = read(text)
+        return answer(asked, text)
+    except ParameterError as error:
+        if tick is None and isinstance(asked, Change | Trend | ByTick):
+            raise  # these tables have no ticks: another folder answers it
+        refused = error
+
+    def is_answered(other: str) -> bool:
+        try:
+            answer(read(other), other)
+        except GaussNoiseError:
+            return False
+        return other != text
+
+    fault = str(refused).partition("; hint: ")[0]
+    asks = refused.asks if isinstance(refused, RefusedError) else ()
+    if known := list(filter(is_answered, asks)):
+        raise ParameterError(f"{fault}; hint: {' or '.join(f'ask {one!r}' for one in known)}")
+    less = [] if asked is None else (question_text(schema, one) for one in shorter(asked))
+    nearest = _with_shorter(suggestions(text, schema, tick), schema, read)
+    for why, other in itertools.chain((("", one) for one in less), nearest):
+        if is_answered(other):
+            raise ParameterError(f"{fault}; hint: {why}ask {other!r}")
+    raise ParameterError(str(refused))
+
+
+def _with_shorter(
+    asked: Iterable[tuple[str, str]], schema: Schema, read: Callable[[str], Question]
+) -> Iterator[tuple[str, str]]:
+    """Yield questions that are understood, each followed by the same with fewer conditions."""
+    for why, text in asked:
+        try:
+            meaning = read(text)
+        except ParameterError:
+            continue
+        yield why, text
+        yield from ((why, question_text(schema, one)) for one in shorter(meaning))
+
+
 def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[str, str]]:
-    """Yield questions that are near a text, the nearest first, each after what it assumes, or "".
+    """Yield questions that are near a text, the nearest first, each after its assumption, or "".
 
     They may be none that is understood.
 

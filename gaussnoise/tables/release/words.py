@@ -12,24 +12,28 @@ from typing import Any, NoReturn
 
 from lark import Lark, Token
 
-from ...errors import ParameterError
-from ...text import near, one_of
+from ...text import nearest, one_of
 from ..schema.dates import Edge, edge_position, edge_text, is_open
 from ..schema.schema import Attribute, Category, Schema
+from .nouns import Noun
+from .periods import PERIOD, Period, Times, period_of, times_of
 from .question import (
     ENDPOINT,
     INTERVAL,
     NUMBER,
     Cells,
     Level,
+    RefusedError,
+    quoted,
 )
 
 # words that stand before names of the same spelling have priority 2
 # what follows "in" where it does not stand before groups
 _NO_GROUP = r"\s*[\[(]|\s+(each|ticks?\s|(the\s+)?la(te)?st\s+tick)"
+_IN = rf"in\s+each|in(\s+the\b)?(?!{_NO_GROUP})"
 _GRAMMAR = rf"""
-    start: _ASK? (form | compared | top | change | trend) _SO_FAR? _MARK?
-    form: (plain | cdf | quantile) [_AND conditions]
+    start: _ASK? (form | compared | top | change | trend | regression) _SO_FAR? _MARK?
+    form: (plain | cdf | quantile | indicator | variance) [_AND conditions]
     compared: (RATIO | DIFFERENCE) _OF operand (_AND | _TO) (plain | bracketed given*)
         | (RATIO | DIFFERENCE) (_OF | _OVER) plain _AMID conditions _AND conditions given* -> gap
         | (RATIO | DIFFERENCE) _AMID conditions _AND conditions given* -> gap_of_counts
@@ -38,16 +42,23 @@ _GRAMMAR = rf"""
     change: _CHANGE (_OF | _OVER) operand (_FROM _TICK INT _TO | _AMID _TICK INT _AND) _TICK INT
         | DIFFERENCE (_OF | _OVER) plain _AMID _TICK INT _AND _TICK INT
         | (DIFFERENCE | _CHANGE) _AMID _TICK INT _AND _TICK INT -> change_of_count
+        | _CHANGE (_OF | _OVER) operand -> change_in_time
     trend: _TREND (_OF | _OVER)? operand [_AND conditions]
     cdf: _CDF _OF NAME ("," conditions)? given*
     quantile: _QUANTILE PROBABILITY ("," PROBABILITY)* _OF NAME ("," conditions)? given*
         | _MEDIAN _OF? NAME ("," conditions)? given*
 
+    indicator: (ENTROPY | CONCENTRATION | ODDS_RATIO) _OF conditions (_AND conditions)? given*
+    variance: _VARIANCE _OF? NAME ("," conditions)? whose? given*
+    regression: _REGRESSION _OF NAME _ON term (("," | _AND) term)*
+    term: NAME (":" NAME)*
+
     ?operand: plain | bracketed
     bracketed: "(" plain [_AND conditions] ")"
     ?plain: count | total | share | sum | mean | bare
-    count: (_COUNT | _HOW_MANY (_OF? _PEOPLE)? _ARE?) (_OF group | ","? conditions)? given*
-        | _HOW_MANY (_OF? _PEOPLE | conditions)? _HAS conditions given* -> held
+    count: (_COUNT | _HOW_MANY) (_OF? noun)? _ARE? (_OF group | ","? conditions)? given*
+        | noun given* -> noun_alone
+        | _HOW_MANY (_OF? noun | conditions)? _HAS conditions given* -> held
         | _BY conditions given* -> grouped
     total: _TOTAL (_OF? group whose? | "," conditions)? given*
     share: (_SHARE | _FRACTION | PER_CENT) (_OF | _BY) group given*
@@ -58,10 +69,13 @@ _GRAMMAR = rf"""
     mean: (_MEAN | _AVERAGE) _OF? NAME ("," conditions)? whose? given*
     bare: conditions whose? given*
 
-    _of_all: _OF _PEOPLE (_FOR | WITH | _HAS) | _HAS
+    _of_all: _OF noun (_FOR | WITH | _HAS) | _HAS
+    noun: NOUN
     ?group: conditions | "(" conditions (_AND conditions)? ")" -> merged
-    whose: _OF conditions
+    whose: _OF (conditions | noun)
     given: (_GIVEN | _BY | _FOR | WITH) (conditions | TICK (("," | _AND) conditions)?)
+        | (BEFORE | SINCE_TIME | AFTER) PERIOD -> beyond_time
+        | _FROM_TIME PERIOD _TO PERIOD -> times
         | OVER_TIME | _AT_TICK INT | _AT_TICK INT _TO INT | SINCE INT | LAST_TICK
     conditions: condition ("," condition)*
     condition: NAME -> named
@@ -70,6 +84,7 @@ _GRAMMAR = rf"""
         | NAME (LESS_THAN | AT_LEAST | MORE_THAN) EDGE -> beyond
         | NAME _BETWEEN EDGE _AND EDGE -> between
         | LABEL -> label
+        | PERIOD -> times
         | LABEL (LESS_THAN | AT_LEAST | MORE_THAN) EDGE -> label_beyond
         | (LESS_THAN | AT_LEAST | MORE_THAN) EDGE -> beyond_alone
         | _BETWEEN EDGE _AND EDGE -> between_alone
@@ -83,8 +98,13 @@ _GRAMMAR = rf"""
     _MEDIAN.2: /median/i
     _SUM.2: /sum/i
     _MEAN.2: /mean/i
-    _HOW_MANY: /how\s+many(\s+(rows|records))?|number/i
-    _PEOPLE: /people|persons|rows|records/i
+    _HOW_MANY: /how\s+many|(total\s+)?number/i
+    ENTROPY: /entropy/i
+    CONCENTRATION: /concentration/i
+    ODDS_RATIO: /odds[\s_]+ratio/i
+    _VARIANCE: /variance/i
+    _REGRESSION: /regression/i
+    _ON: /on/i
     _ARE: /(are|were)(\s+there)?/i
     _FRACTION: /fraction|proportion|distribution/i
     _DISTRIBUTION: /distribution/i
@@ -92,6 +112,10 @@ _GRAMMAR = rf"""
     OVER_TIME: /over\s+time/i
     _AT_TICK: /(in|at)\s+ticks?/i
     SINCE: /since\s+tick/i
+    SINCE_TIME: /since(?!\s+tick)/i
+    BEFORE: /before/i
+    AFTER: /after/i
+    _FROM_TIME.2: /from(?!\s+tick)(?=\s+{PERIOD})/i
     LAST_TICK: /(in|at)(\s+the)?\s+(last|latest)\s+tick/i
     _SO_FAR: /so\s+far/i
     _TOTAL: /total/i
@@ -110,7 +134,7 @@ _GRAMMAR = rf"""
     _AND.2: /and/i
     _GIVEN.2: /given/i
     _BY.2: /by/i
-    _FOR: /for(\s+each)?|in\s+each|among|where|if|per|in(\s+the\b)?(?!{_NO_GROUP})/i
+    _FOR: /for(\s+each)?|{_IN}|among|where|if|per|during|on(?=\s+\d)/i
     WITH: /with/i
     _IN.2: /in(?=\s*[\[(])/i
     _IS: /is/i
@@ -127,15 +151,27 @@ _GRAMMAR = rf"""
     INT: /[0-9]{{1,9}}/
     PROBABILITY: /{NUMBER}/
     EDGE: /{ENDPOINT}/
-    %declare NAME VALUE LABEL
+    %declare NAME VALUE LABEL NOUN PERIOD
 """
 _SIGNS = {"COMMA": "a comma", "$END": "the end of the question", "INT": "a whole number"}
-_SIGNS |= {"_AMID": '"between"', "LPAR": '"("', "RPAR": '")"', "EQUAL": '"="', "VBAR": '"|"'}
+_SIGNS |= {
+    "COLON": '":"',
+    "_AMID": '"between"',
+    "LPAR": '"("',
+    "RPAR": '")"',
+    "EQUAL": '"="',
+    "VBAR": '"|"',
+}
 _QUIET = {
     "_ASK",
     "_MARK",
     "_IS",
-    "_PEOPLE",
+    "NOUN",
+    "PERIOD",
+    "BEFORE",
+    "SINCE_TIME",
+    "AFTER",
+    "_FROM_TIME",
     "_ARE",
     "_FRACTION",
     "_OVER",
@@ -148,7 +184,9 @@ _QUIET = {
 }  # words that no message offers
 _TICKS = {"_AT_TICK", "SINCE", "LAST_TICK", "_TICK", "TICK"}  # which a stream calls by its own word
 COMPARED = {"LESS_THAN": operator.lt, "AT_LEAST": operator.ge, "MORE_THAN": operator.gt}
-_SEPARATOR = re.compile(r"[\s,|()=<>?]|$")
+_CLOSE = 0.8  # a word that is less similar to another one is not corrected
+_PERIOD = re.compile(PERIOD, re.IGNORECASE)
+_SEPARATOR = re.compile(r"[\s,|()=<>?:]|$")
 
 
 @cache
@@ -157,7 +195,8 @@ def grammar() -> tuple[Lark, dict[str, re.Pattern[str] | None]]:
     lark = Lark(_GRAMMAR, parser="lalr", lexer="basic", propagate_positions=True)
     written = {one.name: re.compile(one.pattern.to_regexp()) for one in lark.terminals}
     early = {one.name: written[one.name] for one in lark.terminals if one.priority}
-    return lark, {**early, "NAME": None, "VALUE": None, **written, "LABEL": None}
+    own = dict.fromkeys(("LABEL", "NOUN", "PERIOD"))
+    return lark, {**early, "NAME": None, "VALUE": None, **written, **own}
 
 
 @cache
@@ -166,7 +205,7 @@ def patterns(tick: str) -> dict[str, re.Pattern[str] | None]:
     either = f"(?:tick|{re.escape(tick)})"
     return {
         name: re.compile(pattern.pattern.replace("tick", either))
-        if pattern is not None and name in {*_TICKS, "_FOR"}
+        if pattern is not None and name in {*_TICKS, "_FOR", "SINCE_TIME", "_FROM_TIME"}
         else pattern
         for name, pattern in grammar()[1].items()
     }
@@ -175,9 +214,13 @@ def patterns(tick: str) -> dict[str, re.Pattern[str] | None]:
 class Reader:
     """The text of a question, the names and labels in it, and refusals that mark its faults."""
 
-    def __init__(self, text: str, schema: Schema, tick: str | None) -> None:
+    def __init__(
+        self, text: str, schema: Schema, tick: str | None, nouns: Mapping[str, Noun]
+    ) -> None:
         self.text, self.schema, self._tick, self.end = text, schema, tick, 0
+        self.nouns = nouns
         self._named: tuple[int, Level | None] | None = None  # the last name
+        self._subject: int | None = None  # the last attribute that was named
         self._last = ""  # the last terminal that is a word
         self._texts: dict[tuple[int, str | None], dict[str, Cells]] = {}
 
@@ -186,11 +229,16 @@ class Reader:
         value: Any = None
         if name == "NAME":
             self._named = value = self._name(at)
+            self._subject = self._subject if value is None else value[0]
         elif name == "VALUE":
             value = self._value(at)
         elif name == "LABEL":
             label = self._longest(at, self.alone)
             value = None if label is None else self.alone[label]
+        elif name == "NOUN":
+            value = self._noun(at)
+        elif name == "PERIOD":
+            value = self._period(at)
         elif pattern is not None and (match := pattern.match(self.text, at)) is not None:
             value, self.end = match[0], match.end()
             if value[-1].isalnum() and not _SEPARATOR.match(self.text, self.end):
@@ -199,6 +247,48 @@ class Reader:
         if value is None:
             return None
         return Token(name, value, at, end_pos=self.end)
+
+    def check_label(self, token: Token, may_follow: Collection[str]) -> None:
+        """Refuse a label that is also a noun for all rows, or a time of another attribute."""
+        start, end = token.start_pos or 0, token.end_pos or 0
+        noun = self._noun(start) if "NOUN" in may_follow else None
+        period = self._period(start) if noun is None and "PERIOD" in may_follow else None
+        self.end = end
+        i = token.value[0]
+        if noun is None and (period is None or period[1] == [i]):
+            return
+        own = f"{quoted(self.schema.names[i])}={quoted(self.text[start:end].strip(chr(34)))}"
+        what = "what the tables count" if period is None else "a time"
+        asks = [f"{self.text[:start]}{own}{self.text[end:]}"]
+        asks += self.with_noun(start, end) if noun is not None else []
+        self.fail(f"expected {own} in full, since it is a label and {what}", start, end, asks=asks)
+
+    def _noun(self, at: int) -> str | None:
+        """Return the noun that is written here."""
+        for noun in self.nouns:
+            end = at + len(noun)
+            if self.text[at:end].lower() == noun and _SEPARATOR.match(self.text, end):
+                self.end = end
+                return noun
+        return None
+
+    def _period(self, at: int) -> tuple[Period, list[int]] | None:
+        """Return the time that is written here, and the attributes whose cells are times.
+
+        Of several, it is the last one that was named before.
+        """
+        match = _PERIOD.match(self.text, at)
+        period = None if match is None or not self.times else period_of(match[0])
+        if match is None or period is None:
+            return None
+        self.end = match.end()
+        return period, [i for i in self.times if i == self._subject] or list(self.times)
+
+    @cached_property
+    def times(self) -> Mapping[int, Times]:
+        """The attributes whose cells are times, by their positions."""
+        found = ((i, times_of(attribute)) for i, attribute in enumerate(self.schema.attributes))
+        return {i: times for i, times in found if times is not None}
 
     def _name(self, at: int) -> tuple[int, Level | None] | None:
         """Return the position of the attribute named here, or of the level, with that level."""
@@ -295,7 +385,7 @@ class Reader:
             expected = f"expected a group of {level.name!r}, {one_of(level.labels)}"
             self.fail(expected, at, end, level.labels)
         if "EDGE" in accepted:
-            self.fail(expected_edge(attribute), at, end)
+            self.fail_at_edge(attribute, at, end)
         if "PROBABILITY" in accepted:
             self.fail("expected probabilities between 0 and 1, like 0.5, 0.9", at, end)
         quiet = _QUIET | ({*COMPARED, "_BETWEEN"} if "NAME" in accepted else set())  # after names
@@ -319,16 +409,48 @@ class Reader:
             *others, last = said or [_SIGNS["$END"]]
             expected = f"expected {', '.join(others)}{' or ' * bool(others)}{last} here"
         names = self._names if "NAME" in accepted else ()
-        self.fail(expected, at, end, [*known, *names])
+        is_noun = "NOUN" in accepted and self._last == "_HOW_MANY"
+        self.fail(expected, at, end, [*known, *names], self.with_noun(at, end) if is_noun else ())
 
-    def fail(self, expected: str, start: int, end: int, known: Iterable[Category] = ()) -> NoReturn:
-        """Raise an error with the expected text, which marks the place."""
+    def with_noun(self, start: int, end: int) -> list[str]:
+        """Return the question with another noun in this place, for what the tables count."""
+        written = self.text[start:end].lower()
+        known = [noun for noun, own in self.nouns.items() if not own.fault and noun != written]
+        return [f"{self.text[:start]}{noun}{self.text[end:]}" for noun in known[:1]]
+
+    def fail_at_edge(self, attribute: Attribute, start: int, end: int) -> NoReturn:
+        """Raise an error where an inner edge of an attribute is expected."""
+        expected, name = f"expected an inner edge of {attribute.name!r}, ", quoted(attribute.name)
+        if attribute.clip is not None:
+            asks = [f"mean of {name}"]
+            self.fail(f"{expected}which is clipped, without bins", start, end, asks=asks)
+        if attribute.edges is None:
+            some = "|".join(quoted(str(label)) for label in attribute.labels[:3])
+            self.fail(f"{expected}which has none", start, end, asks=[f"count of {name}={some}"])
+        self.fail(expected + one_of(edge_text(edge) for edge in attribute.edges[1:-1]), start, end)
+
+    def fail(
+        self,
+        expected: str,
+        start: int,
+        end: int,
+        known: Iterable[Category] = (),
+        asks: Iterable[str] = (),
+    ) -> NoReturn:
+        """Raise an error with the expected text, which marks the place.
+
+        It names the known word that is nearest, or has questions that may be meant.
+        """
         part = self.text[start:end].strip()
         end = start + len(part)
         marked = f"{self.text[:start]}«{part}»{self.text[end:]}"
         named = part.strip('"').replace('""', '"')
-        hint = near(named, known) if part else ""
-        raise ParameterError(f"ask: {' '.join(marked.split())}: {expected}{hint}")
+        close = nearest(named, known) if part else None
+        hint = "" if close is None else f"; hint: did you mean {close!r}?"
+        corrected: list[str] = []
+        if close is not None and nearest(named, [close], _CLOSE) is not None:
+            corrected = [f"{self.text[:start]}{quoted(str(close))}{self.text[end:]}"]
+        raise RefusedError(f"ask: {' '.join(marked.split())}: {expected}{hint}", corrected or asks)
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:
@@ -336,17 +458,6 @@ def _expected(attribute: Attribute, got: str = "") -> str:
     levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
     hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
     return f"expected a label of {attribute.name!r}, {one_of(attribute.labels)}{hint}"
-
-
-def expected_edge(attribute: Attribute) -> str:
-    """Return the expected edges in words."""
-    if attribute.clip is not None:
-        hint = f"which is clipped, without bins; hint: mean of {attribute.name}"
-    elif attribute.edges is None:
-        hint = f"which has none; hint: {attribute.name}=" + "|".join(map(str, attribute.labels[:3]))
-    else:
-        hint = one_of(edge_text(edge) for edge in attribute.edges[1:-1])
-    return f"expected an inner edge of {attribute.name!r}, {hint}"
 
 
 def _bins(edges: Sequence[Edge], written: re.Match[str]) -> Cells | None:

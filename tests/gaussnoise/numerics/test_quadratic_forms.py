@@ -246,17 +246,22 @@ def test_too_small_a_covariance_is_seen_by_the_same_test():
     assert missed > scipy.stats.binom(draws, 0.06).ppf(1 - 1e-6)
 
 
+def near_to(f, root):
+    return quadratic_near(lambda places: np.array([f(x) for x in places.T]), root)
+
+
 def test_the_nearby_quadratic_function_of_a_quadratic_one_is_itself():
     A = np.array([[1.0, 2.0, 0.0], [2.0, -1.0, 0.5], [0.0, 0.5, 3.0]])
     own = Quadratic(A, np.array([1.0, 0.0, -2.0]), 4.0)
-    near, far = quadratic_near(own.value, 3)
+    near, far = near_to(own.value, np.eye(3))
     assert near.square == pytest.approx(A)
     assert near.linear == pytest.approx(own.linear)
     assert (near.constant, far) == pytest.approx((4.0, 0.0), abs=1e-12)
-    assert quadratic_near(lambda x: math.exp(x[0]), 1)[1] > 1
+    assert near_to(lambda x: math.exp(x[0]), np.eye(1))[1] > 1
+    assert near_to(own.value, 2 * np.eye(3))[0].square == pytest.approx(4 * A)
 
 
 def test_functions_are_compared_where_the_noise_may_be():
-    assert quadratic_near(lambda x: float(x[0] > 1.5), 1)[1] == 1  # 7 in 100 are beyond
-    assert quadratic_near(lambda x: float(x[0] > 3), 1)[1] == 0
-    assert quadratic_near(lambda x: x[0] if x[0] > -1.5 else math.nan, 1)[1] == math.inf
+    assert near_to(lambda x: float(x[0] > 1.5), np.eye(1))[1] == 1  # 7 in 100 are beyond
+    assert near_to(lambda x: float(x[0] > 3), np.eye(1))[1] == 0
+    assert near_to(lambda x: x[0] if x[0] > -1.5 else math.nan, np.eye(1))[1] == math.inf

@@ -50,9 +50,9 @@ def test_nearly_all_rows_aside_are_named_once_for_each_attribute(asked):
     # noise of less than half a row: 980 of 1000 are 98 % after rounding, too
     plan = gn.plan(SCHEMA, **asked, privacy=gn.zCDP(1000.0))
     assert list(rows_aside(plan.release(rows(980)))) == [
-        "about 98% of all rows are in the catch-all 'other' of 'month'",
-        "about 98% of all rows are in the last bin of 'day'",
-        "about 98% of all rows are in the catch-all 'none' of 'pay'",
+        "about 98 % of all rows are in the catch-all 'other' of 'month'",
+        "about 98 % of all rows are in the last bin of 'day'",
+        "about 98 % of all rows are in the catch-all 'none' of 'pay'",
     ]
     assert list(rows_aside(plan.release(rows(850)))) == []
     assert list(rows_aside(plan.release(rows(0)))) == []

@@ -26,6 +26,16 @@ from gaussnoise.tables.release.question import (
     Trend,
 )
 from gaussnoise.tables.release.ratios import difference_of_ratios, fieller
+from gaussnoise.tables.release.shorter import question_text, shorter
+from gaussnoise.tables.release.suggestion import answer_or_hint
+
+
+def asked(question, schema, tick=None):
+    """The meaning of a question, or its refusal where tables answer all that is understood."""
+    return answer_or_hint(
+        question, schema, tick, lambda text: parsed(text, schema, tick), lambda meaning, _: meaning
+    )
+
 
 SCHEMA = gn.Schema(
     [
@@ -244,7 +254,11 @@ def test_a_label_that_two_attributes_have_needs_its_name_and_words_stay_words():
         ("men vs women", CITY, "difference of count between sex=men and sex=women"),
         ("what did covid do from January to March", CITY, "of covid=yes between month=January"),
         ("how much more do men get than women", PAY, "difference of mean of pay between sex=men"),
-        ("difference between women and men", PAY, "difference of mean of pay between sex=women"),
+        (
+            "difference between women and men",
+            PAY,
+            "'difference of count between women and men' or ask 'difference of mean of pay between",
+        ),
         ("covid rate by ward", CITY, "'share of covid=yes by ward'"),
         ("do many people in the north get covid", CITY, "'count of covid=yes, ward=North'"),
         ("is covid rising", CITY, "'trend of count of covid=yes'"),
@@ -252,13 +266,17 @@ def test_a_label_that_two_attributes_have_needs_its_name_and_words_stay_words():
         ("trend of covid by week", CITY, "ask 'trend of count of covid=yes'"),
         ("which week had the most covid=yes", CITY, "'count of covid=yes by tick'"),
         ("change of women from day 3 to day 5", CITY, "of women from tick 3 to tick 5'"),
-        ("share of women with covid", CITY, "share of covid=yes given sex=women, or share of sex"),
-        ("highest pay", PAY, "hint: by sex"),
+        (
+            "share of women with covid",
+            CITY,
+            "ask 'share of covid=yes given sex=women' or ask 'share of sex=women given covid=yes'",
+        ),
+        ("highest pay", PAY, "ask 'highest pay by sex'"),
     ],
 )
 def test_refusals_name_the_nearest_question(question, schema, nearest):
     with pytest.raises(ParameterError) as refused:
-        parsed(question, schema, "tick")
+        asked(question, schema, "tick")
     assert nearest in str(refused.value)
     assert "\n" not in str(refused.value)
     hint = str(refused.value).rpartition("ask '")[2].rstrip("'")
@@ -268,10 +286,10 @@ def test_refusals_name_the_nearest_question(question, schema, nearest):
 
 def test_a_release_has_no_ticks_and_its_refusals_offer_none():
     with pytest.raises(ParameterError) as refused:
-        parsed("women week 2 of covid", CITY)
+        asked("women week 2 of covid", CITY)
     assert "tick" not in str(refused.value)
     with pytest.raises(ParameterError, match="«mums»") as refused:
-        parsed("mums", CITY)
+        asked("mums", CITY)
     assert "; hint: ask" not in str(refused.value)  # nothing in it is known
 
 
@@ -332,32 +350,32 @@ def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
     ):
         assert parsed(question, schema) == meaning
     for question in ("count of pay", "how many pay, sex=F", "count by pay"):
-        with pytest.raises(ParameterError, match="hint: mean of pay"):
-            parsed(question, schema)
+        with pytest.raises(ParameterError, match="hint: ask 'mean of pay'"):
+            asked(question, schema)
 
 
 @one_test_of(
     ("question", "place", "words"),
     [
-        ("averge of age", "«averge»", "did you mean 'average'"),
+        ("averge of age", "«averge»", "ask 'count by age'"),
         ("top of region", "«of»", "a whole number"),
         ("top 0 of region", "«0»", "at least 1"),
-        ("largest sex=F", "«sex=F»", "groups to compare; hint: by sex"),
+        ("largest sex=F", "«sex=F»", "groups to compare; hint: ask 'largest sex=F by age'"),
         ("age between 18 and 50", "«50»", "an edge of 'age', one of 40, 65, 120"),
         ("age between 40 and 18", "«18»", "an edge of 'age', one of 65, 120"),
-        ("sex more than 1", "«1»", "which has none; hint: sex=F|M"),
-        ("mean of age", "«age»", "hint: median of age"),
+        ("sex more than 1", "«1»", "which has none; hint: ask 'count of sex=F|M'"),
+        ("mean of age", "«age»", "hint: ask 'median of age'"),
         ("how meny", "«how»", "how many"),
         ("count of sex=F of", "«of»", '"given"'),
         ("difference of sex=F and sex=M and age", "«and»", "the end of the question"),
         ("top 2 of sex by tick", "«top", "no groups by tick"),
         ("change of count from tick 3 to tick 3", "«change", "two ticks"),
         ("difference of (share of sex=F) and (per cent of sex=F)", "«difference", "two counts"),
-        ("kount of sex", "«kount»", "did you mean 'count'"),
+        ("kount of sex", "«kount»", "ask 'count of sex'"),
         ("", "«»", "starts with one of"),
-        ("count of sexx=F", "«sexx»", "did you mean 'sex'"),
-        ("count of sex=f", "sex=«f»", "did you mean 'F'"),
-        ('count of sex="f"', 'sex=«"f"»', "did you mean 'F'"),
+        ("count of sexx=F", "«sexx»", "ask 'count of sex=F'"),
+        ("count of sex=f", "sex=«f»", "ask 'count of sex=F'"),
+        ('count of sex="f"', 'sex=«"f"»', "ask 'count of sex=F'"),
         ("count of age=[18, 64)", "«[18, 64)»", "between two of its edges"),
         ("count of age=[18, 65]", "«[18, 65]»", "label of 'age'"),
         ("count of age<64", "«64»", "inner edge"),
@@ -380,7 +398,7 @@ def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
 )
 def test_refusals_mark_the_place_and_say_what_would_be_understood(question, place, words):
     with pytest.raises(ParameterError) as refused:
-        parsed(question, SCHEMA)
+        asked(question, SCHEMA)
     assert place in str(refused.value)
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -402,7 +420,7 @@ def test_a_group_in_place_of_a_label_is_called_one():
 def test_clipped_numbers_have_means_and_no_bins(asked):
     schema = gn.Schema([gn.Attribute("income", clip=[0, 100])])
     made = gn.plan(schema, 1, gn.zCDP(1)).release(pa.table({"income": [3.0, 70.0] * 200}))
-    with pytest.raises(ParameterError, match="hint: mean of income"):
+    with pytest.raises(ParameterError, match="hint: ask 'mean of income'"):
         made.ask(asked)
     assert made.ask("mean of income").estimate.shape == ()
 
@@ -645,7 +663,7 @@ def test_differences_and_ratios_of_means_are_those_of_the_tables(incomes):
             assert (found.low, found.high) == pytest.approx((low, high), rel=1e-6)
     total = incomes.ask("total income by sex")
     np.testing.assert_array_equal(total.estimate, incomes.sums("income", "sex").estimate)
-    with pytest.raises(ParameterError, match="which is clipped, without bins; hint: mean of"):
+    with pytest.raises(ParameterError, match="which is clipped, without bins; hint: ask 'mean of"):
         incomes.ask("count of income between 0 and 50")
     with pytest.raises(ParameterError, match="clipped number"):
         incomes.ask("mean of income given change, sex=F")
@@ -916,3 +934,63 @@ def test_a_mean_that_noise_carried_outside_its_interval_says_so():
         assert "noise is outside the range: its end" in str(answer)
         assert "of values clipped to [0, 10000]" in answer.note
     assert not any(release.ask("mean of pay given sex=M").remarks)
+
+
+@one_test_of(
+    "question",
+    [
+        "count",
+        "count of sex=F, age=[18, 65) by region",
+        'count of region="say ""hi"""|"Łódź, city" by "age group, wide"',
+        "share of employed=true given sex, age<65",
+        "per cent of employed",
+        "ratio of (sex=F) to (sex=M) given age",
+        "difference of share of employed=true given sex=F and sex=M",
+        "top 3 of share of employed=true by region",
+        "smallest region",
+        "cdf of age given sex",
+        "quantile 0.5, 0.9 of age by sex",
+        "entropy of region, sex=F by age",
+        "odds ratio of sex and employed",
+        "change of share of sex=F from tick 3 to tick 1",
+        "trend of count of sex=F",
+        "sex by tick",
+        "sex=F in tick 2",
+        "median of age in ticks 2 to 4",
+        "count since tick 2",
+        "count in the last tick",
+    ],
+)
+def test_questions_are_written_as_they_can_be_asked_again(question):
+    meaning = parsed(question, SCHEMA, "tick")
+    assert parsed(question_text(SCHEMA, meaning), SCHEMA, "tick") == meaning
+
+
+@one_test_of(
+    "question",
+    [
+        "total pay of women",
+        "mean of pay by ward",
+        "variance of pay, sex=men",
+        "regression of pay on sex, sex:ward",
+    ],
+)
+def test_questions_about_numbers_are_written_as_they_can_be_asked_again(question):
+    meaning = parsed(question, PAY)
+    assert parsed(question_text(PAY, meaning), PAY) == meaning
+
+
+def test_fewer_conditions_are_asked_in_their_order():
+    meaning = parsed("share of employed=true given sex=F, age, region", SCHEMA)
+    texts = [question_text(SCHEMA, one) for one in shorter(meaning)]
+    assert texts[:3] == [
+        "share of employed=True given sex=F, age",
+        "share of employed=True given sex=F, region",
+        "share of employed=True given age, region",
+    ]
+    assert texts[-1] == "share of employed=True"
+    assert len(texts) == 7
+    gap = parsed("difference of (sex=F, employed=true) and (sex=M, employed=true)", SCHEMA)
+    # without the sex, nothing is compared
+    texts = [question_text(SCHEMA, one) for one in shorter(gap)]
+    assert texts == ["difference of (count of sex=F) and (count of sex=M)"]

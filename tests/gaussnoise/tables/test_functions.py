@@ -218,3 +218,87 @@ def test_deaths_at_the_end_of_a_group_are_later():
 def test_prices_are_compared_at_the_quantities_of_the_first_period():
     found = indicators.price_index(np.array([1.0, 4.0]), np.array([2.0, 3.0]), [3, 1])
     assert found == pytest.approx(9 / 7)
+
+
+# Questions
+
+
+def test_questions_about_functions_are_the_functions_of_the_release(release):
+    for name in ("entropy", "concentration"):
+        found, known = (
+            release.ask(f"{name} of town", 0.9),
+            release.function(getattr(indicators, name), "town"),
+        )
+        assert (found.estimate, found.standard_deviation) == pytest.approx(
+            (known.estimate, known.standard_deviation)
+        )
+        np.testing.assert_allclose((found.low, found.high), known.confidence_interval(0.9))
+        assert found.method == known.method
+        assert found.meaning == f"{name} of town"
+    by = release.ask("concentration of town by sex")
+    for k, sex in enumerate("FM"):
+        known = release.function(lambda n, k=k: indicators.concentration(n[k]), ("sex", "town"))
+        one = release.ask(f"concentration of town, sex={sex}")
+        for answer in (by.estimate[k], one.estimate):
+            assert answer == pytest.approx(known.estimate)
+        assert by.high[k] == pytest.approx(known.confidence_interval()[1], abs=1e-6)
+        variance = release.ask("variance of pay by sex")
+        assert variance.estimate[k] == pytest.approx(release.variance("pay", sex=sex).estimate)
+        alone = release.ask(f"variance of pay, sex={sex}")
+        assert alone.high == pytest.approx(
+            release.variance("pay", sex=sex).confidence_interval()[1]
+        )
+    assert release.ask("variance of pay").estimate == pytest.approx(
+        release.variance("pay").estimate
+    )
+
+
+def test_an_odds_ratio_says_which_odds_it_divides(people):
+    schema = gn.Schema([SCHEMA.attributes[0], gn.Attribute("town", ["A", "B"])])
+    table = people.filter(pa.compute.is_in(people["town"], pa.array(["A", "B"])))
+    release = gn.plan(schema, 2, gn.zCDP(1.0)).release(table)
+    found = release.ask("odds ratio of sex and town")
+    known = release.function(indicators.odds_ratio, ("sex", "town"))
+    assert found.estimate == pytest.approx(known.estimate)
+    n = release["sex", "town"].estimate
+    assert found.estimate == pytest.approx(n[0, 0] / n[0, 1] / (n[1, 0] / n[1, 1]), rel=0.01)
+    assert found.note == "odds of town=A against B for sex=F, over those for M"
+    with pytest.raises(gn.errors.ParameterError, match="two attributes of two categories each"):
+        release.ask("odds ratio of sex")
+
+
+def test_a_regression_is_asked_in_words(people):
+    tables = [("sex", "town", "pay")]
+    release = gn.plan(SCHEMA, tables, gn.zCDP(1.0)).release(people)
+    for words, on in (("sex and town", ["sex", "town"]), ("sex, sex:town", ["sex", "sex:town"])):
+        found, known = release.ask(f"regression of pay on {words}", 0.9), release.regress("pay", on)
+        low, high = known.confidence_interval(0.9)
+        assert found.labels == (known.columns,)
+        np.testing.assert_allclose(found.estimate, known.estimate)
+        np.testing.assert_allclose((found.low, found.high), (low, high))
+        assert found.meaning == f"regression of pay on {', '.join(on)}"
+
+
+def test_answers_of_functions_have_a_method_and_intervals_in_json(release):
+    for question in ("entropy of town by sex", "variance of pay", "regression of pay on sex"):
+        found = release.ask(question)
+        plain = found.to_dict()
+        assert plain["method"] == found.method != ""
+        assert all(row["low"] < row["estimate"] < row["high"] for row in plain["rows"])
+        printed = str(found).splitlines()
+        assert any(line.startswith("method: ") for line in printed)
+        assert max(map(len, printed)) <= 80
+    assert "method" not in release.ask("count").to_dict()
+
+
+def test_functions_that_nothing_answers_are_refused(release):
+    for question, words in (
+        ("entropy of pay", "attributes with categories or bins, not 'pay'"),
+        ("entropy of sex=F", "the name of an attribute"),
+        ("variance of town", "a number that the schema clips"),
+        ("regression of town on sex", "a number that the schema clips"),
+        ("regression of pay on town", "ask 'mean of pay'"),  # not released together
+        ("standardized rate of town", "expected a question that starts with"),
+    ):
+        with pytest.raises(gn.errors.ParameterError, match=words):
+            release.ask(question)

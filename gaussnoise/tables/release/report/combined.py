@@ -1,6 +1,8 @@
 """The page of a combination of releases."""
 
 import os
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ....privacy.definitions import zCDP
@@ -10,22 +12,31 @@ from ...schema.numbers import interval_text
 from ..merged import MergedPlan
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL, level_text
+from .answers import Answered
 from .errors import errors_of_release, typical_error
 from .pages import named, save_page, stored_facts, summed_privacy, tables_facts
 from .render import rendered
 
 
 def save_combined_report(
-    release: AbstractRelease, path: str | os.PathLike[str], title: str | None, synthetic: Any
+    release: AbstractRelease,
+    path: str | os.PathLike[str],
+    title: str | None,
+    synthetic: Any,
+    answers: Sequence[Answered] = (),
 ) -> None:
     """Write the page of a combination of releases to a new file, as :func:`save_report` does."""
     plan: Any = release.plan
-    save_page(
-        lambda: combined_page(release, title, synthetic), path, title, [release, *plan.releases]
-    )
+    page = partial(combined_page, release, title, synthetic, answers)
+    save_page(page, path, title, [release, *plan.releases])
 
 
-def combined_page(release: AbstractRelease, title: str | None = None, synthetic: Any = None) -> str:
+def combined_page(
+    release: AbstractRelease,
+    title: str | None = None,
+    synthetic: Any = None,
+    answers: Sequence[Answered] = (),
+) -> str:
     """Return a page of combined tables: the request, the releases, and the tables."""
     merged: Any = release.plan
     plan: MergedPlan = merged
@@ -43,6 +54,7 @@ def combined_page(release: AbstractRelease, title: str | None = None, synthetic:
         typical_error=typical_error(errors),
         has_sums=any("" not in entry for entry in errors),
         spent="spent",
+        answers=answers,
         sources=[_source_facts(one, k) for k, one in enumerate(plan.releases, 1)],
         relation=relation_text(merged),
         rho=rho,

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from ..population import population_of
 from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
+from .answers import Answered
 from .charts import comparison_chart
 from .checked import check_of
 from .errors import (
@@ -67,10 +69,12 @@ def save_report(
     path: str | os.PathLike[str],
     title: str | None,
     synthetic: Any = None,
+    answers: Sequence[Answered] = (),
 ) -> None:
     """Write the page of a plan or a release to a new file, as :func:`save_page` does."""
     if isinstance(document, AbstractRelease):
-        return save_page(lambda: release_page(document, title, synthetic), path, title, [document])
+        page = partial(release_page, document, title, synthetic, answers=answers)
+        return save_page(page, path, title, [document])
     save_page(lambda: plan_page(document, title), path, title, [])
 
 
@@ -114,14 +118,16 @@ def release_page(
     title: str | None = None,
     synthetic: Any = None,
     over_time: Sequence[OverTime] = (),
+    answers: Sequence[Answered] = (),
 ) -> str:
     """Return a page for a director, an auditor and a journalist; the same for the same release.
 
-    It holds the finding of every table; tables and pictures with intervals; the largest and
-    smallest groups; synthetic records beside the release, where they are given; the request; the
-    role of noise; privacy in plain words; and for specialists the guarantee in full, the distance
-    of the noise from the optimum, the making of the release, and five words. Only released
-    estimates in it come from data. The page of a stream has its tables over time, too.
+    It holds the finding of every table; answers to questions, where some are asked; tables and
+    pictures with intervals; the largest and smallest groups; synthetic records beside the release,
+    where they are given; the request; the role of noise; privacy in plain words; and for
+    specialists the guarantee in full, the distance of the noise from the optimum, the making of the
+    release, and five words. Only released estimates in it come from data. The page of a stream has
+    its tables over time, too.
     """
     plan, private = release.plan, release.private
     errors = errors_of_release(release)
@@ -137,6 +143,7 @@ def release_page(
         private=private,
         check=check,
         over_time=over_time,
+        answers=answers,
         **tables_facts(release, errors, facts.counted, synthetic),
     )
     return page if check is None else check.held(page)

@@ -1,0 +1,74 @@
+"""The nouns of questions: rows, persons, and the noun of a title, with what the tables count."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..planning.facts import counted_text, unit_of
+from .merged import MergedPlan
+
+_PEOPLE = ("people", "persons")
+# names of columns of persons that do not say what a person is
+_OF_PERSONS = {"", "person", "people", "who", "individual", "user", "pseudonym"}
+_CODE = re.compile(r"[\s_.-]*(id|ids|no|nr|number|key|code|hash|uuid)$", re.IGNORECASE)
+_END = r"(?=\s*$|\s*[(:–—]|,?\s*\d|,?\s+(?:of|in|by|for|at|from|to|during|since|between|per|on)\b)"
+_INSIDE = r"(?:(?!(?:of|in|by|for|at|from|to|and|or|mean|average|median|total|per)\b)[\w'-]+\s+)*?"
+_TITLE = re.compile(rf"{_INSIDE}([a-z-]+[a-rt-z]s)\b{_END}", re.IGNORECASE)
+# nouns of titles that are about the publication instead of its rows
+_PUBLISHED = {
+    *("statistics", "results", "figures", "tables", "numbers", "series", "rates", "shares"),
+    *("counts", "totals", "means", "averages", "census", "data", "indicators", "estimates"),
+}
+
+
+class Noun(NamedTuple):
+    """A noun for what tables count.
+
+    Attributes:
+        fault: the reason why they count something else, or may; else "".
+        is_of_title: whether it is only the title that has it, which may be about an amount.
+    """
+
+    fault: str = ""
+    is_of_title: bool = False
+
+
+def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
+    """Return the nouns that may stand for all that tables count, the best ones first.
+
+    Args:
+        plan: the plan of a release, of a stream, or of combined releases.
+        times: in how many ticks of a stream one person may have rows.
+    """
+    counted = f"the tables count {re.split('[:;]', counted_text(plan))[0]}"
+    reduced, most = bool(plan.per_person), plan.rows_per_person * times
+    title = _of_title(plan)
+    found = {} if title is None else {title: Noun(counted if reduced else "", is_of_title=True)}
+    if reduced:
+        found |= {"records": Noun(), "rows": Noun(counted)}
+    else:
+        weighted = "" if plan.weight is None else f"the tables count {unit_of(plan)}"
+        found |= dict.fromkeys(("rows", "records"), Noun(weighted))
+    several = "" if most == 1 else f"one person may be counted {most} times"
+    if plan.person is None:
+        other = f"the tables count rows, which are {title} by their title"
+        fault = several or ("" if title in (None, *_PEOPLE) else other)
+        return found | dict.fromkeys(_PEOPLE, Noun(fault))
+    own = _CODE.sub("", plan.person).lower()
+    if own in _OF_PERSONS:
+        return found | dict.fromkeys(_PEOPLE, Noun(several))
+    own = re.split(r"[\s_.-]+", own)[-1]
+    plural = f"{own[:-1]}ies" if re.search(r"[^aeiou]y$", own) else f"{own}s"
+    other = f"the tables protect {plural}, by the name of their column"
+    return found | dict.fromkeys(_PEOPLE, Noun(other)) | {plural: Noun(several)}
+
+
+def _of_title(plan: Any) -> str | None:
+    """Return the plural noun that a title begins with, "Stays in hospitals"; None without one."""
+    plans = [one.plan for one in plan.releases] if isinstance(plan, MergedPlan) else [plan]
+    titles = {one.asked.about.title for one in plans}
+    (title, *others) = titles
+    match = _TITLE.match(title or "")
+    if match is None or others or match[1].lower() in _PUBLISHED:
+        return None
+    return match[1].lower()

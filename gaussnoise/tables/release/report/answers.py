@@ -1,0 +1,79 @@
+"""Answers to questions on a page: a sentence or a table each, with intervals and the method."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ....errors import ParameterError
+from ..answer import Answer
+from .render import shown
+
+_OF_COEFFICIENTS = (
+    "The intercept is the expected number where every attribute has its first category; each other "
+    "line says how much is added to it, or taken away."
+)
+_POPULATION = "the population see below", "the population see the tables of this page"
+
+
+class Answered(NamedTuple):
+    """One answer in words.
+
+    Attributes:
+        question: as it was asked.
+        meaning: the question in full.
+        sentence: the answer, if that is one number, or what its rows mean; or "".
+        names: the columns of labels.
+        rows: the labels, the estimate, its interval, and a fault in words or "", of each number;
+            none for one number.
+        more: how many numbers are left out.
+        notes: the level of the intervals, cautions and the method.
+    """
+
+    question: str
+    meaning: str
+    sentence: str
+    names: tuple[str, ...]
+    rows: list[tuple[list[str], str, str, str]]
+    more: int
+    notes: str
+
+
+def answers_of(source: Any, questions: Sequence[str]) -> list[Answered]:
+    """Return the answers of a release, or of the tables of a stream.
+
+    Raises:
+        ParameterError: no list of questions, or one that the source does not answer.
+    """
+    if not isinstance(questions, list | tuple):
+        raise ParameterError(
+            f'report: expected a list of questions, ask=["count"], got {type(questions).__name__}'
+        )
+    return [_answered(source.ask(question)) for question in questions]
+
+
+def _answered(answer: Answer) -> Answered:
+    meaning = answer.meaning[:1].upper() + answer.meaning[1:]
+    written = {name: [_minus(text) for text in own] for name, own in answer.written.items()}
+    estimates = written["estimate"]
+    intervals = [f"{a} to {b}" for a, b in zip(written["low"], written["high"], strict=True)]
+    faults = written.get("", [""] * len(estimates))
+    labels = [list(map(shown, own)) for own in itertools.islice(_cells(answer), len(estimates))]
+    rows = list(zip(labels, estimates, intervals, faults, strict=True))
+    sentence = _OF_COEFFICIENTS if answer.attributes == ("coefficient",) else ""
+    if not answer.attributes:
+        fault = f"; {faults[0]}" if faults[0] else ""
+        sentence, rows = f"{meaning}: {estimates[0]} ({intervals[0]}{fault}).", []
+    method = [f"method: {answer.method}"] if answer.method else []
+    notes = "; ".join([*answer.cautions, *method]).replace(*_POPULATION)
+    more = answer.estimate.size - len(estimates)
+    names = answer.attributes
+    return Answered(answer.question, meaning, sentence, names, rows, more, f"{notes}.")
+
+
+def _cells(answer: Answer) -> Any:
+    """Return the labels of the numbers, in their order."""
+    return itertools.product(*answer.labels)
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−") if text[1:2].isdigit() or text == "-inf" else text
