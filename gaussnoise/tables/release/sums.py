@@ -301,9 +301,15 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
 
 def summed_in(term: Sequence[tuple[int, AbstractBase]]) -> int | None:
     """Return the number of an entry whose means by group follow from its answers, or None."""
+    numbers = summed_numbers(term)
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def summed_numbers(term: Sequence[tuple[int, AbstractBase]]) -> list[int]:
+    """Return the numbers of an entry, each of whose means by group follow from its answers."""
     numbers = [i for i, base in term if isinstance(base, Clipped) and {0, 1} <= set(base.degrees)]
     grouped = all(base.is_identity for i, base in term if i not in numbers)
-    return numbers[0] if numbers and grouped else None
+    return numbers if grouped else []
 
 
 def with_means(
