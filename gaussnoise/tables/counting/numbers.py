@@ -11,8 +11,8 @@ numbers before. Of the first C parts, ⌊C W/M + ½⌋ are in the last cell of t
 of all M are. So every part is in one cell of each number: a record adds a convex combination of
 products of virtual cells, the same in all tables, and what it adds to one number is unchanged. What
 it adds to the product of two numbers is off by half a part if one of them is the first, and
-otherwise by as many parts as the numbers before both have cells together. No integer is larger than
-m².
+otherwise by as many parts as the numbers before both have cells together; with squares, by up to
+twice as much. No integer is larger than m².
 """
 
 import itertools
@@ -245,7 +245,7 @@ def _in_cells(ends: Sequence[Any], cells: NDArray[np.intp]) -> Any:
     inside = np.zeros(len(ends) + 1, dtype=np.int64)
     inside[cells] = 1
     signs = inside[:-1] - inside[1:]
-    return sum(ends[c] if signs[c] > 0 else -ends[c] for c in np.flatnonzero(signs))
+    return sum(ends[c] if signs[c] > 0 else -ends[c] for c in np.flatnonzero(signs).tolist())
 
 
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:

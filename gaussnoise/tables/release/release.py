@@ -88,6 +88,8 @@ class TableRelease(AbstractRelease):
     projected = _nearest.projected
     function = _functions.function
     variance = _functions.variance
+    covariance_of = _functions.covariance_of
+    correlation = _functions.correlation
     regress = _regression.regress
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:

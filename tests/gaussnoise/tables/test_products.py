@@ -3,6 +3,7 @@
 References: products of real numbers, brute force over all steps and over records, a second count.
 """
 
+import base64
 import itertools
 import math
 
@@ -12,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from browser import node_lines
 
 import gaussnoise as gn
 from gaussnoise.errors import ParameterError
@@ -21,6 +23,7 @@ from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.numbers import Joint
 from gaussnoise.tables.counting.recount import recount
 from gaussnoise.tables.release.stream import measured_parts
+from gaussnoise.verifier import verified
 
 SQUARES = {"kind": "moments", "degrees": [0, 1, 2]}
 SEX = gn.Attribute("sex", ["F", "M"])
@@ -244,3 +247,130 @@ def test_too_many_numbers_are_refused_before_any_data():
     for workload in (chain, 2):
         with pytest.raises(ParameterError, match="at most 64 virtual cells"):
             gn.plan(schema, workload, gn.zCDP(0.1))
+
+
+BOTH = gn.Schema([SEX, gn.Attribute("pay", clip=[0, 100], base=SQUARES), SQUARED, AGE])
+
+
+@pytest.fixture(scope="module")
+def release():
+    entries = [("sex", "pay", "hours"), ("sex", "pay", "age")]
+    return gn.plan(BOTH, entries, gn.zCDP(0.5)).release(people(20000))
+
+
+def values(number=20000):
+    table = people(number)
+    hours = np.clip(table["hours"].to_numpy(zero_copy_only=False), -2, 8)
+    pay, age = np.clip(table["pay"].to_numpy(), 0, 100), np.clip(table["age"].to_numpy(), 10, 90)
+    return np.array(table["sex"]) == "F", pay, hours, age
+
+
+def test_sums_of_products_by_groups(release):
+    women, pay, hours, age = values()
+    found = release.sums(("age", "pay"), given="sex")
+    known = [(pay * age)[own].sum() for own in (women, ~women)]
+    assert (np.abs(found.estimate - known) < 6 * found.standard_deviation).all()
+    assert found.clip == (0, 9000)
+    assert found.limits[0] == 0
+    assert repr(found).startswith("SumTable(sum of age times pay over rows")
+    planned = release.plan.answer_deviations(
+        {
+            "sex": None,
+            "age": {"kind": "moments", "degrees": [1]},
+            "pay": {"kind": "moments", "degrees": [1]},
+        }
+    )
+    np.testing.assert_allclose(found.standard_deviation, planned[:, 0, 0], rtol=1e-3)
+    own = found.at([(0,), (1,)]).joint()
+    np.testing.assert_allclose(own.estimate, found.estimate)
+    np.testing.assert_allclose(np.sqrt(np.diagonal(own.covariance)), found.standard_deviation)
+    has = ~np.isnan(hours)  # a record without one of the numbers is in no product
+    both = release.sums(("pay", "hours"))
+    assert abs(both.estimate - (pay * hours)[has].sum()) < 6 * both.standard_deviation
+    assert both.clip == (-200, 800)
+    later = gn.difference(release, release.plan.release(people(20000)))
+    change = later.sums(("pay", "age"))
+    assert abs(change.estimate) < 6 * change.standard_deviation
+
+
+def test_covariances_and_correlations(release):
+    women, pay, hours, _ = values()
+    own = women & ~np.isnan(hours)
+    found = release.covariance_of("pay", "hours", sex="F")
+    low, high = found.confidence_interval(1 - 1e-8)
+    assert low < np.cov(pay[own], hours[own], bias=True)[0, 1] < high
+    assert found.method.startswith("a ratio of quadratic forms")
+    has = ~np.isnan(hours)
+    low, high = release.correlation("pay", "hours").confidence_interval(1 - 1e-8)
+    assert low < np.corrcoef(pay[has], hours[has])[0, 1] < high
+    assert high - low < 0.1
+    assert release.covariance_of("hours", "pay").estimate == pytest.approx(
+        release.covariance_of("pay", "hours").estimate
+    )
+
+
+def test_questions_about_products_say_what_is_expected(release):
+    for question, said in (
+        (lambda: release.sums(("pay", "pay")), "different clipped numbers"),
+        (lambda: release.sums(()), "different clipped numbers"),
+        (lambda: release.sums(3), "the name of a clipped number"),
+        (lambda: release.sums(("pay", "sex")), "expected a clipped number, got 'sex'"),
+        (lambda: release.sums(("hours", "age")), "no planned marginal contains"),
+        (lambda: release.covariance_of("pay", "pay"), "two clipped numbers, got 'pay' twice"),
+        (lambda: release.correlation("pay", "age"), "clipped numbers with squares, got 'age'"),
+        (lambda: release.covariance_of("hours", "age"), "no planned marginal contains"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            question()
+
+
+def test_a_person_has_one_record_of_several_numbers():
+    """Each number of a record is the mean of the person's own, and products are of these."""
+    schema = gn.Schema([SEX, PAY, AGE])
+    table = pa.table(
+        {
+            "sex": ["F"] * 5,
+            "pay": [10.0, 30, 50, 60, 0],
+            "age": [20.0, 40, 30, 50, 70],
+            "who": list("aabbb"),
+        }
+    )
+    plan = gn.plan(schema, [("sex", "pay", "age")], gn.zCDP(1e9), person="who", per_person="mean")
+    release = plan.release(table)
+    expected = 20 * 30 + (110 / 3) * 50
+    found = release.sums(("pay", "age"))
+    assert abs(found.estimate - expected) < 6 * found.standard_deviation + 0.05  # of rounding
+    assert release.inspect(table).passed
+
+
+def test_pages_and_plans_say_how_well_products_are_known(release):
+    text = str(release.plan)
+    assert "sum of pay times age given sex: sd " in text
+    assert "; of products, by the product of these." in text
+    assert text.count("sum of pay given sex: ") == 1  # also where two entries have it
+    from gaussnoise.tables.release.report.pages import plan_page, release_page
+
+    page = release_page(release)
+    assert "Means of pay and hours by sex" in page
+    assert "Mean of hours by sex" in page
+    assert plan_page(release.plan)
+
+
+@pytest.mark.parametrize("format", ["csv", "sdmx-csv", "json-stat", "xlsx"])
+def test_folders_of_products_are_read_back_and_verified(release, tmp_path, format):
+    release.save(tmp_path / "r", format=format)
+    again = gn.TableRelease.load(tmp_path / "r")
+    assert again.sums(("pay", "age")).estimate == release.sums(("pay", "age")).estimate
+    if format == "csv":
+        lines = verified(tmp_path / "r")
+        assert sum(line.startswith("checked") for line in lines) == 7
+        files = {
+            str(path.relative_to(tmp_path / "r")): base64.b64encode(path.read_bytes()).decode()
+            for path in (tmp_path / "r").rglob("*")
+            if path.is_file()
+        }
+        [theirs] = node_lines([files])
+        assert [line.split()[0] for line in theirs] == [line.split()[0] for line in lines]
+    if format == "sdmx-csv":
+        texts = [path.read_text() for path in (tmp_path / "r").rglob("*.csv")]
+        assert any("unit of pay × unit of age" in text for text in texts)
