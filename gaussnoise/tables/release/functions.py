@@ -1,7 +1,7 @@
 """Functions of released numbers, with intervals from the exact law of their noise."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -266,7 +266,7 @@ def _pair(
     names: tuple[object, object],
     groups: Mapping[str, Category],
     most: int,
-) -> tuple[list[Mapping], list[float]]:
+) -> tuple[Sequence[Mapping], Sequence[float]]:
     """Return the moments of two numbers as weights of cells, and the lengths of their intervals.
 
     The moments are the count, the sums of each, and of their product; and of the squares of each if

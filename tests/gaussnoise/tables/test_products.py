@@ -7,11 +7,8 @@ import base64
 import itertools
 import math
 
-import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
-import pyarrow.csv
 import pytest
 from browser import node_lines
 
@@ -113,34 +110,40 @@ def test_rounding_each_product_by_itself_would_be_no_combination_of_cells():
     assert a + b + c - parts[1, 1].sum() - parts[1, :, 1].sum() - parts[:, 1, 1].sum() <= unit
 
 
-def counted_by(engine, table, tmp_path):
-    if engine == "csv":
-        pyarrow.csv.write_csv(table, tmp_path / "t.csv")
-        return tmp_path / "t.csv"
-    if engine == "duckdb":
-        connection = duckdb.connect()
-        connection.register("people", table)
-        return connection.sql("select * from people")
-    if engine == "pandas":
-        return table.to_pandas()
-    frame = pl.from_arrow(table)
-    return frame if engine == "polars" else frame.lazy()
+ENGINES = ["pandas", "polars", "polars lazy", "pyarrow", "duckdb", "dask", "csv", "parquet"]
 
 
-@pytest.mark.parametrize("engine", ["csv", "duckdb", "pandas", "polars", "polars lazy"])
-@pytest.mark.parametrize("unit", [2**10, 2**20])
-@pytest.mark.parametrize("weight", [None, gn.Weight("w", 2.0)], ids=["rows", "weights"])
-def test_all_engines_count_the_same(engine, unit, weight, tmp_path):
-    table, attributes = people(90), [SEX, PAY, HOURS if weight else SQUARED, AGE]
-    subsets = positions(attributes, TABLES)
-    again = recount(table, attributes, subsets, "refuse", None, weight, unit, ()).counts
-    other = counted_by(engine, table, tmp_path)
-    found = dict(count_marginals(other, attributes, subsets, weight=weight, unit=unit))
+def same_by_all(found, again, subsets):
     for S in subsets:
         np.testing.assert_array_equal(found[S], again[S])
         for T in subsets:
             both = tuple(i for i in S if i in T)
             np.testing.assert_array_equal(part_of(found[S], S, both), part_of(found[T], T, both))
+
+
+@pytest.mark.filterwarnings("ignore:Dask support is moving out of Narwhals:FutureWarning")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("weight", [None, gn.Weight("w", 2.0)], ids=["rows", "weights"])
+def test_all_engines_count_the_same(engines, engine, weight, tmp_path):
+    table, attributes = people(90), [SEX, PAY, HOURS if weight else SQUARED, AGE]
+    subsets, unit = positions(attributes, TABLES), 2**20 if weight else 2**11
+    again = recount(table, attributes, subsets, "refuse", None, weight, unit, ()).counts
+    other = engines[engine](table, tmp_path)
+    found = dict(count_marginals(other, attributes, subsets, weight=weight, unit=unit))
+    same_by_all(found, again, subsets)
+
+
+@pytest.mark.integration
+@pytest.mark.filterwarnings("ignore")  # of Spark
+def test_spark_counts_the_same(spark):
+    table = people(60).drop_columns(["who"])
+    frame = spark.createDataFrame(table.to_pandas().replace({np.nan: None}))
+    for weight in (None, gn.Weight("w", 2.0)):
+        attributes = [SEX, PAY, HOURS if weight else SQUARED, AGE]
+        subsets = positions(attributes, TABLES)
+        again = recount(table, attributes, subsets, "refuse", None, weight, 2**20, ()).counts
+        found = dict(count_marginals(frame, attributes, subsets, weight=weight, unit=2**20))
+        same_by_all(found, again, subsets)
 
 
 def integers(plan, table):
