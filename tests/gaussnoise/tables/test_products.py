@@ -377,3 +377,21 @@ def test_folders_of_products_are_read_back_and_verified(release, tmp_path, forma
     if format == "sdmx-csv":
         texts = [path.read_text() for path in (tmp_path / "r").rglob("*.csv")]
         assert any("unit of pay × unit of age" in text for text in texts)
+
+
+def test_questions_in_words_take_products(release):
+    found = release.ask("sum of pay times age given sex")
+    np.testing.assert_array_equal(found.estimate, release.sums(("pay", "age"), "sex").estimate)
+    assert str(found).splitlines()[0] == "sum of pay times age given sex"
+    assert "of the values as they were clipped" in str(found)
+    women = release.ask("sum of age times pay, sex=F")
+    assert women.estimate == pytest.approx(found.estimate[0])
+    low, high = women.low, women.high
+    assert 0 <= low < found.estimate[0] < high
+    for question, said in (
+        ("sum of pay times pay", "a number that is not yet in the product"),
+        ("sum of pay times sex", "a number that the schema clips"),
+        ("sum of pay times", "a number that the schema clips, one of pay, hours, age"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            release.ask(question)
