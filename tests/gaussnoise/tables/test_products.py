@@ -179,10 +179,10 @@ def corners_and_more(rng, number=10):
     return rows
 
 
-def largest_change(plan, rows):
+def largest_change(plan, rows, neighbors=None):
     schema = pa.schema([(name, pa.string() if name == "sex" else pa.float64()) for name in rows[0]])
     answers = [integers(plan, pa.Table.from_pylist([row], schema=schema)) for row in rows]
-    if plan.neighbors == "add-remove":
+    if (neighbors or plan.neighbors) == "add-remove":
         return max(int((a * a).sum()) for a in answers)
     return max(int(((a - b) ** 2).sum()) for a, b in itertools.combinations(answers, 2))
 
@@ -200,9 +200,9 @@ WORKLOADS = [
 def test_no_record_changes_more_than_is_planned_for(k):
     """Brute force over neighbours, on 50 plans of two and three numbers."""
     rng = np.random.default_rng(k)
-    neighbors = ("add-remove", "replace")[k % 2]
+    neighbors, person = [("add-remove", None), ("replace", None), ("replace", "who")][k % 3]
     weight = gn.Weight("w", 1.5) if k % 6 == 0 else None
-    hours = SQUARED if weight is None and k % 3 == 1 else HOURS
+    hours = SQUARED if weight is None and k % 4 == 1 else HOURS
     asked = WORKLOADS[k % len(WORKLOADS)]
     plan = gn.plan(
         gn.Schema([SEX, PAY, hours, AGE]),
@@ -210,8 +210,12 @@ def test_no_record_changes_more_than_is_planned_for(k):
         gn.zCDP(float(10 ** rng.uniform(-6, 1))),
         neighbors=neighbors,
         weight=weight,
+        person=person,
     )
-    assert largest_change(plan, corners_and_more(rng)) <= plan.query.query.sensitivity_squared
+    squared, rows = plan.query.query.sensitivity_squared, corners_and_more(rng)
+    if person is not None:  # or a person may have no row
+        assert largest_change(plan, rows, "add-remove") <= squared
+    assert largest_change(plan, rows) <= squared
 
 
 def test_ends_of_intervals_change_all_that_is_planned_for_and_wrong_parts_more(monkeypatch):
