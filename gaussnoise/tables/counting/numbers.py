@@ -236,6 +236,7 @@ def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
 
 def _portion(part: Any, share: Any, whole: Any) -> Any:
     """Return ``part · share / whole``, rounded to the nearest integer; 0 where whole is."""
+    # Spark divides doubles: these have 40 bits at most, and quotients of 20 bits are not rounded up
     divisor = whole if isinstance(whole, int) else _when(whole > 0, whole, 1)
     return (part * share + whole // 2) // divisor
 

@@ -265,7 +265,11 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
         entries = [{schema.names[i]: base for i, base in term.items()} for term in terms]
     else:
         entries = _common(changes)
-    return [one for entry in entries for one in _tables(changes, entry)]
+    found: dict[object, ShownChanges] = {}
+    for one in (own for entry in entries for own in _tables(changes, entry)):
+        # tables of several numbers may each have the means of one of them
+        found.setdefault(len(found) if one.number is None else one.title, one)
+    return list(found.values())
 
 
 def _common(changes: "Changes") -> list[dict[str, AbstractBase]]:

@@ -19,6 +19,7 @@ from gaussnoise.tables.counting import numbers as _numbers
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.numbers import Joint
 from gaussnoise.tables.counting.recount import recount
+from gaussnoise.tables.release.changes import shown_changes
 from gaussnoise.tables.release.stream import measured_parts
 from gaussnoise.verifier import verified
 
@@ -298,6 +299,15 @@ def test_sums_of_products_by_groups(release):
     later = gn.difference(release, release.plan.release(people(20000)))
     change = later.sums(("pay", "age"))
     assert abs(change.estimate) < 6 * change.standard_deviation
+
+
+def test_changes_have_the_means_of_each_number_once(release):
+    changes = gn.difference(release, release.plan.release(people(20000, 1)))
+    names = [own.name for own in shown_changes(changes)]
+    both = [
+        f"{what} of {name} by sex" for name in ("pay", "hours", "age") for what in ("mean", "sum")
+    ]
+    assert names == ["all rows", *both]
 
 
 def test_covariances_and_correlations(release):
