@@ -420,8 +420,8 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
         release: the release that is asked.
         name: the number, an attribute with ``clip``.
         on: attributes of categories or bins, clipped numbers with squares, and interactions:
-            ``["sex", "hours", "sex:hours"]``. A table must have the
-            attributes of any two columns together, and so have their numbers and ``name``.
+            ``["sex", "hours", "sex:hours"]``. Some table must have the attributes of any two
+            columns, and those of each column with ``name``.
 
     Returns:
         A :class:`~gaussnoise.results.Regression`.
