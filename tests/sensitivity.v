@@ -496,6 +496,23 @@ Proof.
   lia.
 Qed.
 
+(* Of the first c of m parts, so many are in the last cell of a number that has w of all: what is
+   between two ends, c and d, is divided into two parts, and all m parts into w and the others. *)
+Definition portion m w c := (c * w + m / 2) / m.
+
+Theorem parts_of_product m w c d : 0 < m -> 0 <= w <= m -> 0 <= c <= d ->
+  0 <= portion m w d - portion m w c <= d - c /\ portion m w 0 = 0 /\ portion m w m = w.
+Proof.
+  intros hm hw h. unfold portion.
+  assert (half : 0 <= m / 2 < m) by (split; [apply Z.div_pos | apply Z.div_lt_upper_bound]; lia).
+  assert (grows : (c * w + m / 2) / m <= (d * w + m / 2) / m) by (apply Z.div_le_mono; nia).
+  assert (least : (d * w + m / 2) / m <= (c * w + m / 2) / m + (d - c)).
+  { rewrite <- Z.div_add by lia. apply Z.div_le_mono; nia. }
+  repeat split; try lia.
+  - rewrite Z.mul_0_l, Z.add_0_l. apply Z.div_small. lia.
+  - rewrite Z.add_comm, Z.mul_comm, Z.div_add by lia. rewrite Z.div_small by lia. lia.
+Qed.
+
 Theorem parts_with_weight m w a : 0 < m -> 0 <= w <= m -> 0 <= a <= m ->
   let b := (w * a + m / 2) / m in 0 <= w - b /\ 0 <= b /\ (w - b) + b = w.
 Proof.

@@ -13,6 +13,7 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.solvers.tables.strategies import IdentityStrategy
 from gaussnoise.streams.reports import largest_change
+from gaussnoise.tables.counting.numbers import _portion
 
 COQC = shutil.which("coqc")
 SOURCE = Path(__file__).with_name("sensitivity.v").read_text(encoding="utf-8")
@@ -81,7 +82,7 @@ def query_of(neighbors, public=()):
 
 
 def test_no_theorem_needs_an_axiom(theorems):
-    assert len(THEOREMS) == 11
+    assert len(THEOREMS) == 12
     found = said(theorems, *(f"Print Assumptions {name}." for name in THEOREMS))
     assert found == " ".join(["Closed under the global context"] * len(THEOREMS))
 
@@ -130,3 +131,9 @@ def test_the_program_charges_reports_as_is_proved(theorems):
     both = f"Z.abs (dot ({column} a) ({column} b))"
     term = f"(sum_of (fun a => sum_of (fun b => {both}) {ticks}) {ticks})"
     assert numbers(theorems, term) == [largest_change(C.T @ C, 4, 1)]
+
+
+def test_the_program_divides_parts_as_is_proved(theorems):
+    cases = [(m, w, c) for m in (1, 2, 7) for w in range(m + 1) for c in range(m + 1)]
+    proved = numbers(theorems, *(f"(portion {m} {w} {c})" for m, w, c in cases))
+    assert [_portion(c, w, m) for m, w, c in cases] == proved

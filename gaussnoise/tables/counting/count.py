@@ -17,19 +17,18 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...solvers.tables.residuals import Subset, part_of
-from ..reading.codes import Batches, Coded, Codes, Streamed, each
+from ..reading.codes import Coded, Streamed
 from ..reading.csv import FORM
 from ..reading.files import is_csv, state_of
 from ..reading.frames import Lazy, guarded, open_table
-from ..schema.numbers import Weight, unit_of
+from ..schema.numbers import Weight, sets_of_numbers, unit_of
 from ..schema.schema import Attribute, OnOutside
 from .impossible import Excluded
 from .numbers import (
     WEIGHT,
     WITHOUT,
-    has_squares,
+    Joint,
     keys_and_sums,
-    spread_over,
     sum_names,
     weight_column,
     with_sums,
@@ -108,12 +107,11 @@ def count_marginals(
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
     coded = code_table(table, read, on_outside, limit, impossible)
     engine = _engine(coded)
+    placing = Placing(attributes, weight, parts, Joint.of(attributes, subsets))
     hint = FORM if is_csv(table) else ""
     rows = None
     with contextlib.ExitStack() as stack:
-        tally = guarded(
-            _TASK, partial(_tally, coded, attributes, weight, parts, stack), engine=engine
-        )
+        tally = guarded(_TASK, partial(_tally, coded, placing, stack), engine=engine)
         for groups in passes(grouped(subsets, attributes, _GROUP_CELLS), sizes):
             tables = guarded(_TASK, partial(tally, list(groups)), hint, engine=engine)
             if tables.outside:
@@ -142,13 +140,15 @@ CHANGED = "table: it changed while it was read; hint: work on a copy that nothin
 def grouped(
     subsets: Sequence[Subset], attributes: Sequence[Attribute], most_cells: int
 ) -> dict[Subset, list[Subset]]:
-    """Return unions of subsets, none with two clipped numbers, whose products are not counted."""
+    """Return unions of subsets, none with clipped numbers that no subset joins."""
     sizes = [a.size for a in attributes]
-    clipped = [i for i, a in enumerate(attributes) if a.clip is not None]
-    parts = [[S for S in subsets if i in S] for i in clipped] or [[]]
-    parts[0] += [S for S in subsets if not set(S) & set(clipped)]
+    clipped = {i for i, a in enumerate(attributes) if a.clip is not None}
+    sets = sets_of_numbers(clipped, subsets) or [()]
+    parts: dict[Subset, list[Subset]] = {J: [] for J in sets}
+    for S in subsets:
+        parts[next(J for J in sets if clipped.intersection(S) <= {*J})].append(S)
     groups: dict[Subset, list[Subset]] = {}
-    for part in parts:
+    for part in parts.values():
         groups |= group_subsets(part, sizes, most_cells)
     return groups
 
@@ -217,8 +217,6 @@ def passes(
 
 
 Tally: TypeAlias = Callable[[Sequence[Subset]], "_Tables"]
-# the codes to group by, and the columns to sum
-_Summed: TypeAlias = tuple[list[Codes], dict[str, Counts]]
 _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 
@@ -230,16 +228,23 @@ class Placing:
         attributes: the attributes of the codes.
         weight: the weight of rows, if they have one.
         unit: the number of parts of a record.
+        joint: the numbers that tables join.
     """
 
     attributes: Sequence[Attribute]
     weight: Weight | None
     unit: int
+    joint: Joint
 
     @cached_property
     def sums(self) -> list[str]:
         """The columns that are summed, in addition to the codes."""
-        return sum_names(self.attributes, self.weight)
+        return [*sum_names(self.attributes, self.weight), *self.joint.names()]
+
+    def sums_of(self, S: Subset) -> list[str]:
+        """Return the columns that are summed for the table of S."""
+        own = sum_names(self.attributes, self.weight)
+        return [*own, *self.joint.names([i for i in S if i in self.joint.sizes])]
 
     def outside(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
@@ -264,25 +269,23 @@ class Placing:
         """Yield flat cells of the table of S, and the number added to each; cells may repeat.
 
         Code 0 means the cell of the catch-all, the last one. For a clipped number, the code says
-        whether there is a number, and ``sums`` has the parts that it adds to its cells.
+        whether there is a number, and ``sums`` has the parts that records add to its cells.
         """
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
-        cell, step, number = np.zeros(rows, dtype=np.int64), 1, None
-        present = np.zeros(rows, dtype=bool)
+        cell, steps = np.zeros(rows, dtype=np.int64), list[Counts]()
         for i, code in zip(S, codes, strict=True):
             size = self.attributes[i].size
-            if self.attributes[i].clip is not None:
-                number, present, step = i, code > 0, 1
-            else:
-                step *= size
             cell = cell * size + _places(code, size)
+            steps = [step * size for step in steps]
+            if i in self.joint.sizes:  # without a number, a record stays where it is
+                steps.append((code > 0).astype(np.int64))
         mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, rows) * self.unit
-        if number is None:
+        if not steps:
             yield cell, mass
             return
-        squares = sums[f"q{number}"] if has_squares(self.attributes[number]) else None
-        for k, part in enumerate(spread_over(mass, sums[f"a{number}"], squares)):
-            yield np.where(present, cell + k * step, cell), part
+        numbers = tuple(i for i in S if i in self.joint.sizes)
+        for place, part in self.joint.spread(numbers, mass, sums):
+            yield cell + sum(k * step for k, step in zip(place, steps, strict=True)), part
 
 
 def _places(codes: NDArray, size: int) -> NDArray[np.int32]:
@@ -296,7 +299,7 @@ class _Tables:
     """The tables of one pass, filled by coded records or by groups of equal ones."""
 
     def __init__(self, placing: Placing, groups: Iterable[Subset]) -> None:
-        self._placing, self.sums = placing, placing.sums
+        self._placing, self.sums, self.sums_of = placing, placing.sums, placing.sums_of
         sizes = [a.size for a in placing.attributes]
         self.counts = {S: np.zeros([sizes[i] for i in S], dtype=np.int64) for S in groups}
         self.outside: set[int] = set()  # attributes with records that have no cell
@@ -356,23 +359,13 @@ def number_of_rows(
     return guarded(_TASK, counted, engine=rows.implementation)
 
 
-def _tally(
-    coded: Coded | Lazy,
-    attributes: Sequence[Attribute],
-    weight: Weight | None,
-    unit: int,
-    stack: contextlib.ExitStack,
-) -> Tally:
+def _tally(coded: Coded | Lazy, placing: Placing, stack: contextlib.ExitStack) -> Tally:
     """Return a function that counts groups in this engine; ``stack`` frees its memory."""
-    tables = partial(_Tables, Placing(attributes, weight, unit))
+    tables, weight, unit = partial(_Tables, placing), placing.weight, placing.unit
     if not isinstance(coded, nw.LazyFrame):
-
-        def summed(columns: list[Codes]) -> _Summed:
-            return keys_and_sums(columns.__getitem__, attributes, weight, unit)
-
-        return partial(_tally_arrays, each(summed, coded), tables)
+        return partial(_tally_arrays, coded, placing, tables)
     if unit > 1:
-        coded = with_sums(coded, attributes, weight, unit)
+        coded = with_sums(coded, placing.attributes, weight, unit, placing.joint)
     native = coded.to_native()
     if coded.implementation.is_spark_like() and hasattr(native, "persist"):
         native = native.persist()
@@ -387,26 +380,31 @@ def _tally(
 _NewTables = Callable[[Sequence[Subset]], _Tables]  # returns tables of zeros
 
 
-def _tally_arrays(batches: Batches[_Summed], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
+def _tally_arrays(
+    batches: Coded, placing: Placing, new: _NewTables, groups: Sequence[Subset]
+) -> _Tables:
     tables = new(groups)
-    for columns, sums in batches:
-        rows = len(columns[0] if columns else sums[WEIGHT])
-        for start in range(0, rows, _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            if not sums:
-                tables.add_records([codes[part] for codes in columns])
+    attributes, weight, unit = placing.attributes, placing.weight, placing.unit
+    most = max(_ROWS_AT_ONCE // placing.joint.most, 1)
+    for columns in batches:
+        for start in range(0, len(columns[0]), most):
+            own = [codes[start : start + most] for codes in columns]
+            if not tables.sums:
+                tables.add_records(own)
                 continue
-            own = {name: values[part] for name, values in sums.items()}
+            keys, sums = keys_and_sums(own.__getitem__, attributes, weight, unit)
+            sums |= placing.joint.sums(sums, unit)
             for S in groups:
-                tables.add(S, [columns[i][part] for i in S], sums=own)
+                tables.add(S, [keys[i] for i in S], sums=sums)
     return tables
 
 
 def _tally_groups(coded: Lazy, new: _NewTables, groups: Sequence[Subset]) -> _Tables:
     tables = new(groups)
     for S in groups:
-        counts = _group(coded, S, tables.sums).collect("pyarrow")
-        sums = {name: counts[name].to_numpy() for name in tables.sums}
+        names = tables.sums_of(S)
+        counts = _group(coded, S, names).collect("pyarrow")
+        sums = {name: counts[name].to_numpy() for name in names}
         tables.add(S, [counts[f"c{i}"].to_numpy() for i in S], counts["n"].to_numpy(), sums)
     return tables
 

@@ -1,23 +1,33 @@
-"""Sums of clipped numbers and of weights, in exact integers.
+"""Sums of clipped numbers, of their products and of weights, in exact integers.
 
 A clipped number is stored as a of m steps (:mod:`gaussnoise.tables.reading.steps`), where m may
 later be a coarser unit. A record adds ``m − a`` to the first virtual cell and ``a`` to the last.
 With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q``, where q = ⌊a²/m⌋. None of these is
 negative: q <= a, and q >= 2a − m, which is an integer and at most a²/m. With a weight of
 ``w <= m`` steps, it adds ``w − ⌊(w a)/m + ½⌋`` and ``⌊(w a)/m + ½⌋``.
+
+Where tables join several numbers, the record's parts stand in a row, sorted by the cells of the
+numbers before. Of the first C parts, ⌊C W/M + ½⌋ are in the last cell of the next number, where W
+of all M are. So every part is in one cell of each number: a record adds a convex combination of
+products of virtual cells, the same in all tables, and what it adds to one number is unchanged. What
+it adds to the product of two numbers is off by half a part if one of them is the first, and
+otherwise by as many parts as the numbers before both have cells together; with squares, by up to
+twice as much. No integer is larger than m².
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.tables.clipped import Clipped
-
+from ...solvers.tables.residuals import Subset
 from ..reading.frames import Lazy
-from ..schema.numbers import STEPS, Weight
+from ..schema.numbers import STEPS, Weight, joined_numbers, sets_of_numbers, virtual_cells
 from ..schema.schema import Attribute
 from .impossible import Vector
 
@@ -39,7 +49,7 @@ def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[st
 
 def has_squares(attribute: Attribute) -> bool:
     """Return whether an attribute has the cells that sums of squares need."""
-    return isinstance(attribute.base, Clipped) and attribute.base.squares
+    return virtual_cells(attribute) > 2
 
 
 def keys_and_sums(
@@ -95,13 +105,148 @@ def _when(condition: Any, value: Any, otherwise: int) -> Any:
 
 
 def with_sums(
-    frame: Lazy, attributes: Sequence[Attribute], weight: Weight | None, unit: int
+    frame: Lazy, attributes: Sequence[Attribute], weight: Weight | None, unit: int, joint: "Joint"
 ) -> Lazy:
     """Return the codes of records to group by, together with the columns to sum."""
     keys, sums = keys_and_sums(lambda i: nw.col(f"c{i}"), attributes, weight, unit)
     columns = {f"c{i}": key for i, key in enumerate(keys)}
     columns |= {name: _integers(x, 64) for name, x in sums.items()}
-    return frame.select(*(column.alias(name) for name, column in columns.items()))
+    frame = frame.select(*(column.alias(name) for name, column in columns.items()))
+    if not joint.sets:
+        return frame
+
+    def held(i: int, ends: list[Any]) -> list[Any]:
+        """Add columns, so that the next ones refer to these by their names."""
+        nonlocal frame
+        own = {f"e{i}_{c}": end for c, end in enumerate(ends) if isinstance(end, nw.Expr)}
+        frame = frame.with_columns(*(_integers(end, 64).alias(name) for name, end in own.items()))
+        return [nw.col(f"e{i}_{c}") if f"e{i}_{c}" in own else end for c, end in enumerate(ends)]
+
+    parts = joint.sums({name: nw.col(name) for name in sums}, unit, held)
+    products = [_integers(part, 64).alias(name) for name, part in parts.items()]
+    return frame.select(*map(nw.col, columns), *products)
+
+
+@final
+@dataclass(frozen=True)
+class Joint:
+    """The clipped numbers that tables join, and the parts of records in products of their cells.
+
+    Attributes:
+        sizes: the virtual cells of each clipped number, by its position.
+        sets: the largest sets of several numbers that share a table. All tables of a release
+            have the same, or they would not be of the same parts.
+    """
+
+    sizes: Mapping[int, int]
+    sets: tuple[Subset, ...]
+
+    @classmethod
+    def of(cls, attributes: Sequence[Attribute], subsets: Iterable[Subset]) -> "Joint":
+        """Return the numbers that these tables join, by positions in ``attributes``."""
+        sizes = {i: virtual_cells(a) for i, a in enumerate(attributes) if a.clip is not None}
+        return cls(sizes, tuple([J for J in sets_of_numbers(sizes, subsets) if len(J) > 1]))
+
+    def names(self, numbers: Collection[int] | None = None) -> list[str]:
+        """Return the columns to sum for products, all or those for a table of these numbers.
+
+        The first part of each set is missing: it is what the others leave of the record.
+        """
+        sets = [
+            (j, J) for j, J in enumerate(self.sets) if numbers is None or j == self._of(numbers)
+        ]
+        return [f"p{j}_{c}" for j, J in sets for c in range(1, math.prod(self._shape(J)))]
+
+    @property
+    def most(self) -> int:
+        """The most parts into which a record is divided."""
+        return max((math.prod(self._shape(J)) for J in joined_numbers(self.sets)), default=1)
+
+    def _of(self, numbers: Collection[int]) -> int | None:
+        """Return the first set that holds these numbers; None for a single number."""
+        found = (j for j, J in enumerate(self.sets) if len(numbers) > 1 and set(numbers) <= set(J))
+        return next(found, None)
+
+    def _shape(self, J: Subset) -> tuple[int, ...]:
+        return tuple(self.sizes[i] for i in J)
+
+    def sums(
+        self,
+        sums: Mapping[str, Any],
+        unit: int,
+        held: Callable[[int, list[Any]], list[Any]] = lambda _, ends: ends,
+    ) -> dict[str, Any]:
+        """Return the columns of :meth:`names`, in integers.
+
+        Args:
+            sums: the columns of :func:`sum_names`.
+            unit: the number of parts of a record without weights.
+            held: keeps columns that others are computed from, by the number that they belong to.
+        """
+        mass, found = sums.get(WEIGHT, unit), dict[str, Any]()
+        for joined in joined_numbers(self.sets):
+            ends = [mass]  # how many parts are in the cells up to each
+            for i in joined:
+                a, q = sums[f"a{i}"], sums.get(f"q{i}")
+                ends = held(i, _divided(ends, [mass, a] if q is None else [mass, 2 * a - q, q]))
+            cells = np.arange(len(ends)).reshape(self._shape(joined))
+            for j, J in enumerate(self.sets):
+                if not set(J) <= set(joined):
+                    continue
+                own = np.moveaxis(cells, [joined.index(i) for i in J], range(len(J)))
+                own = own.reshape(math.prod(self._shape(J)), -1)
+                found |= {f"p{j}_{c}": _in_cells(ends, own[c]) for c in range(1, len(own))}
+        return found
+
+    def spread(
+        self, numbers: Subset, mass: Integers, sums: Mapping[str, Integers]
+    ) -> Iterator[tuple[tuple[int, ...], Integers]]:
+        """Yield the virtual cells of a table's numbers, and what groups of records add to each."""
+        j = self._of(numbers)
+        if j is None:
+            [i] = numbers
+            parts = np.stack(spread_over(mass, sums[f"a{i}"], sums.get(f"q{i}")))
+        else:
+            J = self.sets[j]
+            last = [sums[name] for name in self.names(numbers)]
+            parts = np.stack([mass - sum(last), *last]).reshape(*self._shape(J), -1)
+            parts = parts.sum(axis=tuple(k for k, i in enumerate(J) if i not in numbers))
+        for cell in np.ndindex(self._shape(numbers)):
+            yield cell, parts[cell]
+
+
+def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
+    """Return the ends of cells that are each divided among the cells of one more number.
+
+    Args:
+        ends: how many parts are in the cells up to each, the last one with all parts.
+        shares: how many of all parts are in the number's k-th virtual cell or a later one.
+    """
+    # for each k, how many of the parts up to each end are in the k-th cell or a later one
+    later = [list(ends)]
+    for whole, share in itertools.pairwise(shares):
+        later.append([_portion(end, share, whole) for end in later[-1]])
+    later.append([0] * len(ends))
+    found = []
+    for c, end in enumerate(ends):
+        for beyond in later[1:]:
+            found.append(end - (beyond[c] - (beyond[c - 1] if c else 0)))
+    return found
+
+
+def _portion(part: Any, share: Any, whole: Any) -> Any:
+    """Return ``part · share / whole``, rounded to the nearest integer; 0 where whole is."""
+    # Spark divides doubles: these have 40 bits at most, and quotients of 20 bits are not rounded up
+    divisor = whole if isinstance(whole, int) else _when(whole > 0, whole, 1)
+    return (part * share + whole // 2) // divisor
+
+
+def _in_cells(ends: Sequence[Any], cells: NDArray[np.intp]) -> Any:
+    """Return how many parts are in these cells, from the ends of all."""
+    inside = np.zeros(len(ends) + 1, dtype=np.int64)
+    inside[cells] = 1
+    signs = inside[:-1] - inside[1:]
+    return sum(ends[c] if signs[c] > 0 else -ends[c] for c in np.flatnonzero(signs).tolist())
 
 
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:

@@ -28,7 +28,7 @@ from ..reading.opened import TASK, Opened
 from ..reading.plain import Plain
 from ..reading.types import is_wide
 from ..reading.values import finder, person_of, step_of
-from ..schema.numbers import STEPS, PerPerson, Weight
+from ..schema.numbers import STEPS, PerPerson, Weight, joined_numbers, sets_of_numbers
 from ..schema.schema import Attribute
 from .count import CHANGED, number_of_rows
 from .impossible import Excluded
@@ -62,6 +62,7 @@ class _Way(NamedTuple):
     attributes: Sequence[Attribute]
     weight: Weight | None
     unit: int
+    joined: Sequence[Subset]  # numbers that tables join
 
 
 def recount(
@@ -95,7 +96,9 @@ def recount(
 
     rows = guarded(TASK, own, hint, engine=source.engine)
     fit = [(record, who) for record, who in rows if _fits(record, who, read, person, impossible)]
-    way = _Way(attributes, weight, unit)
+    clipped = {i for i, a in enumerate(attributes) if a.clip is not None}
+    joined = joined_numbers(sets_of_numbers(clipped, subsets))
+    way = _Way(attributes, weight, unit, joined)
     counted, crowded = Counter[tuple[Record, float]](), 0
     if limit is None:
         counted.update((record, 1.0) for record, _ in fit)
@@ -229,22 +232,43 @@ def _number(codes: Sequence[int], how: PerPerson, attribute: Attribute) -> int:
 def _cells(record: Record, S: Subset, way: _Way) -> Iterator[tuple[Record, int]]:
     """Yield the cells of the table of S to which a record adds, and how many parts it adds."""
     mass = way.unit if way.weight is None else _parts(record[-1], way.unit)
-    places, number = [], None
-    for i in S:
-        attribute, code = way.attributes[i], record[i]
-        if attribute.clip is not None and code:
-            number, places = i, [*places, 0]
-        else:
-            places.append(code - 1 if code else attribute.size - 1)
-    if number is None:
-        yield tuple(places), mass
-        return
-    a = _parts(record[number], way.unit)
-    q = a * a // way.unit
-    a = a if way.weight is None else (mass * a + way.unit // 2) // way.unit
-    squares = has_squares(way.attributes[number])
-    for k, part in enumerate([mass - 2 * a + q, 2 * (a - q), q] if squares else [mass - a, a]):
-        yield tuple(k if i == number else own for i, own in zip(S, places, strict=True)), part
+    numbers = [i for i in S if way.attributes[i].clip is not None]
+    joined = next((J for J in way.joined if numbers and numbers[0] in J), ())
+    totals = Counter[tuple[int, ...]]()
+    for cells, part in _divided(record, joined, mass, way):
+        totals[tuple(k for i, k in zip(joined, cells, strict=True) if i in S)] += part
+    for cells, part in totals.items():
+        virtual = dict(zip(numbers, cells, strict=True))
+        yield (
+            tuple(
+                way.attributes[i].size - 1 if not record[i] else virtual.get(i, record[i] - 1)
+                for i in S
+            ),
+            part,
+        )
+
+
+def _divided(
+    record: Record, joined: Subset, mass: int, way: _Way
+) -> list[tuple[tuple[int, ...], int]]:
+    """Return the parts of a record in products of virtual cells, one number after the other."""
+    found: list[tuple[tuple[int, ...], int]] = [((), mass)]
+    for i in joined:
+        a = _parts(record[i], way.unit) if record[i] else 0
+        q = a * a // way.unit
+        a = a if way.weight is None else (mass * a + way.unit // 2) // way.unit
+        # how many parts are in the k-th cell or a later one: of all, and of those seen so far
+        shares = [mass, 2 * a - q, q] if has_squares(way.attributes[i]) else [mass, a]
+        seen, earlier, found = [0] * len(shares), found, []
+        for cells, part in earlier:
+            own = [part]
+            for k in range(1, len(shares)):
+                whole, up_to = shares[k - 1], seen[k - 1] + own[k - 1]
+                reached = (up_to * shares[k] + whole // 2) // whole if whole else 0
+                own.append(reached - seen[k])
+            seen = [one + other for one, other in zip(seen, own, strict=True)]
+            found += [((*cells, k), own[k] - sum(own[k + 1 : k + 2])) for k in range(len(own))]
+    return found
 
 
 def _parts(code: int, unit: int) -> int:

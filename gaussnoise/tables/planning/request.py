@@ -24,7 +24,7 @@ from ...privacy.guarantee import AbstractPrivacy
 from ..schema.about import LINE, About, is_line
 from ..schema.bases import base_value
 from ..schema.entries import attribute_positions, term_name
-from ..schema.numbers import PER_PERSON, PerPerson, Weight, check_one_number, check_weight
+from ..schema.numbers import PER_PERSON, PerPerson, Weight, check_numbers, check_weight
 from ..schema.schema import Schema
 from .ranges import FoundRange, check_ranges
 from .targets import Target
@@ -105,7 +105,7 @@ class Request(PickledByArguments):
         for name, said in (("title", self.title), ("source", self.source)):
             if said is not None and not is_line(said):
                 raise ParameterError(f"plan: expected {name} to be {LINE}, got {said!r:.80}")
-        check_one_number(self.schema, self.domain)
+        check_numbers(self.schema, self.domain)
         object.__setattr__(self, "p", float(self.p))
         if self.public:
             object.__setattr__(self, "public", self._checked_public())

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from domains.tables.bases import Moments
 from domains.tables.clipped import Clipped
 
 from ...numerics.intervals import quantile
+from ...solvers.tables.residuals import subsets_of
 from ...text import number_of
 from ..schema.bases import MIDDLES, moment_source
 from ..schema.impossible import Rule, rule_text
@@ -137,24 +139,25 @@ def numbers_text(plan: "Plan") -> list[str]:
             f"{interval_text(0, plan.weight.most)}."
         )
     for term in () if plan.domain.is_cells else plan.domain.terms:
-        numbers = [(i, base) for i, base in term if isinstance(base, Clipped)]
-        if not numbers or 1 not in numbers[0][1].degrees:
-            continue
-        i, base = numbers[0]
-        units[attributes[i].name] = f"{base.unit:.15g}"
-        groups = {attributes[k].name: other for k, other in term if k != i}
-        if len(lines) < _MOST_SUMS and plan.domain.queries(term) <= _MOST_SUMMED:
-            asked = {**groups, attributes[i].name: base}
-            deviations = plan.answer_deviations(asked)[..., base.degrees.index(1)]
-            given = f" given {marginal_name(tuple(groups))}" if groups else ""
-            lines.append(
-                f"sum of {attributes[i].name}{given}: sd {_span(deviations)}, "
-                f"95 % ± {_span(quantile(0.95) * deviations)}, of values clipped to "
-                f"{interval_text(base.low, base.high)}"
+        numbers = {i: b for i, b in term if isinstance(b, Clipped) and 1 in b.degrees}
+        units |= {attributes[i].name: f"{base.unit:.15g}" for i, base in numbers.items()}
+        groups = {attributes[k].name: other for k, other in term if not isinstance(other, Clipped)}
+        given = f" given {marginal_name(tuple(groups))}" if groups else ""
+        for own in subsets_of(tuple(numbers)):
+            if not own or len(lines) >= _MOST_SUMS or plan.domain.queries(term) > _MOST_SUMMED:
+                continue
+            sums = {attributes[i].name: replace(numbers[i], degrees=(1,)) for i in own}
+            deviations = plan.answer_deviations(groups | sums)[(..., *[0] * len(own))]
+            ends = " and ".join(interval_text(base.low, base.high) for base in sums.values())
+            line = (
+                f"sum of {' times '.join(sums)}{given}: sd {_span(deviations)}, "
+                f"95 % ± {_span(quantile(0.95) * deviations)}, of values clipped to {ends}"
             )
+            lines += [line] * (line not in lines)
     if units:
         unit = "record" if plan.per_person else "row"
         each = ", ".join(f"{most} of {name}" for name, most in units.items())
+        each += "; of products, by the product of these" * (len(units) > 1)
         lines.append(
             f"Errors of sums above are divided by the most that one {unit} can add: {each}."
         )

@@ -309,6 +309,8 @@ class _Asked:
             low, high = table.confidence_interval(self.level, simultaneous=count > 1)
             cut = table.cut if isinstance(table, MeanTable) and table.cut.any() else None
             found = _Found(table.estimate, table.standard_deviation, low, high, cut=cut)
+            if isinstance(asked, Count) and len(asked.summed) > 1:
+                return found, [_CLIPPED]  # the ends are those of products
             return found, [f"of values clipped to {interval_text(*table.clip)}"]
         x, covariance = self._counts(self._forms(asked), axes)
         ratios, _ = self._part(asked, x, covariance, quantile(self.level, count))
@@ -330,11 +332,10 @@ class _Asked:
         if isinstance(asked, Mean) and not any(c is not None for c in asked.given.values()):
             given = tuple(names[i] for i in asked.given)
             return means(self.release, names[asked.attribute], given)
-        if isinstance(asked, Count) and asked.summed is not None:
-            summed = [i for i, cells in asked.where.items() if cells is asked.summed]
-            given = tuple(names[i] for i in asked.where if i not in summed)
-            if all(asked.where[i] is None for i in asked.where if i not in summed):
-                return sums(self.release, names[summed[0]], given)
+        if isinstance(asked, Count) and asked.summed:
+            given = tuple(names[i] for i in asked.where if i not in asked.summed)
+            if all(asked.where[i] is None for i in asked.where if i not in asked.summed):
+                return sums(self.release, tuple(names[i] for i in asked.summed), given)
         return None
 
     def _forms(self, asked: Amount) -> list[Conditions]:
@@ -368,7 +369,7 @@ class _Asked:
         if isinstance(asked, Mean):
             base = self._clipped(asked)
             return base.low, base.high
-        least = -math.inf if asked.summed and not asked.summed.is_nonnegative else 0.0
+        least = 0.0 if all(own.is_nonnegative for own in asked.summed.values()) else -math.inf
         return least, math.inf
 
     def _part(self, asked: Amount, x: Array, covariance: Array, z: float) -> tuple[Ratios, Array]:
@@ -437,7 +438,7 @@ class _Asked:
         return self._answer(meaning, axes, found, notes)
 
     def _summed(self, *asked: Amount) -> bool:
-        return any(isinstance(one, Count) and one.summed is not None for one in asked)
+        return any(isinstance(one, Count) and one.summed for one in asked)
 
     def _within(self, ratios: Ratios, limits: tuple[float, float]) -> _Found:
         """Return intervals cut to the values that the true numbers can have."""
@@ -742,11 +743,11 @@ class _Asked:
             return f"mean of {number}{self._persons(asked.attribute)}{self._groups(asked.given)}"
         if brief or not asked.where:
             return self._named(asked.where)
-        summed = {i: cells for i, cells in asked.where.items() if cells is asked.summed}
-        if not asked.summed or not summed:
+        if not asked.summed:
             return f"count of {self._named(asked.where)}"
-        rest = {i: cells for i, cells in asked.where.items() if i not in summed}
-        return self._named(summed) + self._persons(*summed) + self._groups(rest)
+        rest = {i: cells for i, cells in asked.where.items() if i not in asked.summed}
+        over = self._persons(next(iter(asked.summed)))
+        return self._named(asked.summed) + over + self._groups(rest)
 
     def _persons(self, attribute: int) -> str:
         plan = self.release.plan

@@ -271,7 +271,11 @@ def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownCha
         entries = [{schema.names[i]: base for i, base in term.items()} for term in terms]
     else:
         entries = _common(changes)
-    return [one for entry in entries for one in _tables(changes, entry)]
+    found: dict[object, ShownChanges] = {}
+    for one in (own for entry in entries for own in _tables(changes, entry)):
+        # tables of several numbers may each have the means of one of them
+        found.setdefault(len(found) if one.number is None else one.title, one)
+    return list(found.values())
 
 
 def _common(changes: "Changes") -> list[dict[str, AbstractBase]]:
@@ -308,7 +312,7 @@ def left_out(changes: "Changes") -> dict[str, str]:
         if numbers:
             others = [part for part, own in zip(parts, names, strict=True) if own not in numbers]
             by = f" by {marginal_name(tuple(others))}" if others else ""
-            name = f"mean and sum of {numbers[0]}{by}"
+            name = f"mean and sum of {' and of '.join(numbers)}{by}"
         both = zip(parts, names, strict=True)  # one name for what each release counts differently
         key = frozenset(own if own in changes.unlike else part for part, own in both)
         found.setdefault(key, (name, reason))
@@ -333,15 +337,15 @@ def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[Shown
     numbers = [name for name, base in entry.items() if isinstance(base, Clipped)]
     groups = tuple(name for name in names if name not in numbers)
     if numbers and all(entry[name].is_identity for name in groups):
-        (own,) = numbers
-        found: dict[Statistic, ComparisonTable] = {
-            "mean": changes.means(own, groups),
-            "sum": changes.sums(own, groups),
-        }
-        over = persons_text(changes.after.plan, own)
+        found: list[tuple[str, Statistic, ComparisonTable]] = []
+        for own in numbers:
+            found.append((own, "mean", changes.means(own, groups)))
+            found.append((own, "sum", changes.sums(own, groups)))
         return [
-            ShownChanges(table, kind, groups, number=own, over=over)
-            for kind, table in found.items()
+            ShownChanges(
+                table, kind, groups, number=own, over=persons_text(changes.after.plan, own)
+            )
+            for own, kind, table in found
         ]
     if all(base.is_identity for base in entry.values()):
         return [ShownChanges(changes[names], "count", names, unit_of(changes.after.plan))]

@@ -1,7 +1,7 @@
 """Functions of released numbers, with intervals from the exact law of their noise."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -20,7 +20,7 @@ from ..schema.schema import Category
 from .contrasts import Weights, cell
 from .forms import Function, side_by_side
 from .noisy import AbstractRelease
-from .sums import check_no_number
+from .sums import check_no_number, clipped_number
 from .table import AbstractEstimates
 from .tidy import LEVEL, level_text
 
@@ -182,17 +182,134 @@ def variance_within(release: AbstractRelease, name: str, within: Weights) -> Fun
             f"variance: expected a clipped number with squares, got {name!r}; hint: "
             'base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
         )
-    # of t = (value − low) / (high − low): no digits are lost where the interval is far from zero
-    rows = np.zeros((3, base.size))
-    rows[:, :3] = [1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]
     ((names, own),) = within.items()
-    moments = [{(*names, name): np.multiply.outer(own, row)} for row in rows]
+    moments = [{(*names, name): np.multiply.outer(own, row)} for row in powers(base)]
     width = base.high - base.low
 
     def of_moments(count: Any, total: Any, squares: Any) -> Any:
         return width**2 * (squares * count - total * total) / count**2
 
     return function(release, of_moments, *moments)
+
+
+def covariance_of(
+    release: AbstractRelease, one: str, other: str, /, **groups: Category
+) -> FunctionEstimate:
+    """Return the covariance of two clipped numbers: ``release.covariance_of("pay", "hours")``.
+
+    It is the mean of the product less the product of the means, over the records that have both
+    numbers, of the values as they were clipped.
+
+    Args:
+        release: the release that is asked.
+        one: an attribute with ``clip``.
+        other: another one, in the same table.
+        groups: a category for each attribute that restricts the records; none for all.
+
+    Returns:
+        A :class:`~gaussnoise.results.FunctionEstimate`, in the product of both units.
+
+    Raises:
+        ParameterError: no clipped numbers, unknown labels, or a table that was not released.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("pay", clip=[0, 40]), gn.Attribute("age", clip=[0, 80])])
+    >>> people = pa.table({"pay": [10.0, 30.0] * 20000, "age": [20.0, 60.0] * 20000})
+    >>> release = gn.plan(schema, [("pay", "age")], gn.zCDP(0.5)).release(people)
+    >>> low, high = release.covariance_of("pay", "age").confidence_interval(0.999999)
+    >>> bool(low < 200 < high), bool(high - low < 5)
+    (True, True)
+    """
+    moments, (width, height) = _pair(release, "covariance_of", (one, other), groups, 1)
+
+    def of_moments(count: Any, first: Any, second: Any, both: Any) -> Any:
+        return width * height * (both * count - first * second) / count**2
+
+    return function(release, of_moments, *moments)
+
+
+def correlation(
+    release: AbstractRelease, one: str, other: str, /, **groups: Category
+) -> FunctionEstimate:
+    """Return the correlation of two clipped numbers: ``release.correlation("pay", "hours")``.
+
+    It is that of the records that have both numbers, of the values as they were clipped.
+
+    Args:
+        release: the release that is asked.
+        one: an attribute with ``clip`` whose squares the schema declares.
+        other: another one, in the same table.
+        groups: a category for each attribute that restricts the records; none for all.
+
+    Returns:
+        A :class:`~gaussnoise.results.FunctionEstimate`, usually between -1 and 1.
+
+    Raises:
+        ParameterError: no clipped numbers, no squares of them, unknown labels, or a table that was
+            not released.
+
+    >>> import pyarrow as pa
+    >>> moments = {"kind": "moments", "degrees": [0, 1, 2]}
+    >>> names = ["pay", "age"]
+    >>> schema = gn.Schema([gn.Attribute(name, clip=[0, 80], base=moments) for name in names])
+    >>> people = pa.table({"pay": [10.0, 30.0, 50.0] * 20000, "age": [20.0, 40.0, 30.0] * 20000})
+    >>> release = gn.plan(schema, [("pay", "age")], gn.zCDP(0.5)).release(people)
+    >>> low, high = release.correlation("pay", "age").confidence_interval(0.999999)
+    >>> bool(low < 0.5 < high), bool(high - low < 0.1)
+    (True, True)
+    """
+    moments, _ = _pair(release, "correlation", (one, other), groups, 2)
+
+    def of_moments(n: Any, x: Any, y: Any, xy: Any, xx: Any, yy: Any) -> Any:
+        return (xy * n - x * y) / ((xx * n - x * x) * (yy * n - y * y)) ** 0.5
+
+    return function(release, of_moments, *moments)
+
+
+def _pair(
+    release: AbstractRelease,
+    asked: str,
+    names: tuple[object, object],
+    groups: Mapping[str, Category],
+    most: int,
+) -> tuple[Sequence[Mapping], Sequence[float]]:
+    """Return the moments of two numbers as weights of cells, and the lengths of their intervals.
+
+    The moments are the count, the sums of each, and of their product; and of the squares of each if
+    ``most`` is 2. They are of t = (value − low) / (high − low), so that no digits are lost where an
+    interval is far from zero.
+    """
+    bases = [clipped_number(release, asked, name)[1] for name in names]
+    if names[0] == names[1]:
+        raise ParameterError(
+            f"{asked}: expected two clipped numbers, got {names[0]!r} twice; hint: variance"
+        )
+    for name, base in zip(names, bases, strict=True):
+        if most > 1 and not base.squares:
+            raise ParameterError(
+                f"{asked}: expected clipped numbers with squares, got {name!r}; hint: "
+                'base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
+            )
+    first, second = (powers(base) for base in bases)
+    ((own, within),) = cell(release, **groups).items()
+    degrees = [(0, 0), (1, 0), (0, 1), (1, 1), *[(2, 0), (0, 2)] * (most > 1)]
+    moments = [
+        {(*own, *names): np.multiply.outer(within, np.multiply.outer(first[j], second[k]))}
+        for j, k in degrees
+    ]
+    return moments, [base.high - base.low for base in bases]
+
+
+def powers(base: Clipped) -> Array:
+    """Return what t⁰, t, and t² where squares are, are as weights of virtual cells.
+
+    t is the number's place in its interval, from 0 to 1.
+    """
+    rows = [[1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]]
+    rows = rows if base.squares else [[1.0, 1.0], [0.0, 1.0]]
+    weights = np.zeros((len(rows), base.size))
+    weights[:, : len(rows[0])] = rows
+    return weights
 
 
 def _numbers(

@@ -313,9 +313,11 @@ class _Meaning(Transformer):
         return part
 
     def sum(self, meta: Meta, children: list) -> _Part:
-        name, *parts = children
-        i, summed = self._number(name)
-        return self._part("count", meta, {i: summed}, parts)
+        names = [child for child in children if isinstance(child, Token)]
+        numbers = [self._number(name) for name in names]
+        if len({i for i, _ in numbers}) < len(numbers):
+            self._fail("expected a number that is not yet in the product", names[-1])
+        return self._part("count", meta, dict(numbers), children[len(names) :])
 
     def mean(self, meta: Meta, children: list) -> _Part:
         name, *parts = children

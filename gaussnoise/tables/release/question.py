@@ -88,14 +88,17 @@ Conditions = Mapping[int, Condition]
 
 
 class Count(NamedTuple):
-    """The number of rows that meet the conditions, or the sum of a number over these rows."""
+    """The number of rows that meet the conditions, or the sum of a number over these rows.
+
+    With several numbers, it is the sum of their product.
+    """
 
     where: Conditions
 
     @property
-    def summed(self) -> Summed | None:
-        """The number whose sum this is; None for counts."""
-        return next((cells for cells in self.where.values() if isinstance(cells, Summed)), None)
+    def summed(self) -> dict[int, Summed]:
+        """The numbers whose sum this is; none for counts."""
+        return {i: cells for i, cells in self.where.items() if isinstance(cells, Summed)}
 
 
 class Share(NamedTuple):
@@ -204,14 +207,17 @@ Question: TypeAlias = AtOnce | Change | Trend | ByTick
 
 def conditions_text(schema: Schema, where: Conditions) -> str:
     """Return conditions in the words of a question."""
-    parts = []
+    parts: list[str] = []
+    numbers = [i for i, cells in where.items() if isinstance(cells, Summed)]
     for i, cells in where.items():
         attribute = schema.attributes[i]
         if isinstance(cells, Level | Wholes):
             parts.append(quoted(cells.name))
             continue
         if isinstance(cells, Summed):
-            parts.append(f"sum of {quoted(attribute.name)}")
+            if i == numbers[0]:
+                names = (quoted(schema.attributes[k].name) for k in numbers)
+                parts.append(f"sum of {' times '.join(names)}")
             continue
         labels = "|".join(quoted(str(attribute.labels[k])) for k in cells or ())
         parts.append(quoted(attribute.name) + ("" if cells is None else f"={labels}"))

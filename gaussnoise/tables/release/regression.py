@@ -1,9 +1,10 @@
-"""Linear regression of a clipped number on categories, from released moments."""
+"""Linear regression of a clipped number on categories and numbers, from released moments."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -15,10 +16,12 @@ from domains.tables.clipped import Clipped
 from ...errors import ParameterError
 from ...layout import fitted
 from ...numerics.intervals import ConfidenceInterval, quantile
+from ...solvers.tables.residuals import subsets_of
 from ...text import number_of, significant
-from ..schema.numbers import interval_text, sum_weights
+from ..schema.numbers import interval_text
 from ..schema.schema import Category
 from .contrasts import contrasts
+from .functions import powers
 from .noisy import AbstractRelease
 from .show import rows_text
 from .sums import clipped_number
@@ -35,6 +38,18 @@ _CLEAR = 4.0  # standard deviations of noise that every eigenvalue of X'X has to
 _LEAST = 1e-12  # the least eigenvalue of a covariance that coordinates are scaled by
 _STEPS = 40  # times that a search goes half as far again; an end beyond is infinite
 _DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
+
+
+class Column(NamedTuple):
+    """A column of a design: the product of an indicator and of numbers.
+
+    Attributes:
+        cell: the categories in which it is not zero.
+        numbers: the numbers, of which it is the product; 1 without them.
+    """
+
+    cell: Cell
+    numbers: tuple[str, ...]
 
 
 class Moments(NamedTuple):
@@ -63,7 +78,7 @@ class Moments(NamedTuple):
         d = len(beta)
         linear = np.zeros((d, len(self.covariance)))
         for k in range(d):
-            np.add.at(linear[k], self.places[k], -beta)  # an indicator is its own square
+            np.add.at(linear[k], self.places[k], -beta)
             linear[k, self.places.max() + 1 + k] = 1.0
         return linear
 
@@ -71,18 +86,18 @@ class Moments(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Regression:
-    """Least squares of a clipped number on categories, with intervals for noise and sampling.
+    """Least squares of a clipped number on others, with intervals for noise and sampling.
 
     Attributes:
         name: the number.
         clip: the interval that its values are clipped to.
-        columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, town=B"``, …;
+        columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, hours"``, …;
             the first category of each attribute is the one that others are compared with.
         estimate: coefficients, without the bias of first order that the noise makes.
         standard_deviation: their standard deviations due to noise, to first order.
         residual_deviation: the standard deviation of the number about its expectation; NaN where
             the schema declares no squares of it, or several rows of one person may count.
-        rows: how many rows there are, by the release; with weights, their sum.
+        rows: how many rows have all of the numbers, by the release; with weights, their sum.
         weighted: whether rows count with weights.
         rows_per_person: how many rows of one person may count.
         private: False for simulations, whose numbers must not be published.
@@ -109,8 +124,15 @@ class Regression:
     private: bool
     backend: "EagerAllowed" = field(repr=False)
     moments: Moments = field(repr=False)
-    cells: tuple[Cell, ...] = field(repr=False)
+    design: tuple[Column, ...] = field(repr=False)
     labels: Mapping[str, tuple[Category, ...]] = field(repr=False)
+    clips: Mapping[str, tuple[float, float]] = field(repr=False)
+    stated: Array = field(repr=False)  # coefficients from those of numbers from 0 to 1
+
+    @property
+    def _on(self) -> list[str]:
+        """The attributes of its columns."""
+        return [*self.labels, *self.clips]
 
     @cached_property
     def _own(self) -> "_Law":
@@ -145,7 +167,7 @@ class Regression:
         Raises:
             ParameterError: the schema declares no squares of the number.
         """
-        return np.sqrt(np.diagonal(self._drawn.covariance))
+        return np.sqrt(np.diagonal(self.stated @ self._drawn.covariance @ self.stated.T))
 
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return intervals for the least squares of the very rows that were counted, each alone.
@@ -170,36 +192,49 @@ class Regression:
 
     def _intervals(self, law: "_Law", level: float) -> ConfidenceInterval:
         z = quantile(level)
-        ends = [law.interval(unit, z) for unit in np.eye(len(self.columns))]
+        ends = [law.interval(row, z) for row in self.stated]
         low, high = np.array(ends).T
         return ConfidenceInterval(low, high)
 
-    def predict(self, **labels: Category) -> "Prediction":
-        """Return the expected number of rows with these categories: ``predict(sex="F")``.
+    def predict(self, **values: Category) -> "Prediction":
+        """Return the expected number of a row: ``predict(sex="F", hours=38)``.
 
         Args:
-            labels: one category of each attribute of the regression.
+            values: a category for each attribute of the regression, and a value for each number.
 
         Returns:
             A :class:`Prediction`, whose interval is about the least squares of the counted rows.
 
         Raises:
-            ParameterError: attributes or labels other than those of the regression.
+            ParameterError: other attributes or labels than those of the regression, or a number
+                outside the interval that its values are clipped to.
         """
         asked = {name: list(own) for name, own in self.labels.items()}
-        if set(labels) != set(asked) or any(labels[name] not in own for name, own in asked.items()):
+        known = set(values) == {*asked, *self.clips}
+        if not known or any(values[name] not in own for name, own in asked.items()):
+            wanted = [f"one category for each of {', '.join(asked)}"] * bool(asked)
+            wanted += [f"a value of each of {', '.join(self.clips)}"] * bool(self.clips)
             raise ParameterError(
-                f"predict: expected one category for each of {', '.join(asked)}, got {labels!r:.80}"
+                f"predict: expected {' and '.join(wanted) or 'no value'}, got {values!r:.80}"
             )
+        for name, (low, high) in self.clips.items():
+            x = values[name]
+            if isinstance(x, bool) or not isinstance(x, int | float) or not low <= x <= high:
+                raise ParameterError(
+                    f"predict: expected a number in {interval_text(low, high)} for {name!r}, got "
+                    f"{x!r:.80}"
+                )
         row = np.array(
             [
-                float(all(asked[name].index(labels[name]) == k for name, k in cell.items()))
-                for cell in self.cells
+                math.prod(float(values[name]) for name in own.numbers)
+                * all(asked[name].index(values[name]) == k for name, k in own.cell.items())
+                for own in self.design
             ]
         )
+        row = row @ self.stated
         low, high = self._own.interval(row, quantile(LEVEL))
-        sd = math.sqrt(row @ self._own.covariance @ row)
-        return Prediction(float(row @ self.estimate), sd, low, high)
+        center = float(row @ np.linalg.solve(self.stated, self.estimate))
+        return Prediction(center, math.sqrt(row @ self._own.covariance @ row), low, high)
 
     def _tidy(self) -> dict[str, list]:
         """Return tidy columns, one row for each coefficient."""
@@ -250,7 +285,7 @@ class Regression:
         return rows_text(
             fitted(
                 f"Regression of {self.name}, clipped to {interval_text(*self.clip)}, on "
-                f"{', '.join(self.labels) or 'no attribute'}: {significant(self.rows, 6)} {rows}"
+                f"{', '.join(self._on) or 'no attribute'}: {significant(self.rows, 6)} {rows}"
             ),
             ["coefficient"],
             heads,
@@ -266,7 +301,7 @@ class Regression:
 
     def __repr__(self) -> str:
         count = number_of(len(self.columns), "coefficient")
-        on = ", ".join(self.labels) or "no attribute"
+        on = ", ".join(self._on) or "no attribute"
         return f"Regression({self.name} on {on}: {count})"
 
 
@@ -374,17 +409,19 @@ class _Law:
 
 
 def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regression:
-    """Return the least squares of a clipped number on categories, from released tables alone.
+    """Return the least squares of a clipped number on others, from released tables alone.
 
-    Columns are indicators of categories, without the first of each attribute; an interaction has
-    the products of these. The moments X'X and X'y are linear functions of the release, with an
-    exactly known covariance; intervals are found from it, without an assumption that the noise is
-    small (Anderson & Rubin 1949, for moments with errors).
+    Columns are numbers as they are clipped, and indicators of categories, without the first of each
+    attribute; an interaction has the products of these. The moments X'X and X'y are linear
+    functions of the release, with an exactly known covariance; intervals are found from it, without
+    an assumption that the noise is small (Anderson & Rubin 1949, for moments with errors).
 
     Args:
         release: the release that is asked.
         name: the number, an attribute with ``clip``.
-        on: attributes of categories or bins, and interactions: ``["sex", "town", "sex:town"]``.
+        on: attributes of categories or bins, clipped numbers with squares, and interactions:
+            ``["sex", "hours", "sex:hours"]``. Some table must have the attributes of any two
+            columns, and those of each column with ``name``.
 
     Returns:
         A :class:`~gaussnoise.results.Regression`.
@@ -402,34 +439,36 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
     True
     """
     _, base = clipped_number(release, "regress", name)
-    terms = _terms(release, name, on)
-    schema = release.plan.schema
-    labels = {a: schema.attributes[schema.names.index(a)].labels for term in terms for a in term}
-    cells: list[Cell] = [
-        dict(zip(term, (1 + k for k in place), strict=True))
-        for term in terms
-        for place in np.ndindex(*(len(labels[a]) - 1 for a in term))
-    ]
-    if len(cells) > _MOST_COLUMNS:
+    schema, columns, clips, labels = release.plan.schema, list[Column](), {}, {}
+    for term in _terms(release, name, on):
+        numbers = tuple([a for a in term if _is_number(release, a)])
+        groups = [a for a in term if a not in numbers]
+        clips |= {a: schema.attributes[schema.names.index(a)].clip for a in numbers}
+        labels |= {a: schema.attributes[schema.names.index(a)].labels for a in groups}
+        for place in np.ndindex(*(len(labels[a]) - 1 for a in groups)):
+            cell = dict(zip(groups, (1 + k for k in place), strict=True))
+            columns.append(Column(cell, numbers))
+    if len(columns) > _MOST_COLUMNS:
         raise ParameterError(
-            f"regress: expected at most {_MOST_COLUMNS} columns, got {len(cells)}; hint: fewer "
+            f"regress: expected at most {_MOST_COLUMNS} columns, got {len(columns)}; hint: fewer "
             "interactions, or categories that are put together in the schema"
         )
-    moments = _moments(release, name, base, labels, cells)
+    moments = _moments(release, name, labels, columns)
     _check_clear(release, moments)
+    stated = _stated(columns, clips)
     law = _Law(moments, 0.0)
     rows = float(moments.gram[0, 0])
     noise = moments.weights(law.center) @ moments.covariance @ moments.weights(law.center).T
     inverse = np.linalg.inv(moments.gram)
     left = moments.squares - law.center @ moments.products + np.trace(inverse @ noise)
-    variance = left / max(rows - len(cells), 1.0)
+    variance = left / max(rows - len(columns), 1.0)
     is_known = base.squares and release.plan.rows_per_person == 1
     return Regression(
         name=name,
         clip=(base.low, base.high),
-        columns=tuple(_column(labels, cell) for cell in cells),
-        estimate=law.center - _bias(moments, law.center),
-        standard_deviation=np.sqrt(np.diagonal(law.covariance)),
+        columns=tuple(_column(labels, column) for column in columns),
+        estimate=stated @ (law.center - _bias(moments, law.center)),
+        standard_deviation=np.sqrt(np.diagonal(stated @ law.covariance @ stated.T)),
         residual_deviation=math.sqrt(max(variance, 0.0)) if is_known else math.nan,
         rows=rows,
         weighted=release.plan.weight is not None,
@@ -437,8 +476,10 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
         private=release.private,
         backend=release.backend,
         moments=moments,
-        cells=tuple(cells),
+        design=tuple(columns),
         labels=labels,
+        clips=clips,
+        stated=stated,
     )
 
 
@@ -452,58 +493,100 @@ def _terms(release: AbstractRelease, name: str, on: Sequence[str]) -> list[tuple
     # a name may hold a colon itself
     terms = [(term,) if term in schema.names else tuple(term.split(":")) for term in on]
     for term in terms:
-        for i in release.plan.subset(term):
-            if schema.attributes[i].clip is not None:
-                raise ParameterError(
-                    f"regress: expected categories or bins in on=, got the clipped number "
-                    f"{schema.names[i]!r}; hint: edges in the schema make bins of it"
-                )
-    if name in {a for term in terms for a in term} or len({*map(frozenset, terms)}) < len(terms):
+        release.plan.subset(term)  # refuses unknown names
+    known = {*map(frozenset, terms), frozenset()}
+    if name in {a for term in terms for a in term} or len(known) <= len(terms):
         raise ParameterError(f"regress: expected different terms without {name!r}, got {on!r:.80}")
+    for term in terms:
+        for number in filter(partial(_is_number, release), term):
+            base: Any = schema.attributes[schema.names.index(number)].base
+            if not base.squares:
+                raise ParameterError(
+                    f"regress: expected squares of the number {number!r} in on=; hint: "
+                    'base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
+                )
+            if frozenset(term) - {number} not in known:
+                rest = ":".join(a for a in term if a != number)
+                raise ParameterError(
+                    f"regress: expected the term {rest!r} beside {':'.join(term)!r}: without it, "
+                    "coefficients depend on where numbers have their zero"
+                )
     return [(), *terms]
+
+
+def _is_number(release: AbstractRelease, name: str) -> bool:
+    schema = release.plan.schema
+    return schema.attributes[schema.names.index(name)].clip is not None
 
 
 def _moments(
     release: AbstractRelease,
     name: str,
-    base: Clipped,
     labels: Mapping[str, tuple[Category, ...]],
-    cells: Sequence[Cell],
+    columns: Sequence["Column"],
 ) -> Moments:
-    """Return X'X, X'y and y'y with the covariance of their noise."""
-    counts, sums = np.ones(base.size), sum_weights(base)
-    has_number = counts.copy()
-    schema = release.plan.schema
-    if schema.attributes[schema.names.index(name)].other is not None:
-        has_number[-1] = 0.0  # records without a number are in no moment
-    asked: list[Mapping] = []
-    known: dict[frozenset, int] = {}  # where each product of columns is among them
+    """Return X'X, X'y and y'y with the covariance of their noise.
 
-    def weights(cell: Cell, own: Array) -> Mapping:
-        array = own if not np.array_equal(own, counts) else np.ones(())
+    In X, numbers are from 0 to 1: their places in their intervals.
+    """
+    schema = release.plan.schema
+    names = dict.fromkeys(number for column in columns for number in column.numbers)
+    of_number = {own: powers(clipped_number(release, "regress", own)[1]) for own in names}
+    _, base = clipped_number(release, "regress", name)
+    degrees = (0, 1, 2) if base.squares else (0, 1)
+    own_moments = Clipped(
+        base.low, base.high, degrees=degrees, size=base.size, squares=base.squares
+    )
+    of_number[name] = own_moments.toarray()[: len(degrees)]
+    # records without one of the numbers are in no moment
+    lacking = {own for own in of_number if schema.attributes[schema.names.index(own)].other}
+    asked: list[Mapping] = []
+    known: dict[object, int] = {}  # where each product of columns is among them
+
+    def weights(cell: Cell, numbers: Counter[str]) -> Mapping:
+        array, own = np.ones(()), [n for n in of_number if numbers[n] or n in lacking]
+        for number in reversed(own):
+            array = np.multiply.outer(of_number[number][numbers[number]], array)
         for a in reversed(list(cell)):
             array = np.multiply.outer(np.eye(1, len(labels[a]), cell[a])[0], array)
-        return {(*cell, *((name,) if array.ndim > len(cell) else ())): array}
+        return {(*cell, *own): array}
 
-    d = len(cells)
+    d = len(columns)
     places = np.zeros((d, d), dtype=np.intp)
-    for i in range(d):
-        for j in range(i + 1):
-            both = _both(cells[i], cells[j])
-            key = frozenset([None] if both is None else both.items())
+    for i, one in enumerate(columns):
+        for j, other in enumerate(columns[: i + 1]):
+            both, numbers = _both(one.cell, other.cell), Counter([*one.numbers, *other.numbers])
+            key = None if both is None else (frozenset(both.items()), frozenset(numbers.items()))
             if key not in known:
                 known[key] = len(asked)
-                asked.append({} if both is None else weights(both, has_number))
+                asked.append({} if both is None else weights(both, numbers))
             places[i, j] = places[j, i] = known[key]
-    asked += [weights(cell, sums) for cell in cells]
+    asked += [weights(own.cell, Counter([*own.numbers, name])) for own in columns]
     if base.squares:
-        squares = Clipped(base.low, base.high, degrees=(2,), size=base.size, squares=True)
-        asked.append(weights({}, squares.toarray()[0]))
+        asked.append(weights({}, Counter({name: 2})))
     found = contrasts(release.kept(), asked)
     gram = found.estimate[places]
     products = found.estimate[places.max() + 1 : places.max() + 1 + d]
     last = float(found.estimate[-1]) if base.squares else math.nan
     return Moments(gram, products, last, found.covariance, places)
+
+
+def _stated(columns: Sequence["Column"], clips: Mapping[str, tuple[float, float]]) -> Array:
+    """Return the matrix from coefficients of numbers from 0 to 1 to those of the numbers.
+
+    A number's place is (x − low) / (high − low): its column adds to that of x and to the same one
+    without it, which :func:`_terms` has checked to be there.
+    """
+    known = {(*own.cell.items(), frozenset(own.numbers)): k for k, own in enumerate(columns)}
+    matrix = np.zeros((len(columns), len(columns)))
+    for k, own in enumerate(columns):
+        for kept in subsets_of(tuple(range(len(own.numbers)))):
+            to = frozenset(own.numbers[j] for j in kept)
+            rest = [clips[number] for number in own.numbers if number not in to]
+            share = math.prod(-low for low, _ in rest)
+            widths = math.prod(clips[n][1] - clips[n][0] for n in own.numbers)
+            matrix[known[(*own.cell.items(), to)], k] = share / widths
+    return matrix
 
 
 def _both(one: Cell, other: Cell) -> Cell | None:
@@ -513,8 +596,9 @@ def _both(one: Cell, other: Cell) -> Cell | None:
     return {**one, **other}
 
 
-def _column(labels: Mapping[str, tuple[Category, ...]], cell: Cell) -> str:
-    return ", ".join(f"{a}={labels[a][k]}" for a, k in cell.items()) or "intercept"
+def _column(labels: Mapping[str, tuple[Category, ...]], column: "Column") -> str:
+    own = [f"{a}={labels[a][k]}" for a, k in column.cell.items()]
+    return ", ".join([*own, *column.numbers]) or "intercept"
 
 
 def _check_clear(release: AbstractRelease, moments: Moments) -> None:

@@ -90,6 +90,8 @@ class TableRelease(AbstractRelease):
     projected = _nearest.projected
     function = _functions.function
     variance = _functions.variance
+    covariance_of = _functions.covariance_of
+    correlation = _functions.correlation
     regress = _regression.regress
     independence = _independence.independence
 

@@ -1,7 +1,7 @@
 """Sums and means of clipped numbers, by groups."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -31,6 +31,7 @@ class SumTable(AbstractEstimates):
 
     Values are rounded to multiples of ``(high − low) / plan.unit``, where ``plan.unit`` is usually
     2²⁰. So a sum is off by at most half a multiple for each record, and on average by much less.
+    Sums of the product of two numbers are off by as little beyond that, of few numbers in all.
     Where rows have weights, sums are weighted.
 
     Attributes:
@@ -39,8 +40,8 @@ class SumTable(AbstractEstimates):
         estimate: unbiased sums, shape (groups…).
         standard_deviation: standard deviation of every sum, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
-        name: the number that is summed.
-        clip: the interval that values are clipped to.
+        name: the number that is summed, or the product: ``"pay times hours"``.
+        clip: the interval that values are clipped to, and products are in.
         weighted: the column that rows are weighted by, or None.
         over: the units that are summed over, in words: rows, or persons with one number each.
 
@@ -205,12 +206,13 @@ def _moved(ratio: Array, clip: tuple[float, float]) -> Array:
     return (low / 2 + high / 2) + (high - low) / 2 * ratio
 
 
-def sums(release: AbstractRelease, name: str, given: Names = ()) -> SumTable:
-    """Return sums of a clipped number within groups.
+def sums(release: AbstractRelease, name: Names, given: Names = ()) -> SumTable:
+    """Return sums of a clipped number, or of the product of several, within groups.
 
     Args:
         release: the release that is asked.
-        name: an attribute with ``clip``.
+        name: an attribute with ``clip``, or several: ``("pay", "hours")`` for the sums of pay times
+            hours, over the records that have both.
         given: attributes that define the groups; none for all records.
 
     Returns:
@@ -227,14 +229,18 @@ def sums(release: AbstractRelease, name: str, given: Names = ()) -> SumTable:
     >>> release.sums("pay", given="sex").estimate.round(-6).tolist()
     [10000000.0, 25000000.0]
     """
-    i, group, S = _asked(release, "sums", name, given)
-    base = _clipped(release, i)
-    estimate, variance = _rows(release, i, group, S, sum_weights(base)[None])
+    names = tuple(name) if isinstance(name, list | tuple) else (name,)
+    numbers, group, S = _asked(release, "sums", names, given)
+    rows = {i: sum_weights(_clipped(release, i))[None] for i in numbers}
+    estimate, variance = (
+        values.reshape(values.shape[len(rows) :]) for values in _rows(release, rows, group, S)
+    )
+    estimate.flags.writeable = variance.flags.writeable = False
     return SumTable(
-        **_described(release, i, group),
-        estimate=estimate[0],
-        standard_deviation=np.sqrt(variance[0]),
-        forms=CellForms(release, _forms(release, i, group, sum_weights(base))),
+        **_described(release, numbers, group),
+        estimate=estimate,
+        standard_deviation=np.sqrt(variance),
+        forms=CellForms(release, _forms(release, {i: row[0] for i, row in rows.items()}, group)),
     )
 
 
@@ -264,14 +270,14 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
     >>> bool(low < 3500 < high), bool(high - low < 5)
     (True, True)
     """
-    i, group, S = _asked(release, "means", name, given)
+    (i,), group, S = _asked(release, "means", (name,), given)
     base = _clipped(release, i)
     t = np.array([0.0, 0.5, 1.0] if base.squares else [0.0, 1.0])
     rows = np.zeros((4, base.size))
     # the number's weight at its upper end, at its lower end, their sum, their difference
     rows[:, : len(t)] = t, 1 - t, np.ones_like(t), 2 * t - 1
     (_, _, counts, above), (upper, lower, count_variance, variance) = _rows(
-        release, i, group, S, rows
+        release, {i: rows}, group, S
     )
     if release.public_rows is not None and not group and not base.other:
         counts = np.asarray(release.public_rows)
@@ -281,7 +287,7 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
         squared = variance - 2 * ratio * covariance + ratio**2 * count_variance
         deviation = np.sqrt(np.maximum(squared, 0.0)) / counts
     return MeanTable(
-        **_described(release, i, group),
+        **_described(release, (i,), group),
         estimate=_scaled(ratio, (base.low, base.high)),
         standard_deviation=(base.high - base.low) / 2 * deviation,
         counts=counts,
@@ -291,8 +297,8 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
         covariance=covariance,
         forms=CellForms(
             release,
-            _forms(release, i, group, rows[3]),
-            _forms(release, i, group, rows[2]),
+            _forms(release, {i: rows[3]}, group),
+            _forms(release, {i: rows[2]}, group),
             base.low / 2 + base.high / 2,
             (base.high - base.low) / 2,
         ),
@@ -301,9 +307,15 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
 
 def summed_in(term: Sequence[tuple[int, AbstractBase]]) -> int | None:
     """Return the number of an entry whose means by group follow from its answers, or None."""
+    numbers = summed_numbers(term)
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def summed_numbers(term: Sequence[tuple[int, AbstractBase]]) -> list[int]:
+    """Return the numbers of an entry, each of whose means by group follow from its answers."""
     numbers = [i for i, base in term if isinstance(base, Clipped) and {0, 1} <= set(base.degrees)]
     grouped = all(base.is_identity for i, base in term if i not in numbers)
-    return numbers[0] if numbers and grouped else None
+    return numbers if grouped else []
 
 
 def with_means(
@@ -361,13 +373,18 @@ def clipped_number(release: AbstractRelease, function: str, name: object) -> tup
 
 
 def _asked(
-    release: AbstractRelease, function: str, name: object, given: Names
-) -> tuple[int, Subset, Subset]:
-    """Return the position of the number, its groups in the given order, and all sorted."""
-    i, _ = clipped_number(release, function, name)
+    release: AbstractRelease, function: str, names: tuple[object, ...], given: Names
+) -> tuple[Subset, Subset, Subset]:
+    """Return the positions of numbers, of groups in the given order, and of all, sorted."""
+    numbers = tuple([clipped_number(release, function, name)[0] for name in names])
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise ParameterError(
+            f"{function}: expected different clipped numbers, got {names!r:.80}; hint: squares are "
+            'answers to base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
+        )
     check_no_number(release, f"{function}: given", given)
     group = release.plan.subset((given,) if isinstance(given, str) else given)
-    return i, group, tuple(sorted((i, *group)))
+    return numbers, group, tuple(sorted((*numbers, *group)))
 
 
 def _clipped(release: AbstractRelease, i: int) -> Clipped:
@@ -377,14 +394,19 @@ def _clipped(release: AbstractRelease, i: int) -> Clipped:
     return base
 
 
-def _described(release: AbstractRelease, i: int, group: Subset) -> dict:
-    """Return the fields of a table on its number and groups."""
-    schema, base, weight = release.plan.schema, _clipped(release, i), release.plan.weight
+def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict:
+    """Return the fields of a table on its number, or the product of its numbers, and groups."""
+    schema, weight = release.plan.schema, release.plan.weight
+    ends = 1.0, 1.0
+    for base in (_clipped(release, i) for i in numbers):
+        corners = [x * y for x in ends for y in (base.low, base.high)]
+        ends = min(corners), max(corners)
+    names = [schema.names[i] for i in numbers]
     return {
-        "name": schema.names[i],
-        "clip": (base.low, base.high),
+        "name": " times ".join(names),
+        "clip": ends,
         "weighted": None if weight is None else weight.column,
-        "over": mean_of(release.plan, schema.names[i]),
+        "over": " and ".join(dict.fromkeys(mean_of(release.plan, name) for name in names)),
         "attributes": tuple(schema.names[k] for k in group),
         "labels": tuple(schema.attributes[k].labels for k in group),
         "private": release.private,
@@ -392,11 +414,11 @@ def _described(release: AbstractRelease, i: int, group: Subset) -> dict:
     }
 
 
-def _forms(release: AbstractRelease, i: int, group: Subset, row: Array) -> dict[str, Rows]:
-    """Return the queries that add up a number's cells, by the weights of a row, in each group."""
+def _forms(release: AbstractRelease, rows: Mapping[int, Array], group: Subset) -> dict[str, Rows]:
+    """Return the queries that add up numbers' cells, by the weights of rows, in each group."""
     schema = release.plan.schema
     own = {schema.names[k]: Rows(Identity(schema.sizes[k]), axis) for axis, k in enumerate(group)}
-    return {**own, schema.names[i]: Rows(Base(row[None]), None)}
+    return own | {schema.names[i]: Rows(Base(row[None]), None) for i, row in rows.items()}
 
 
 def number_rows(
@@ -410,25 +432,34 @@ def number_rows(
         given: attributes that define the groups.
         rows: the weight of each virtual cell, shape (rows, cells without the catch-all).
     """
-    i, group, S = _asked(release, "means", name, given)
+    (i,), group, S = _asked(release, "means", (name,), given)
     weights = np.zeros((len(rows), _clipped(release, i).size))
     weights[:, : rows.shape[1]] = rows
-    return _rows(release, i, group, S, weights)
+    return _rows(release, {i: weights}, group, S)
 
 
 def _rows(
-    release: AbstractRelease, i: int, group: Subset, S: Subset, rows: Array
+    release: AbstractRelease, rows: Mapping[int, Array], group: Subset, S: Subset
 ) -> tuple[Array, Array]:
-    """Return estimates and variances of combinations of a number's cells: (rows, groups…)."""
+    """Return estimates and variances of combinations of numbers' cells: (rows…, groups…).
+
+    Args:
+        release: the release that is asked.
+        rows: for each number, the weights of its cells, shape (rows, cells).
+        group: the attributes that define groups.
+        S: the numbers and these attributes, sorted.
+    """
     names, sizes = release.plan.schema.names, release.plan.schema.sizes
     _, _, cells = estimate_of(release, tuple(names[k] for k in S))
-    axis, base = S.index(i), Base(rows)
+    bases = {i: Base(own) for i, own in rows.items()}
+    for i, base in bases.items():
+        cells = base.answer(cells, S.index(i))
     variance = release.covariance.term_variance(
-        tuple((k, base if k == i else Identity(sizes[k])) for k in S)
+        tuple((k, bases[k] if k in bases else Identity(sizes[k])) for k in S)
     )
-    rest = [k for k in S if k != i]
-    order = (0, *(1 + rest.index(k) for k in group))
-    found = (np.moveaxis(base.answer(cells, axis), axis, 0), np.moveaxis(variance, axis, 0))
-    estimate, variance = (np.ascontiguousarray(values.transpose(order)) for values in found)
+    order = [S.index(k) for k in (*rows, *group)]
+    estimate, variance = (
+        np.ascontiguousarray(values.transpose(order)) for values in (cells, variance)
+    )
     estimate.flags.writeable = variance.flags.writeable = False
     return estimate, variance

@@ -65,7 +65,7 @@ _GRAMMAR = rf"""
         | (_SHARE | _FRACTION | PER_CENT) _of_all group given* -> had_by_all
         | (_SHARE | _FRACTION | PER_CENT) _OF group _HAS conditions given* -> had
         | NAME _DISTRIBUTION given* -> spread
-    sum: _SUM _OF? NAME ("," conditions)? whose? given*
+    sum: _SUM _OF? NAME (_TIMES NAME)* ("," conditions)? whose? given*
     mean: (_MEAN | _AVERAGE) _OF? NAME ("," conditions)? whose? given*
     bare: conditions whose? given*
 
@@ -98,6 +98,7 @@ _GRAMMAR = rf"""
     _MEDIAN.2: /median/i
     _SUM.2: /sum/i
     _MEAN.2: /mean/i
+    _TIMES: /times/i
     _HOW_MANY: /how\s+many|(total\s+)?number/i
     ENTROPY: /entropy/i
     CONCENTRATION: /concentration/i
@@ -178,6 +179,7 @@ _QUIET = {
     "OVER_TIME",
     "_DISTRIBUTION",
     "_SO_FAR",
+    "_TIMES",
     "LAST_TICK",
     "NAME",
     "LABEL",
@@ -397,7 +399,7 @@ class Reader:
         if at == 0 or self._last == "_ASK":
             listed = ", ".join(known[:-1])
             expected = f"expected a question that starts with one of {listed}, or an attribute"
-        elif "NAME" in accepted and self._last in ("_SUM", "_MEAN", "_AVERAGE"):
+        elif "NAME" in accepted and self._last in ("_SUM", "_TIMES", "_MEAN", "_AVERAGE"):
             clipped = [a.name for a in self.schema.attributes if a.clip is not None]
             listed = one_of(clipped) if clipped else "of which it has none"
             expected = f"expected a number that the schema clips, {listed}"

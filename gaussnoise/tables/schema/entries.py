@@ -14,7 +14,7 @@ from ...errors import ParameterError, SchemaError
 from ...solvers.tables.residuals import Subset
 from ...text import near, one_of
 from .bases import BaseLike, as_base, base_name
-from .numbers import check_one_number
+from .numbers import check_numbers
 from .schema import Schema
 
 # attribute names, for the attributes' own bases; or bases by name, None for the own base
@@ -72,7 +72,7 @@ def workload_domain(
 ) -> AbstractTables:
     """Return the queries of a workload: :class:`Marginals` in entry order if all are cells."""
     domain = _domain(schema, workload, weights)
-    check_one_number(schema, domain)
+    check_numbers(schema, domain)
     return domain
 
 

@@ -2,10 +2,12 @@
 
 A record's number is kept as an integer number of steps. The interval has :data:`STEPS` of them, or
 fewer where noise is so large that it hides finer ones. Counts of such tables are integers in units
-of ``1/STEPS`` of a record, so that a record adds exactly a convex combination of virtual cells.
+of ``1/STEPS`` of a record, so that a record adds exactly a convex combination of virtual cells; of
+several numbers in one table, of the products of their virtual cells.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
@@ -18,12 +20,14 @@ from domains.tables.clipped import Clipped
 from domains.tables.products import Products
 
 from ...errors import ParameterError, SchemaError
+from ...solvers.tables.residuals import Subset
 from .dates import check_no_dates
 
 if TYPE_CHECKING:
     from .schema import Attribute, Schema
 
 STEPS = 2**20
+MOST_PARTS = 64  # virtual cells of numbers that tables join, and so the parts of every record
 _MOMENT_KEYS = {"kind", "degrees", "about"}
 PerPerson: TypeAlias = Literal["mean", "sum", "max", "count"]
 PER_PERSON: Mapping[PerPerson, str] = {
@@ -195,17 +199,39 @@ def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
     return (f"weight at {low:.15g}", *middle, f"weight at {high:.15g}")
 
 
-def check_one_number(schema: "Schema", domain: AbstractDomain) -> None:
-    """Refuse a table with two clipped numbers: sums of products are not supported."""
+def sets_of_numbers(numbers: Collection[int], subsets: Iterable[Subset]) -> list[Subset]:
+    """Return the sets of numbers that share a table, without those that are part of another."""
+    found = {tuple(i for i in S if i in numbers) for S in subsets}
+    return sorted(J for J in found if J and not any(set(J) < set(K) for K in found))
+
+
+def joined_numbers(sets: Iterable[Subset]) -> list[Subset]:
+    """Return the numbers of these sets, those together that a chain of sets joins."""
+    joined: list[set[int]] = []
+    for J in sets:
+        own = [part for part in joined if part & {*J}]
+        joined = [part for part in joined if part not in own] + [{*J}.union(*own)]
+    return sorted(tuple(sorted(part)) for part in joined)
+
+
+def check_numbers(schema: "Schema", domain: AbstractDomain) -> None:
+    """Refuse tables that join too many clipped numbers: the parts of a record grow with each."""
     numbers = {i for i, attribute in enumerate(schema.attributes) if attribute.clip is not None}
-    for S in getattr(domain, "subsets", ()) if len(numbers) > 1 else ():
-        clipped = [schema.names[i] for i in S if i in numbers]
-        if len(clipped) > 1:
+    subsets = getattr(domain, "subsets", ()) if len(numbers) > 1 else ()
+    for joined in joined_numbers(sets_of_numbers(numbers, subsets)):
+        parts = math.prod(virtual_cells(schema.attributes[i]) for i in joined)
+        if parts > MOST_PARTS:
+            names = ", ".join(repr(schema.names[i]) for i in joined)
             raise ParameterError(
-                f"plan: expected at most one clipped number in a table, got {clipped[0]!r} and "
-                f"{clipped[1]!r}; hint: a table for each of them, like "
-                f"[({clipped[0]!r}, ...), ({clipped[1]!r}, ...)]"
+                f"plan: expected clipped numbers that tables join to have at most {MOST_PARTS} "
+                f"virtual cells together (2 each, 3 with squares), got {parts} for {names}; hint: "
+                "tables of fewer numbers, or a release for each group of them"
             )
+
+
+def virtual_cells(attribute: "Attribute") -> int:
+    """Return the number of virtual cells of a clipped number: two, or three with squares."""
+    return 3 if isinstance(attribute.base, Clipped) and attribute.base.squares else 2
 
 
 def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:

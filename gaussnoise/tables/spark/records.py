@@ -15,7 +15,7 @@ from ...errors import DataError, ParameterError
 from ...solvers.tables.residuals import Subset
 from ..counting.count import CHANGED, Placing
 from ..counting.impossible import Excluded
-from ..counting.numbers import WEIGHT, WITHOUT, weight_column, with_sums
+from ..counting.numbers import WEIGHT, WITHOUT, Joint, weight_column, with_sums
 from ..counting.persons import PersonLimit
 from ..counting.records import code_table, outside_error
 from ..reading.frames import guarded, native_frame
@@ -83,6 +83,7 @@ class SparkRecords:
         attributes: columns to read, at least one.
         on_outside, limit, weight, unit, impossible: as for
             :func:`gaussnoise.tables.counting.count.count_marginals`.
+        joint: the clipped numbers that tables join.
     """
 
     table: "DataFrame"
@@ -92,6 +93,7 @@ class SparkRecords:
     weight: Weight | None
     unit: int
     impossible: Sequence[Excluded]
+    joint: Joint
 
     @cached_property
     def _read(self) -> list[Attribute]:
@@ -108,7 +110,7 @@ class SparkRecords:
             self.table, self._read, self.on_outside, self.limit, self.impossible
         )
         if self.unit > 1:
-            coded = with_sums(coded, self.attributes, self.weight, self.unit)
+            coded = with_sums(coded, self.attributes, self.weight, self.unit, self.joint)
         return in_spark(_TASK, lambda: coded.to_native().persist())
 
     @property
@@ -186,7 +188,7 @@ class SparkRecords:
 
     @property
     def _placing(self) -> Placing:
-        return Placing(self.attributes, self.weight, self.unit)
+        return Placing(self.attributes, self.weight, self.unit, self.joint)
 
     def _finished(
         self,
@@ -246,7 +248,7 @@ def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Bat
 def _cells(placing: Placing, S: Subset, rows: "pa.Table") -> tuple[Counts, Counts]:
     """Return the cells of the table of S that have records, and the counts of each."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
-    sums = {name: columns[name] for name in placing.sums}
+    sums = {name: columns[name] for name in placing.sums_of(S)}
     codes = [columns[f"c{i}"] for i in S]
     if placing.outside(S, codes, sums):
         raise DataError(CHANGED)

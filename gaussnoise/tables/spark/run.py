@@ -13,6 +13,7 @@ from ...solvers.tables.residuals import Subset
 from ...text import versions
 from ..counting.count import CHANGED
 from ..counting.impossible import excluded
+from ..counting.numbers import Joint
 from ..planning.plan import Plan
 from ..release.publish import limit_of
 from ..schema.schema import Attribute, OnOutside
@@ -52,15 +53,18 @@ class Run:
             work: the folder with the key that chooses rows of persons; None for all their rows.
             more: attributes that no table has.
         """
-        plan = self.plan
+        plan, used = self.plan, self.plan.asked.used
+        attributes = [*(plan.schema.attributes[i] for i in used), *more]
+        joined = [tuple(used.index(i) for i in S) for S in plan.tables.subsets]
         return SparkRecords(
             self.table,
-            [*(plan.schema.attributes[i] for i in plan.asked.used), *more],
+            attributes,
             self.on_outside,
             None if work is None else work.again(limit_of(plan)),
             plan.weight,
             plan.unit,
-            excluded(plan.schema, plan.asked.used),
+            excluded(plan.schema, used),
+            Joint.of(attributes, joined),
         )
 
     def counted(

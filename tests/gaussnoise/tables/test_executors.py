@@ -65,6 +65,7 @@ SCHEMA = gn.Schema(
         gn.Attribute("pay", clip=[0, 1000]),
     ]
 )
+NUMBERS = gn.Schema([*SCHEMA.attributes, gn.Attribute("hours", clip=[0, 60], other="none")])
 
 
 def people(n=300):
@@ -77,6 +78,7 @@ def people(n=300):
             "region": rng.choice([*"abcdx"], n),
             "pay": rng.integers(0, 1500, n).astype(float),
             "stands_for": rng.uniform(0, 5, n),
+            "hours": rng.uniform(-10, 70, n),
         }
     )
 
@@ -180,8 +182,8 @@ PLANS = {
         public="sex",
     ),
     "clipped numbers and weights of persons": lambda: gn.plan(
-        SCHEMA,
-        [("sex", "pay"), ("region", "age"), PREFIXES],
+        NUMBERS,
+        [("sex", "pay"), ("pay", "hours"), ("region", "age"), PREFIXES],
         gn.zCDP(1.0),
         person="who",
         rows_per_person=300,
@@ -191,8 +193,8 @@ PLANS = {
         SCHEMA, list(LARGE), gn.zCDP(1.0), neighbors="replace", public="sex"
     ),
     "large, clipped numbers and weights of persons": lambda: gn.plan(
-        SCHEMA,
-        [("sex", "pay", "region"), ("region", "age"), PREFIXES],
+        NUMBERS,
+        [("sex", "pay", "region", "hours"), ("region", "age"), PREFIXES],
         gn.zCDP(1.0),
         person="who",
         rows_per_person=300,

@@ -41,12 +41,12 @@ class Notes:
 
     def units_in(self, columns: Mapping[str, Sequence[object]], rows: int) -> list[str]:
         """Return the unit of each row of a table, from its columns of labels."""
-        found = [self.unit] * rows
-        for name in columns.keys() & self.units.keys():
-            own = self.units[name]
-            pairs = zip(found, columns[name], strict=True)
-            found = [own.get(str(label), unit) for unit, label in pairs]
-        return found
+        found: list[list[str]] = [[] for _ in range(rows)]
+        for name in columns:
+            own = self.units.get(name, {})
+            for units, label in zip(found, columns[name], strict=True):
+                units += [own[str(label)]] if str(label) in own else []
+        return [" × ".join(units) or self.unit for units in found]
 
 
 UNSAID = Notes()

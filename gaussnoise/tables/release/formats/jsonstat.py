@@ -67,10 +67,11 @@ def _written(file: IO[bytes], names: Sequence[str], notes: Notes) -> Iterator["_
     while measure in names:
         measure += "_"
     ids = [*names, measure]
-    units: dict[str, dict[str, str]] = {measure: {name: notes.unit for name in NUMBERS}}
+    units: dict[str, dict[str, str]] = {}
     for name, own in zip(names, rows.labels, strict=True):
         if own.keys() & notes.units.get(name, {}).keys():  # counts, sums and means in one cube
-            units = {name: {label: notes.units[name].get(label, notes.unit) for label in own}}
+            units[name] = {label: notes.units[name].get(label, notes.unit) for label in own}
+    units = units or {measure: {name: notes.unit for name in NUMBERS}}
     labels = [*(list(labels) for labels in rows.labels), list(NUMBERS)]
     rest = {
         "label": ": ".join(filter(None, [notes.title, marginal_name(tuple(names))])),

@@ -1,5 +1,7 @@
 """The half-widths of the entries of a plan or a release, as numbers and in words."""
 
+import itertools
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 Errors = Mapping[str, float]  # half-widths by statistic; the key of a single one is ""
 
 _SUMMED = ("counts", "sums", "sums of squares")  # the statistics of a clipped number, by degree
+_PRODUCTS = "sums of products"
 
 
 def errors_of_release(release: AbstractRelease) -> list[Errors]:
@@ -43,30 +46,35 @@ def half_widths(plan: "Plan") -> np.ndarray:
 
 
 def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> list[Errors]:
-    """Return half-widths by statistic: counts and sums of clipped numbers have their own units."""
+    """Return half-widths by statistic: counts and sums of clipped numbers have their own units.
+
+    Of several numbers in one table, the largest is said.
+    """
     found: list[Errors] = []
     for term, width in zip(plan.domain.terms, widths.tolist(), strict=True):
         clipped = [(k, base) for k, (_, base) in enumerate(term) if isinstance(base, Clipped)]
         if not clipped:
             found.append({"": width})
             continue
-        [(place, base)] = clipped  # a table has at most one
-        variance = np.moveaxis(covariance.term_variance(term), place, -1)
-        deviations = np.sqrt(variance.reshape(-1, variance.shape[-1]).mean(axis=0))
-        found.append(
-            {
-                _SUMMED[d]: quantile(LEVEL) * float(deviations[k]) * base.unit**d
-                for k, d in enumerate(base.degrees)
-            }
-        )
+        places, bases = zip(*clipped, strict=True)
+        variance = np.moveaxis(covariance.term_variance(term), places, range(len(places)))
+        own: dict[str, float] = {}
+        for answer in itertools.product(*(range(len(base.degrees)) for base in bases)):
+            degrees = [base.degrees[k] for base, k in zip(bases, answer, strict=True)]
+            scale = math.prod(base.unit**d for base, d in zip(bases, degrees, strict=True))
+            width = quantile(LEVEL) * math.sqrt(float(variance[answer].mean())) * scale
+            what = _SUMMED[max(degrees)] if sum(degrees) == max(degrees) else _PRODUCTS
+            own[what] = max(width, own.get(what, 0.0))
+        found.append(own)
     return found
 
 
 def error_text(errors: Errors) -> str:
-    """Return half-widths in words; those of squares, which few readers use, only by themselves."""
+    """Return half-widths in words; those of squares and products only by themselves."""
     said = {what: f"± {number(w, digits_of(w / 4))}" for what, w in errors.items() if w}
     if len(said) > 1:
         said.pop(_SUMMED[2], None)
+        said.pop(_PRODUCTS, None)
     return "; ".join(f"{what} {width}".strip() for what, width in said.items()) or "exact"
 
 

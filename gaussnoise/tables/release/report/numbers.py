@@ -21,7 +21,7 @@ from ..marks import LOW_RELIABILITY, marks_of
 from ..noisy import AbstractRelease
 from ..shares import proportions
 from ..store import MOST_READ, StoredTables
-from ..sums import MeanTable, means, summed_in, sums
+from ..sums import MeanTable, means, summed_in, summed_numbers, sums
 from ..table import AbstractEstimates, ProportionTable
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
@@ -344,6 +344,11 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
         elif summed is not None:
             title = mean_title(names[summed], [names[i] for i, _ in term if i != summed])
             over = persons_text(plan, names[summed]).strip()
+        elif several := summed_numbers(term):
+            means_of = " and ".join(shown(names[i]) for i in several)
+            groups = [shown(names[i]) for i, _ in term if i not in several]
+            by = f" by {marginal_name(tuple(groups))}" if groups else ""
+            title = f"Means of {means_of}{by}"
         anchor = f"table-{k + 1}"
         read = partial(_parts, release, term, anchor, files.get(name))
         found.append(Entry(name, title, anchor, size, is_cells, over, read))
@@ -385,7 +390,17 @@ def _parts(
         return _counts(release, counts)
     if summed is None:
         answers = release.answers(asked)
-        return [Numbers(answers, _title(answers), anchor, file=file, unit=unit)]
+        numbers = Numbers(answers, _title(answers), anchor, file=file, unit=unit)
+        several = summed_numbers(term)
+        if not several:
+            return [numbers]
+        # the answers have the sums and their products, of which few readers use more than means
+        own = [replace(numbers, heading=True, kind="behind", anchor=f"{anchor}-products")]
+        for number in several:
+            part = [(i, base) for i, base in term if i == number or i not in several]
+            first, *rest = _parts(release, part, f"{anchor}-{number}", None)
+            own += [replace(first, heading=True), *rest]
+        return [*own[1:], own[0]]
     own, groups = schema.names[summed], tuple(schema.names[i] for i, _ in term if i != summed)
     axis, base = [i for i, _ in term].index(summed), asked[own]
     by = f" by {marginal_name(tuple(map(shown, groups)))}" if groups else ""

@@ -198,10 +198,8 @@ def tables_facts(
 
 def _findings(parts: Sequence[Numbers]) -> str:
     """Return the finding of an entry, and of a mean those by attributes of two groups."""
-    first, *others = parts
-    said = [finding_of(first)]
-    said += [f"{own.title}: {finding_of(own)}" for own in others if own.kind == "mean"]
-    return " ".join(filter(None, said))
+    said = [(own, finding_of(own)) for own in parts if own is parts[0] or own.kind == "mean"]
+    return " ".join(f"{own.title}: {text}" if own.heading else text for own, text in said if text)
 
 
 def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object]:
