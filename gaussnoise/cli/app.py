@@ -23,7 +23,14 @@ from .plan import show_bound, show_plan
 from .release import make_release
 from .report import write_report
 from .schema import draft_schema
-from .stream import plan_stream, run_tick, show_series, show_stream, start_stream
+from .stream import (
+    forget_persons,
+    plan_stream,
+    run_tick,
+    show_series,
+    show_stream,
+    start_stream,
+)
 from .synthetic import synthetic
 from .verify import sign_folder, verify_folder
 
@@ -77,6 +84,7 @@ stream_app.command("start")(start_stream)
 stream_app.command("tick")(run_tick)
 stream_app.command("show")(show_stream)
 stream_app.command("series")(show_series)
+stream_app.command("forget")(forget_persons)
 ledger_app.command("create")(create_ledger)
 ledger_app.command("show")(show_ledger)
 

@@ -440,6 +440,11 @@ def continual(
             "plan: expected Ticks(..., reports=k) with person=: in how many ticks one person can "
             f"have rows at most, got none; hint: reports={over.n} is always true"
         )
+    if over.enforced and tables.person is None:
+        raise ParameterError(
+            "plan: expected person= with Ticks(..., enforced=True): the column that says whose row "
+            "it is, got none"
+        )
     if over.period in tables.schema.names:
         raise ParameterError(
             f"plan: expected a period column beside the attributes, got {over.period!r}, one of "

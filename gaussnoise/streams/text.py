@@ -25,11 +25,13 @@ def participation_text(plan: "StreamPlan") -> str:
     change = "more or less" if plan.neighbors == "add-remove" else "exchanged for another"
     if rows > 1 and plan.neighbors == "replace":
         change = "exchanged for as many others"
+    apart = f", each two at least {b} ticks apart" if k > 1 < b else ""
+    if plan.over.enforced:
+        return f"{one} {change}, in any ticks; a registry lets at most {k} count{apart}"
     if k == 1:
         return f"{one} {change}, in one tick"
     if person is not None:
         one = "any number of rows"
-    apart = f", each two at least {b} ticks apart" if b > 1 else ""
     return f"one person with {one} {change} in each of at most {k} ticks{apart}"
 
 
@@ -79,12 +81,11 @@ def plan_text(plan: "StreamPlan") -> str:
 
 def facts_of_stream(plan: "StreamPlan") -> Facts:
     """Return the facts on a stream."""
-    person, rows = plan.person, plan.rows_per_person
     return Facts(
         whole="stream",
         relation=f"{plan.neighbors} ({participation_text(plan)})",
         unit=plan.privacy_unit,
-        counted="every row" if person is None else drawn_text(rows, each_tick=True),
+        counted=_counted_text(plan),
         privacy=plan.privacy.as_dict(plan.integers, TABLE_STEPS),
         budget=plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS, "of all ticks"),
         integers=plan.integers,
@@ -93,6 +94,13 @@ def facts_of_stream(plan: "StreamPlan") -> Facts:
         gap=plan.gap,
         verdict=_verdict(plan),
     )
+
+
+def _counted_text(plan: "StreamPlan") -> str:
+    if plan.person is None:
+        return "every row"
+    more = "; rows of a person in other ticks than may count are left out: how many is private"
+    return drawn_text(plan.rows_per_person, each_tick=True) + more * plan.over.enforced
 
 
 def _late_text(late: str) -> str:
