@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .plan import StreamPlan
 
 _MOST_LINES = 1000
+YEARS = 12, 52, 365  # ticks of a year
 
 
 def participation_text(plan: "StreamPlan") -> str:
@@ -56,6 +57,7 @@ def plan_text(plan: "StreamPlan") -> str:
     lines = [
         f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.dim} cells",
         *head_text(plan),
+        f"one person   {_spent_text(plan)}",
         *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
         *(
             [f"late rows    column {over.period!r} says; {_late_text(over.late)}"]
@@ -101,6 +103,18 @@ def _counted_text(plan: "StreamPlan") -> str:
         return "every row"
     more = "; rows of a person in other ticks than may count are left out: how many is private"
     return drawn_text(plan.rows_per_person, each_tick=True) + more * plan.over.enforced
+
+
+def _spent_text(plan: "StreamPlan") -> str:
+    """Return in words the cost of one person's rows of all ticks, and of those of a year."""
+    n, whole = plan.over.n, plan.spent(plan.over.n)
+    everything = f"spends rho = {whole:.4g} at most in all {n} ticks together"
+    if plan.over.enforced:
+        return f"{everything}, with any rows in any of them"
+    parts = {m: plan.spent(m) for m in (1, *YEARS) if m < n}
+    shown = {m: rho for m, rho in parts.items() if rho < whole}
+    named = [f"of {'one tick' if m == 1 else f'any {m} in a row'} {shown[m]:.4g}" for m in shown]
+    return f"{everything}; by its rows {', '.join(named)}" if named else everything
 
 
 def _late_text(late: str) -> str:

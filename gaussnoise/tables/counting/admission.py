@@ -17,13 +17,12 @@ KEY_BYTES = 64  # a whole block of SHA-256, which Spark has as well
 
 
 class AbstractAdmission(abc.ABC):
-    """The rule that decides which persons' rows may be counted.
+    """The rule that decides which persons' rows may be counted."""
 
-    Attributes:
-        key: the secret key of the hashes, of :data:`KEY_BYTES` bytes.
-    """
-
-    key: bytes
+    @property
+    @abc.abstractmethod
+    def key(self) -> bytes:
+        """The secret key of the hashes, of :data:`KEY_BYTES` bytes."""
 
     @abc.abstractmethod
     def check_kind(self, kind: str) -> None:
