@@ -184,14 +184,14 @@ class StreamPlan(AbstractPlan):
         return charged
 
     def spent(self, ticks: int) -> float:
-        """Return the ρ of one person's rows in any so many ticks in succession.
+        """Return the ρ of one person's rows in any successive ticks of this number.
 
         A year is 12 monthly ticks, 52 weekly ones, or 365 daily ones: this is the cost of a
         person's rows of a year. If participation is enforced, it is that of all rows, since without
         a year's rows, later ones might count that do not count now.
 
         Args:
-            ticks: an integer of at least 1; more than n ticks are all of them.
+            ticks: the number of ticks, at least 1; more than n are all of them.
 
         Raises:
             ParameterError: there is no such number of ticks.

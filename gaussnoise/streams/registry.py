@@ -218,7 +218,6 @@ def written(private: Path, turn: Turn | None) -> dict[str, str]:
     if turn is None:
         return {}
     file = _file(private, turn.tick)
-    remove(file)  # left by a tick that was not committed
     registry = Registry(turn.key, turn.kind, turn.registry.records)
     return {"registry": _write(file, registry, turn.blocks())}
 

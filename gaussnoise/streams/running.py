@@ -225,6 +225,18 @@ class Stream:
         Raises:
             StreamError: the stream keeps no registry.
             OutputError: it cannot be deleted.
+
+        >>> import pyarrow as pa, tempfile
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+        >>> over = gn.streams.Ticks(52, reports=1, enforced=True)
+        >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), person="id", over=over)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     stream = plan.start(f"{folder}/weekly")
+        ...     total = stream.tick(pa.table({"sex": ["F", "M"], "id": [1, 2]}), number=1)
+        ...     stream.forget()
+        ...     registry = list(stream.state.private.glob("registry*"))
+        >>> registry
+        []
         """
         if not self.plan.over.enforced:
             raise StreamError(

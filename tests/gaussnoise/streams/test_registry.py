@@ -414,6 +414,12 @@ def test_what_is_enforced_is_said_and_what_is_promised_too(running, tmp_path, ca
     assert run(["verify", str(running.path)]) != 0
 
 
+def test_only_the_first_tick_can_be_counted_a_second_time(running):
+    assert running.period(1).inspect(table("ab")).passed
+    with pytest.raises(ParameterError, match="expected tick 1 of a stream that enforces"):
+        running.period(2).inspect(table("ab"))
+
+
 def test_requests_that_cannot_be_enforced_are_refused():
     with pytest.raises(ParameterError, match=r"expected person= with Ticks\(..., enforced=True\)"):
         gn.plan(SCHEMA, 1, gn.zCDP(0.1), over=Ticks(3, 2, enforced=True))
