@@ -622,10 +622,12 @@ class Stream(Planned):
         one = one if person is None else f"all rows of one value of {person!r}"
         other = "for another" if rows == 1 else "for as many others"
         change = "more or less" if self.moving else f"exchanged {other}"
+        apart = f", each two at least {self.apart} ticks apart" if k > 1 < self.apart else ""
+        if self.ticks.get("enforced") is True and person is not None:
+            return f"{one} {change}, in any ticks; a registry lets at most {k} count{apart}"
         if k == 1:
             return f"{one} {change}, in one tick"
         one = one if person is None else "any number of rows"
-        apart = f", each two at least {self.apart} ticks apart" if self.apart > 1 else ""
         return f"one person with {one} {change} in each of at most {k} ticks{apart}"
 
     def check(self) -> None:
@@ -642,10 +644,9 @@ class Stream(Planned):
         self.say(f"squared sensitivity {self.growth} of ticks, {least} at least: over all reports")
         self.check_privacy()
         folders = sorted(p.name for p in (self.path / "ticks").iterdir())
-        numbers = range(1, len(folders) + 1)
-        need(folders == [f"{t:04d}" for t in numbers] and len(folders) <= len(C), "a tick missing")
+        need(folders == [f"{t + 1:04d}" for t in range(len(C))][: len(folders)], "a tick missing")
         need(record["table_format"] in _ENDINGS and len(record["stream"]) == 32, "table_format")
-        for t in numbers:
+        for t in range(1, len(folders) + 1):
             self.check_tick(t, self.path / "ticks" / f"{t:04d}")
         self.say(f"{len(folders)} ticks from 1 on: their files, and that tables are added up")
         self.say_integers(self.slacks)
@@ -688,8 +689,7 @@ class Stream(Planned):
                     continue
                 if what == "period":
                     before = self.totals.get(S, [0.0] * len(x)) if t > 1 else x
-                    pairs = zip(before, x, strict=True)
-                    self.totals[S] = [a + b for a, b in pairs] if t > 1 else x
+                    self.totals[S] = [a + b for a, b in zip(before, x, strict=True)] if t > 1 else x
                     now[S] = *dyadic(x), error
                     self.check_integers(name, S, now[S][:2], now[S][2], self.counts)
                     self.check_integers(name, S, *self.combined(S), self.units)

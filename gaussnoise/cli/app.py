@@ -23,7 +23,14 @@ from .plan import show_bound, show_plan
 from .release import make_release
 from .report import write_report
 from .schema import draft_schema
-from .stream import plan_stream, run_tick, show_series, show_stream, start_stream
+from .stream import (
+    forget_persons,
+    plan_stream,
+    run_tick,
+    show_series,
+    show_stream,
+    start_stream,
+)
 from .synthetic import synthetic
 from .verify import sign_folder, verify_folder
 
@@ -81,6 +88,7 @@ _COMMANDS = {
         "tick": run_tick,
         "show": show_stream,
         "series": show_series,
+        "forget": forget_persons,
     },
     ledger_app: {
         "create": create_ledger,

@@ -17,7 +17,7 @@ from ..privacy.definitions import zCDP
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
 from ..streams import SeriesTable, Stream, StreamPlan, TrendTable
-from ..streams.text import facts_of_stream
+from ..streams.text import YEARS, facts_of_stream
 from ..tables import Budgets, ComparisonTable, Plan, Schema
 from ..tables.planning.facts import facts_of
 from ..tables.release.changes import ShownChanges, changes_record
@@ -254,6 +254,7 @@ def stream_plan_document(plan: StreamPlan) -> Document:
         "privacy_unit": facts.unit,
         "privacy": facts.privacy,
         "rho": plan.rho,
+        "rho_of_ticks_in_succession": {m: plan.spent(m) for m in (1, *YEARS, n) if m <= n},
         "level": LEVEL,
         "marginals": [
             {

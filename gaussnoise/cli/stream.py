@@ -116,6 +116,14 @@ class StreamOptions:
             "in a tick.",
         ),
     ] = None
+    enforced: Annotated[
+        bool,
+        typer.Option(
+            "--enforced",
+            help="Keep a private registry of persons, and leave out rows of a person beyond "
+            "--reports and --apart; needs --person.",
+        ),
+    ] = False
 
     def plan(self) -> StreamPlan:
         """Return the plan of all options together."""
@@ -126,7 +134,8 @@ class StreamOptions:
             )
         # the class checks these values
         wanted: dict[str, Any] = {"late": self.late, "workload": self.workload}
-        over = Ticks(self.ticks, self.reports, apart=self.apart, period=self.period, **wanted)
+        wanted |= {"period": self.period, "enforced": self.enforced}
+        over = Ticks(self.ticks, self.reports, apart=self.apart, **wanted)
         relation: Any = self.neighbors
         asked = asked_for(Options(self.schema, self.marginals))
         privacy = privacy_of(self.rho, self.epsilon, self.delta)
@@ -194,8 +203,9 @@ def start_stream(
     say(str(planned))
     say(f"wrote {out}/stream.json: public; tables of every tick will be in {out}/ticks")
     say(
-        f"{out}/private will hold exact counts, which later ticks need: keep it as "
-        "confidential as the rows"
+        f"{out}/private will hold exact counts, which later ticks need"
+        f"{', and the registry of persons' * planned.over.enforced}: keep it as confidential as "
+        "the rows"
     )
     say(_next_text(stream, out))
 
@@ -264,6 +274,13 @@ def show_stream(
         total = stream.total()
         for names in list(total)[:_FEW]:
             say(f"\nall rows so far: {total[names]}")
+
+
+def forget_persons(folder: StreamFolder, ledger: _Ledger = None) -> None:
+    """Delete the registry of persons of a stream that is over: no tick can follow."""
+    stream = Stream.open(folder, ledger)
+    stream.forget()
+    say(f"deleted the registry of persons in {folder}/private: the stream can only be read now")
 
 
 def show_series(

@@ -34,6 +34,12 @@ from .time_strategy import TimeStrategy
 Array = NDArray[np.float64]
 
 TICK_FORMAT = "gaussnoise.stream-tick/1"
+_PROMISED = "How often a person reports is a promise of the publisher's, not checked."
+_ENFORCED = (
+    "In how many ticks a person is counted is enforced: the program keeps a private registry of "
+    "persons, and leaves out the rows of those who must not be counted again yet; how many is "
+    "private."
+)
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
@@ -187,13 +193,11 @@ def _guarantee(plan: StreamPlan) -> dict[str, object]:
 
 def disclaimers(plan: StreamPlan) -> list[str]:
     """Return the sentences on the scope of the guarantee."""
-    whom = participation_text(plan)
+    whom, enforced = participation_text(plan), plan.over.enforced
     return _text.disclaimers(
         f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is "
-        "published. How often "
-        "a person reports is a promise of the publisher's, not checked. Categories, bins and the "
-        "times of ticks "
-        "are assumed public.",
+        f"published. {_ENFORCED if enforced else _PROMISED} Categories, bins and the times of "
+        "ticks are assumed public.",
         True,
     )
 

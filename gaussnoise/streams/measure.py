@@ -13,6 +13,7 @@ from ..errors import DataError, GaussNoiseError
 from ..numerics.integers import exact_type
 from ..privacy.sampler import NoiseStream
 from ..solvers.tables.residuals import Subset, part_of
+from ..tables.counting.admission import AbstractAdmission
 from ..tables.counting.count import count_marginals
 from ..tables.counting.impossible import excluded
 from ..tables.planning.measure import ResidualQuery
@@ -34,14 +35,20 @@ _AT_ONCE = 2**16  # most Python integers at once, of a hundred bytes each
 
 
 def counted(
-    plan: Plan, over: Ticks, tick: int, table: object, on_outside: OnOutside
+    plan: Plan,
+    over: Ticks,
+    tick: int,
+    table: object,
+    on_outside: OnOutside,
+    turn: AbstractAdmission | None = None,
 ) -> dict[Subset, Counts]:
     """Return exact counts of every planned marginal for one tick's rows.
 
     In a plan with ``person``, at most the planned number of rows of each person is counted in the
     tick, chosen under a key of its own, which is not kept. Under any fixed keys, a tick's counts of
     a person are a function of that person's rows in it. So the guarantee for all ticks holds for
-    every choice of keys, hence for random keys that do not depend on data.
+    every choice of keys, hence for random keys that do not depend on data. With ``turn``, rows of
+    persons whom it does not admit are left out first.
 
     Raises:
         DataError: rows break the schema, or are of another tick and must not be carried.
@@ -57,7 +64,7 @@ def counted(
     attributes += over.columns
     if over.period is not None:
         wanted.append(when)
-    rules, limit = excluded(plan.schema, used), limit_of(plan)
+    rules, limit = excluded(plan.schema, used), limit_of(plan, turn)
     if over.period is not None and limit is not None:  # check before rows are chosen at random
         every = count_marginals(table, attributes, [when], on_outside, impossible=rules)
         check_period(over, tick, dict(every)[when])

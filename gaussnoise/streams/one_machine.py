@@ -19,6 +19,7 @@ from .files import deviation_in, tick_record, tick_statement, tick_texts, write_
 from .measure import counted, estimated, measured, parts_of
 from .plan import StreamPlan, drawn_query
 from .published import stored
+from .registry import turn_of, written
 from .state import AbstractCommit, AbstractMaker, State
 
 Counts = NDArray[np.int64]
@@ -36,6 +37,7 @@ class Commit(AbstractCommit):
 
     rows: int
     sha256: str
+    registry: str | None
     counts: Mapping[Subset, Counts]
     noisy: Mapping[Subset, Sequence[int]]
 
@@ -86,12 +88,13 @@ class OneMachine(AbstractMaker[Commit]):
             for T in parts
         ):
             raise ValueError
-        return Commit(rows, sha256, counts, noisy)
+        return Commit(rows, sha256, content.get("registry"), counts, noisy)
 
     def drawn(self, tick: int, commits: list[Commit]) -> Commit:
         """Count, draw and commit a tick; the draw is on disk before it leaves this function."""
-        plan = self.plan
-        counts = counted(plan.one_tick, plan.over, tick, self.table, self.on_outside)
+        plan, private = self.plan, self.state.private
+        turn = turn_of(private, plan.over, [commit.registry for commit in commits])
+        counts = counted(plan.one_tick, plan.over, tick, self.table, self.on_outside, turn)
         with noise_stream(
             drawn_query(plan.query).draw, plan.query.count, sampling_threads()
         ) as noise:
@@ -102,8 +105,10 @@ class OneMachine(AbstractMaker[Commit]):
             "rows": rows,
             "counts": [counts[S].reshape(-1).tolist() for S in subsets],
             "measured": [list(noisy[T]) for T in parts_of(plan)],
+            **(registry := written(private, turn)),
         }
-        return Commit(rows, self.state.commit(content, commits), counts, noisy)
+        sha256 = self.state.commit(content, commits)
+        return Commit(rows, sha256, registry.get("registry"), counts, noisy)
 
     def write(self, folder: Path, commits: list[Commit]) -> None:
         """Write the tables, one after another, and the files that belong to them."""

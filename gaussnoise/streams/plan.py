@@ -184,6 +184,34 @@ class StreamPlan(AbstractPlan):
             )
         return charged
 
+    def spent(self, ticks: int) -> float:
+        """Return the ρ of one person's rows in any successive ticks of this number.
+
+        A year is 12 monthly ticks, 52 weekly ones, or 365 daily ones: this is the cost of a
+        person's rows of a year. If participation is enforced, it is that of all rows, since without
+        a year's rows, later ones might count that do not count now.
+
+        Args:
+            ticks: the number of ticks, at least 1; more than n are all of them.
+
+        Raises:
+            ParameterError: there is no such number of ticks.
+
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+        >>> over = gn.streams.Ticks(104, reports=8, apart=4)
+        >>> weekly = gn.plan(schema, 1, gn.zCDP(0.1), over=over)
+        >>> weekly.spent(1) < weekly.spent(12) < weekly.spent(104) <= 0.1
+        True
+        """
+        if type(ticks) is not int or ticks < 1:
+            raise ParameterError(f"spent: expected an integer ticks >= 1, got {ticks!r:.50}")
+        over, all_of = self.over, self.strategy.sensitivity_squared
+        few = (min(ticks, over.n) - 1) // over.apart + 1
+        if over.enforced or few >= over.most_reports:
+            return self.rho_charged
+        share = Fraction(min(self.strategy.change_by(few), all_of), all_of)
+        return rounded_up(Fraction(self.rho_charged) * share)
+
     @cached_property
     def request(self) -> dict[str, object]:
         """The complete request as plain data: the same on any machine."""
@@ -440,6 +468,11 @@ def continual(
         raise ParameterError(
             "plan: expected Ticks(..., reports=k) with person=: in how many ticks one person can "
             f"have rows at most, got none; hint: reports={over.n} is always true"
+        )
+    if over.enforced and tables.person is None:
+        raise ParameterError(
+            "plan: expected person= with Ticks(..., enforced=True): the column that says whose row "
+            "it is, got none"
         )
     if over.period in tables.schema.names:
         raise ParameterError(

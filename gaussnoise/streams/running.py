@@ -38,6 +38,7 @@ from ..tables.release.store import FileFormat
 from ..tables.release.stored import difference
 from ..tables.release.table import AbstractEstimates
 from ..tables.schema.schema import OnOutside
+from . import registry
 from .counted_files import counted_before, noted
 from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .plan import MOST_HERE, StreamPlan, continual
@@ -77,6 +78,8 @@ class Stream:
         * Whether a tick is drawn, read again or refused depends on its number and on the number of
           published ticks, which are public, and on whether a file comes in again, which is known
           by its path, size and time: exact counts are compared with nothing.
+        * If the plan enforces participation, a tick's rows are counted, and the registry of persons
+          is brought up to date, both or neither.
         * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both
           together cannot be distinguished from the stream as it was then, unless the stream is
           under a ledger, which knows each of its ticks.
@@ -183,6 +186,7 @@ class Stream:
                 self._publish(done + 1, commits, maker)
                 done += 1
             maker.tidy(commits[:done])
+            registry.tidied(self.state.private, self.plan.over, done)
             if number is None:
                 if done:
                     new = f", number={done + 1} counts new rows" if done < n else ""
@@ -206,12 +210,42 @@ class Stream:
                     warnings.warn(f"tick: {what}: its rows count twice", StreamWarning, 2)
                 noted(self.state.private, number, table)
                 self._publish(number, commits, maker)
+                registry.tidied(self.state.private, self.plan.over, number)
             elif number > done:
                 raise StreamError(
                     f"tick: expected tick {done + 1} next, got {number}; hint: a table without "
                     "rows for it"
                 )
         return self._total(number, backend)
+
+    def forget(self) -> None:
+        """Delete the registry of persons: the stream is over, and can only be read.
+
+        After the last tick this happens by itself. Exact counts stay in the private folder.
+
+        Raises:
+            StreamError: the stream keeps no registry.
+            OutputError: it cannot be deleted.
+
+        >>> import pyarrow as pa, tempfile
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+        >>> over = gn.streams.Ticks(52, reports=1, enforced=True)
+        >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), person="id", over=over)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     stream = plan.start(f"{folder}/weekly")
+        ...     total = stream.tick(pa.table({"sex": ["F", "M"], "id": [1, 2]}), number=1)
+        ...     stream.forget()
+        ...     registry = list(stream.state.private.glob("registry*"))
+        >>> registry
+        []
+        """
+        if not self.plan.over.enforced:
+            raise StreamError(
+                "forget: this stream keeps no registry of persons; hint: "
+                "Ticks(..., enforced=True) would"
+            )
+        with self.state.alone():
+            registry.forgotten(self.state.private)
 
     def _maker(self, table: object) -> AbstractMaker[Any]:
         """Return the maker that counts these rows."""
@@ -377,6 +411,8 @@ def started(
     _planned(json.loads(text), folder)  # a stream that could not be continued is not charged
     made(folder)
     try:
+        if plan.over.enforced and not os.path.lexists(folder / "stream.json"):
+            registry.begun(folder / "private")
         if book is None or id is None:
             save_text(folder / "stream.json", text)
             return _opened(folder, None)
@@ -399,6 +435,7 @@ def started(
     except BaseException:
         if not os.path.lexists(folder / "stream.json"):
             (folder / "private" / _LEDGER).unlink(missing_ok=True)
+            registry.forgotten(folder / "private")
             unmade(folder)
         raise
 
@@ -423,8 +460,11 @@ def simulated(
             f"{type(tables).__name__}"
         )
     exact, noisy, periods = [], [], []
+    persons = registry.Registry.new()
     for tick, table in enumerate(tables, 1):
-        exact.append(counted(plan.one_tick, plan.over, tick, table, on_outside))
+        turn = registry.Turn(persons, plan.over, tick) if plan.over.enforced else None
+        exact.append(counted(plan.one_tick, plan.over, tick, table, on_outside, turn))
+        persons = persons if turn is None else turn.after()
         with noise_stream(draw, plan.query.count, 1) as noise:
             noisy.append(measured(plan, exact, noise))
         periods.append(estimated(plan, noisy, int(next(iter(exact[-1].values())).sum())))
@@ -516,7 +556,8 @@ def check_size(function: str, plan: StreamPlan) -> None:
 def _protected(plan: StreamPlan) -> Protected:
     """Return what a stream's budget protects: any rows of a person who may be in every tick."""
     reports, rows, person = plan.over.most_reports, plan.rows_per_person, plan.person
-    if (reports == plan.over.n) if person is not None else (reports == rows == 1):
+    always = reports == plan.over.n or plan.over.enforced
+    if always if person is not None else (reports == rows == 1):
         reports = None
     return Protected(
         plan.privacy_unit,

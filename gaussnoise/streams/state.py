@@ -37,7 +37,9 @@ C = TypeVar("C", bound="AbstractCommit")
 
 MOST_BYTES = 2**27  # most bytes of stream.json, which has the matrix, and of records of ticks
 _FORMAT = "gaussnoise.stream-private/1"
-_LEFT = re.compile(r"\.(exact-counts-\d+\.json|\d+)\.[0-9a-f]{16}\.partial")  # see :func:`aside`
+_LEFT = re.compile(
+    r"\.(exact-counts-\d+\.json|registry-\d+|\d+)\.[0-9a-f]{16}\.partial"
+)  # see :func:`aside`
 _WARNING = "EXACT COUNTS, NOT PRIVATE: keep this file as confidential as the rows; never publish it"
 
 
@@ -47,10 +49,12 @@ class AbstractCommit(abc.ABC):
     Attributes:
         rows: the number of rows, public under replacement only.
         sha256: the sha256 of the file that commits it.
+        registry: the sha256 of the registry of persons after it; None if nothing is enforced.
     """
 
     rows: int
     sha256: str
+    registry: str | None
 
     @property
     @abc.abstractmethod

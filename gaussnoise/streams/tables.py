@@ -303,5 +303,7 @@ def combined(
         tables=tables,
         backend=backend,
         on_outside=on_outside,
-        over=OverTime(what, plan.facts, last if is_tick else None, plan.over.columns),
+        over=OverTime(
+            what, plan.facts, last if is_tick else None, plan.over.columns, plan.over.enforced
+        ),
     )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .plan import StreamPlan
 
 _MOST_LINES = 1000
+YEARS = 12, 52, 365  # ticks of a year
 
 
 def participation_text(plan: "StreamPlan") -> str:
@@ -25,11 +26,13 @@ def participation_text(plan: "StreamPlan") -> str:
     change = "more or less" if plan.neighbors == "add-remove" else "exchanged for another"
     if rows > 1 and plan.neighbors == "replace":
         change = "exchanged for as many others"
+    apart = f", each two at least {b} ticks apart" if k > 1 < b else ""
+    if plan.over.enforced:
+        return f"{one} {change}, in any ticks; a registry lets at most {k} count{apart}"
     if k == 1:
         return f"{one} {change}, in one tick"
     if person is not None:
         one = "any number of rows"
-    apart = f", each two at least {b} ticks apart" if b > 1 else ""
     return f"one person with {one} {change} in each of at most {k} ticks{apart}"
 
 
@@ -54,6 +57,7 @@ def plan_text(plan: "StreamPlan") -> str:
     lines = [
         f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.dim} cells",
         *head_text(plan),
+        f"one person   {_spent_text(plan)}",
         *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
         *(
             [f"late rows    column {over.period!r} says; {_late_text(over.late)}"]
@@ -79,12 +83,11 @@ def plan_text(plan: "StreamPlan") -> str:
 
 def facts_of_stream(plan: "StreamPlan") -> Facts:
     """Return the facts on a stream."""
-    person, rows = plan.person, plan.rows_per_person
     return Facts(
         whole="stream",
         relation=f"{plan.neighbors} ({participation_text(plan)})",
         unit=plan.privacy_unit,
-        counted="every row" if person is None else drawn_text(rows, each_tick=True),
+        counted=_counted_text(plan),
         privacy=plan.privacy.as_dict(plan.integers, TABLE_STEPS),
         budget=plan.privacy.budget(plan.rho, plan.integers, TABLE_STEPS, "of all ticks"),
         integers=plan.integers,
@@ -93,6 +96,25 @@ def facts_of_stream(plan: "StreamPlan") -> Facts:
         gap=plan.gap,
         verdict=_verdict(plan),
     )
+
+
+def _counted_text(plan: "StreamPlan") -> str:
+    if plan.person is None:
+        return "every row"
+    more = "; rows of a person in other ticks than may count are left out: how many is private"
+    return drawn_text(plan.rows_per_person, each_tick=True) + more * plan.over.enforced
+
+
+def _spent_text(plan: "StreamPlan") -> str:
+    """Return in words the cost of one person's rows of all ticks, and of those of a year."""
+    n, whole = plan.over.n, plan.spent(plan.over.n)
+    everything = f"spends rho = {whole:.4g} at most in all {n} ticks together"
+    if plan.over.enforced:
+        return f"{everything}, with any rows in any of them"
+    parts = {m: plan.spent(m) for m in (1, *YEARS) if m < n}
+    shown = {m: rho for m, rho in parts.items() if rho < whole}
+    named = [f"of {'one tick' if m == 1 else f'any {m} in a row'} {shown[m]:.4g}" for m in shown]
+    return f"{everything}; by its rows {', '.join(named)}" if named else everything
 
 
 def _late_text(late: str) -> str:

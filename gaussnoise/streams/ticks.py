@@ -34,12 +34,17 @@ class Ticks(PickledByArguments):
     Args:
         n: largest number of ticks, from 1 to 2000. Fewer may happen: the budget is for all n.
         reports: the largest number of ticks in which one person can have rows; 1 unless you say
-            otherwise. It is your own assurance: nothing is checked, also where ``person`` in the
-            plan bounds the rows of each tick, because to count a person's ticks the stream would
-            have to store the persons of every tick. With ``person`` it must be given, since persons
-            tend to come again.
+            otherwise. Without ``enforced`` it is your own assurance: nothing is checked, also where
+            ``person`` in the plan bounds the rows of each tick. With ``person`` it must be given,
+            since persons tend to come again.
         apart: the least difference between the numbers of two ticks with rows of one person: with
-            4, after tick 3 not before tick 7. This is your own assurance too.
+            4, after tick 3 not before tick 7. Without ``enforced``, this is your own assurance too.
+        enforced: whether the stream itself sees to it that no person is counted in more ticks, or
+            in ticks nearer to each other: it keeps a registry of the persons who were counted, and
+            leaves out the rows of those who must not be counted again yet. It needs ``person`` in
+            the plan. The registry is in the stream's private folder, as confidential as the rows;
+            it is deleted after the last tick, or by :meth:`Stream.forget`. How many rows are left
+            out is private.
         workload: the answers over time that must have the least error: "totals", the running
             totals; "periods", the counts of each tick alone; "both"; or a matrix of m answers by n
             ticks, of rank n, or a workload over time. All answers are published anyway. With
@@ -53,7 +58,8 @@ class Ticks(PickledByArguments):
             that do not fit are dropped.
 
     Raises:
-        ParameterError: a number is out of range, or the workload does not distinguish all ticks.
+        ParameterError: a number is out of range, ``enforced`` is without ``reports``, or the
+            workload does not distinguish all ticks.
 
     >>> gn.streams.Ticks(52, reports=4, apart=4)
     Ticks(52, reports=4, apart=4)
@@ -66,6 +72,7 @@ class Ticks(PickledByArguments):
     workload: Any = "totals"
     late: Late = "refuse"
     period: str | None = None
+    enforced: bool = False
 
     def __post_init__(self) -> None:
         for name, value, most in (
@@ -87,6 +94,15 @@ class Ticks(PickledByArguments):
         if self.late == "carry" and self.period is None:
             raise ParameterError(
                 'Ticks: late="carry" needs period=, the column that says which rows are late'
+            )
+        if not isinstance(self.enforced, bool):
+            raise ParameterError(
+                f"Ticks: expected enforced=True or False, got {self.enforced!r:.50}"
+            )
+        if self.enforced and self.reports is None:
+            raise ParameterError(
+                "Ticks: expected reports=k with enforced=True: in how many ticks a person is "
+                "counted at most, got none"
             )
         if not isinstance(self.workload, str):
             object.__setattr__(self, "workload", _checked(self.workload, self.n))
@@ -123,6 +139,8 @@ class Ticks(PickledByArguments):
             "workload": workload,
             "late": self.late,
             "period": self.period,
+            # left out where it is false, as in the records of earlier versions
+            **({"enforced": True} if self.enforced else {}),
         }
 
     def __repr__(self) -> str:
@@ -141,6 +159,7 @@ class Ticks(PickledByArguments):
         shown += [f"late={self.late!r}"] * (self.late != "refuse") + [f"period={self.period!r}"] * (
             self.period is not None
         )
+        shown += ["enforced=True"] * self.enforced
         return f"Ticks({', '.join(shown)})"
 
 

@@ -96,7 +96,11 @@ class TimeStrategy(PickledByArguments):
 
         Its unit is the squared change of a tick's answers by one report.
         """
-        return largest_change(gram(self.matrix), self.ticks.most_reports, self.ticks.apart)
+        return self.change_by(self.ticks.most_reports)
+
+    def change_by(self, reports: int) -> int:
+        """Return the same for a person of fewer reports; with all of them, it is no larger."""
+        return largest_change(gram(self.matrix), reports, self.ticks.apart)
 
     @cached_property
     def inverse(self) -> Array:

@@ -181,7 +181,7 @@ def killed(folder, points, *kinds):
     return ledger.answer_of("stream_child.py", folder, points, *kinds)
 
 
-def damage(found):
+def damage(found, rows=(ROWS, ROWS)):
     """What became of one stream whose first tick was killed: then it was asked for twice, and
     the second tick once. A draw that was not committed is told to nobody, and drawn anew. A tick
     is lost if it is not there, or without its rows.
@@ -190,7 +190,7 @@ def damage(found):
     drawn_anew = found["drawn"] and not found["committed"]
     told = first is not None and first == again and second is not None
     whole = told and (first[0], second[0], found["ticks"]) == (1, 2, 2)
-    whole = whole and found["rows"] == [ROWS, ROWS]
+    whole = whole and found["rows"] == [*rows]
     early = found["published"] and not found["committed"]
     spent = found["spent"]
     return ledger.Damage(

@@ -1,5 +1,5 @@
 """Ticks of streams, forked and killed:
-``python stream_child.py FOLDER POINTS plain|ledger|forgetful|skipping...``.
+``python stream_child.py FOLDER POINTS plain|ledger|forgetful|skipping|enforced|unregistered...``.
 
 POINTS is the number of points for each kind of stream, spread over all distinct lines that a tick
 runs. At each, the first tick is killed there; then it is asked for twice more, by its number, and
@@ -24,9 +24,14 @@ from gaussnoise.streams import one_machine as _one_machine
 from gaussnoise.streams import state as _state
 
 folder, points, *kinds = sys.argv[1:]
-table = pa.table({"a": [0, 1, 1]})
-plan = gn.plan(gn.Schema([gn.Attribute("a", range(2))]), 1, gn.zCDP(0.1), over=gn.streams.Ticks(3))
-assert plan.rho_charged <= 0.1
+table = pa.table({"a": [0, 1, 1], "who": ["x", "y", "z"]})
+schema, budget, Ticks = gn.Schema([gn.Attribute("a", range(2))]), gn.zCDP(0.1), gn.streams.Ticks
+PLANS = {
+    False: gn.plan(schema, 1, budget, over=Ticks(3)),
+    True: gn.plan(schema, 1, budget, over=Ticks(3, 1, enforced=True), person="who"),
+}
+REGISTRIES = "enforced", "unregistered"  # the kinds whose second tick has persons of the first
+assert all(plan.rho_charged <= 0.1 for plan in PLANS.values())
 
 
 def ticked(place, number, at=None):
@@ -51,7 +56,7 @@ def prepared(place, kind):
         if kind == "ledger"
         else {}
     )
-    plan.start(place / "stream", **options)
+    PLANS[kind in REGISTRIES].start(place / "stream", **options)
 
 
 def lines_of(file):
@@ -61,6 +66,7 @@ def lines_of(file):
 def attempt(kind, point):
     prepared(place := Path(folder) / kind / f"at-{point}", kind)
     _one_machine.counted = skipping(place) if kind == "skipping" else counted
+    _one_machine.written = unregistered if kind == "unregistered" else written
     killed = ticked(place, 1, point) == signal.SIGKILL
     committed = (place / "stream" / "private" / "exact-counts-0001.json").exists()
     published = (place / "stream" / "ticks" / "0001").exists()
@@ -77,6 +83,7 @@ def attempt(kind, point):
         "scratch": [path.name for path in place.rglob("*.partial*")],
         "ticks": len(gn.streams.Stream.open(place / "stream")),
         "rows": [commit.rows for commit in committed_ticks(place / "stream")],
+        "registered": [path.name for path in (place / "stream" / "private").glob("registry*")],
         "spent": gn.Ledger.open(place / "ledger").spent if kind == "ledger" else None,
     }
 
@@ -105,6 +112,12 @@ def forgetful(self, most, maker):
     return commits(self, most, maker)
 
 
+def unregistered(private, turn):
+    """The registry is kept as it was, to see that this harness catches it."""
+    turn.counted = turn.counted[:0]
+    return written(private, turn)
+
+
 def attempts(kind, count):
     _state.State.commits = forgetful if kind == "forgetful" else commits
     whole = Path(folder) / kind / "whole"
@@ -115,4 +128,5 @@ def attempts(kind, count):
 
 
 commits, counted = _state.State.commits, _one_machine.counted
+written = _one_machine.written
 print(json.dumps({kind: attempts(kind, int(points)) for kind in kinds}))

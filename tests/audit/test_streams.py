@@ -69,7 +69,7 @@ def test_ticks_that_forget_the_limit_of_rows_are_caught(monkeypatch):
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
     """What was found of each kind of stream, killed at a few lines."""
-    kinds = "plain", "ledger", "forgetful", "skipping"
+    kinds = "plain", "ledger", "forgetful", "skipping", "enforced", "unregistered"
     return ticks.killed(tmp_path_factory.mktemp("killed"), 4, *kinds)
 
 
@@ -80,6 +80,20 @@ def test_a_killed_tick_is_drawn_once_and_not_left_out(killed, kind):
         assert ticks.damage(found) == ledger.Damage(runs=4, published=2)
         assert found["spent"] == (pytest.approx(0.1, rel=1e-9) if kind == "ledger" else None)
     assert {one["committed"] for one in killed[kind]} == {False, True}
+
+
+def test_a_killed_tick_is_in_the_registry_of_persons_if_it_is_published(killed):
+    """The second tick has the persons of the first, who count once."""
+    for found in killed["enforced"]:
+        assert found["killed"]
+        assert ticks.damage(found, [ticks.ROWS, 0]) == ledger.Damage(runs=4, published=2)
+        assert found["registered"] == ["registry-0002"]
+    assert {one["committed"] for one in killed["enforced"]} == {False, True}
+
+
+def test_a_stream_that_registers_no_person_is_caught(killed):
+    damage = [ticks.damage(found, [ticks.ROWS, 0]) for found in killed["unregistered"]]
+    assert all(one.lost for one in damage)
 
 
 def test_a_stream_that_forgets_what_it_drew_is_caught(killed):

@@ -29,6 +29,7 @@ from ...tables.spark.work import Work
 from ..files import tick_record, tick_texts, write_record
 from ..measure import check_period
 from ..plan import StreamPlan
+from ..registry import Turn, turn_of, written
 from ..state import MOST_BYTES, AbstractCommit, AbstractMaker, State
 from . import tasks
 from .tasks import CUMULATIVE, PERIOD, Drawing, Kept
@@ -51,6 +52,7 @@ class GroupsCommit(AbstractCommit):
 
     rows: int
     sha256: str
+    registry: str | None
     folder: str
     digests: Mapping[str, str]
 
@@ -117,7 +119,7 @@ class Executors(AbstractMaker[GroupsCommit]):
             or not (self.state.private / folder).is_dir()
         ):
             raise ValueError
-        return GroupsCommit(content["rows"], sha256, folder, digests)
+        return GroupsCommit(content["rows"], sha256, content.get("registry"), folder, digests)
 
     def drawn(self, tick: int, commits: list[GroupsCommit]) -> GroupsCommit:
         """Count, draw and commit a tick; groups that a killed driver committed are kept.
@@ -126,23 +128,26 @@ class Executors(AbstractMaker[GroupsCommit]):
         """
         token = secrets.token_hex(8)
         self.run.check_file_system(self.state.private / f"{tick:04d}-{token}.probe", token)
-        work, records = self._begun(tick)
+        private = self.state.private
+        turn = turn_of(private, self.plan.over, [commit.registry for commit in commits])
+        work, records = self._begun(tick, turn)
         try:
             digests = self._measured(work, records, commits)
             rows = records.total
         finally:
             records.close()
         content = {"rows": rows, "folder": work.folder.name, "files": digests}
-        sha256 = self.state.commit(content, commits)
+        registry = written(private, turn)
+        sha256 = self.state.commit(content | registry, commits)
         remove(work.key)
-        return GroupsCommit(rows, sha256, work.folder.name, digests)
+        return GroupsCommit(rows, sha256, registry.get("registry"), work.folder.name, digests)
 
-    def _begun(self, tick: int) -> tuple[Work, SparkRecords]:
+    def _begun(self, tick: int, turn: Turn | None) -> tuple[Work, SparkRecords]:
         """Return the private folder of a tick that was begun with these rows, or a new one."""
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
             if work.begun and not folder.suffix:  # with a suffix, it was being removed
-                records = self._records(work)
+                records = self._records(work, turn)
                 if work.is_of(records):
                     return work, records
                 records.close()
@@ -153,7 +158,7 @@ class Executors(AbstractMaker[GroupsCommit]):
             work.make()
             work.make_key()
             (work.folder / _COUNTED).mkdir()
-            records = self._records(work)
+            records = self._records(work, turn)
             self._check_rows(tick, records)
             work.keep_records(records.fingerprint)
         except BaseException:
@@ -168,16 +173,16 @@ class Executors(AbstractMaker[GroupsCommit]):
         """The rows, and the work of tasks on them."""
         return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
-    def _records(self, work: Work | None) -> SparkRecords:
+    def _records(self, work: Work | None, turn: Turn | None) -> SparkRecords:
         """Return the rows, with the column of their tick; all rows of persons without a folder."""
-        return self.run.records(work, *self.plan.over.columns)
+        return self.run.records(work, *self.plan.over.columns, admission=turn)
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
         """Refuse rows of other ticks; check all rows, so that a random choice does not decide."""
         over = self.plan.over
         if over.period is None:
             return
-        every = records if records.limit is None else self._records(None)
+        every = records if records.limit is None else self._records(None, None)
         try:
             _ = every.total
             column = f"c{len(self.run.plan.asked.used)}"

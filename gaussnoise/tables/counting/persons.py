@@ -25,13 +25,15 @@ Source: OpenDP, ``truncate_per_group(k, keep="sample")``; Tumult Analytics, ``Ma
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..reading.persons import PERSON, People
+from .admission import AbstractAdmission
+from .admitted import admitted_arrays, admitted_dask, admitted_spark
 from .per_person import Reduced, reduced_arrays, reduced_spark
 
 if TYPE_CHECKING:
@@ -52,17 +54,20 @@ class PersonLimit:
 
     Every instance has its own key from the operating system. One instance serves all passes of one
     release. With ``reduced``, the records of :mod:`gaussnoise.tables.counting.per_person` take the
-    place of rows.
+    place of rows. With ``admission``, rows of persons whom it does not admit are left out first.
     """
 
     column: str
     rows: int
     key: bytes = field(default_factory=lambda: secrets.token_bytes(_KEY_BYTES), repr=False)
     reduced: Reduced = field(default_factory=dict)
+    admission: AbstractAdmission | None = field(default=None, repr=False)
 
 
 def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimit) -> list[NDArray]:
     """Return the counted rows of coded columns; every row belongs to some person."""
+    if limit.admission is not None:
+        columns, people = admitted_arrays(columns, people, limit.admission)
     if limit.reduced:
         columns, people = reduced_arrays(columns, people, limit.reduced)
     columns = columns or [np.zeros(len(people.index), dtype=np.int8)]
@@ -147,6 +152,8 @@ def limited_spark(frame: "DataFrame", limit: PersonLimit) -> "DataFrame":
     """Return the counted rows of a Spark dataframe of codes and persons."""
     from pyspark.sql import Window, functions
 
+    if limit.admission is not None:
+        frame = admitted_spark(frame, limit.admission)
     if limit.reduced:
         frame = reduced_spark(frame, limit.reduced)
     cells = [functions.col(column) for column in frame.columns if column != PERSON]
@@ -165,6 +172,8 @@ def limited_dask(
     frame: "dask.dataframe.DataFrame", limit: PersonLimit
 ) -> "dask.dataframe.DataFrame":
     """Return the counted rows of a dask dataframe, shuffled by person."""
+    if limit.admission is not None:
+        frame, limit = admitted_dask(frame, limit.admission), replace(limit, admission=None)
     own = frame.shuffle(on=PERSON)
     return own.map_partitions(_limited_partition, limit, meta=_limited_partition(own._meta, limit))
 

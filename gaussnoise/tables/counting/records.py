@@ -17,7 +17,7 @@ from ..reading.csv import FORM
 from ..reading.files import is_csv
 from ..reading.frames import Lazy, guarded
 from ..reading.opened import TASK, Opened
-from ..reading.persons import PERSON, People, no_person
+from ..reading.persons import PERSON, People, kind_of_persons, no_person
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside
 from .impossible import Excluded, Vector, impossible_error, matches
@@ -188,6 +188,8 @@ def code_table(
     drop = on_outside == "drop"
     person = None if limit is None else limit.column
     source = open_for(table, attributes, person, drop)
+    if limit is not None and limit.admission is not None:
+        limit.admission.check_kind(kind_of_persons(source, limit.column))
 
     def kept(own: AnyRows) -> AnyRows:
         """Return the rows that fit, within the limit.

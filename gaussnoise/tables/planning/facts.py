@@ -71,13 +71,15 @@ class OverTime:
     """Ticks of a stream that tables are about, and the facts on the whole stream.
 
     ``tick``: the one tick whose own rows they count; None for other tables. ``columns``: attributes
-    besides those of the tables that the rows of a tick have to fit.
+    besides those of the tables that the rows of a tick have to fit. ``enforced``: whether rows of
+    persons who were counted at earlier ticks may be left out.
     """
 
     times: str
     facts: Facts
     tick: int | None = None
     columns: "Sequence[Attribute]" = ()
+    enforced: bool = False
 
 
 def facts_of(plan: "Plan") -> Facts:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from ...errors import DataError, ParameterError
 from .columns import arrow_of, encoded, objects_of, untyped
 from .frames import Arrow, Column, native_frame, type_name
+from .opened import Opened
+from .types import is_wide
 from .values import INEXACT, Form, Key, person_of
 
 if TYPE_CHECKING:
@@ -65,6 +67,25 @@ def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
             f"column {column!r}: expected text, integers or other single values that say whose row "
             f"it is, got {type_name(dtype)}"
         )
+
+
+def kind_of_persons(source: Opened, column: str) -> str:
+    """Return the kind of a column's persons, which no row decides.
+
+    In tables of one kind, in any engines, a person has the same name in all of them.
+    """
+    if source.untyped:
+        return "values of pandas or dask"
+    dtype, native = source.types[column], source.frame.to_native()
+    if source.engine.is_spark_like() and dtype != nw.String:
+        exact = dtype.is_integer() or dtype.is_float()
+        return f"{'number' if exact else native.schema[column].dataType.simpleString()} of Spark"
+    if dtype == nw.Categorical and source.engine == nw.Implementation.PYARROW:
+        values = native.schema.field(column).type.value_type
+        return "text" if "string" in str(values) else f"categories of type {values}"
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        return "text"
+    return "number" if dtype.is_numeric() and not is_wide(dtype) else str(dtype)
 
 
 def no_person(column: str) -> DataError:

@@ -68,6 +68,12 @@ def inspect(release: AbstractRelease, table: object, level: float = 1e-6) -> Ins
             f"inspect: expected a release, or one tick of a stream, got {over.times}; hint: "
             "stream.tables.period(1), with the table of that tick, and so on"
         )
+    if over is not None and over.enforced and over.tick != 1:
+        raise ParameterError(
+            "inspect: expected tick 1 of a stream that enforces participation, got "
+            f"{over.times}: a second count does not know whose rows were left out; hint: what the "
+            "registry leaves out of later ticks is written nowhere"
+        )
     if isinstance(release.plan, MergedPlan):
         raise ParameterError(
             "inspect: expected one release, got several combined; hint: inspect each by itself, in "

@@ -21,6 +21,7 @@ from ...privacy.sampler import noise_stream, sampling_threads
 from ...records import check_on_outside
 from ...solvers.progress import Counted, check_progress, counting
 from ...solvers.tables.residuals import Subset
+from ..counting.admission import AbstractAdmission
 from ..counting.check import check_rows
 from ..counting.check_result import CheckResult
 from ..counting.count import count_marginals
@@ -155,14 +156,14 @@ def check_size(function: str, plan: Plan) -> None:
         )
 
 
-def limit_of(plan: Plan) -> PersonLimit | None:
+def limit_of(plan: Plan, admission: AbstractAdmission | None = None) -> PersonLimit | None:
     """Return a limit on the rows of each person, with a fresh key; None without persons."""
     if plan.person is None:
         return None
     used = [plan.schema.attributes[i] for i in plan.asked.used]
     how = plan.per_person
     own: Reduced = {k: (how[a.name], a) for k, a in enumerate(used) if a.name in how}
-    return PersonLimit(plan.person, plan.rows_per_person, reduced=own)
+    return PersonLimit(plan.person, plan.rows_per_person, reduced=own, admission=admission)
 
 
 def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:

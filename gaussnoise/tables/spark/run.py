@@ -11,6 +11,7 @@ from ...files.commits import Commits
 from ...files.disk import remove
 from ...solvers.tables.residuals import Subset
 from ...text import versions
+from ..counting.admission import AbstractAdmission
 from ..counting.count import CHANGED
 from ..counting.impossible import excluded
 from ..counting.numbers import Joint
@@ -46,12 +47,18 @@ class Run:
     table: "DataFrame"
     on_outside: OnOutside
 
-    def records(self, work: Work | None, *more: Attribute) -> SparkRecords:
+    def records(
+        self,
+        work: Work | None,
+        *more: Attribute,
+        admission: AbstractAdmission | None = None,
+    ) -> SparkRecords:
         """Return the rows, coded in Spark.
 
         Args:
             work: the folder with the key that chooses rows of persons; None for all their rows.
             more: attributes that no table has.
+            admission: the rule that says which persons are counted; None for all of them.
         """
         plan, used = self.plan, self.plan.asked.used
         attributes = [*(plan.schema.attributes[i] for i in used), *more]
@@ -60,7 +67,7 @@ class Run:
             self.table,
             attributes,
             self.on_outside,
-            None if work is None else work.again(limit_of(plan)),
+            None if work is None else work.again(limit_of(plan, admission)),
             plan.weight,
             plan.unit,
             excluded(plan.schema, used),

@@ -99,6 +99,7 @@ COMMANDS = [
     ("difference", "st/ticks/0001", "st/ticks/0002"),
     ("difference", "st", "st/ticks/0002"),
     ("report", "st", "-o", "over time.html"),
+    ("stream", "forget", "st"),
     ("stream", "series", "st", "-m", "sex", "--trend"),
     ("stream", "series", "st", "-m", "sex", "--cumulative"),
     ("optimize", "w.csv"),

@@ -936,6 +936,35 @@ def test_a_plan_says_what_it_guarantees():
     )
 
 
+def test_rows_of_a_year_cost_what_they_move_at_most():
+    """By brute force over all reports in any ticks in a row."""
+    plan = planned(Ticks(14, 5, apart=2))
+    squares = np.abs(plan.strategy.matrix.astype(object).T @ plan.strategy.matrix.astype(object))
+
+    def moved(ticks):
+        sets = (
+            own
+            for k in range(1, 6)
+            for own in itertools.combinations(range(14), k)
+            if own[-1] - own[0] < ticks and all(j - i >= 2 for i, j in itertools.pairwise(own))
+        )
+        return max(int(squares[np.ix_(own, own)].sum()) for own in sets)
+
+    whole = moved(14)
+    assert whole == plan.strategy.sensitivity_squared
+    spent = [plan.spent(m) for m in range(1, 16)]
+    for m in range(1, 15):
+        assert spent[m - 1] >= plan.rho_charged * moved(m) / whole * (1 - 1e-12)
+    assert spent[0] == pytest.approx(plan.rho_charged * moved(1) / whole)
+    assert spent == sorted(spent)
+    assert spent[7] < spent[8] == spent[14] == plan.rho_charged  # five reports fit into 9 ticks
+    assert f"one tick {spent[0]:.4g}" in str(plan)
+    enforced = planned(Ticks(14, 5, apart=2, enforced=True), person="who")
+    assert enforced.spent(1) == enforced.rho_charged
+    with pytest.raises(ParameterError, match="ticks >= 1"):
+        plan.spent(0)
+
+
 def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text(SCHEMA.to_toml())

@@ -873,6 +873,36 @@ def test_without_noise_executors_count_what_one_machine_does(cluster, tmp_path, 
     assert np.abs(total["age"].estimate - np.rint(total["age"].estimate)).max() < 1e-9
 
 
+def test_executors_leave_out_the_persons_whom_one_machine_does(cluster, tmp_path, monkeypatch):
+    """Persons are numbers, or text; one of the ticks of text is counted here, by Spark."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    over = gn.streams.Ticks(3, 2, apart=2, enforced=True)
+    parts = [week(1)[:200], week(2)[100:], week(3)]
+    named = [part.assign(who="é " + part["who"].astype(str)) for part in parts]
+    for kind, tables in (("numbers", parts), ("text", named)):
+        (tmp_path / kind).mkdir()
+        stream = started(tmp_path / kind, over, person="who", rows_per_person=400)
+        here = stream.plan.start(tmp_path / kind / "here", format="parquet")
+        for each in (stream, here):
+            silenced(each.plan)
+        for number, rows in enumerate(tables, 1):
+            total = stream.tick(in_cluster(cluster, rows), number=number)
+            others = rows if kind == "numbers" else pl.from_pandas(rows)
+            if kind == "text" and number == 2:  # a dataframe of Spark that one machine counts
+                others = in_cluster(cluster, rows)
+            expected = here.tick(others, number=number)
+            assert all(np.array_equal(total[m].estimate, expected[m].estimate) for m in expected)
+        registries = [list(each.state.private.glob("registry*")) for each in (stream, here)]
+        assert registries == [[], []]
+        persons = [set(part["who"]) for part in parts]
+        counted = [persons[0], persons[1] - persons[0], persons[2] - (persons[1] - persons[0])]
+        kept = [part[part["who"].isin(own)] for part, own in zip(parts, counted, strict=True)]
+        assert total["region"].estimate.sum() == pytest.approx(sum(map(len, kept)))
+
+
 def test_no_residual_of_a_tick_is_drawn_twice_after_any_kill(
     cluster, faults, tmp_path, monkeypatch
 ):
@@ -890,12 +920,14 @@ def test_no_residual_of_a_tick_is_drawn_twice_after_any_kill(
     check_as_one_machine(stream)
 
 
+@pytest.mark.parametrize("enforced", [False, True], ids=["assured", "enforced"])
 def test_a_tick_whose_driver_is_killed_goes_on_from_what_was_committed(
-    cluster, faults, tmp_path, monkeypatch
+    cluster, faults, tmp_path, monkeypatch, enforced
 ):
     monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
     gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
-    stream = started(tmp_path, gn.streams.Ticks(2, 1), person="who", rows_per_person=2)
+    over = gn.streams.Ticks(2, 1, enforced=enforced)
+    stream = started(tmp_path, over, person="who", rows_per_person=2)
     week(1).to_parquet(tmp_path / "people.parquet")
     (happened,) = order(faults, "after-measured-driver")
     killed_driver(tmp_path, faults, "tick")
@@ -906,6 +938,8 @@ def test_a_tick_whose_driver_is_killed_goes_on_from_what_was_committed(
     stream.tick(in_cluster(cluster, week(1)), number=1)
     assert {path: path.read_bytes() for path in committed} == committed
     check_as_one_machine(stream)
+    registered = [path.name for path in stream.state.private.glob("registry*")]
+    assert registered == ["registry-0001"] * enforced
 
 
 def test_a_tick_whose_driver_is_killed_when_it_is_published_leaves_nothing(
