@@ -78,6 +78,7 @@ def domain_of(schema: str) -> list[dict[str, Any]]:
     """Return what a record says about all attributes, from their schema."""
     found = []
     for name, given in tomllib.loads(schema)["attributes"].items():
+        need("unit" not in given, "numbers with a unit", NotImplementedError)
         edges, clip, words = given.get("edges", []), given.get("clip"), texts(given)
         bins = [f"[{low}, {high})" for low, high in itertools.pairwise(words.get("edges", []))]
         bins = [x.replace("[-inf", "(-inf") for x in bins]

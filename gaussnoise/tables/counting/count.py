@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -25,6 +25,7 @@ from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Attribute, OnOutside
 from .impossible import Excluded
 from .numbers import (
+    LOW,
     WEIGHT,
     WITHOUT,
     has_squares,
@@ -123,7 +124,7 @@ def count_marginals(
             if len(rows | totals) > 1 or state_of(table) != before:
                 raise DataError(CHANGED)
             for group, inside in groups.items():
-                counts = tables.counts.pop(group)
+                counts = tables.pop(group)
                 for S in inside:
                     yield S, part_of(counts, group, S)
 
@@ -144,7 +145,7 @@ def grouped(
 ) -> dict[Subset, list[Subset]]:
     """Return unions of subsets, none with two clipped numbers, whose products are not counted."""
     sizes = [a.size for a in attributes]
-    clipped = [i for i, a in enumerate(attributes) if a.clip is not None]
+    clipped = [i for i, a in enumerate(attributes) if a.is_summed]
     parts = [[S for S in subsets if i in S] for i in clipped] or [[]]
     parts[0] += [S for S in subsets if not set(S) & set(clipped)]
     groups: dict[Subset, list[Subset]] = {}
@@ -266,23 +267,39 @@ class Placing:
         Code 0 means the cell of the catch-all, the last one. For a clipped number, the code says
         whether there is a number, and ``sums`` has the parts that it adds to its cells.
         """
-        rows = len(codes[0]) if codes else len(next(iter(sums.values())))
-        cell, step, number = np.zeros(rows, dtype=np.int64), 1, None
-        present = np.zeros(rows, dtype=bool)
-        for i, code in zip(S, codes, strict=True):
-            size = self.attributes[i].size
-            if self.attributes[i].clip is not None:
-                number, present, step = i, code > 0, 1
-            else:
-                step *= size
-            cell = cell * size + _places(code, size)
-        mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, rows) * self.unit
+        cell, step, number, present = self._located(S, codes, sums)
+        mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, len(cell)) * self.unit
         if number is None:
             yield cell, mass
             return
         squares = sums[f"q{number}"] if has_squares(self.attributes[number]) else None
         for k, part in enumerate(spread_over(mass, sums[f"a{number}"], squares)):
             yield np.where(present, cell + k * step, cell), part
+
+    def high(
+        self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
+    ) -> Iterator[tuple[Counts, Counts]]:
+        """Yield what numbers with a unit add above :data:`LOW`, in multiples of it, like cells."""
+        cell, step, number, _ = self._located(S, codes, sums)
+        if f"h{number}" in sums:
+            more = sums[f"h{number}"]
+            yield from ((cell, -more), (cell + step, more))
+
+    def _located(
+        self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
+    ) -> tuple[Counts, int, int | None, NDArray[np.bool_]]:
+        """Return each first cell, the way to the next of a summed number, this, and whether."""
+        rows = len(codes[0]) if codes else len(next(iter(sums.values())))
+        cell, step, number = np.zeros(rows, dtype=np.int64), 1, None
+        present = np.zeros(rows, dtype=bool)
+        for i, code in zip(S, codes, strict=True):
+            size = self.attributes[i].size
+            if self.attributes[i].is_summed:
+                number, present, step = i, code > 0, 1
+            else:
+                step *= size
+            cell = cell * size + _places(code, size)
+        return cell, step, number, present
 
 
 def _places(codes: NDArray, size: int) -> NDArray[np.int32]:
@@ -299,6 +316,8 @@ class _Tables:
         self._placing, self.sums = placing, placing.sums
         sizes = [a.size for a in placing.attributes]
         self.counts = {S: np.zeros([sizes[i] for i in S], dtype=np.int64) for S in groups}
+        units = {i for i, a in enumerate(placing.attributes) if a.unit is not None}
+        self._high = {S: np.zeros_like(own) for S, own in self.counts.items() if units & {*S}}
         self.outside: set[int] = set()  # attributes with records that have no cell
 
     def add(
@@ -313,6 +332,19 @@ class _Tables:
         flat = self.counts[S].reshape(-1)
         for cells, masses in self._placing.cells(S, codes, counts, sums):
             np.add.at(flat, cells, masses)
+        if S in self._high:
+            flat = self._high[S].reshape(-1)
+            for cells, masses in self._placing.high(S, codes, sums):
+                np.add.at(flat, cells, masses)
+
+    def pop(self, S: Subset) -> Counts | NDArray[Any]:
+        """Return the counts of a group, as Python's integers if it has a number with a unit."""
+        counts = self.counts.pop(S)
+        return (
+            counts.astype(object) + LOW * self._high.pop(S).astype(object)
+            if S in self._high
+            else counts
+        )
 
     def add_records(self, columns: Sequence[NDArray]) -> None:
         """Add records by the codes of all attributes, which are not clipped and have no weights."""

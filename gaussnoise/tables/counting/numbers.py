@@ -5,6 +5,10 @@ later be a coarser unit. A record adds ``m − a`` to the first virtual cell and
 With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q``, where q = ⌊a²/m⌋. None of these is
 negative: q <= a, and q >= 2a − m, which is an integer and at most a²/m. With a weight of
 ``w <= m`` steps, it adds ``w − ⌊(w a)/m + ½⌋`` and ``⌊(w a)/m + ½⌋``.
+
+A number with a unit is an integer v >= 0 of any size below 2⁵². A record adds ``m − v`` to the
+first virtual cell and v to the last, so that the first may be negative. Low and high binary digits
+of v are summed apart: neither sum leaves 64 bits before there are 2³⁶ rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,6 +26,7 @@ from ..schema.schema import Attribute
 from .impossible import Vector
 
 Integers = NDArray[np.int64]
+LOW = 2**26  # numbers with a unit have 26 low binary digits, and 26 above them
 WEIGHT, WITHOUT = "w", "z"  # the sum of weights, and the number of rows without a weight
 
 
@@ -31,9 +36,10 @@ def weight_column(weight: Weight) -> Attribute:
 
 
 def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[str]:
-    """Return the columns to sum: a of clipped numbers, q for those with squares, and weights."""
-    names = [f"a{i}" for i, a in enumerate(attributes) if a.clip is not None]
+    """Return the columns to sum: a of summed numbers, q and h for some of them, and weights."""
+    names = [f"a{i}" for i, a in enumerate(attributes) if a.is_summed]
     names += [f"q{i}" for i, a in enumerate(attributes) if has_squares(a)]
+    names += [f"h{i}" for i, a in enumerate(attributes) if a.unit is not None]
     return names + ([] if weight is None else [WEIGHT, WITHOUT])
 
 
@@ -63,9 +69,13 @@ def keys_and_sums(
     weights = None if weight is None else _integers(code(len(attributes)), 64)
     w = None if weights is None else _above(weights, unit)
     for i, attribute in enumerate(attributes):
-        if attribute.clip is None:
+        if not attribute.is_summed:
             continue
         keys[i] = _integers(_when(code(i) > 0, 1, 0), 8)
+        if attribute.unit is not None:
+            v = _integers(_when(code(i) > 0, code(i) - 1, 0), 64)
+            sums |= {f"a{i}": v % LOW, f"h{i}": v // LOW}
+            continue
         a = _above(_integers(code(i), 64), unit)
         sums[f"a{i}"] = a if w is None else (w * a + unit // 2) // unit
         if has_squares(attribute):

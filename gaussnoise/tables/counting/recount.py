@@ -232,7 +232,7 @@ def _cells(record: Record, S: Subset, way: _Way) -> Iterator[tuple[Record, int]]
     places, number = [], None
     for i in S:
         attribute, code = way.attributes[i], record[i]
-        if attribute.clip is not None and code:
+        if attribute.is_summed and code:
             number, places = i, [*places, 0]
         else:
             places.append(code - 1 if code else attribute.size - 1)

@@ -14,7 +14,7 @@ from ...numerics.intervals import quantile
 from ...text import number_of
 from ..schema.bases import MIDDLES, moment_source
 from ..schema.impossible import Rule, rule_text
-from ..schema.numbers import interval_text
+from ..schema.numbers import interval_text, values_text
 from ..schema.schema import Schema
 from .facts import Facts, facts_of, marginal_name
 from .ranges import ranges_text
@@ -149,10 +149,13 @@ def numbers_text(plan: "Plan") -> list[str]:
             given = f" given {marginal_name(tuple(groups))}" if groups else ""
             lines.append(
                 f"sum of {attributes[i].name}{given}: sd {_span(deviations)}, "
-                f"95 % ± {_span(quantile(0.95) * deviations)}, of values clipped to "
-                f"{interval_text(base.low, base.high)}"
+                f"95 % ± {_span(quantile(0.95) * deviations)}, of "
+                f"{values_text(attributes[i].interval)}"
             )
-    if units:
+    if units and plan.privacy.scales:
+        each = ", ".join(f"{most} of {name}" for name, most in units.items())
+        lines.append(f"Errors of sums above are divided by the scale of the budget: {each}.")
+    elif units:
         unit = "record" if plan.per_person else "row"
         each = ", ".join(f"{most} of {name}" for name, most in units.items())
         lines.append(

@@ -329,7 +329,7 @@ def _agreement(
 ) -> Agreement:
     """Return the test whether gaps are noise alone; raise ParameterError if they are not."""
     if len({source.unit for source in sources}) > 1:  # numbers are rounded to other multiples
-        clipped = {i for i, a in enumerate(schema.attributes) if a.clip is not None}
+        clipped = {i for i, a in enumerate(schema.attributes) if a.is_summed}
         gaps = [gap for gap in gaps if weight is None and not clipped & set(gap.subset)]
     total, free = sum(gap.chi_squared for gap in gaps), sum(g.degrees_of_freedom for g in gaps)
     agreement = Agreement.of(total, free)

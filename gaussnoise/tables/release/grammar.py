@@ -199,7 +199,7 @@ class _Meaning(Transformer):
     def _counted(self, meta: Meta, form: str) -> _Part:
         """Return a count that is meant without its word, which means of numbers make unclear."""
         for attribute in self._attributes:
-            if attribute.clip is not None:
+            if attribute.is_summed:
                 both = (form.format(what) for what in ("count", f"mean of {attribute.name}"))
                 self._fail(f"expected {one_of(map(repr, both))}", meta)
         return self._part("count", meta, {}, [])

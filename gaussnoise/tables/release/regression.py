@@ -453,7 +453,7 @@ def _terms(release: AbstractRelease, name: str, on: Sequence[str]) -> list[tuple
     terms = [(term,) if term in schema.names else tuple(term.split(":")) for term in on]
     for term in terms:
         for i in release.plan.subset(term):
-            if schema.attributes[i].clip is not None:
+            if schema.attributes[i].is_summed:
                 raise ParameterError(
                     f"regress: expected categories or bins in on=, got the clipped number "
                     f"{schema.names[i]!r}; hint: edges in the schema make bins of it"

@@ -186,7 +186,7 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
     codes = {a.name: np.asarray(records.data[a.name], dtype=np.int64) for a in drawn}
     columns = []
     for k, a in enumerate(drawn):
-        if a.clip is None:
+        if not a.is_summed:
             columns.append(pa.array(a.labels).take(pa.array(codes[a.name])))
         else:
             chances = _chances(model.potentials.tables, a, codes)

@@ -308,7 +308,7 @@ class Reader:
             listed = ", ".join(known[:-1])
             expected = f"expected a question that starts with one of {listed}, or an attribute"
         elif "NAME" in accepted and self._last in ("_SUM", "_MEAN", "_AVERAGE"):
-            clipped = [a.name for a in self.schema.attributes if a.clip is not None]
+            clipped = [a.name for a in self.schema.attributes if a.is_summed]
             listed = one_of(clipped) if clipped else "of which it has none"
             expected = f"expected a number that the schema clips, {listed}"
         elif "NAME" in accepted:
@@ -340,7 +340,7 @@ def _expected(attribute: Attribute, got: str = "") -> str:
 
 def expected_edge(attribute: Attribute) -> str:
     """Return the expected edges in words."""
-    if attribute.clip is not None:
+    if attribute.is_summed:
         hint = f"which is clipped, without bins; hint: mean of {attribute.name}"
     elif attribute.edges is None:
         hint = f"which has none; hint: {attribute.name}=" + "|".join(map(str, attribute.labels[:3]))

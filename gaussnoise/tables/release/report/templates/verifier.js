@@ -529,6 +529,7 @@ const verifier = (() => {
 
   // What a record says about an attribute, from its schema.
   function entryOf(name, given) {
+    need(!given.has("unit"), "numbers with a unit", Unknown);
     const ends = given.get("edges") ?? [], clip = given.get("clip") ?? [], base = given.get("base"), texts = words(ends);
     const bins = texts.slice(1).map((high, k) => {
       const end = k === texts.length - 2 && high !== "inf" ? "]" : ")";
