@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..errors import DataError, ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
 from ..privacy.guarantee import AbstractPrivacy
+from ..privacy.per_record import PerRecord
 from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
@@ -24,6 +25,7 @@ from .options import (
     Neighbors,
     Norm,
     PerPersonOption,
+    PerRecordOption,
     Person,
     Public,
     Rho,
@@ -50,6 +52,7 @@ class Options:
     rho: Rho = None
     epsilon: Epsilon = None
     delta: Delta = None
+    per_record: PerRecordOption = None
     neighbors: Neighbors = "add-remove"
     public: Public = None
     p: Norm = 2
@@ -65,7 +68,14 @@ class Options:
     @property
     def has_budget(self) -> bool:
         """Whether a budget is given."""
-        return any(given is not None for given in (self.rho, self.epsilon, self.delta))
+        budgets = self.rho, self.epsilon, self.delta, self.per_record
+        return any(given is not None for given in budgets)
+
+    @property
+    def privacy(self) -> AbstractPrivacy:
+        """The budget of all options together."""
+        own = privacy_of(self.rho, self.epsilon, self.delta, _TARGETED)
+        return growing(own, self.per_record)
 
     def plan(self, asked: "Asked") -> Plan:
         """Return the plan of all options together."""
@@ -75,7 +85,7 @@ class Options:
             return plan(
                 asked.schema,
                 asked.workload,
-                None if free else privacy_of(self.rho, self.epsilon, self.delta, _TARGETED),
+                None if free else self.privacy,
                 neighbors=relation,
                 p=self.p,
                 targets=asked.targets,
@@ -278,6 +288,28 @@ def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entr
 def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
     """Return one table from names between commas, with bases after colons."""
     return as_entry([listed] if listed in known else parts_of(listed), known)
+
+
+def growing(privacy: AbstractPrivacy, per_record: list[str] | None) -> AbstractPrivacy:
+    """Return the budget, which grows with numbers of a record if ``per_record`` names any."""
+    if not per_record:
+        return privacy
+    scales: dict[str, float] = {}
+    for said in per_record:
+        name, _, scale = said.rpartition("=")
+        try:
+            scales[name] = float(scale)
+        except ValueError:
+            name = ""
+        if not name:
+            raise ParameterError(
+                f"--per-record: expected a number and its scale, like payroll=1000000, got "
+                f"{said!r:.80}"
+            )
+    if len(scales) < len(per_record):
+        raise ParameterError("--per-record: expected one scale for each number, got two for one")
+    base: Any = privacy
+    return PerRecord(base, scales)
 
 
 def privacy_of(

@@ -224,6 +224,7 @@ def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
         "rho": ledger.rho,
         "spent": ledger.spent,
         "remaining": ledger.remaining,
+        **({"scales": dict(ledger.scales)} if ledger.scales else {}),
         "delta": ledger.delta,
         "spent_delta": ledger.spent_delta,
         "epsilon_delta": {

@@ -66,6 +66,14 @@ Epsilon = Annotated[
 Delta = Annotated[
     float | None, typer.Option("--delta", help="Instead of --rho: delta, with --epsilon.")
 ]
+PerRecordOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--per-record",
+        help="With --rho: a number without an upper end, and its scale T: payroll=1000000 "
+        "(repeatable). A row may cost rho (1 + (payroll / T)^2): large rows are protected less.",
+    ),
+]
 Neighbors = Annotated[
     str,
     typer.Option(

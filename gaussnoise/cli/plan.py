@@ -29,7 +29,7 @@ def show_plan(
     Without a budget, say what every budget would mean. Tables over time: gaussnoise stream plan.
     """
     asked = asked_for(options)
-    if options.rho is None and options.epsilon is None and asked.targets is None:
+    if not options.has_budget and asked.targets is None:
         if report is not None:
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
         for name in ("weight", "public", "title", "source"):
