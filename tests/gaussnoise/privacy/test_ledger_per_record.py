@@ -107,8 +107,6 @@ def test_the_shell_states_scales(tmp_path):
     made = run("ledger", "create", book, "--rho", 1, *grown)
     said = " ".join(made.output.split())
     assert "times 1 + (payroll / 1000)^2 for a record: large ones are protected less" in said
-        made.output.split()
-    )
     charged = ["--ledger", book, "--id", "one", "-o", tmp_path / "out"]
     done = run("release", tmp_path / "rows.csv", *asked, *grown, *charged)
     assert done.exit_code == 0, done.exception
