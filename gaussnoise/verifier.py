@@ -485,10 +485,10 @@ class Planned(Tables):
         need(kind in known, f"the guarantee {kind!r:.60}", NotImplementedError)
         if kind == "PerRecord":
             stated = {"definition": "zCDP", "rho": budget["rho"]}
-            need(asked == {"privacy": stated, "scale": budget["scale"]}, "the budgets of rows")
+            need(asked == {"privacy": stated, "scale": budget["scales"]}, "the budgets of rows")
             need(budget["definition"] == "per-record zCDP", "another definition of privacy")
             return self.say(
-                f"PerRecord {asked}: rho of rows of zeros, growing with {[*budget['scale']]}"
+                f"PerRecord {asked}: rho of rows of zeros, growing with {[*budget['scales']]}"
             )
         need(asked.items() <= budget.items(), "the budget is not that of the plan")
         if kind in _GIVEN:

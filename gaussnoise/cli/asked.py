@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from ..errors import DataError, ParameterError
 from ..privacy.definitions import ApproxDP, zCDP
 from ..privacy.guarantee import AbstractPrivacy
-from ..privacy.per_record import PerRecord
 from ..tables import Budgets, Dialect, Plan, Schema, Target, Weight, budgets, plan
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
@@ -36,6 +35,7 @@ from .options import (
     Title,
     WeightColumn,
     Within,
+    growing,
 )
 from .patience import patience
 
@@ -288,28 +288,6 @@ def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entr
 def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
     """Return one table from names between commas, with bases after colons."""
     return as_entry([listed] if listed in known else parts_of(listed), known)
-
-
-def growing(privacy: AbstractPrivacy, per_record: list[str] | None) -> AbstractPrivacy:
-    """Return the budget, which grows with numbers of a record if ``per_record`` names any."""
-    if not per_record:
-        return privacy
-    scales: dict[str, float] = {}
-    for said in per_record:
-        name, _, scale = said.rpartition("=")
-        try:
-            scales[name] = float(scale)
-        except ValueError:
-            name = ""
-        if not name:
-            raise ParameterError(
-                f"--per-record: expected a number and its scale, like payroll=1000000, got "
-                f"{said!r:.80}"
-            )
-    if len(scales) < len(per_record):
-        raise ParameterError("--per-record: expected one scale for each number, got two for one")
-    base: Any = privacy
-    return PerRecord(base, scales)
 
 
 def privacy_of(

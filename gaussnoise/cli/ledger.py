@@ -10,10 +10,9 @@ from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
 from ..privacy.ledger_entries import LedgerEntry, Note, spent_and_left
 from ..text import no_less
-from .asked import growing
 from .console import say, show
 from .documents import ledger_document
-from .options import Json, LedgerFile, PerRecordOption
+from .options import Json, LedgerFile, PerRecordOption, growing
 
 
 def create_ledger(

@@ -143,7 +143,7 @@ class PerRecord(AbstractPrivacy):
         return {"privacy": self.privacy.stated(), "scale": self.scales}
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        return {"definition": "per-record zCDP", "rho": self.privacy.rho, "scale": self.scales}
+        return {"definition": "per-record zCDP", "rho": self.privacy.rho, "scales": self.scales}
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
         """Return c such that ``P(r) <= c ρ (1 + Σ (v_j/T_j)²)`` for other scales; None if none is.

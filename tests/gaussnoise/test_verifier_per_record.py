@@ -75,7 +75,7 @@ def _larger_multiplier(record):
 
 
 def _another_scale(record):
-    record["privacy"]["scale"]["pay"] = record["plan"]["privacy"]["scale"]["pay"] = 2000.0
+    record["privacy"]["scales"]["pay"] = record["plan"]["privacy"]["scale"]["pay"] = 2000.0
 
 
 def _another_matrix(record):
@@ -87,7 +87,7 @@ def _another_unit(record):
 
 
 def _no_budget(record):
-    del record["privacy"]["scale"]["staff"], record["plan"]["privacy"]["scale"]["staff"]
+    del record["privacy"]["scales"]["staff"], record["plan"]["privacy"]["scale"]["staff"]
 
 
 def _more_rows(record):
@@ -109,11 +109,12 @@ def _more_rows(record):
 def test_both_notice_less_noise_than_the_budgets_need(folder, change):
     for said in _lines(folder, change):
         assert [line[:6] for line in said] == ["FAILED"], said
+        assert "Error" not in said[0]
 
 
 def test_the_text_of_the_folder_says_it_all(folder):
     record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
-    assert record["privacy"]["scale"] == {"pay": 1234.56, "staff": 20.0}
+    assert record["privacy"]["scales"] == {"pay": 1234.56, "staff": 20.0}
     assert record["epsilon_delta"]["holds"] == "for a record whose numbers are 0"
     summary = (folder / "summary.txt").read_text(encoding="utf-8")
     assert "LARGE RECORDS ARE PROTECTED LESS: pay 1,234.56: rho = 0.6" in summary

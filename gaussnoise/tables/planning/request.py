@@ -22,7 +22,7 @@ from ...noise.agreement import ReplaceWithin
 from ...noise.problem import Relation
 from ...noise.proportion import AddInProportion
 from ...numerics.norms import check_order
-from ...privacy.guarantee import AbstractPrivacy
+from ...privacy.guarantee import AbstractPrivacy, Larger
 from ..schema.about import LINE, About, is_line
 from ..schema.bases import base_value
 from ..schema.entries import attribute_positions, term_name
@@ -426,6 +426,16 @@ class AbstractPlan(PickledByArguments, abc.ABC):
         if self.asked.privacy is None:
             raise ParameterError("Plan: expected a budget, got none; hint: call plan()")
         return self.asked.privacy
+
+    @property
+    def scales(self) -> Mapping[str, float]:
+        """The numbers with which budgets of rows grow, as :class:`PerRecord`; none for others."""
+        return self.asked.scales
+
+    @property
+    def larger(self) -> tuple[Larger, ...]:
+        """Examples of rows that have a larger budget than others; none if all have the same."""
+        return self.privacy.larger()
 
     @property
     def neighbors(self) -> Relation:

@@ -211,6 +211,7 @@ def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
         "set of public attributes": {plan.public for plan in plans},
         "record of persons": {_record_of(plan) for plan in plans},
         "weight of rows": {plan.weight for plan in plans},
+        "set of scales of budgets": {tuple(sorted(plan.scales.items())) for plan in plans},
         "number of counted rows per person": {
             "all" if plan.person is None else plan.rows_per_person for plan in plans
         },

@@ -16,7 +16,7 @@ from ...errors import ParameterError
 from ...layout import fitted
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ...text import number_of, significant
-from ..schema.numbers import interval_text, sum_weights
+from ..schema.numbers import sum_weights, values_text
 from ..schema.schema import Category
 from .contrasts import contrasts
 from .noisy import AbstractRelease
@@ -249,7 +249,7 @@ class Regression:
             )
         return rows_text(
             fitted(
-                f"Regression of {self.name}, clipped to {interval_text(*self.clip)}, on "
+                f"Regression of {self.name}, {values_text(self.clip).removeprefix('values ')}, on "
                 f"{', '.join(self.labels) or 'no attribute'}: {significant(self.rows, 6)} {rows}"
             ),
             ["coefficient"],
@@ -401,7 +401,7 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
     >>> abs(expected.estimate - 3000) < 8 * expected.standard_deviation
     True
     """
-    _, base = clipped_number(release, "regress", name)
+    i, base = clipped_number(release, "regress", name)
     terms = _terms(release, name, on)
     schema = release.plan.schema
     labels = {a: schema.attributes[schema.names.index(a)].labels for term in terms for a in term}
@@ -426,7 +426,7 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
     is_known = base.squares and release.plan.rows_per_person == 1
     return Regression(
         name=name,
-        clip=(base.low, base.high),
+        clip=release.plan.schema.attributes[i].interval,
         columns=tuple(_column(labels, cell) for cell in cells),
         estimate=law.center - _bias(moments, law.center),
         standard_deviation=np.sqrt(np.diagonal(law.covariance)),

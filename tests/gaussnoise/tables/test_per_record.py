@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import pickle
+import re
 from fractions import Fraction
 
 import duckdb
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.errors import DataError, ParameterError, SchemaError
+from gaussnoise.errors import DataError, NotAvailableError, ParameterError, SchemaError
 from gaussnoise.noise.proportion import AddInProportion
 from gaussnoise.noise.solve import optimal_noise
 from gaussnoise.solvers.tables.residuals import part_of
@@ -357,3 +358,74 @@ def test_without_such_numbers_it_is_zcdp():
     plan, like = (gn.plan(SCHEMA, ["region"], own) for own in (FIRMS, gn.zCDP(0.1)))
     assert plan.noise.neighbors == "add-remove"
     assert plan.standard_deviation("region") == like.standard_deviation("region")
+
+
+# Further doors.
+
+
+def _text(page):
+    return " ".join(re.sub(r"<[^>]+>", " ", page.read_text(encoding="utf-8")).split())
+
+
+def test_pages_say_that_large_rows_are_protected_less(tmp_path):
+    plan = gn.plan(SCHEMA, [("region", "payroll")], FIRMS)
+    plan.report(tmp_path / "plan.html")
+    plan.release(_firms(np.random.default_rng(0))).report(tmp_path / "page.html")
+    for name in ("plan.html", "page.html"):
+        said = _text(tmp_path / name)
+        assert "that one row whose payroll is 0" in said
+        assert "a row far above this number has hardly any protection" in said
+        # rho of (1 + k²) 0.1 at k = 1, 10 and 100
+        for row in (
+            "payroll 1,000,000 0.2 ",
+            "payroll 10,000,000 10.1 ",
+            "payroll 100,000,000 1001",
+        ):
+            assert row in said
+
+
+def test_releases_of_one_policy_are_combined(tmp_path):
+    table = _firms(np.random.default_rng(3))
+    one = gn.plan(SCHEMA, [("region", "payroll")], FIRMS).release(table)
+    two = gn.plan(SCHEMA, [("region", "payroll"), "size"], FIRMS).release(table)
+    both = gn.combine([one, two])
+    own, alone = (of.sums("payroll", given="region") for of in (both, one))
+    assert (own.standard_deviation < alone.standard_deviation).all()
+    truth = table.to_pandas().groupby("region")["payroll"].sum()[list("NSEW")]
+    assert np.abs((own.estimate - truth) / own.standard_deviation).max() < 6
+    both.save(tmp_path / "both")
+    both.report(tmp_path / "both.html")
+    assert "that one row whose payroll is 0" in _text(tmp_path / "both.html")
+    changes = gn.difference(one, two).sums("payroll", given="region")
+    assert np.abs(changes.estimate / changes.standard_deviation).max() < 6
+    looser = gn.PerRecord(gn.zCDP(0.1), scale={"payroll": 1e5})
+    other = gn.plan(SCHEMA, [("region", "payroll")], looser).release(table)
+    for together in (lambda: gn.combine([one, other]), lambda: gn.difference(one, other)):
+        with pytest.raises(ParameterError, match="expected one set of scales of budgets, got"):
+            together()
+
+
+def test_questions_about_such_numbers_are_answered():
+    table = _firms(np.random.default_rng(4))
+    release = gn.plan(SCHEMA, [("region", "payroll")], FIRMS).release(table)
+    means = release.ask("mean of payroll given region")
+    np.testing.assert_allclose(means.estimate, release.means("payroll", given="region").estimate)
+    assert "of values of any size, without clipping" in str(means)
+    half = release.ask("sum of payroll given region=N")
+    assert half.estimate == pytest.approx(release.sums("payroll", given="region").estimate[0])
+    fit = release.regress("payroll", on=["region"])
+    assert "of any size, without clipping, on region" in str(fit)
+
+
+def test_what_cannot_be_said_of_such_numbers_is_refused():
+    release = gn.plan(SCHEMA, [("region", "payroll")], FIRMS).release(
+        _firms(np.random.default_rng())
+    )
+    with pytest.raises(ParameterError, match="to_mbi: expected numbers inside an interval"):
+        release.to_mbi()
+    with pytest.raises(NotAvailableError, match="no budgets that grow"):
+        release.plan.dp_event()
+    with pytest.raises(ParameterError, match="a clipped number with squares, got 'payroll'"):
+        release.variance("payroll")
+    with pytest.raises(ParameterError, match="expected a budget that grows with 'payroll'"):
+        gn.budgets(SCHEMA, [("region", "payroll")])
