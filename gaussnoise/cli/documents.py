@@ -68,7 +68,8 @@ def plan_document(plan: Plan) -> Document:
         **({"per_person": plan.per_person} if plan.per_person else {}),
         "privacy": facts.privacy,
         "rho": plan.rho,
-        "epsilon_delta": {"epsilon": facts.epsilon(plan.rho), "delta": SHOWN_DELTA},
+        "epsilon_delta": {"epsilon": facts.epsilon(plan.rho), "delta": SHOWN_DELTA}
+        | ({"holds": "for a record whose numbers are 0"} if plan.scales else {}),
         "level": LEVEL,
         "entries": [
             {

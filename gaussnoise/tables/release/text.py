@@ -93,6 +93,8 @@ def disclaimers(release: AbstractRelease) -> list[str]:
         whom = (
             f"each person, with any number of rows, as far as column {person!r} tells persons apart"
         )
+    if scales := release.plan.scales:
+        whom += f", LARGE ONES LESS: budgets grow with {' and '.join(scales)}"
     return _text.disclaimers(
         f"{whom}, against anyone who sees only this release. Categories and bins are assumed "
         "public.",

@@ -102,6 +102,8 @@ def test_the_shell_states_scales(tmp_path):
     grown = ["--per-record", "payroll=1000"]
     planned = run("plan", *asked, *grown)
     assert "times 1 + (payroll/1000)²" in planned.output
+    bound = run("bound", *asked, *grown)
+    assert "records of a whole multiple of one scale" in " ".join(bound.output.split())
     assert "budget that grows with 'payroll'" in str(run("plan", *asked).exception)
     book = tmp_path / "firms.ledger"
     made = run("ledger", "create", book, "--rho", 1, *grown)
