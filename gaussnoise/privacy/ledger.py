@@ -14,7 +14,6 @@ from ..errors import BudgetError, LedgerError, LedgerWarning, OutputError, Param
 from ..files.disk import aside
 from ..files.mounts import mount_of
 from ..numerics.rounding import rounded_down, rounded_up
-from .guarantee import AbstractPrivacy
 from .ledger_entries import (
     NO_NOTE,
     LedgerEntry,
@@ -36,6 +35,7 @@ from .protected import Protected
 
 if TYPE_CHECKING:
     from .definitions import zCDP
+    from .guarantee import AbstractPrivacy
     from .per_record import PerRecord
 
 T = TypeVar("T")
@@ -141,6 +141,7 @@ class Ledger:
             LedgerError: the path is not on a local disk.
         """
         from .definitions import zCDP
+        from .guarantee import AbstractPrivacy
 
         scales = budget.scales if isinstance(budget, AbstractPrivacy) else {}
         if not (isinstance(budget, zCDP) or scales):
@@ -374,7 +375,7 @@ class Ledger:
         read: Callable[[Path], T],
         draws: int | None = None,
         delta: float = 0.0,
-        privacy: AbstractPrivacy | None = None,
+        privacy: "AbstractPrivacy | None" = None,
     ) -> T:
         """Return the one result of ``id``: drawn under its own charge, or read again.
 
@@ -429,7 +430,7 @@ class Ledger:
         place = None if target is None else _absolute("ledger", target)
         return read(self._results.once(id, cost, delta, request, protects, place, write, draws))
 
-    def _charged(self, cost: float, privacy: AbstractPrivacy | None) -> float:
+    def _charged(self, cost: float, privacy: "AbstractPrivacy | None") -> float:
         """Return the cost of a guarantee in this budget; refuse one that grows where it does not.
 
         Raises:
