@@ -66,6 +66,7 @@ from .noise.own import Covariance
 from .noise.solve import gamma, optimal_noise
 from .privacy.definitions import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
 from .privacy.ledger import Ledger
+from .privacy.per_record import PerRecord as PerRecord
 from .tables import (
     About,
     Attribute,

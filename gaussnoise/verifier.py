@@ -92,6 +92,9 @@ def domain_of(schema: str) -> list[dict[str, Any]]:
             squares = isinstance(given.get("base"), dict) and 2 in given["base"]["degrees"]
             entry["labels"] = [low, *["weight between"] * squares, high, *other]
             entry["clip"] = clip
+        if "unit" in given:  # without an upper end: the last cell stands for 2^20 units
+            entry["labels"] = ["weight at 0", f"weight at {given['unit'] * 2.0**20:.15g}"]
+            entry["unit"] = given["unit"]
         base = given.get("base")
         if isinstance(base, dict):  # TOML writes whole numbers without a point
             base = {k: floats(x) if k in ("about", "values") else x for k, x in base.items()}
@@ -407,8 +410,18 @@ class Planned(Tables):
         need(record["request_sha256"] in digests, "request_sha256 is not that of the request")
         self.say(f"{relation}, {unit}: all that the record states twice agrees")
 
-    def moved(self) -> int:
+    def grown(self) -> dict[int, Fraction]:
+        """Return the scale of each number without an upper end, over the end of its last cell."""
+        used = sorted({i for S in self.tables for i in S if "unit" in self.domain[i]})
+        scales = self.plan["privacy"].get("scale", {})
+        need(all(self.names[i] in scales for i in used), "a number that no budget grows with")
+        ends = {i: Fraction(str(self.domain[i]["unit"])) * 2**20 for i in used}
+        return {i: Fraction(str(scales[self.names[i]])) / end for i, end in ends.items()}
+
+    def moved(self) -> Fraction | int:
         """Return the largest squared change of all ``s_T ⊗ C_i`` between neighbours."""
+        if scales := self.grown():
+            return self.paid(scales)
         # ⟨x, y⟩ = Σ s_T² Π m_i is affine in each m_i: least where m_i is an end of its interval
         squares = {T: s * s for T, s in self.multipliers.items()}
         total = sum(s * math.prod(self.own[i].square for i in T) for T, s in squares.items())
@@ -423,16 +436,39 @@ class Planned(Tables):
             products.append(sum(s * math.prod(ends[i] for i in T) for T, s in squares.items()))
         return max(2 * (total - min(products)), total * self.moving)
 
+    def paid(self, scales: dict[int, Fraction]) -> Fraction:
+        """Return the least m with ``a + Σ b_j u_j² <= m (1 + Σ (u_j/t_j)²)`` for all u_j >= 0.
+
+        The left side is the squared change by a row with the numbers u_j, for which the right side
+        pays: a is from the T without such a number, b_j from those with number j. As both are sums
+        of the same squares, m is the largest ratio of their coefficients.
+        """
+        plan, sums = self.plan, dict[int | None, Fraction]()
+        need(plan["neighbors"] == "add-remove" and plan["rows_per_person"] == 1, "the budget")
+        need(not self.weight and plan["person"] is None, "the budget")
+        apart = all(self.own[i].matrix == [[0, 1]] for i in scales)
+        need(apart and self.unit == 1 << 20, "sums are not measured apart from counts")
+        for T, s in self.multipliers.items():
+            number = [i for i in T if i in scales]
+            need(len(number) < 2, "a product of numbers without an upper end")
+            length = s * s * math.prod(self.own[i].square for i in T)
+            key = number[0] if number else None
+            sums[key] = sums.get(key, Fraction(0)) + length
+        most = max(b * (1 if i is None else scales[i] ** 2) for i, b in sums.items())
+        self.say(f"(1 + sum of squares) {float(most):.6g}: pays for every row, of any numbers")
+        return most
+
     def check_privacy(self) -> None:
         """Check the measured sets, the sensitivity of their integers, and the ρ that was spent."""
         wide = [[i for i in S if self.sizes[i] > 1] for S in self.tables]
         inside = {T for S in wide for k in range(len(S) + 1) for T in itertools.combinations(S, k)}
         wanted = {T for T in inside | {()} if not {*T} <= {*self.public} or (self.moving and not T)}
         need({*self.multipliers} == wanted and not (self.public and self.moving), "measured sets")
-        parts = self.weight or any("clip" in self.domain[i] for S in self.tables for i in S)
+        summed = {"clip", "unit"}
+        parts = self.weight or any(summed & {*self.domain[i]} for S in self.tables for i in S)
         need(str(self.unit) in [str(1 << b) for b in (range(10, 21) if parts else [0])], "units")
         noise, budget, k = self.noise, self.record["privacy"], self.record["rows_per_person"]
-        stated, exact = noise["integer_sensitivity_squared"], self.moved() * self.unit**2
+        stated, exact = noise["integer_sensitivity_squared"], math.ceil(self.moved() * self.unit**2)
         exact *= self.growth
         need(type(stated) is int and stated == exact, f"the squared sensitivity is {exact}")
         self.say(f"squared sensitivity {stated}: of integer matrices, over all pairs of rows")
@@ -445,8 +481,15 @@ class Planned(Tables):
         self.say(f"rho = {self.record['rho']!r}: {k}^2 sensitivity^2 / (2 sigma^2), and ranges")
         self.unchecked += ["the noise with which ranges were found"] if ranges else []
         asked = {key: x for key, x in self.plan["privacy"].items() if key != "definition"}
-        kind, known = self.plan["privacy"]["definition"], (*_GIVEN, "ApproxDP", "TV")
+        kind, known = self.plan["privacy"]["definition"], (*_GIVEN, "ApproxDP", "TV", "PerRecord")
         need(kind in known, f"the guarantee {kind!r:.60}", NotImplementedError)
+        if kind == "PerRecord":
+            stated = {"definition": "zCDP", "rho": budget["rho"]}
+            need(asked == {"privacy": stated, "scale": budget["scales"]}, "the budgets of rows")
+            need(budget["definition"] == "per-record zCDP", "another definition of privacy")
+            return self.say(
+                f"PerRecord {asked}: rho of rows of zeros, growing with {[*budget['scales']]}"
+            )
         need(asked.items() <= budget.items(), "the budget is not that of the plan")
         if kind in _GIVEN:
             need((budget["definition"], *asked) == _GIVEN[kind], "another definition of privacy")

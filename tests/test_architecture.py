@@ -169,6 +169,7 @@ def asks_which_guarantee(source):
 def test_only_what_works_with_one_guarantee_alone_asks_which_it_is():
     assert offenders(asks_which_guarantee, SOURCES) == {
         "gaussnoise/mechanisms/local.py": ["LocalDP"],  # messages are drawn for an ε
+        "gaussnoise/privacy/per_record.py": ["zCDP"],  # which grows with the record
         "gaussnoise/privacy/ledger.py": ["zCDP"],  # whose ρ add up
     }
     asked = "match x:\n    case KL(alpha): ...\nisinstance(x, TV | PureDP) or type(x) is zCDP"

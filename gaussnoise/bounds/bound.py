@@ -9,8 +9,10 @@ from domains.floats import Array
 
 from ..errors import ParameterError
 from ..noise.agreement import ReplaceWithin
+from ..noise.certificates.apart import ApartCertificate
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
+from ..noise.proportion import AddInProportion
 from ..privacy.guarantee import AbstractPrivacy
 from .neighbors import TradeOff, chi_squared, known_chi_squared, known_epsilon_delta
 from .one_record import one_record
@@ -20,6 +22,7 @@ Unbiased = Literal["empirical", "distributional"]
 
 _MARGIN = 1e-12
 _BELOW = 1 - 1e-9
+_MOST_TIMES = 10_000  # multiples of a scale that are tried; the best is about 1/√(2ρ) for small ρ
 
 
 @final
@@ -339,6 +342,8 @@ def bound_of(
             "depends on which public cells have rows; hint: the certified gap compares with all "
             "Gaussian noises"
         )
+    if isinstance(noise.neighbors, AddInProportion):
+        return _in_proportion(noise, noise.neighbors, privacy, n, unbiased)
     if noise.neighbors == "add-remove":
         return bound_from(
             Proof.of(noise), noise.p, privacy, n, rows, "K ∪ −K: any record may be added", unbiased
@@ -362,6 +367,36 @@ def bound_of(
         proof = proof._replace(gap=math.sqrt(2) * (1 + noise.gap) - 1)
     half = "(K − K)/2: wherever the data are, half the sum of two moves by one record"
     return bound_from(proof, noise.p, privacy, n, rows * share, half, unbiased, least=rows)
+
+
+def _in_proportion(
+    noise: OptimalNoise,
+    relation: AddInProportion,
+    privacy: AbstractPrivacy,
+    n: int | None,
+    unbiased: Unbiased,
+) -> Bound:
+    """Return the bound where budgets ``P = ρ (1 + Σ_j u_j²)`` grow with numbers ``v_j = u_j T_j``.
+
+    A record of budget P moves the mean of an unbiased mechanism by its point φ, and
+    ``φ' M⁺ φ <= χ² <= e^{2P} − 1`` with the mechanism's covariance M (Hammersley–Chapman–Robins).
+    So M covers the points ``φ / √(e^{2P} − 1)``, where Gaussian noise of the same budgets covers
+    ``φ / √(2P)``. Counts are covered for records of u = 0, and sums of number j for records of
+    one whole u_j, as a projection of M is the covariance of the sums alone. Total variances of
+    these blocks add up, so that the lower ends of the blocks, with a factor each, prove the bound.
+    """
+    certificate, rho = noise.certificate, privacy.to_zcdp().rho
+    if not isinstance(certificate, ApartCertificate) or noise.p != 2:
+        raise ParameterError("bound: expected noise for budgets that grow with numbers")
+    base = chi_squared(privacy)
+    # whole multiples of T_j are numbers of records, in any unit
+    shares = [u * u / math.expm1(min(2 * rho * (1 + u * u), 709.0)) for u in range(1, _MOST_TIMES)]
+    factor = min(math.sqrt(base * max(shares)), 1.0) * (1 - _MARGIN)
+    factors = [1.0, *(factor for _ in relation.scales)]
+    values, counts = certificate.weighted(factors)
+    proof = Proof(float(values @ counts) * (1 - _MARGIN), (values, counts))
+    where = "records without the numbers, and records of a whole multiple of one scale"
+    return bound_from(proof, noise.p, privacy, n, 1.0, where, unbiased)
 
 
 def bound_from(

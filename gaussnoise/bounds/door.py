@@ -171,6 +171,11 @@ def _check(given: object, neighbors: object, unbiased: object) -> None:
         raise ParameterError(
             f"lower_bound: expected unbiased in {get_args(Unbiased)}, got {unbiased!r}"
         )
+    if privacy.scales and neighbors != "add-remove":
+        raise ParameterError(
+            'lower_bound: expected neighbors="add-remove" for budgets of single records, got '
+            f"{neighbors!r:.50}"
+        )
     local, bounded = privacy.noise == "local", known_chi_squared(privacy) is not None
     if local and (neighbors != "replace" or unbiased != "empirical"):
         raise ParameterError(

@@ -22,6 +22,7 @@ from .options import (
     Neighbors,
     Norm,
     PerPersonOption,
+    PerRecordOption,
     Person,
     Public,
     Rho,
@@ -32,6 +33,7 @@ from .options import (
     Title,
     WeightColumn,
     Within,
+    growing,
 )
 from .patience import patience
 
@@ -48,6 +50,7 @@ class Options:
     rho: Rho = None
     epsilon: Epsilon = None
     delta: Delta = None
+    per_record: PerRecordOption = None
     neighbors: Neighbors = "add-remove"
     public: Public = None
     p: Norm = 2
@@ -63,7 +66,14 @@ class Options:
     @property
     def has_budget(self) -> bool:
         """Whether a budget is given."""
-        return any(given is not None for given in (self.rho, self.epsilon, self.delta))
+        budgets = self.rho, self.epsilon, self.delta, self.per_record
+        return any(given is not None for given in budgets)
+
+    @property
+    def privacy(self) -> AbstractPrivacy:
+        """The budget of all options together."""
+        own = privacy_of(self.rho, self.epsilon, self.delta, _TARGETED)
+        return growing(own, self.per_record)
 
     def plan(self, asked: "Asked") -> Plan:
         """Return the plan of all options together."""
@@ -73,7 +83,7 @@ class Options:
             return plan(
                 asked.schema,
                 asked.workload,
-                None if free else privacy_of(self.rho, self.epsilon, self.delta, _TARGETED),
+                None if free else self.privacy,
                 neighbors=relation,
                 p=self.p,
                 targets=asked.targets,

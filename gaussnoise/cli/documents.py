@@ -68,7 +68,8 @@ def plan_document(plan: Plan) -> Document:
         **({"per_person": plan.per_person} if plan.per_person else {}),
         "privacy": facts.privacy,
         "rho": plan.rho,
-        "epsilon_delta": {"epsilon": facts.epsilon(plan.rho), "delta": SHOWN_DELTA},
+        "epsilon_delta": {"epsilon": facts.epsilon(plan.rho), "delta": SHOWN_DELTA}
+        | ({"holds": "for a record whose numbers are 0"} if plan.scales else {}),
         "level": LEVEL,
         "entries": [
             {
@@ -224,6 +225,7 @@ def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
         "rho": ledger.rho,
         "spent": ledger.spent,
         "remaining": ledger.remaining,
+        **({"scales": dict(ledger.scales)} if ledger.scales else {}),
         "delta": ledger.delta,
         "spent_delta": ledger.spent_delta,
         "epsilon_delta": {

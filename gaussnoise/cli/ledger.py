@@ -1,7 +1,7 @@
 """The commands of a ledger."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from ..privacy.ledger_entries import LedgerEntry, Note, spent_and_left
 from ..text import no_less
 from .console import say, show
 from .documents import ledger_document
-from .options import Json, LedgerFile
+from .options import Json, LedgerFile, PerRecordOption, growing
 
 
 def create_ledger(
@@ -24,14 +24,16 @@ def create_ledger(
         float,
         typer.Option("--delta", help="The most that thresholds may spend: gaussnoise categories."),
     ] = 0.0,
+    per_record: PerRecordOption = None,
     as_json: Json = False,
 ) -> None:
     """Start a ledger with a fixed budget."""
-    ledger = Ledger.create(path, zCDP(rho), delta=delta)
+    budget: Any = growing(zCDP(rho), per_record)
+    ledger = Ledger.create(path, budget, delta=delta)
     if as_json:
         return show(ledger_document(ledger, max(1e-6, 2 * delta), None))
     more = f" and delta {delta:.10g}" if delta else ""
-    say(f"wrote {ledger.path}: rho {rho:.10g}{more} for all releases together")
+    say(f"wrote {ledger.path}: rho {rho:.10g}{more} for all releases together{_grown(ledger)}")
 
 
 def show_ledger(
@@ -69,6 +71,8 @@ def show_ledger(
         f"budget rho {ledger.rho:.10g}, spent {used}, left {rest}; charges: {charges}, refusals of "
         f"the data: {refusals}"
     )
+    if ledger.scales:
+        say(f"rho is of a record whose numbers are 0{_grown(ledger)}")
     if ledger.delta:
         used, rest = spent_and_left(ledger.spent_delta, charges, ledger.delta)
         say(f"delta of thresholds {ledger.delta:.10g}, spent {used}, left {rest}")
@@ -83,6 +87,12 @@ def show_ledger(
         say(f"the last {len(entries)} of {charges + refusals} entries; --all lists all:")
     if entries:
         say("\n".join(_lines(entry, ledger) for entry in entries))
+
+
+def _grown(ledger: Ledger) -> str:
+    """Return in words how the budget grows with numbers of a record, if it does."""
+    squares = "".join(f" + ({name} / {t:.15g})^2" for name, t in ledger.scales.items())
+    return f", times 1{squares} for a record: large ones are protected less" if squares else ""
 
 
 def _lines(entry: LedgerEntry, ledger: Ledger) -> str:

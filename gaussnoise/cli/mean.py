@@ -204,7 +204,7 @@ def _grouping(entry: str, schema: Path | None) -> Attribute:
         )
     attributes = {attribute.name: attribute for attribute in Schema.load(schema).attributes}
     attribute = attributes.get(name)
-    if attribute is None or attribute.clip is not None:
+    if attribute is None or attribute.is_summed:
         several = parts_of(name)
         hint = near(name, attributes)
         if len(several) > 1:

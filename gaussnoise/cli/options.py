@@ -1,11 +1,13 @@
 """The options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import ParameterError
+from ..privacy.guarantee import AbstractPrivacy
+from ..privacy.per_record import PerRecord
 from ..tables.release.formats import FORMATS
 
 Tables = Annotated[
@@ -69,6 +71,14 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[
     float | None, typer.Option("--delta", help="Instead of --rho: delta, with --epsilon.")
+]
+PerRecordOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--per-record",
+        help="With --rho: a number without an upper end, and its scale T: payroll=1000000 "
+        "(repeatable). A row may cost rho (1 + (payroll / T)^2): large rows are protected less.",
+    ),
 ]
 Neighbors = Annotated[
     str,
@@ -187,3 +197,25 @@ def check_norm(command: str, p: float) -> None:
         raise ParameterError(
             f"{command}: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error"
         )
+
+
+def growing(privacy: AbstractPrivacy, per_record: list[str] | None) -> AbstractPrivacy:
+    """Return the budget, which grows with numbers of a record if ``per_record`` names any."""
+    if not per_record:
+        return privacy
+    scales: dict[str, float] = {}
+    for said in per_record:
+        name, _, scale = said.rpartition("=")
+        try:
+            scales[name] = float(scale)
+        except ValueError:
+            name = ""
+        if not name:
+            raise ParameterError(
+                f"--per-record: expected a number and its scale, like payroll=1000000, got "
+                f"{said!r:.80}"
+            )
+    if len(scales) < len(per_record):
+        raise ParameterError("--per-record: expected one scale for each number, got two for one")
+    base: Any = privacy
+    return PerRecord(base, scales)

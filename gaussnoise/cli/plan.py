@@ -9,7 +9,19 @@ from ..errors import ParameterError
 from .asked import Options, asked_for, budgets_of, with_options
 from .console import say, show
 from .documents import bound_document, budgets_document, plan_document
-from .options import Delta, Epsilon, Json, Marginals, Neighbors, Norm, Public, Rho, Rows, SchemaFile
+from .options import (
+    Delta,
+    Epsilon,
+    Json,
+    Marginals,
+    Neighbors,
+    Norm,
+    PerRecordOption,
+    Public,
+    Rho,
+    Rows,
+    SchemaFile,
+)
 
 
 @with_options
@@ -29,7 +41,7 @@ def show_plan(
     Without a budget, say what every budget would mean. Tables over time: gaussnoise stream plan.
     """
     asked = asked_for(options)
-    if options.rho is None and options.epsilon is None and asked.targets is None:
+    if not options.has_budget and asked.targets is None:
         if report is not None:
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
         for name in ("weight", "public", "title", "source"):
@@ -62,6 +74,7 @@ def show_bound(
     rho: Rho = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
+    per_record: PerRecordOption = None,
     neighbors: Neighbors = "add-remove",
     public: Public = None,
     p: Norm = 2,
@@ -75,6 +88,7 @@ def show_bound(
         rho=rho,
         epsilon=epsilon,
         delta=delta,
+        per_record=per_record,
         neighbors=neighbors,
         public=public,
         p=p,

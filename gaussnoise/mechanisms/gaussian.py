@@ -25,6 +25,7 @@ from ..noise.optimal_noise import OptimalNoise
 from ..noise.own import Covariance, own_noise
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
+from ..noise.proportion import AddInProportion
 from ..noise.stream_covariance import StreamCovariance
 from ..numerics.rounding import rounded_up
 from ..privacy.definitions import dp_event, gaussian_epsilon
@@ -130,6 +131,11 @@ class GaussianMechanism(PickledByArguments):
             raise ParameterError(
                 "GaussianMechanism: expected noise that protects whole records, got public "
                 "attributes; hint: plan(..., public=...).release, or a policy graph"
+            )
+        if isinstance(self.noise.neighbors, AddInProportion):
+            raise ParameterError(
+                "GaussianMechanism: expected noise that protects all records alike, got budgets "
+                "that grow with numbers; hint: plan(..., gn.PerRecord(...)).release"
             )
         if not self._listed and self.noise.neighbors not in ("replace", "add-remove"):
             raise ParameterError(

@@ -8,8 +8,9 @@ from domains.domain import AbstractDomain
 from ..solvers.design import Protected
 from .agreement import ReplaceWithin, public_of
 from .policy import PolicyGraph
+from .proportion import AddInProportion
 
-Relation = Literal["replace", "add-remove"] | PolicyGraph | ReplaceWithin
+Relation = Literal["replace", "add-remove"] | PolicyGraph | ReplaceWithin | AddInProportion
 
 
 @final
@@ -37,6 +38,8 @@ class Problem:
             return "gamma"
         if isinstance(self.neighbors, ReplaceWithin):
             return "replace"
+        if isinstance(self.neighbors, AddInProportion):
+            return "add-remove"
         return None if isinstance(self.neighbors, PolicyGraph) else self.neighbors
 
     @property

@@ -21,6 +21,7 @@ from .certificates.certificate import Certificate
 from .certificates.points import PointCertificate
 from .marginal_covariance import MarginalCovariance
 from .policy import PolicyGraph
+from .proportion import AddInProportion
 
 if TYPE_CHECKING:
     from .optimal_noise import OptimalNoise
@@ -136,6 +137,8 @@ def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Arr
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, ReplaceWithin):
         raise ParameterError("plot: no picture where some attributes of the records are public")
+    if isinstance(relation, AddInProportion):
+        raise ParameterError("plot: no picture where budgets grow with numbers of the records")
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         ends = _points(domain)[:, shown][relation.edges]
         steps = ends[:, 0] - ends[:, 1] if len(ends) else np.zeros((1, len(shown)))

@@ -22,6 +22,7 @@ from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.progress import Watch, Watcher, interrupts_pass, watching
 from .agreement import ReplaceWithin
 from .answer import answer, warned
+from .apart import apart_optimum
 from .bodies import body_noise, with_factor
 from .certificates.kronecker import KroneckerCertificate, product_above, product_below
 from .kronecker_covariance import KroneckerCovariance
@@ -30,6 +31,7 @@ from .participations import MOST_SEARCHED, apart_noise, participation_noise, wit
 from .points import point_noise
 from .policy import PolicyGraph
 from .problem import Problem, Relation
+from .proportion import AddInProportion
 from .sensitivity import check_relation
 from .streams import is_written_out, linear_workload, stream_noise
 from .tables import marginal_optimum, product_optimum
@@ -69,7 +71,7 @@ def optimal_noise(
             joined by an edge must be indistinguishable, values at distance k are protected at k²ρ.
             A disconnected graph is refused unless ``graph.graph["components"]`` is ``"public"``.
             For :class:`Marginals` also a ``ReplaceWithin``, which :func:`plan` builds from
-            ``public``.
+            ``public``, or an ``AddInProportion`` from numbers with a unit.
         tol: certified relative gap to reach, in (0, 1).
         method: "auto" chooses and says so in ``.method``: a closed form, listed points, a
             relaxation without its matrix, or column generation on the quadratic oracle. "oracle"
@@ -103,11 +105,13 @@ def optimal_noise(
     2.449490 True
     """
     check_problem("optimal_noise", domain, p, tol, method)
-    if isinstance(neighbors, ReplaceWithin):
+    if isinstance(neighbors, ReplaceWithin | AddInProportion):
         neighbors.check("optimal_noise", domain)
         if method != "auto":
+            public = isinstance(neighbors, ReplaceWithin)
+            where = "attributes are public" if public else "budgets grow with numbers"
             raise ParameterError(
-                f'optimal_noise: expected method="auto" where attributes are public, got {method!r}'
+                f'optimal_noise: expected method="auto" where {where}, got {method!r}'
             )
         relation: Relation = neighbors
     else:
@@ -184,6 +188,8 @@ def _answered(
     """Return the answer by the first route that solves the problem."""
     domain = problem.domain
     with watching(progress, tol) as watch:
+        if isinstance(problem.neighbors, AddInProportion):
+            return apart_optimum(function, problem, domain, problem.neighbors, tol, watch)
         if method == "auto" and problem.protected is not None:
             if isinstance(domain, Marginals):
                 return marginal_optimum(problem, domain, problem.protected, tol, watch)

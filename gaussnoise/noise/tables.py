@@ -31,6 +31,15 @@ _WORTH = 0.01
 _CLOSED = 1e-9  # the ends of a closed bracket may differ by this much through rounding
 
 
+def tables_optimum(problem: Problem, tol: float, watch: Watch) -> OptimalNoise:
+    """Return the best noise for tables of either kind, where rows are added or removed."""
+    if isinstance(problem.domain, Marginals):
+        return marginal_optimum(problem, problem.domain, "add-remove", tol, watch)
+    if isinstance(problem.domain, Products):
+        return product_optimum(problem, problem.domain, "add-remove", tol, watch)
+    raise TypeError(type(problem.domain).__name__)
+
+
 def marginal_optimum(
     problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:

@@ -12,6 +12,7 @@ from .agreement import ReplaceWithin
 from .certificates.certificate import Verification
 from .covariance import FactorCovariance
 from .policy import PolicyGraph
+from .proportion import AddInProportion
 from .sensitivity import check_relation
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def verify(noise: "OptimalNoise") -> Verification:
         )
     if isinstance(noise.neighbors, PolicyGraph):
         check_relation("verify", noise.neighbors, noise.domain)
-    elif isinstance(noise.neighbors, ReplaceWithin):
+    elif isinstance(noise.neighbors, ReplaceWithin | AddInProportion):
         noise.neighbors.check("verify", noise.domain)
     elif noise.neighbors not in ("replace", "add-remove"):
         raise CertificateError(

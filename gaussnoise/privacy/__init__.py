@@ -12,6 +12,7 @@ from .definitions import (
     zCDP,
 )
 from .guarantee import AbstractPrivacy
+from .per_record import PerRecord
 from .testing import implied, most_posterior, most_power, total_variation
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "AbstractPrivacy",
     "ApproxDP",
     "LocalDP",
+    "PerRecord",
     "PureDP",
     "dp_event",
     "gaussian_epsilon",

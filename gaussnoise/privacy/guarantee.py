@@ -4,7 +4,7 @@ import dataclasses
 import json
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from ..errors import NotAvailableError, ParameterError, PrivacyWarning
 from ..text import no_less
@@ -12,6 +12,18 @@ from .lattice_bound import MIN_STEPS
 
 if TYPE_CHECKING:
     from .definitions import zCDP
+
+
+class Larger(NamedTuple):
+    """Records that have a larger budget than others.
+
+    Attributes:
+        record: the numbers of the record, in words.
+        factor: the ratio of their ρ to the ρ of the guarantee.
+    """
+
+    record: str
+    factor: float
 
 
 class AbstractPrivacy:
@@ -105,6 +117,24 @@ class AbstractPrivacy:
         """Return in words what Gaussian noise spends; ``scope`` names several releases, if any."""
         of = f", {scope}" if scope else ""
         return f"{self.words}{of}, by Gaussian noise of rho = {no_less(rho)}"
+
+    # Whether it depends on the record
+
+    @property
+    def scales(self) -> Mapping[str, float]:
+        """The numbers with which budgets of records grow, and T of each; see :class:`PerRecord`."""
+        return {}
+
+    def larger(self) -> tuple[Larger, ...]:
+        """Return examples of records that have a larger budget; none if all have the same."""
+        return ()
+
+    def factor_over(self, scales: Mapping[str, float]) -> float | None:
+        """Return the least factor by which its ρ counts in a budget that grows with ``scales``.
+
+        Return None if no factor is enough.
+        """
+        return 1.0
 
     def concern(self) -> str:
         """Return a warning if its numbers give hardly any protection; otherwise an empty text."""

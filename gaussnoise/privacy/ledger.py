@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
-from ..errors import LedgerError, LedgerWarning, OutputError, ParameterError
+from ..errors import BudgetError, LedgerError, LedgerWarning, OutputError, ParameterError
 from ..files.disk import aside
 from ..files.mounts import mount_of
-from ..numerics.rounding import rounded_down
+from ..numerics.rounding import rounded_down, rounded_up
 from .ledger_entries import (
     NO_NOTE,
     LedgerEntry,
@@ -24,6 +24,7 @@ from .ledger_entries import (
     last_in,
     left_rho,
     numbers_in,
+    scales_of,
     spent_delta,
     spent_rho,
     unfinished_in,
@@ -34,6 +35,8 @@ from .protected import Protected
 
 if TYPE_CHECKING:
     from .definitions import zCDP
+    from .guarantee import AbstractPrivacy
+    from .per_record import PerRecord
 
 T = TypeVar("T")
 
@@ -77,6 +80,13 @@ class Ledger:
           crash. A ledger may be moved. If a crash left a journal, this must be moved along, or the
           ledger is refused.
 
+    With a budget that grows with numbers of a record (:class:`PerRecord`), all releases together
+    cost a record of budget ``P(r) = ρ (1 + Σ (v_j/T_j)²)`` at most P(r), and ``rho`` is that of a
+    record whose numbers are zero. A release under PerRecord of other scales T' is charged the least
+    c for which its budget is at most ``c (1 + Σ (v_j/T_j)²)`` for every record: budgets of one
+    family add up, since coefficients do. A release that costs all records the same is charged its
+    ρ. A ledger of zCDP limits every record, and so refuses releases whose cost grows.
+
     All releases must protect the same unit: charges under different relations or privacy units do
     not add up.
 
@@ -93,6 +103,8 @@ class Ledger:
         rho: the budget, fixed when the ledger was created.
         delta: the most δ that thresholds may spend together, fixed at the same time; with 0,
             thresholds are refused.
+        scales: the scales of the numbers with which the budget of a record grows; empty if all
+            records have the same.
         note: the lines that are kept with charges: :meth:`noted`.
 
     >>> import tempfile
@@ -106,29 +118,33 @@ class Ledger:
     rho: float
     delta: float = 0.0
     note: Note = field(default=NO_NOTE, repr=False)
+    scales: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], budget: "zCDP", *, delta: float = 0.0
+        cls, path: str | os.PathLike[str], budget: "zCDP | PerRecord", *, delta: float = 0.0
     ) -> "Ledger":
         """Create a new ledger and return it.
 
         Args:
             path: a new file.
-            budget: the budget of everything that will ever be released under it. Other guarantees,
+            budget: the budget of everything that will ever be released under it: zCDP, or
+                :class:`PerRecord` with the scales of its numbers. Other guarantees,
                 such as (ε, δ), do not add up; here they cost the ρ of their noise. All releases
                 together imply an ε of ``budget.epsilon(delta)``, those so far :meth:`epsilon`.
             delta: the δ of all thresholds together, in [0, 1): a key that only one person has may
                 be shown with this probability. It should be well below 1 / records.
 
         Raises:
-            ParameterError: the budget is not zCDP, path is no path, or delta is out of range.
+            ParameterError: another budget, path is no path, or delta is out of range.
             OutputError: the file exists, or cannot be written.
             LedgerError: the path is not on a local disk.
         """
         from .definitions import zCDP
+        from .guarantee import AbstractPrivacy
 
-        if not isinstance(budget, zCDP):
+        scales = budget.scales if isinstance(budget, AbstractPrivacy) else {}
+        if not (isinstance(budget, zCDP) or scales):
             raise ParameterError(
                 f"Ledger.create: expected a budget like zCDP(1.0), got {type(budget).__name__}"
             )
@@ -137,7 +153,7 @@ class Ledger:
                 f"Ledger.create: expected 0 <= delta < 1, got {delta!r:.50}; hint: 0 without "
                 "thresholds, else well below 1 / records"
             )
-        target, rho, delta = _absolute("Ledger.create", path), budget.rho, float(delta)
+        target, rho, delta = _absolute("Ledger.create", path), budget.to_zcdp().rho, float(delta)
         if os.path.lexists(target):
             raise OutputError(
                 f"Ledger.create: {target} exists already; hint: its budget is fixed, and "
@@ -152,14 +168,14 @@ class Ledger:
         try:
             with aside(target, "Ledger.create") as scratch:
                 os.close(os.open(scratch, os.O_CREAT | os.O_EXCL, 0o600))
-                new_tables(scratch, target, rho, delta)
+                new_tables(scratch, target, rho, delta, scales)
         except OutputError:
             raise
         except OSError as error:
             raise OutputError(
                 f"Ledger.create: cannot write to {target.parent} ({type(error).__name__})"
             ) from None
-        return cls(target, rho, delta)
+        return cls(target, rho, delta, scales=scales)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Ledger":
@@ -175,7 +191,8 @@ class Ledger:
         """
         target = _absolute("Ledger.open", path)
         with transaction(target) as database:
-            ledger = cls(target, budget_of(database), delta_of(database))
+            own = budget_of(database), delta_of(database)
+            ledger = cls(target, *own, scales=scales_of(database))
             unfinished = unfinished_in(database)
         if (mount := mount_of(target)) and mount.shared:
             warnings.warn(
@@ -292,6 +309,8 @@ class Ledger:
     def epsilon(self, delta: float) -> float:
         """Return the ε for which all charges so far, lost ones too, are (ε, δ)-private together.
 
+        Where the budget grows with numbers of a record, this is for a record whose numbers are 0.
+
         Formal guarantees:
             * The questions, and the number of releases, may depend on earlier results, as long as
               bounds on all charges and draws together were fixed beforehand. If results decided
@@ -357,6 +376,7 @@ class Ledger:
         draws: int | None = None,
         delta: float = 0.0,
         ready: Callable[[], object] | None = None,
+        privacy: "AbstractPrivacy | None" = None,
     ) -> T:
         """Return the one result of ``id``: drawn under its own charge, or read again.
 
@@ -381,10 +401,13 @@ class Ledger:
             ready: a function that raises an error if ``write`` cannot begin for a reason that no
                 data decide, like a missing file. Where there is no result yet and the budget allows
                 one, it is called before anything is written to the ledger.
+            privacy: the guarantee, where ``cost`` is that of a record whose numbers are zero and
+                others may cost more.
 
         Raises:
             ParameterError: a bad id, cost, request, text, delta, number of draws or target.
-            BudgetError: the budget does not allow the cost or delta; nothing was drawn.
+            BudgetError: the budget does not allow the cost or delta, or limits every record, while
+                the cost grows with numbers of a record; nothing was drawn.
             DataError: ``write`` refused the data; the reason is not given.
             LedgerError: another request under this id; a result that is missing or was changed; an
                 unusable ledger.
@@ -407,10 +430,28 @@ class Ledger:
                 "ledger: expected request to hold JSON values by their names, and protects to be "
                 "text in UTF-8"
             ) from None
+        cost = self._charged(cost, privacy)
         place = None if target is None else _absolute("ledger", target)
         return read(
             self._results.once(id, cost, delta, request, protects, place, write, draws, ready)
         )
+
+    def _charged(self, cost: float, privacy: "AbstractPrivacy | None") -> float:
+        """Return the cost of a guarantee in this budget; refuse one that grows where it does not.
+
+        Raises:
+            BudgetError: no multiple of the budget is enough for every record.
+        """
+        factor = 1.0 if privacy is None else privacy.factor_over(self.scales)
+        if factor is None:
+            grown = ", ".join(getattr(privacy, "scales", {}))
+            what = f"grows with {', '.join(self.scales)} alone" if self.scales else "is the same"
+            raise BudgetError(
+                f"ledger: expected a release whose cost of a record {what}, got one that grows "
+                f"with {grown}: large records would cost more than the budget; hint: "
+                "Ledger.create(path, PerRecord(...)), or gaussnoise ledger create --per-record"
+            )
+        return rounded_up(Fraction(cost) * Fraction(factor))
 
     @property
     def _results(self) -> Results:

@@ -11,7 +11,7 @@ from typing import NamedTuple, final
 
 from ..errors import LedgerError
 from ..numerics.rounding import rounded_up
-from .ledger_file import DAMAGED, knows_delta, knows_draws
+from .ledger_file import DAMAGED, knows_delta, knows_draws, knows_scales
 
 # Costs are integers: shares of the budget, rounded up to multiples of 2⁻⁶², so that 64 bits are
 # enough for any budget. The cap exceeds the budget by a part in 10¹², so that ten releases at 0.1
@@ -266,6 +266,20 @@ def delta_of(database: sqlite3.Connection) -> float:
     if not 0 < most < 1:
         raise _damaged("its budget")
     return most
+
+
+def scales_of(database: sqlite3.Connection) -> dict[str, float]:
+    """Return the scales of the numbers with which the budget grows; empty if it does not."""
+    if not knows_scales(database):
+        return {}
+    try:
+        ((stored,),) = database.execute("SELECT scales FROM budget")
+        scales = {name: float(scale) for name, scale in dict(json.loads(stored)).items()}
+    except (ValueError, TypeError, RecursionError):
+        scales = {}
+    if not scales or not all(0 < scale < math.inf for scale in scales.values()):
+        raise _damaged("its budget")
+    return scales
 
 
 def budget_of(database: sqlite3.Connection) -> float:

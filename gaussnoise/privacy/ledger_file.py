@@ -1,12 +1,13 @@
 """The file of a ledger: an SQLite database of one name, written to disk with each transaction."""
 
 import glob
+import json
 import os
 import secrets
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from ..files.mounts import mount_of
 _APPLICATION = 0x676E6C64  # "gnld", in the file's header
 _FORMAT = 1
 _FORMAT_DELTA = 2  # format of ledgers that may spend δ, which older programs must not charge
+_FORMAT_SCALES, _FORMAT_BOTH = 3, 4  # budgets that grow with numbers of a record; with δ as well
+_FORMATS = (_FORMAT, _FORMAT_DELTA, _FORMAT_SCALES, _FORMAT_BOTH)
 _TABLES = """
 CREATE TABLE budget (rho TEXT NOT NULL);
 CREATE TABLE entries (
@@ -57,10 +60,13 @@ ALTER TABLE budget ADD COLUMN delta TEXT;
 ALTER TABLE entries ADD COLUMN delta_units INTEGER NOT NULL DEFAULT 0
     CHECK (typeof(delta_units) = 'integer' AND delta_units >= 0);
 """
+_SCALES_COLUMN = "ALTER TABLE budget ADD COLUMN scales TEXT"  # a JSON object of numbers
 _BUSY_SECONDS = 30.0  # time to wait for another transaction, which takes milliseconds
 
 
-def new_tables(scratch: Path, target: Path, rho: float, delta: float) -> None:
+def new_tables(
+    scratch: Path, target: Path, rho: float, delta: float, scales: Mapping[str, float]
+) -> None:
     """Write an empty ledger into an existing file that will be moved to ``target``."""
     with sqlite_errors(target), closing(sqlite3.connect(scratch, isolation_level=None)) as database:
         database.execute("PRAGMA synchronous = EXTRA")
@@ -69,10 +75,14 @@ def new_tables(scratch: Path, target: Path, rho: float, delta: float) -> None:
         if delta:
             database.executescript(_DELTA_COLUMNS)
             database.execute("UPDATE budget SET delta = ?", [delta.hex()])
+        if scales:
+            database.execute(_SCALES_COLUMN)
+            database.execute("UPDATE budget SET scales = ?", [json.dumps({**scales})])
         # records the final place, so that copies are recognised
         _settle_home(database, Path(os.path.realpath(target)))
         database.execute(f"PRAGMA application_id = {_APPLICATION}")
-        database.execute(f"PRAGMA user_version = {_FORMAT_DELTA if delta else _FORMAT}")
+        number = _FORMATS[2 * bool(scales) + bool(delta)]
+        database.execute(f"PRAGMA user_version = {number}")
 
 
 @contextmanager
@@ -90,9 +100,9 @@ def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connecti
             if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
                 raise LedgerError(f"ledger: {path} is a database of something else")
             (version,) = database.execute("PRAGMA user_version").fetchone()
-            if version not in (_FORMAT, _FORMAT_DELTA):
+            if version not in _FORMATS:
                 raise LedgerError(
-                    f"ledger: expected format {_FORMAT} or {_FORMAT_DELTA} at {path}, got "
+                    f"ledger: expected a format from {_FORMAT} to {_FORMAT_BOTH} at {path}, got "
                     f"{version}; hint: upgrade gaussnoise"
                 )
             _leave_write_ahead_log(database, patient=kind != "DEFERRED")
@@ -296,7 +306,14 @@ def _knows(database: sqlite3.Connection, name: str) -> bool:
 
 def knows_delta(database: sqlite3.Connection) -> bool:
     """Return whether charges may spend δ, as fixed on creation."""
-    return database.execute("PRAGMA user_version").fetchone() == (_FORMAT_DELTA,)
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    return version in (_FORMAT_DELTA, _FORMAT_BOTH)
+
+
+def knows_scales(database: sqlite3.Connection) -> bool:
+    """Return whether the budget grows with numbers of a record, as fixed on creation."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    return version in (_FORMAT_SCALES, _FORMAT_BOTH)
 
 
 @contextmanager

@@ -431,6 +431,7 @@ def started(
             write=lambda scratch: scratch.write_text(text, encoding="utf-8"),
             read=lambda file: _opened(file.parent, book),
             draws=plan.integers,
+            privacy=plan.privacy,
         )
     except BaseException:
         if not os.path.lexists(folder / "stream.json"):

@@ -10,6 +10,7 @@ for _name in (
     "audit_fuzz",
     "audit_ledger",
     "audit_numbers",
+    "audit_firms",
     "audit_persons",
     "audit_ticks",
 ):

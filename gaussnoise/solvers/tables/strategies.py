@@ -279,6 +279,11 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         return np.moveaxis(np.tensordot(self.root, weights, axes=(0, axis)), 0, axis)
 
 
+def is_sum(strategy: AbstractStrategy) -> bool:
+    """Return whether, beside the total, the weight of the last of two categories is measured."""
+    return isinstance(strategy, SolvedStrategy) and strategy.contrasts.tolist() == [[0, 1]]
+
+
 def is_exchangeable(gram: Array) -> bool:
     """Return whether a Gram matrix treats all categories alike, so that identities suffice."""
     n = len(gram)

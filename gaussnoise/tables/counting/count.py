@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -25,6 +25,7 @@ from ..schema.numbers import Weight, sets_of_numbers, unit_of
 from ..schema.schema import Attribute, OnOutside
 from .impossible import Excluded
 from .numbers import (
+    LOW,
     WEIGHT,
     WITHOUT,
     Joint,
@@ -121,7 +122,7 @@ def count_marginals(
             if len(rows | totals) > 1 or state_of(table) != before:
                 raise DataError(CHANGED)
             for group, inside in groups.items():
-                counts = tables.counts.pop(group)
+                counts = tables.pop(group)
                 for S in inside:
                     yield S, part_of(counts, group, S)
 
@@ -142,11 +143,11 @@ def grouped(
 ) -> dict[Subset, list[Subset]]:
     """Return unions of subsets, none with clipped numbers that no subset joins."""
     sizes = [a.size for a in attributes]
-    clipped = {i for i, a in enumerate(attributes) if a.clip is not None}
-    sets = sets_of_numbers(clipped, subsets) or [()]
+    summed = {i for i, a in enumerate(attributes) if a.is_summed}
+    sets = sets_of_numbers(summed, subsets) or [()]
     parts: dict[Subset, list[Subset]] = {J: [] for J in sets}
     for S in subsets:
-        parts[next(J for J in sets if clipped.intersection(S) <= {*J})].append(S)
+        parts[next(J for J in sets if summed.intersection(S) <= {*J})].append(S)
     groups: dict[Subset, list[Subset]] = {}
     for part in parts.values():
         groups |= group_subsets(part, sizes, most_cells)
@@ -271,6 +272,28 @@ class Placing:
         Code 0 means the cell of the catch-all, the last one. For a clipped number, the code says
         whether there is a number, and ``sums`` has the parts that records add to its cells.
         """
+        cell, steps, numbers = self._located(S, codes, sums)
+        mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, len(cell)) * self.unit
+        if not numbers:
+            yield cell, mass
+            return
+        for place, part in self.joint.spread(numbers, mass, sums):
+            yield cell + sum(k * step for k, step in zip(place, steps, strict=True)), part
+
+    def high(
+        self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
+    ) -> Iterator[tuple[Counts, Counts]]:
+        """Yield what numbers with a unit add above :data:`LOW`, in multiples of it, like cells."""
+        cell, steps, numbers = self._located(S, codes, sums)
+        for i, step in zip(numbers, steps, strict=True):
+            if f"h{i}" in sums:
+                more = sums[f"h{i}"]
+                yield from ((cell, -more), (cell + step, more))
+
+    def _located(
+        self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
+    ) -> tuple[Counts, list[Counts], Subset]:
+        """Return each first cell, the way to the next one of each summed number, and these."""
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, steps = np.zeros(rows, dtype=np.int64), list[Counts]()
         for i, code in zip(S, codes, strict=True):
@@ -279,13 +302,7 @@ class Placing:
             steps = [step * size for step in steps]
             if i in self.joint.sizes:  # without a number, a record stays where it is
                 steps.append((code > 0).astype(np.int64))
-        mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, rows) * self.unit
-        if not steps:
-            yield cell, mass
-            return
-        numbers = tuple(i for i in S if i in self.joint.sizes)
-        for place, part in self.joint.spread(numbers, mass, sums):
-            yield cell + sum(k * step for k, step in zip(place, steps, strict=True)), part
+        return cell, steps, tuple([i for i in S if i in self.joint.sizes])
 
 
 def _places(codes: NDArray, size: int) -> NDArray[np.int32]:
@@ -302,6 +319,8 @@ class _Tables:
         self._placing, self.sums, self.sums_of = placing, placing.sums, placing.sums_of
         sizes = [a.size for a in placing.attributes]
         self.counts = {S: np.zeros([sizes[i] for i in S], dtype=np.int64) for S in groups}
+        units = {i for i, a in enumerate(placing.attributes) if a.unit is not None}
+        self._high = {S: np.zeros_like(own) for S, own in self.counts.items() if units & {*S}}
         self.outside: set[int] = set()  # attributes with records that have no cell
 
     def add(
@@ -316,6 +335,19 @@ class _Tables:
         flat = self.counts[S].reshape(-1)
         for cells, masses in self._placing.cells(S, codes, counts, sums):
             np.add.at(flat, cells, masses)
+        if S in self._high:
+            flat = self._high[S].reshape(-1)
+            for cells, masses in self._placing.high(S, codes, sums):
+                np.add.at(flat, cells, masses)
+
+    def pop(self, S: Subset) -> Counts | NDArray[Any]:
+        """Return the counts of a group, as Python's integers if it has a number with a unit."""
+        counts = self.counts.pop(S)
+        return (
+            counts.astype(object) + LOW * self._high.pop(S).astype(object)
+            if S in self._high
+            else counts
+        )
 
     def add_records(self, columns: Sequence[NDArray]) -> None:
         """Add records by the codes of all attributes, which are not clipped and have no weights."""

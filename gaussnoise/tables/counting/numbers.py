@@ -13,6 +13,10 @@ products of virtual cells, the same in all tables, and what it adds to one numbe
 it adds to the product of two numbers is off by half a part if one of them is the first, and
 otherwise by as many parts as the numbers before both have cells together; with squares, by up to
 twice as much. No integer is larger than m².
+
+A number with a unit is an integer v >= 0 of any size below 2⁵². A record adds ``m − v`` to the
+first virtual cell and v to the last, so that the first may be negative. Low and high binary digits
+of v are summed apart: neither sum leaves 64 bits before there are 2³⁶ rows.
 """
 
 import itertools
@@ -32,6 +36,7 @@ from ..schema.schema import Attribute
 from .impossible import Vector
 
 Integers = NDArray[np.int64]
+LOW = 2**26  # numbers with a unit have 26 low binary digits, and 26 above them
 WEIGHT, WITHOUT = "w", "z"  # the sum of weights, and the number of rows without a weight
 
 
@@ -41,9 +46,10 @@ def weight_column(weight: Weight) -> Attribute:
 
 
 def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[str]:
-    """Return the columns to sum: a of clipped numbers, q for those with squares, and weights."""
-    names = [f"a{i}" for i, a in enumerate(attributes) if a.clip is not None]
+    """Return the columns to sum: a of summed numbers, q and h for some of them, and weights."""
+    names = [f"a{i}" for i, a in enumerate(attributes) if a.is_summed]
     names += [f"q{i}" for i, a in enumerate(attributes) if has_squares(a)]
+    names += [f"h{i}" for i, a in enumerate(attributes) if a.unit is not None]
     return names + ([] if weight is None else [WEIGHT, WITHOUT])
 
 
@@ -73,9 +79,13 @@ def keys_and_sums(
     weights = None if weight is None else _integers(code(len(attributes)), 64)
     w = None if weights is None else _above(weights, unit)
     for i, attribute in enumerate(attributes):
-        if attribute.clip is None:
+        if not attribute.is_summed:
             continue
         keys[i] = _integers(_when(code(i) > 0, 1, 0), 8)
+        if attribute.unit is not None:
+            v = _integers(_when(code(i) > 0, code(i) - 1, 0), 64)
+            sums |= {f"a{i}": v % LOW, f"h{i}": v // LOW}
+            continue
         a = _above(_integers(code(i), 64), unit)
         sums[f"a{i}"] = a if w is None else (w * a + unit // 2) // unit
         if has_squares(attribute):
@@ -130,10 +140,10 @@ def with_sums(
 @final
 @dataclass(frozen=True)
 class Joint:
-    """The clipped numbers that tables join, and the parts of records in products of their cells.
+    """The numbers that tables join, and the parts of records in products of their cells.
 
     Attributes:
-        sizes: the virtual cells of each clipped number, by its position.
+        sizes: the virtual cells of each summed number, by its position.
         sets: the largest sets of several numbers that share a table. All tables of a release
             have the same, or they would not be of the same parts.
     """
@@ -144,7 +154,7 @@ class Joint:
     @classmethod
     def of(cls, attributes: Sequence[Attribute], subsets: Iterable[Subset]) -> "Joint":
         """Return the numbers that these tables join, by positions in ``attributes``."""
-        sizes = {i: virtual_cells(a) for i, a in enumerate(attributes) if a.clip is not None}
+        sizes = {i: virtual_cells(a) for i, a in enumerate(attributes) if a.is_summed}
         return cls(sizes, tuple([J for J in sets_of_numbers(sizes, subsets) if len(J) > 1]))
 
     def names(self, numbers: Collection[int] | None = None) -> list[str]:

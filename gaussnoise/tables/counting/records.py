@@ -140,6 +140,11 @@ def misfits(
 
 def outside_error(attribute: Attribute) -> DataError:
     """Return the error for a record without a cell: a null, NaN, unknown or outside the edges."""
+    if attribute.unit is not None:
+        return DataError(
+            f"column {attribute.name!r}: expected only numbers from 0 up to 2^52 units of "
+            f"{attribute.unit:g}, got a null, NaN or another value; hint: correct the table"
+        )
     if attribute.clip is not None or attribute.has_infinite:
         return DataError(
             f"column {attribute.name!r}: expected only numbers, got a null, NaN or another value; "

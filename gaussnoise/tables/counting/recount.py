@@ -96,8 +96,8 @@ def recount(
 
     rows = guarded(TASK, own, hint, engine=source.engine)
     fit = [(record, who) for record, who in rows if _fits(record, who, read, person, impossible)]
-    clipped = {i for i, a in enumerate(attributes) if a.clip is not None}
-    joined = joined_numbers(sets_of_numbers(clipped, subsets))
+    summed = {i for i, a in enumerate(attributes) if a.is_summed}
+    joined = joined_numbers(sets_of_numbers(summed, subsets))
     way = _Way(attributes, weight, unit, joined)
     counted, crowded = Counter[tuple[Record, float]](), 0
     if limit is None:
@@ -232,7 +232,7 @@ def _number(codes: Sequence[int], how: PerPerson, attribute: Attribute) -> int:
 def _cells(record: Record, S: Subset, way: _Way) -> Iterator[tuple[Record, int]]:
     """Yield the cells of the table of S to which a record adds, and how many parts it adds."""
     mass = way.unit if way.weight is None else _parts(record[-1], way.unit)
-    numbers = [i for i in S if way.attributes[i].clip is not None]
+    numbers = [i for i in S if way.attributes[i].is_summed]
     joined = next((J for J in way.joined if numbers and numbers[0] in J), ())
     totals = Counter[tuple[int, ...]]()
     for cells, part in _divided(record, joined, mass, way):

@@ -85,7 +85,7 @@ def _proven(
     if "targets" in asked or path is None or not path.exists():
         return None  # targets set weights by solving
     check_gaussian("load", asked["privacy"], stacklevel=2).stated()
-    domain = workload_domain(schema, workload, weights)
+    domain = workload_domain(schema, workload, weights, asked["privacy"].scales)
     try:
         noise = OptimalNoise.load(path)
     except GaussNoiseError:

@@ -214,7 +214,8 @@ def plan(
         raise ParameterError(
             f"plan: expected public to be attribute names, got {type(names).__name__}"
         )
-    domain = workload_domain(schema, workload)
+    scales = {} if privacy is None else privacy.scales
+    domain = workload_domain(schema, workload, scales=scales)
     if weights is not None and np.shape(weights) != (len(domain.subsets),):
         raise ParameterError(
             f"plan: expected {len(domain.subsets)} weights, one per marginal, got {weights!r}"
@@ -256,7 +257,7 @@ def plan(
 
             weights = target_weights(domain, goals, least)
         if weights is not None:
-            asked = replace(asked, domain=workload_domain(schema, workload, weights))
+            asked = replace(asked, domain=workload_domain(schema, workload, weights, scales))
         try:
             noise = noise_of(asked.domain, asked.p, asked.relation, _TOLERANCE)
         except InvalidDomainError as error:

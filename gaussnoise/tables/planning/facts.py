@@ -218,7 +218,7 @@ def mean_of(plan: "Plan", name: str) -> str:
     if how is not None:
         used = {name for marginal in plan.marginals for name in marginal}
         own = [a for a in plan.schema.attributes if a.name in used]
-        by = tuple([a.name for a in own if a.clip is None])
+        by = tuple([a.name for a in own if not a.is_summed])
         several = plan.rows_per_person > 1 and len(by) > 1
         return f"persons, each with {PER_PERSON[how]}" + (
             f" in each group of {marginal_name(by)}" if several else ""

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.tables.bases import AbstractBase
+from domains.tables.clipped import Clipped
 from domains.tables.products import Products
 
 from ...errors import ParameterError
 from ...noise.agreement import ReplaceWithin
+from ...noise.certificates.apart import ApartCertificate, Block
 from ...noise.certificates.marginals import MarginalCertificate
 from ...noise.problem import Relation
 from ...noise.solve import solved
@@ -32,6 +34,8 @@ _TOLERANCE = 1e-4  # relative tolerance of a comparison that is printed with thr
 def independent_deviations(plan: "Plan") -> Array:
     """Return :attr:`Plan.deviations` for independent noise with the best split of the budget."""
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
+    if isinstance(plan.noise.certificate, ApartCertificate):
+        return _apart(plan, plan.noise.certificate.blocks)
     if plan.domain.is_cells:
         # The least variance for one marginal alone at unit sensitivity. Replacing a row keeps the
         # sum of its cells, and the sums over each public combination, which lowers it from 2.
@@ -55,6 +59,28 @@ def independent_deviations(plan: "Plan") -> Array:
     shares = ((weights / weights.max()) ** 2 * alone) ** outer * cells**inner
     variances = np.divide(alone, shares, out=np.zeros_like(cells), where=alone > 0)
     return np.sqrt(variances * (shares.sum() / (2 * plan.answer_rho)))
+
+
+def _apart(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
+    """Return the deviations where counts and sums of each number have a budget of their own.
+
+    In each of these blocks, the split minimises ``Σ weight² · alone / share``.
+    """
+    totals = np.zeros(len(plan.domain.terms))
+    numbers = {block.number for block in blocks}
+    for block in blocks:
+        terms, weights = block.domain.terms, np.array(block.domain.weights)
+        alone = np.array([_alone(term, "add-remove", ()) for term in terms])
+        shares = weights * np.sqrt(alone)
+        variance = dict(zip(terms, alone / shares * shares.sum(), strict=True))
+        for k, term in enumerate(plan.domain.terms):
+            own = dict(term).get(-1 if block.number is None else block.number)
+            rest = tuple([(i, b) for i, b in term if i not in numbers])
+            if block.number is None:
+                totals[k] += variance[rest]
+            elif isinstance(own, Clipped):
+                totals[k] += variance[rest] * (block.scale * own.high / own.unit) ** 2
+    return np.sqrt(totals / plan.queries / (2 * plan.answer_rho))
 
 
 def saving(plan: "Plan", name: str, protected: Protected) -> float:

@@ -14,6 +14,7 @@ from ...errors import CovarianceError, GaussNoiseError, ParameterError
 from ...files.pickling import PickledByArguments
 from ...noise.agreement import public_of
 from ...noise.problem import Relation
+from ...noise.proportion import AddInProportion
 from ...numerics.integers import MOST_SUM, exact_type
 from ...privacy.lattice_bound import MOST_STEPS, TABLE_SCALE
 from ...privacy.sampler import MAX_BITS, IntegerQuery
@@ -21,7 +22,7 @@ from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.orbits import ByType, Orbits, Type, alike
 from ...solvers.tables.patterns import MOST_PATTERNS, pattern_shape, pattern_sums
 from ...solvers.tables.residuals import Subset, part_of
-from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy
+from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, is_sum
 from ...solvers.tables.worst_pattern import least_sum
 
 Counts = NDArray[np.int64]
@@ -82,13 +83,15 @@ class ResidualQuery(PickledByArguments):
         The variances are at unit sensitivity. The answers on counts are multiplied by ``unit``, and
         so is their sensitivity: a row adds a convex combination of cells, ``unit`` in all, and a
         norm is convex, so that a whole row in one cell is the worst case. Where the noise is large,
-        a coarser unit is chosen.
+        a coarser unit is chosen. If budgets grow with numbers, the sensitivity is that of a row
+        whose numbers are zero, and larger ones are paid for: :func:`squared_sensitivity`.
 
         Raises:
             CovarianceError: the noise does not fit these neighbours.
             ParameterError: noise of this size cannot be drawn.
         """
-        moves_number = neighbors in ("add-remove", "replace-persons")
+        grows = isinstance(neighbors, AddInProportion)
+        moves_number = grows or neighbors in ("add-remove", "replace-persons")
         if moves_number and () not in variances:
             raise CovarianceError(
                 "release: expected noise on the total, which one row more or less changes"
@@ -117,7 +120,8 @@ class ResidualQuery(PickledByArguments):
         }
         if not wanted:
             return cls(strategies, ByType(orbits, {}), None, unit, most, public)
-        while unit > _COARSEST_UNIT and MOST_STEPS / unit < _FINE * max(wanted.values()):
+        least_unit = unit if grows else _COARSEST_UNIT
+        while unit > least_unit and MOST_STEPS / unit < _FINE * max(wanted.values()):
             unit //= 2  # with this much noise, rounding to a coarser unit adds little
         scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), TABLE_SCALE), MOST_STEPS / unit)
         multipliers = {kind: round(scale / deviation) for kind, deviation in wanted.items()}
@@ -137,7 +141,7 @@ class ResidualQuery(PickledByArguments):
             )
         squares = {kind: s**2 for kind, s in multipliers.items()}
         moved = squared_sensitivity(orbits, of_class, squares, neighbors)
-        query = IntegerQuery(moved * unit**2, rho)
+        query = IntegerQuery(math.ceil(moved * unit**2), rho)
         return cls(strategies, ByType(orbits, multipliers), query, unit, most, public)
 
     def with_multipliers(self, known: Mapping[Type, int], neighbors: Moves) -> "ResidualQuery":
@@ -159,7 +163,7 @@ class ResidualQuery(PickledByArguments):
         moved = squared_sensitivity(
             orbits, of_class, {kind: s**2 for kind, s in values.items()}, neighbors
         )
-        query = IntegerQuery(moved * self.unit**2, self.query.budget)
+        query = IntegerQuery(math.ceil(moved * self.unit**2), self.query.budget)
         return ResidualQuery(
             self.strategies, ByType(orbits, values), query, self.unit, self.most, self.public
         )
@@ -325,7 +329,7 @@ def squared_sensitivity(
     strategies: Sequence[AbstractStrategy],
     squares: Mapping[Type, int],
     neighbors: Moves,
-) -> int:
+) -> int | Fraction:
     """Return the largest squared change of all answers between neighbouring data sets.
 
     Neighbours differ by one row more or less, or by one row exchanged for another; for
@@ -341,7 +345,14 @@ def squared_sensitivity(
     them the same angle; otherwise it is an upper bound. Rows that are exchanged agree on public
     attributes, where m_i = c_i. This is an upper bound too if columns differ in length, since the
     rest of the answer is a squared length, times at most the longest of these columns.
+
+    If budgets grow with numbers u_j without an upper end, the squared length of a row's answer is
+    at most ``a + Σ_j b_j u_j²``, where a sums over the T without such a number. It is at most
+    ``m (1 + Σ_j (u_j/t_j)²)`` for all u_j, with m the largest of a and b_j t_j²: coefficients are
+    compared. Noise is calibrated to m, exactly.
     """
+    if isinstance(neighbors, AddInProportion):
+        return _in_proportion(orbits, strategies, squares, neighbors)
     public = set(public_of(neighbors))
     if any(0 < len(public.intersection(members)) < len(members) for members in orbits.classes):
         raise CovarianceError("release: expected no public attribute to be like a private one")
@@ -376,3 +387,29 @@ def squared_sensitivity(
     else:
         least_share = least_sum(orbits, shares, correlations).lower
     return max(math.ceil(2 * total * Fraction(1 - least_share + _ROUNDING)), alone)
+
+
+def _in_proportion(
+    orbits: Orbits,
+    strategies: Sequence[AbstractStrategy],
+    squares: Mapping[Type, int],
+    relation: AddInProportion,
+) -> Fraction:
+    """Return the largest ratio of a coefficient of a row's squared length to that of its budget."""
+    scales, numbers = dict(relation.scales), dict[int, int]()
+    for k, members in enumerate(orbits.classes):
+        if own := scales.keys() & set(members):
+            if len(members) > 1 or not is_sum(strategies[k]):
+                raise CovarianceError("release: expected sums that are measured apart from counts")
+            numbers[k] = own.pop()
+    constant, grown = Fraction(0), dict.fromkeys(numbers, Fraction(0))
+    for kind, s in squares.items():
+        within = [k for k in kind if k in numbers]
+        if len(within) > 1:
+            raise CovarianceError("release: expected no products of numbers without an upper end")
+        length = s * math.prod(strategies[k].square for k in kind) * orbits.size(kind)
+        if within:
+            grown[within[0]] += length
+        else:
+            constant += length
+    return max([constant, *(b * scales[numbers[k]] ** 2 for k, b in grown.items())])

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from domains.tables.marginals import Marginals
 
 from ...bounds.bound import Bound, bound_of
-from ...errors import GaussNoiseError, ParameterError, not_a_generator, too_coarse
+from ...errors import (
+    GaussNoiseError,
+    NotAvailableError,
+    ParameterError,
+    not_a_generator,
+    too_coarse,
+)
 from ...layout import on_screen
 from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
@@ -624,7 +630,15 @@ class Plan(AbstractPlan):
         return checked(self, table)
 
     def dp_event(self) -> "DpEvent":
-        """Return the cost for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""
+        """Return the cost for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`.
+
+        Raises:
+            NotAvailableError: budgets of rows grow with their numbers.
+        """
+        if self.scales:
+            raise NotAvailableError(
+                "dp_event: dp-accounting knows no budgets that grow with numbers of a record"
+            )
         return dp_event(self.rho_charged)
 
     def simulate(

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Generic, TypeVar, final
 
@@ -19,12 +20,22 @@ from ...errors import ParameterError
 from ...files.pickling import PickledByArguments
 from ...noise.agreement import ReplaceWithin
 from ...noise.problem import Relation
+from ...noise.proportion import AddInProportion
 from ...numerics.norms import check_order
-from ...privacy.guarantee import AbstractPrivacy
+from ...privacy.guarantee import AbstractPrivacy, Larger
 from ..schema.about import LINE, About, is_line
 from ..schema.bases import base_value
 from ..schema.entries import attribute_positions, term_name
-from ..schema.numbers import PER_PERSON, PerPerson, Weight, check_numbers, check_weight
+from ..schema.numbers import (
+    PER_PERSON,
+    STEPS,
+    PerPerson,
+    Weight,
+    check_budgets,
+    check_numbers,
+    check_weight,
+    units_in,
+)
 from ..schema.schema import Schema
 from .ranges import FoundRange, check_ranges
 from .targets import Target
@@ -106,9 +117,31 @@ class Request(PickledByArguments):
             if said is not None and not is_line(said):
                 raise ParameterError(f"plan: expected {name} to be {LINE}, got {said!r:.80}")
         check_numbers(self.schema, self.domain)
+        self._check_budgets()
         object.__setattr__(self, "p", float(self.p))
         if self.public:
             object.__setattr__(self, "public", self._checked_public())
+
+    @property
+    def scales(self) -> Mapping[str, float]:
+        """The numbers with which budgets of rows grow, and their scales."""
+        return {} if self.privacy is None else self.privacy.scales
+
+    def _check_budgets(self) -> None:
+        """Refuse options without a proof where budgets of rows grow with their numbers."""
+        check_budgets(self.schema, self.used, self.scales, self.neighbors)
+        more = {
+            "person=": self.person,
+            "rows_per_person=": self.rows_per_person > 1,
+            "weight=": self.weight,
+            "ranges=": self.ranges,
+            "targets=": self.targets,
+        }
+        if given := [name for name, value in more.items() if self.scales and value]:
+            raise ParameterError(
+                f"plan: {given[0]} cannot be combined with budgets that grow with numbers; "
+                "hint: one row for each firm or person"
+            )
 
     def _checked_per_person(self, asked: object) -> tuple[tuple[str, PerPerson], ...]:
         """Return the function for each clipped number, in the schema's order."""
@@ -146,7 +179,7 @@ class Request(PickledByArguments):
                 'plan: public attributes need neighbors="replace": one row more or less changes '
                 "their tables"
             )
-        if any(self.schema.attributes[i].clip is not None for i in self.used):
+        if any(self.schema.attributes[i].is_summed for i in self.used):
             raise ParameterError(
                 "plan: public= cannot be combined with clipped numbers: a row counts in the ends "
                 "of an interval by parts, and public tables are of whole rows; hint: edges instead "
@@ -179,7 +212,15 @@ class Request(PickledByArguments):
 
     @property
     def relation(self) -> Relation:
-        """The neighbouring relation that the noise protects, which keeps public attributes."""
+        """The neighbouring relation that the noise protects: with public attributes, or budgets."""
+        used = [self.schema.attributes[i] for i in self.used]
+        scales = {
+            i: Fraction(units_in(own.name, self.scales[own.name], own.unit), STEPS)
+            for i, own in zip(self.used, used, strict=True)
+            if own.unit is not None
+        }
+        if scales:
+            return AddInProportion(tuple(scales.items()))
         if not self.public:
             return self.neighbors
         return ReplaceWithin(tuple(map(self.schema.names.index, self.public)))
@@ -385,6 +426,16 @@ class AbstractPlan(PickledByArguments, abc.ABC):
         if self.asked.privacy is None:
             raise ParameterError("Plan: expected a budget, got none; hint: call plan()")
         return self.asked.privacy
+
+    @property
+    def scales(self) -> Mapping[str, float]:
+        """The numbers with which budgets of rows grow, as :class:`PerRecord`; none for others."""
+        return self.asked.scales
+
+    @property
+    def larger(self) -> tuple[Larger, ...]:
+        """Examples of rows that have a larger budget than others; none if all have the same."""
+        return self.privacy.larger()
 
     @property
     def neighbors(self) -> Relation:

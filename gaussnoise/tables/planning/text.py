@@ -16,7 +16,7 @@ from ...solvers.tables.residuals import subsets_of
 from ...text import number_of
 from ..schema.bases import MIDDLES, moment_source
 from ..schema.impossible import Rule, rule_text
-from ..schema.numbers import interval_text
+from ..schema.numbers import interval_text, values_text
 from ..schema.schema import Schema
 from .facts import Facts, facts_of, marginal_name
 from .ranges import ranges_text
@@ -148,13 +148,17 @@ def numbers_text(plan: "Plan") -> list[str]:
                 continue
             sums = {attributes[i].name: replace(numbers[i], degrees=(1,)) for i in own}
             deviations = plan.answer_deviations(groups | sums)[(..., *[0] * len(own))]
-            ends = " and ".join(interval_text(base.low, base.high) for base in sums.values())
+            intervals = [attributes[i].interval for i in own]
+            more = "".join(f" and {interval_text(*interval)}" for interval in intervals[1:])
             line = (
                 f"sum of {' times '.join(sums)}{given}: sd {_span(deviations)}, "
-                f"95 % ± {_span(quantile(0.95) * deviations)}, of values clipped to {ends}"
+                f"95 % ± {_span(quantile(0.95) * deviations)}, of {values_text(intervals[0])}{more}"
             )
             lines += [line] * (line not in lines)
-    if units:
+    if units and plan.privacy.scales:
+        each = ", ".join(f"{most} of {name}" for name, most in units.items())
+        lines.append(f"Errors of sums above are divided by the scale of the budget: {each}.")
+    elif units:
         unit = "record" if plan.per_person else "row"
         each = ", ".join(f"{most} of {name}" for name, most in units.items())
         each += "; of products, by the product of these" * (len(units) > 1)

@@ -179,7 +179,7 @@ def _is_double(source: Opened, attribute: Attribute) -> bool:
     """Return whether numbers are read as doubles; edges compare 128-bit integers exactly."""
     if not is_number(attribute) or is_dated(attribute.edges):
         return False
-    return attribute.clip is not None or not is_wide(source.types[attribute.name])
+    return attribute.is_summed or not is_wide(source.types[attribute.name])
 
 
 def code_of(source: Opened, attribute: Attribute, column: Column) -> Codes:
@@ -196,7 +196,13 @@ def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -
     plain = []
     for a in attributes:
         own = Attribute(
-            a.name, a.categories, edges=a.edges, other=a.other, clip=a.clip, missing=a.missing
+            a.name,
+            a.categories,
+            edges=a.edges,
+            other=a.other,
+            clip=a.clip,
+            missing=a.missing,
+            unit=a.unit,
         )
         plain.append(with_infinite(own) if a.has_infinite else own)
     needed = [*(a.name for a in attributes), *([person] if person else [])]

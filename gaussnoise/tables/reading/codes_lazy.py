@@ -39,7 +39,7 @@ def coded_lazily(
     codes = []
     for k, attribute in enumerate(attributes):
         dtype, column = types[attribute.name], nw.col(f"r{k}")
-        if attribute.clip is not None:
+        if attribute.is_summed:
             frame = with_finite(frame, k)
             code = narwhals_steps(k, attribute)
         elif attribute.edges is not None:

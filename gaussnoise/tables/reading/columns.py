@@ -129,7 +129,7 @@ class Untyped:
             return self.of_rows(_dated_text(self.known, attribute), 0)
         find = finder(attribute, Form.UNTYPED)
         if self.text is None or attribute.categories is None:
-            return self.of_rows(self.looked_up(find, 0, np.int32), 0)
+            return self.of_rows(self.looked_up(find, 0, np.int64), 0)
         # a category that can only be text is found by its characters
         texts = {
             category: k
@@ -139,7 +139,7 @@ class Untyped:
         codes = _index_in(self.text, texts)
         if len(texts) == len(attribute.categories):
             return codes
-        return np.maximum(codes, self.of_rows(self.looked_up(find, 0, np.int32), 0))
+        return np.maximum(codes, self.of_rows(self.looked_up(find, 0, np.int64), 0))
 
     def numbers(self) -> Doubles:
         """Return the doubles of the rows, with NaN where there is no number."""
@@ -329,7 +329,7 @@ def wide_codes(column: Column, attribute: Attribute) -> Codes:
 def _codes_by_value(values: Arrow, find: Callable[[Any], int]) -> Codes:
     """Return ``find`` of each value of an arrow array, called once for every distinct value."""
     index, known = encoded(values)
-    return np.array([*map(find, objects_of(known)), 0], dtype=np.int32)[index]
+    return np.array([*map(find, objects_of(known)), 0], dtype=np.int64)[index]
 
 
 def _codes_of_text(values: Arrow, attribute: Attribute) -> Codes:
@@ -345,7 +345,7 @@ def _codes_of_text(values: Arrow, attribute: Attribute) -> Codes:
 
 def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
     """Return the codes of doubles, where NaN means no number."""
-    if attribute.clip is not None:
+    if attribute.is_summed:
         return steps_of(numbers, attribute)
     if is_dated(attribute.edges):
         return np.zeros(len(numbers), dtype=np.int32)
@@ -416,7 +416,7 @@ def _dated(values: Arrow, attribute: Attribute) -> Codes | None:
 def _typed_codes(column: Column, attribute: Attribute) -> Codes:
     if column.dtype == nw.Object:  # a column of polars
         find = finder(attribute, Form.TYPED)
-        return np.fromiter(map(find, column.to_list()), dtype=np.int32, count=len(column))
+        return np.fromiter(map(find, column.to_list()), dtype=np.int64, count=len(column))
     values, dtype = arrow_of(column), plain_type(column, column.dtype)
     codes = _arrow(values, nw.Decimal() if _is_decimal(values) else dtype, attribute)
     return np.zeros(len(column), dtype=np.int32) if codes is None else codes
@@ -427,7 +427,7 @@ def _arrow(values: Arrow, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if attribute.clip is not None:
+    if attribute.is_summed:
         return steps_of(doubles_of(values), attribute) if dtype.is_numeric() else None
     if is_dated(attribute.edges):
         return _dated(values, attribute)

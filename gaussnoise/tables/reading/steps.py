@@ -4,6 +4,10 @@ A record's number becomes ``1 + floor(t m + ½)``, with ``t = (x − low) / (hig
 clipping and m = :data:`STEPS`; 0 if there is no number. Every engine computes it in doubles by the
 same operations. It is restricted to 1 to ``m + 1`` as an integer, so that sensitivity does not
 depend on an engine's rounding.
+
+A number with a unit becomes ``1 + floor(x / unit + ½)``, if this is positive and x below
+:data:`MOST_UNITS` units, otherwise 0: nothing is clipped. The budget of a record is a function of
+this integer.
 """
 
 import math
@@ -12,7 +16,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from ..schema.numbers import STEPS
+from ..schema.numbers import MOST_UNITS, STEPS
 from ..schema.schema import Attribute
 from .frames import Lazy
 
@@ -23,13 +27,25 @@ def _ends(attribute: Attribute) -> tuple[float, float, float]:
     return low, high, high - low
 
 
-def steps_of(numbers: NDArray[np.float64], attribute: Attribute) -> NDArray[np.int32]:
-    """Return each number as an integer step within its interval; 0 for NaN."""
+def steps_of(
+    numbers: NDArray[np.float64], attribute: Attribute
+) -> NDArray[np.int32] | NDArray[np.int64]:
+    """Return each number as an integer step within its interval, or in units; 0 for NaN."""
+    if attribute.unit is not None:
+        return multiples_of(numbers, attribute.unit)
     low, high, width = _ends(attribute)
     present = ~np.isnan(numbers)
     t = (np.clip(np.where(present, numbers, low), low, high) - low) / width
     steps = np.clip(np.floor(t * float(STEPS) + 0.5).astype(np.int64), 0, STEPS)
     return np.where(present, steps + 1, 0).astype(np.int32)
+
+
+def multiples_of(numbers: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+    """Return 1 + each number in whole units, to the nearest; 0 where there is no such number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = numbers / unit
+    present = (numbers >= 0) & (ratio < MOST_UNITS)
+    return np.where(present, np.floor(np.where(present, ratio, 0.0) + 0.5).astype(np.int64) + 1, 0)
 
 
 def with_finite(frame: Lazy, k: int) -> Lazy:
@@ -54,8 +70,14 @@ def not_nan(k: int) -> nw.Expr:
 
 def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
     """Return the steps of r{k}, given f{k}, as an expression of any lazy engine."""
-    low, high, width = _ends(attribute)
     value = nw.col(f"r{k}").cast(nw.Float64)
+    if attribute.unit is not None:
+        ratio = value / attribute.unit
+        present = nw.col(f"f{k}") & (value >= 0) & (ratio < MOST_UNITS)
+        inside = nw.when(present).then(ratio).otherwise(nw.lit(0.0))
+        units = (inside + 0.5).floor().cast(nw.Int64) + 1
+        return nw.when(present).then(units).otherwise(nw.lit(0)).fill_null(0)
+    low, high, width = _ends(attribute)
     present = not_nan(k)
     inside = nw.when(value > low).then(value).otherwise(nw.lit(low))
     inside = nw.when(value < high).then(inside).otherwise(nw.lit(high))

@@ -16,11 +16,12 @@ from .frames import is_zoned, type_name
 from .values import moments_between
 
 WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
-Width: TypeAlias = type[nw.Int8 | nw.Int16 | nw.Int32]
+Width: TypeAlias = type[nw.Int8 | nw.Int16 | nw.Int32 | nw.Int64]
 NUMPY: dict[Width, type[np.signedinteger]] = {
     nw.Int8: np.int8,
     nw.Int16: np.int16,
     nw.Int32: np.int32,
+    nw.Int64: np.int64,
 }
 
 _CAST = {
@@ -38,6 +39,7 @@ def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> No
     if is_number(attribute):
         if not dtype.is_numeric():
             given = "edges" if attribute.edges is not None else "ends to clip at"
+            given = given if attribute.unit is None else "a unit"
             known = AS_EDGES if attribute.edges is not None else AS_NUMBERS
             hint = f"; hint: {known}" if dtype.is_temporal() else ""
             raise DataError(
@@ -76,7 +78,7 @@ def _check_dates(attribute: Attribute, dtype: nw.dtypes.DType) -> None:
 
 def is_number(attribute: Attribute) -> bool:
     """Return whether the attribute is read as a number that is not a category."""
-    return attribute.edges is not None or attribute.clip is not None
+    return attribute.edges is not None or attribute.is_summed
 
 
 def category_type(attribute: Attribute) -> type:
@@ -95,6 +97,8 @@ def own_type(attribute: Attribute) -> nw.dtypes.DType:
 
 def width_of(attribute: Attribute) -> Width:
     """Return the integer type of the attribute's codes."""
+    if attribute.unit is not None:
+        return nw.Int64
     codes = attribute.size if attribute.clip is None else STEPS
     return nw.Int8 if codes < 2**7 else nw.Int16 if codes < 2**15 else nw.Int32
 

@@ -26,6 +26,7 @@ import enum
 import functools
 import math
 import re
+import sys
 import uuid
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
@@ -34,7 +35,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from ..schema.dates import ISO, Edge, is_daily, is_dated, place
-from ..schema.numbers import STEPS
+from ..schema.numbers import MOST_UNITS, STEPS
 from ..schema.schema import Attribute
 
 Key = tuple[str, Hashable]
@@ -337,6 +338,9 @@ def bins_of_codes(attribute: Attribute) -> Attribute | None:
 
 def _finder(attribute: Attribute, form: Form) -> Find:
     edges = attribute.edges
+    if attribute.unit is not None:
+        unit = attribute.unit
+        return lambda value: multiple_of(number_of(value, form), unit)
     if attribute.clip is not None:
         return lambda value: step_of(number_of(value, form), attribute.clip or (0.0, 1.0))
     if edges is not None and is_dated(edges):
@@ -431,6 +435,14 @@ def step_of(number: float | None, clip: tuple[float, float]) -> int:
     low, high = clip
     t = (float(min(max(number, low), high)) - low) / (high - low)
     return 1 + min(max(math.floor(t * float(STEPS) + 0.5), 0), STEPS)
+
+
+def multiple_of(number: float | None, unit: float) -> int:
+    """Return 1 + the nearest whole number of units; 0 if it is negative, too large, or none."""
+    if number is None or not 0 <= number <= sys.float_info.max:
+        return 0
+    ratio = float(number) / unit
+    return 1 + math.floor(ratio + 0.5) if ratio < MOST_UNITS else 0
 
 
 def confused(attribute: Attribute) -> tuple[str | None, bool]:

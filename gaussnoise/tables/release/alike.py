@@ -7,7 +7,7 @@ from typing import Any
 from ..planning.text import impossible_rules
 from ..schema.dates import edge_text, is_dated, is_open, place
 from ..schema.impossible import rule_text
-from ..schema.numbers import interval_text
+from ..schema.numbers import values_text
 from ..schema.schema import Attribute
 from .merged import MergedPlan
 from .noisy import AbstractRelease
@@ -28,11 +28,13 @@ def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
 
 def difference_of(one: Attribute, other: Attribute) -> str | None:
     """Return in words how two attributes of one name count or sum differently; None if alike."""
-    if one.clip is not None and other.clip is not None and one.clip != other.clip:
-        first, second = (interval_text(*own.clip or (0, 0)) for own in (one, other))
-        return f"is clipped to {first} in one release and to {second} in the other"
+    if one.is_summed and other.is_summed and one.interval != other.interval:
+        first, second = (values_text(own.interval) for own in (one, other))
+        return f"is of {first} in one release and of {second} in the other"
+    if one.unit != other.unit and one.is_summed and other.is_summed:
+        return f"is in units of {one.unit} in one release and of {other.unit} in the other"
     kinds = [
-        "clipped" if a.clip is not None else "in bins" if a.edges is not None else "in categories"
+        "clipped" if a.is_summed else "in bins" if a.edges is not None else "in categories"
         for a in (one, other)
     ]
     if kinds[0] != kinds[1]:
@@ -49,7 +51,7 @@ def difference_of(one: Attribute, other: Attribute) -> str | None:
     first, second = ([*map(repr, own.labels)] for own in (one, other))
     if first == second:
         return None
-    if one.clip is not None:
+    if one.is_summed:
         return "has sums of squares in one release alone"
     missing = sorted(set(first) ^ set(second))
     if not missing:
@@ -123,7 +125,7 @@ def _values(attribute: Attribute) -> object:
         kinds = sorted({type(edge).__name__ for edge in attribute.edges if not is_open(edge)})
         ends = place(attribute.edges[0]), place(attribute.edges[-1])
         return (*kinds, *ends, _codes(attribute))
-    if attribute.clip is not None:
+    if attribute.is_summed:
         return "numbers", _codes(attribute)
     return frozenset(map(repr, attribute.labels))
 

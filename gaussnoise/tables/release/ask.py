@@ -19,7 +19,7 @@ from ...errors import ParameterError
 from ...numerics.intervals import quantile
 from ..planning.facts import counted_text, persons_text, unit_of
 from ..schema.bases import as_base, query_labels
-from ..schema.numbers import interval_text
+from ..schema.numbers import values_text
 from ..schema.schema import Category
 from .answer import COUNTED, Answer
 from .contrasts import Weights, contrasts
@@ -311,14 +311,14 @@ class _Asked:
             found = _Found(table.estimate, table.standard_deviation, low, high, cut=cut)
             if isinstance(asked, Count) and len(asked.summed) > 1:
                 return found, [_CLIPPED]  # the ends are those of products
-            return found, [f"of values clipped to {interval_text(*table.clip)}"]
+            return found, [f"of {values_text(table.clip)}"]
         x, covariance = self._counts(self._forms(asked), axes)
         ratios, _ = self._part(asked, x, covariance, quantile(self.level, count))
         if isinstance(asked, Count):
             return _Found(*ratios), [_CLIPPED if asked.summed else _COUNTS]
         limits, cut, notes = self._limits(asked), None, [_RATIOS]
         if isinstance(asked, Mean):
-            notes = [f"of values clipped to {interval_text(*limits)}"]
+            notes = [f"of {values_text(limits)}"]
             outside = np.isin(ratios.estimate, limits) & (ratios.standard_deviation > 0)
             cut = outside if outside.any() else None
         if not np.isfinite(ratios.high).all():
@@ -367,8 +367,7 @@ class _Asked:
         if isinstance(asked, Share):
             return 0.0, 100.0 if asked.per_cent else 1.0
         if isinstance(asked, Mean):
-            base = self._clipped(asked)
-            return base.low, base.high
+            return self.release.plan.schema.attributes[asked.attribute].interval
         least = 0.0 if all(own.is_nonnegative for own in asked.summed.values()) else -math.inf
         return least, math.inf
 
@@ -380,13 +379,14 @@ class _Asked:
             return Ratios(*found), np.ones_like(x)
         ratios = fieller(x[:, 0], x[:, 1], covariance, z)
         slopes = np.stack([1 / x[:, 1], -ratios.estimate / x[:, 1]], -1)
-        low, high = self._limits(asked)
-        shift, scale = (
-            (0.0, high) if isinstance(asked, Share) else (low / 2 + high / 2, high / 2 - low / 2)
-        )
+        limits = self._limits(asked)
+        shift, scale = 0.0, limits[1]
+        if isinstance(asked, Mean):
+            low, high = self.release.plan.schema.attributes[asked.attribute].ends
+            shift, scale = low / 2 + high / 2, high / 2 - low / 2
         estimate, ends = shift + scale * ratios.estimate, (shift + scale * e for e in ratios[2:])
         if isinstance(asked, Mean):
-            estimate = np.clip(estimate, low, high)  # as released means are
+            estimate = np.clip(estimate, *limits)  # as released means are
         return Ratios(estimate, scale * ratios.standard_deviation, *ends), scale * slopes
 
     def _pair(
@@ -568,7 +568,7 @@ class _Asked:
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""
         attribute = self.release.plan.schema.attributes[i]
-        if attribute.clip is not None:
+        if attribute.is_summed:
             raise RefusedError(
                 f"ask: {self.text}: expected an attribute in bins, {attribute.name!r} is a number "
                 "that the schema clips",

@@ -17,7 +17,7 @@ from ...layout import WIDTH, fitted
 from ..planning.facts import counted_text, marginal_name, persons_text, unit_of
 from ..schema.about import About, is_line
 from ..schema.entries import Entry, entry_term, term_name
-from ..schema.numbers import interval_text
+from ..schema.numbers import interval_text, values_text
 from ..schema.schema import Schema
 from .comparison import ComparisonTable
 from .formats.format import MEANING, NUMBER_FORMAT
@@ -391,9 +391,7 @@ def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
     names = {one.number for one in found}.union(*(one.table.attributes for one in found))
     used = [a for a in plan.schema.attributes if a.name in names]
     notes = [
-        f"Sums and means of {a.name} are of values clipped to {interval_text(*a.clip)}."
-        for a in used
-        if a.clip is not None
+        f"Sums and means of {a.name} are of {values_text(a.interval)}." for a in used if a.is_summed
     ]
     if plan.weight is not None:
         most = interval_text(0, plan.weight.most)

@@ -232,6 +232,7 @@ def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
         "set of public attributes": {plan.public for plan in plans},
         "record of persons": {_record_of(plan) for plan in plans},
         "weight of rows": {plan.weight for plan in plans},
+        "set of scales of budgets": {tuple(sorted(plan.scales.items())) for plan in plans},
         "number of counted rows per person": {
             "all" if plan.person is None else plan.rows_per_person for plan in plans
         },
@@ -350,7 +351,7 @@ def _agreement(
 ) -> Agreement:
     """Return the test whether gaps are noise alone; raise ParameterError if they are not."""
     if len({source.unit for source in sources}) > 1:  # numbers are rounded to other multiples
-        clipped = {i for i, a in enumerate(schema.attributes) if a.clip is not None}
+        clipped = {i for i, a in enumerate(schema.attributes) if a.is_summed}
         gaps = [gap for gap in gaps if weight is None and not clipped & set(gap.subset)]
     total, free = sum(gap.chi_squared for gap in gaps), sum(g.degrees_of_freedom for g in gaps)
     agreement = Agreement.of(total, free)

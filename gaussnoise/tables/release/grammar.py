@@ -189,7 +189,7 @@ class _Meaning(Transformer):
     def _counted(self, meta: Meta, form: str) -> _Part:
         """Return a count that is meant without its word, which means of numbers make unclear."""
         for attribute in self._attributes:
-            if attribute.clip is not None:
+            if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"
                 both = [form.format(what) for what in whats]
                 self._fail(f"expected {one_of(map(repr, both))}", meta, self._rewritten(whats))

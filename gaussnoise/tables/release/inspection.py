@@ -133,7 +133,9 @@ def verdict(release: AbstractRelease, found: Recount, level: float) -> Inspectio
         * _rows(query, T, growth)
         * _spread(query.strategies[T[0]])
         for T, own in ends.items()
-        if len(T) == 1 and query.strategies[T[0]].size <= _MOST_SHOWN
+        if len(T) == 1
+        and query.strategies[T[0]].size <= _MOST_SHOWN
+        and plan.schema.attributes[T[0]].unit is None  # no row has a known part of such a sum
     }
     degrees = sum(ranks.values())
     noise = {factor: _chance(together, degrees, factor) for factor in _FACTORS} if squares else {}

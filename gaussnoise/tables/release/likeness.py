@@ -179,7 +179,7 @@ def _of_column(
     """Yield the comparison of one column."""
     name = attribute.name
     marks = [f"quantile {p}" for p in _QUARTILES]
-    if attribute.clip is not None:
+    if attribute.is_summed:
         drawn = column.drop_null().to_numpy()
         own = means(release, name)
         told, low, high = map(_plain, (own.estimate, *own.confidence_interval()))
@@ -209,7 +209,7 @@ def _of_column(
 
 def _deviation(release: AbstractRelease, attribute: Attribute) -> float | None:
     """Return the standard deviation of a clipped number, None where the release has no squares."""
-    low, high = attribute.clip or (0.0, 1.0)
+    low, high = attribute.ends
     if attribute.size - (attribute.other is not None) < 3:
         return None
     between, above = release[attribute.name].estimate[1:3] / means(release, attribute.name).counts

@@ -22,6 +22,7 @@ from ..schema.numbers import PerPerson, Weight
 from ..schema.schema import Schema
 
 if TYPE_CHECKING:
+    from ...privacy.guarantee import Larger
     from ..planning.ranges import FoundRange
     from .noisy import AbstractRelease
 
@@ -109,6 +110,16 @@ class MergedPlan(PickledByArguments):
             f"Assumed: every row had a value of the schema in {names}. Rows without one are in the "
             "tables of some of the releases alone."
         ]
+
+    @property
+    def scales(self) -> Mapping[str, float]:
+        """The numbers with which budgets grow, the same in all releases, as :class:`PerRecord`."""
+        return self.releases[0].plan.scales
+
+    @property
+    def larger(self) -> "tuple[Larger, ...]":
+        """Examples of records that have a larger budget than others, the same in all releases."""
+        return self.releases[0].plan.larger
 
     @property
     def unit(self) -> int:

@@ -111,6 +111,7 @@ def published(
             write=lambda folder: _write(folder, table, blank, document, format, say),
             read=lambda folder: TableRelease.load(folder, plan),
             draws=plan.query.count + sum(own.draws for own in plan.ranges),
+            privacy=plan.privacy,
             ready=lambda: check_opens(table),
         )
     return replace(loaded, backend=blank.backend)

@@ -53,6 +53,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
         "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA)
         if release.rho_charged
         else 0.0,
+        **({"holds": "for a record whose numbers are 0"} if plan.privacy.scales else {}),
     }
     return {
         "format": FORMAT,
@@ -75,6 +76,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
             {"name": a.name, "labels": list(a.labels)}
             | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
             | ({"clip": list(a.clip)} if a.clip else {})
+            | ({"unit": a.unit} if a.unit else {})
             | ({"base": base_value(a.base, a)} if a.base else {})
             | ({"groups": group_record(a)} if a.groups else {})
             for a in plan.schema.attributes

@@ -18,7 +18,7 @@ from ...layout import fitted
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ...solvers.tables.residuals import subsets_of
 from ...text import number_of, significant
-from ..schema.numbers import interval_text
+from ..schema.numbers import interval_text, values_text
 from ..schema.schema import Category
 from .contrasts import contrasts
 from .functions import powers
@@ -284,7 +284,7 @@ class Regression:
             )
         return rows_text(
             fitted(
-                f"Regression of {self.name}, clipped to {interval_text(*self.clip)}, on "
+                f"Regression of {self.name}, {values_text(self.clip).removeprefix('values ')}, on "
                 f"{', '.join(self._on) or 'no attribute'}: {significant(self.rows, 6)} {rows}"
             ),
             ["coefficient"],
@@ -438,7 +438,7 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
     >>> abs(expected.estimate - 3000) < 8 * expected.standard_deviation
     True
     """
-    _, base = clipped_number(release, "regress", name)
+    i, base = clipped_number(release, "regress", name)
     schema, columns, clips, labels = release.plan.schema, list[Column](), {}, {}
     for term in _terms(release, name, on):
         numbers = tuple([a for a in term if _is_number(release, a)])
@@ -465,7 +465,7 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
     is_known = base.squares and release.plan.rows_per_person == 1
     return Regression(
         name=name,
-        clip=(base.low, base.high),
+        clip=release.plan.schema.attributes[i].interval,
         columns=tuple(_column(labels, column) for column in columns),
         estimate=stated @ (law.center - _bias(moments, law.center)),
         standard_deviation=np.sqrt(np.diagonal(stated @ law.covariance @ stated.T)),
@@ -516,7 +516,7 @@ def _terms(release: AbstractRelease, name: str, on: Sequence[str]) -> list[tuple
 
 def _is_number(release: AbstractRelease, name: str) -> bool:
     schema = release.plan.schema
-    return schema.attributes[schema.names.index(name)].clip is not None
+    return schema.attributes[schema.names.index(name)].is_summed
 
 
 def _moments(

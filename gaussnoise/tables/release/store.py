@@ -340,7 +340,7 @@ class BookWriter(AbstractTableWriter):
         super().__init__(folder, schema, subsets, deviation)
         self._number = {S: k for k, S in enumerate(subsets)}
         answered = {own.subset for own in answers}
-        virtual = {i for i, a in enumerate(schema.attributes) if a.clip is not None}
+        virtual = {i for i, a in enumerate(schema.attributes) if a.is_summed}
         tables = [k for S, k in self._number.items() if S not in answered or not virtual & {*S}]
         later = list(enumerate(answers, len(subsets)))
         brief = [k for k, own in later if own.is_brief]
@@ -372,7 +372,7 @@ class BookWriter(AbstractTableWriter):
         if (
             len(S) not in (1, 2)
             or estimate.size == 1
-            or any(a.clip is not None for a in attributes)
+            or any(a.is_summed for a in attributes)
             or cells > self._format.most_rows
         ):
             return

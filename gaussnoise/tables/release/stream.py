@@ -58,7 +58,7 @@ def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -
 
     It is zero where that table is measured.
     """
-    exact = part_of(counts, S, known) / query.unit
+    exact = part_of(counts, S, known).astype(np.float64) / query.unit
     return np.zeros_like(exact) if () in query.multipliers else exact
 
 

@@ -111,7 +111,7 @@ def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
     """Return a question of the names, labels and kinds that a text has; None if it has none."""
     kinds = {k for k, words in _KINDS.items() if re.search(rf"\b({words})\b", text, re.I)}
     names, labels = _named(text, schema)
-    clipped = [a.name for a in schema.attributes if a.clip is not None]
+    clipped = [a.name for a in schema.attributes if a.is_summed]
     number = next((name for name in names if name in clipped), None)
     if number is None and clipped and kinds & {"mean", "compared"}:
         number = clipped[0]

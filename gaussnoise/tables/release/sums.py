@@ -15,7 +15,7 @@ from ...errors import GaussNoiseError, ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile, ratio_interval
 from ...solvers.tables.residuals import Subset
 from ..planning.facts import mean_of
-from ..schema.numbers import interval_text, sum_weights
+from ..schema.numbers import sum_weights, values_text
 from .forms import CellForms, Rows
 from .noisy import AbstractRelease, Names, estimate_of
 from .table import AbstractEstimates
@@ -41,7 +41,8 @@ class SumTable(AbstractEstimates):
         standard_deviation: standard deviation of every sum, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
         name: the number that is summed, or the product: ``"pay times hours"``.
-        clip: the interval that values are clipped to, and products are in.
+        clip: the interval that values are clipped to, and products are in; up to infinity, it
+            clips nothing.
         weighted: the column that rows are weighted by, or None.
         over: the units that are summed over, in words: rows, or persons with one number each.
 
@@ -86,15 +87,16 @@ class MeanTable(AbstractEstimates):
         standard_deviation: standard deviations to first order; NaN where the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
         name: the number whose means these are.
-        clip: the interval that values are clipped to.
+        clip: the interval that values are clipped to; up to infinity, it clips nothing.
         weighted: the column that rows are weighted by, or None.
         over: the units whose mean it is, in words: rows, or persons with one number each.
         counts: the count of every group, without the records that have no number.
-        above: the weight at the upper end less the weight at the lower: the mean is the middle of
-            the interval plus half its length times ``above / counts``.
+        above: the weight at the upper of two ends less the weight at the lower: the mean is their
+            middle plus half their distance times ``above / counts``.
         variance: variance of ``above``.
         count_variance: variance of ``counts``.
         covariance: covariance of ``above`` and ``counts``.
+        ends: the ends that have these weights; those of ``clip``, where it is finite.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -114,6 +116,7 @@ class MeanTable(AbstractEstimates):
     variance: Array
     count_variance: Array
     covariance: Array
+    ends: tuple[float, float]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -122,13 +125,19 @@ class MeanTable(AbstractEstimates):
     @property
     def cut(self) -> NDArray[np.bool_]:
         """Whether noise carried the ratio outside the interval, so that its estimate is an end."""
-        return (self.counts > 0) & (np.abs(self.above) > self.counts)
+        above = np.abs(self.above) if self.is_bounded else -self.above
+        return (self.counts > 0) & (above > self.counts)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the interval has an upper end."""
+        return self.clip[1] < math.inf
 
     def unlimited(self, squared: float) -> ConfidenceInterval:
         parts = self.variance, self.covariance, self.count_variance
         ends = -math.inf, math.inf
         interval = ratio_interval(self.above, self.counts, *parts, squared, ends)
-        low, high = (_moved(end, self.clip) for end in interval)
+        low, high = (_moved(end, self.ends) for end in interval)
         return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
 
     def confidence_interval(
@@ -146,8 +155,9 @@ class MeanTable(AbstractEstimates):
         """
         squared = quantile(level, self.estimate.size if simultaneous else 1) ** 2
         parts = self.variance, self.covariance, self.count_variance
-        low, high = ratio_interval(self.above, self.counts, *parts, squared, (-1.0, 1.0))
-        return ConfidenceInterval(_scaled(low, self.clip), _scaled(high, self.clip))
+        limits = -1.0, 1.0 if self.is_bounded else math.inf
+        interval = ratio_interval(self.above, self.counts, *parts, squared, limits)
+        return ConfidenceInterval(*(np.clip(_moved(x, self.ends), *self.clip) for x in interval))
 
     def __repr__(self) -> str:
         weighted = "weighted " if self.weighted else ""
@@ -192,17 +202,12 @@ class SummaryTable(AbstractEstimates):
 
 def _values(clip: tuple[float, float], groups: Sequence[str]) -> str:
     given = f" given {' × '.join(groups)}" if groups else ""
-    return f"of values clipped to {interval_text(*clip)}{given}"
+    return f"of {values_text(clip)}{given}"
 
 
-def _scaled(ratio: Array, clip: tuple[float, float]) -> Array:
-    """Return ratios moved from [-1, 1] to the interval, cut to its ends."""
-    return np.clip(_moved(ratio, clip), *clip)
-
-
-def _moved(ratio: Array, clip: tuple[float, float]) -> Array:
-    """Return ratios moved from [-1, 1] to the interval."""
-    low, high = clip
+def _moved(ratio: Array, ends: tuple[float, float]) -> Array:
+    """Return ratios moved from [-1, 1] to between the ends."""
+    low, high = ends
     return (low / 2 + high / 2) + (high - low) / 2 * ratio
 
 
@@ -211,8 +216,8 @@ def sums(release: AbstractRelease, name: Names, given: Names = ()) -> SumTable:
 
     Args:
         release: the release that is asked.
-        name: an attribute with ``clip``, or several: ``("pay", "hours")`` for the sums of pay times
-            hours, over the records that have both.
+        name: an attribute with ``clip`` or ``unit``, or several with ``clip``: ``("pay", "hours")``
+            for the sums of pay times hours, over the records that have both.
         given: attributes that define the groups; none for all records.
 
     Returns:
@@ -252,7 +257,7 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
 
     Args:
         release: the release that is asked.
-        name: an attribute with ``clip``.
+        name: an attribute with ``clip`` or ``unit``.
         given: attributes that define the groups; none for all records.
 
     Returns:
@@ -288,7 +293,10 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
         deviation = np.sqrt(np.maximum(squared, 0.0)) / counts
     return MeanTable(
         **_described(release, (i,), group),
-        estimate=_scaled(ratio, (base.low, base.high)),
+        estimate=np.clip(
+            _moved(ratio, (base.low, base.high)), *release.plan.schema.attributes[i].interval
+        ),
+        ends=(base.low, base.high),
         standard_deviation=(base.high - base.low) / 2 * deviation,
         counts=counts,
         above=above,
@@ -351,7 +359,7 @@ def check_no_number(release: AbstractRelease, function: str, names: Names) -> No
     """Refuse a function that would treat virtual cells as categories."""
     schema = release.plan.schema
     for i in release.plan.subset((names,) if isinstance(names, str) else names):
-        if schema.attributes[i].clip is not None:
+        if schema.attributes[i].is_summed:
             raise ParameterError(
                 f"{function}: expected categories or bins, got the clipped number "
                 f"{schema.names[i]!r}; hint: sums({schema.names[i]!r}, given=...) and means"
@@ -364,7 +372,7 @@ def clipped_number(release: AbstractRelease, function: str, name: object) -> tup
     if not isinstance(name, str):
         raise ParameterError(f"{function}: expected the name of a clipped number, got {name!r:.80}")
     (i,) = plan.subset((name,))
-    if plan.schema.attributes[i].clip is None:
+    if not plan.schema.attributes[i].is_summed:
         raise ParameterError(
             f"{function}: expected a clipped number, got {name!r}; hint: "
             f"Attribute({name!r}, clip=[low, high]) in the schema"
@@ -397,9 +405,9 @@ def _clipped(release: AbstractRelease, i: int) -> Clipped:
 def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict:
     """Return the fields of a table on its number, or the product of its numbers, and groups."""
     schema, weight = release.plan.schema, release.plan.weight
-    ends = 1.0, 1.0
-    for base in (_clipped(release, i) for i in numbers):
-        corners = [x * y for x in ends for y in (base.low, base.high)]
+    ends = schema.attributes[numbers[0]].interval
+    for i in numbers[1:]:
+        corners = [x * y for x in ends for y in schema.attributes[i].interval]
         ends = min(corners), max(corners)
     names = [schema.names[i] for i in numbers]
     return {

@@ -114,13 +114,18 @@ def to_mbi(release: AbstractRelease) -> MbiProblem:
 
     Raises:
         NotAvailableError: ``mbi`` is not installed; the message says how to install it.
-        ParameterError: the plan has ``public`` attributes: models of ``mbi`` take no exact
-            tables.
+        ParameterError: the plan has ``public`` attributes, or numbers without an upper end: models
+            of ``mbi`` take no exact tables, and no such numbers.
     """
     if release.query.public:
         raise ParameterError(
             "to_mbi: expected a plan without public attributes: models of mbi take noisy "
             "tables, and no exact ones beside the number of rows"
+        )
+    if release.plan.scales:
+        raise ParameterError(
+            "to_mbi: expected numbers inside an interval, got some without an upper end; models of "
+            "mbi take shares of virtual cells"
         )
     strategies = dict(zip(release.plan.schema.names, release.query.strategies, strict=True))
     return mbi_measurements(measurements(release), release.plan.schema, strategies)
@@ -159,7 +164,7 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
 
     Raises:
         NotAvailableError: ``mbi`` is not installed; the message says how to install it.
-        ParameterError: n is not a positive integer.
+        ParameterError: n is not a positive integer, or a number has no upper end.
 
     Source: McKenna, Sheldon & Miklau (2019), see :func:`to_mbi`.
     """
@@ -186,7 +191,7 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
     codes = {a.name: np.asarray(records.data[a.name], dtype=np.int64) for a in drawn}
     columns = []
     for k, a in enumerate(drawn):
-        if a.clip is None:
+        if not a.is_summed:
             columns.append(pa.array(a.labels).take(pa.array(codes[a.name])))
         else:
             chances = _chances(model.potentials.tables, a, codes)

@@ -3,7 +3,7 @@
 from ... import text as _text
 from ..planning.text import impossible_rules, plan_text
 from ..schema.dates import ZONELESS
-from ..schema.numbers import interval_text
+from ..schema.numbers import interval_text, values_text
 from .noisy import AbstractRelease
 from .tidy import LEVEL, level_text
 
@@ -45,11 +45,11 @@ def numbers_text(release: AbstractRelease) -> list[str]:
     """Return the units of sums, in words."""
     plan = release.plan
     used = {name for marginal in release for name in marginal}
-    clipped = [a for a in plan.schema.attributes if a.clip is not None and a.name in used]
+    clipped = [a for a in plan.schema.attributes if a.is_summed and a.name in used]
     lines = [
-        f"Sums and means of {a.name} are of values clipped to {interval_text(*a.clip or (0, 1))}, "
-        f"rounded to steps of {(a.clip[1] - a.clip[0]) / plan.unit if a.clip else 0:.3g}; sums are "
-        "unbiased for those."
+        f"Sums and means of {a.name} are of {values_text(a.interval)}, "
+        f"rounded to steps of {(a.ends[1] - a.ends[0]) / plan.unit:.3g}; sums are unbiased for "
+        "those."
         for a in clipped
     ]
     if clipped:
@@ -93,6 +93,8 @@ def disclaimers(release: AbstractRelease) -> list[str]:
         whom = (
             f"each person, with any number of rows, as far as column {person!r} tells persons apart"
         )
+    if scales := release.plan.scales:
+        whom += f", LARGE ONES LESS: budgets grow with {' and '.join(scales)}"
     return _text.disclaimers(
         f"{whom}, against anyone who sees only this release. Categories and bins are assumed "
         "public.",

@@ -400,7 +400,7 @@ class Reader:
             listed = ", ".join(known[:-1])
             expected = f"expected a question that starts with one of {listed}, or an attribute"
         elif "NAME" in accepted and self._last in ("_SUM", "_TIMES", "_MEAN", "_AVERAGE"):
-            clipped = [a.name for a in self.schema.attributes if a.clip is not None]
+            clipped = [a.name for a in self.schema.attributes if a.is_summed]
             listed = one_of(clipped) if clipped else "of which it has none"
             expected = f"expected a number that the schema clips, {listed}"
         elif "NAME" in accepted:
@@ -423,7 +423,7 @@ class Reader:
     def fail_at_edge(self, attribute: Attribute, start: int, end: int) -> NoReturn:
         """Raise an error where an inner edge of an attribute is expected."""
         expected, name = f"expected an inner edge of {attribute.name!r}, ", quoted(attribute.name)
-        if attribute.clip is not None:
+        if attribute.is_summed:
             asks = [f"mean of {name}"]
             self.fail(f"{expected}which is clipped, without bins", start, end, asks=asks)
         if attribute.edges is None:

@@ -50,7 +50,7 @@ def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
 
     Queries that take cells in order are about the cells before the catch-all.
     """
-    if attribute.clip is not None:
+    if attribute.is_summed:
         return clipped_base(value, attribute)
     try:
         base = _meant(value, attribute)
@@ -268,7 +268,7 @@ def _moment(degree: int, source: str, without: str) -> str:
 def base_name(base: AbstractBase, attribute: "Attribute") -> str:
     """Return the short name of a base."""
     if isinstance(base, Clipped):
-        return clipped_name(base)
+        return clipped_name(base, attribute.interval)
     if isinstance(base, Leading):
         rest = "what follows" if attribute.other is None else repr(attribute.other)
         return f"{base_name(base.base, attribute)}, without {rest}"

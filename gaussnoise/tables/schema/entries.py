@@ -2,10 +2,12 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from domains.errors import InvalidDomainError
 from domains.tables.bases import AbstractBase, Identity
+from domains.tables.clipped import Clipped
 from domains.tables.marginals import Marginals
 from domains.tables.products import Products
 from domains.tables.tables import AbstractTables
@@ -68,10 +70,25 @@ def _asked(schema: Schema, positions: Mapping[str, int], entry: Entry) -> Asked:
 
 
 def workload_domain(
-    schema: Schema, workload: int | Sequence[Entry], weights: Sequence[float] | None = None
+    schema: Schema,
+    workload: int | Sequence[Entry],
+    weights: Sequence[float] | None = None,
+    scales: Mapping[str, float] | None = None,
 ) -> AbstractTables:
-    """Return the queries of a workload: :class:`Marginals` in entry order if all are cells."""
+    """Return the queries of a workload: :class:`Marginals` in entry order if all are cells.
+
+    Errors of sums of a number with a unit count in the scale of its budgets, where one is given.
+    """
     domain = _domain(schema, workload, weights)
+    own = {
+        schema.names.index(name): t for name, t in (scales or {}).items() if name in schema.names
+    }
+    if own and isinstance(domain, Products):
+        terms = [
+            {i: replace(b, unit=own[i]) if i in own and isinstance(b, Clipped) else b for i, b in t}
+            for t in domain.terms
+        ]
+        domain = Products(domain.bases, terms, weights=domain.weights)
     check_numbers(schema, domain)
     return domain
 

@@ -48,7 +48,7 @@ def _as_rule(rule: Any, attributes: Sequence["Attribute"]) -> Rule:
 
 def _labels(attribute: "Attribute", given: object) -> tuple["Category", ...]:
     """Return one label or several as a tuple of the attribute's labels."""
-    if attribute.clip is not None:
+    if attribute.is_summed:
         raise SchemaError(
             f"impossible: expected attributes with categories or edges, got {attribute.name!r}, "
             "a number that is summed"

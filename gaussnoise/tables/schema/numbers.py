@@ -9,6 +9,7 @@ several numbers in one table, of the products of their virtual cells.
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 STEPS = 2**20
 MOST_PARTS = 64  # virtual cells of numbers that tables join, and so the parts of every record
+# whole numbers up to this one are exact as floats; a number with a unit has fewer units
+MOST_UNITS = 2.0**52
+_MOST_SCALE = 2**40  # units of a budget's scale, so that noise is finer than its rounding
+_SUM = (None, "sum", {"kind": "sum"})  # how files and workloads ask for count and sum
 _MOMENT_KEYS = {"kind", "degrees", "about"}
 PerPerson: TypeAlias = Literal["mean", "sum", "max", "count"]
 PER_PERSON: Mapping[PerPerson, str] = {
@@ -80,7 +85,7 @@ class Weight:
 
 def unit_of(attributes: Iterable["Attribute"], weight: Weight | None = None) -> int:
     """Return the largest number of units that a record adds to counts over these attributes."""
-    return STEPS if weight is not None or any(a.clip is not None for a in attributes) else 1
+    return STEPS if weight is not None or any(a.is_summed for a in attributes) else 1
 
 
 def as_clip(name: str, clip: object) -> tuple[float, float]:
@@ -108,6 +113,28 @@ def as_clip(name: str, clip: object) -> tuple[float, float]:
     return low + 0.0, high + 0.0
 
 
+def as_unit(name: str, unit: object) -> float:
+    """Return the unit of a number without an upper end, or raise SchemaError."""
+    unit = unit.item() if isinstance(unit, np.generic) else unit
+    if not isinstance(unit, int | float) or isinstance(unit, bool) or not 1e-9 <= unit <= 1e9:
+        raise SchemaError(
+            f"attribute {name!r}: expected a unit between 1e-9 and 1e9, like 0.01 for cents, got "
+            f"{unit!r:.60}"
+        )
+    return float(unit)
+
+
+def units_in(name: str, scale: float, unit: float) -> int:
+    """Return how many units a scale of budgets is, or raise ParameterError."""
+    count = Fraction(repr(scale)) / Fraction(repr(unit))  # as they are written in decimals
+    if count.denominator > 1 or count > _MOST_SCALE:
+        raise ParameterError(
+            f"plan: expected a scale of {name!r} that is a multiple of its unit {unit:.15g}, and "
+            f"at most 2^40 of it, got {scale:.15g}; hint: a larger unit in the schema"
+        )
+    return int(count)
+
+
 def unit_for(low: float, high: float) -> float:
     """Return the unit of a sum's error: the largest number that one record adds to the sum."""
     return max(abs(low), abs(high)) or 1.0
@@ -118,7 +145,7 @@ def clipped_base(value: object, attribute: "Attribute") -> Clipped:
 
     The declaration of the attribute decides whether there are cells for squares.
     """
-    low, high = attribute.clip or (0.0, 1.0)
+    low, high = attribute.ends
     kind = value.get("kind") if isinstance(value, Mapping) else value
     degrees: Any = (0, 1)
     about: Any = 0.0
@@ -126,9 +153,14 @@ def clipped_base(value: object, attribute: "Attribute") -> Clipped:
         degrees, about = value.degrees, value.about
     elif kind == "moments" and isinstance(value, Mapping) and set(value) <= _MOMENT_KEYS:
         degrees, about = value.get("degrees", (0, 1)), value.get("about", 0.0)
-    elif value is not None and not (kind == "sum" and value in ("sum", {"kind": "sum"})):
+    elif not (isinstance(value, str | Mapping | None) and value in _SUM):
         raise SchemaError(
             f"attribute {attribute.name!r}: base: {EXPECTED_CLIPPED}; got {value!r:.80}"
+        )
+    if attribute.unit is not None and 2 in _listed(degrees):
+        raise SchemaError(
+            f"attribute {attribute.name!r}: base: expected no squares of a number without an upper "
+            'end, whose budget grows with the square of the number; hint: "sum" (count and sum)'
         )
     own = attribute.base
     squares = own.squares if isinstance(own, Clipped) else 2 in _listed(degrees)
@@ -153,6 +185,8 @@ def clipped_base(value: object, attribute: "Attribute") -> Clipped:
             check_apart(base, base.gram())
         except ValueError as error:
             raise SchemaError(f"attribute {attribute.name!r}: base: {error}") from None
+    if attribute.unit is not None and isinstance(value, Clipped):
+        base = replace(base, unit=value.unit)  # the scale of a budget, in a workload
     if isinstance(value, Clipped) and value not in (base, in_own_unit(base)):
         raise SchemaError(
             f"attribute {attribute.name!r}: base: expected the ends and the unit of the attribute; "
@@ -179,12 +213,19 @@ def sum_weights(base: Clipped) -> NDArray[np.float64]:
     ).toarray()[0]
 
 
-def clipped_name(base: Clipped) -> str:
-    """Return the short name of the sums of a clipped number."""
+def clipped_name(base: Clipped, interval: tuple[float, float]) -> str:
+    """Return the short name of the sums of a number in an interval."""
     names = {0: "count", 1: "sum", 2: "sum of squares"}
     listed = " and ".join(names[degree] for degree in base.degrees)
     listed += f" about {base.about:.15g}" if base.about else ""
-    return f"{listed} of values clipped to {interval_text(base.low, base.high)}"
+    return f"{listed} of {values_text(interval)}"
+
+
+def values_text(interval: tuple[float, float]) -> str:
+    """Return in words which values are summed: those clipped to an interval, or all."""
+    if interval[1] == math.inf:
+        return "values of any size, without clipping"
+    return f"values clipped to {interval_text(*interval)}"
 
 
 def interval_text(low: float, high: float) -> str:
@@ -194,7 +235,7 @@ def interval_text(low: float, high: float) -> str:
 
 def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
     """Return the names of the virtual cells of a clipped number."""
-    low, high = attribute.clip or (0.0, 1.0)
+    low, high = attribute.ends
     middle = ("weight between",) if squares else ()
     return (f"weight at {low:.15g}", *middle, f"weight at {high:.15g}")
 
@@ -215,10 +256,20 @@ def joined_numbers(sets: Iterable[Subset]) -> list[Subset]:
 
 
 def check_numbers(schema: "Schema", domain: AbstractDomain) -> None:
-    """Refuse tables that join too many clipped numbers: the parts of a record grow with each."""
-    numbers = {i for i, attribute in enumerate(schema.attributes) if attribute.clip is not None}
+    """Refuse tables that join too many numbers, or one with a unit and others."""
+    numbers = {i for i, attribute in enumerate(schema.attributes) if attribute.is_summed}
     subsets = getattr(domain, "subsets", ()) if len(numbers) > 1 else ()
-    for joined in joined_numbers(sets_of_numbers(numbers, subsets)):
+    sets = sets_of_numbers(numbers, subsets)
+    for J in sets:
+        if len(J) > 1 and (units := [i for i in J if schema.attributes[i].unit is not None]):
+            first = schema.names[units[0]]
+            other = next(schema.names[i] for i in J if i != units[0])
+            raise ParameterError(
+                "plan: expected no other number in a table with one that has a unit, got "
+                f"{first!r} and {other!r}; hint: a table for each of them, like [({first!r}, ...), "
+                f"({other!r}, ...)]"
+            )
+    for joined in joined_numbers(sets):
         parts = math.prod(virtual_cells(schema.attributes[i]) for i in joined)
         if parts > MOST_PARTS:
             names = ", ".join(repr(schema.names[i]) for i in joined)
@@ -232,6 +283,32 @@ def check_numbers(schema: "Schema", domain: AbstractDomain) -> None:
 def virtual_cells(attribute: "Attribute") -> int:
     """Return the number of virtual cells of a clipped number: two, or three with squares."""
     return 3 if isinstance(attribute.base, Clipped) and attribute.base.squares else 2
+
+
+def check_budgets(
+    schema: "Schema", used: Iterable[int], scales: Mapping[str, float], neighbors: object
+) -> None:
+    """Refuse numbers without an upper end that no budget grows with, and scales of other names."""
+    attributes = {a.name: a for a in schema.attributes}
+    for name, scale in scales.items():
+        if name not in attributes or (unit := attributes[name].unit) is None:
+            raise ParameterError(
+                f"plan: expected budgets that grow with numbers with a unit in the schema, got "
+                f"{name!r}; hint: Attribute({name!r}, unit=...)"
+            )
+        units_in(name, scale, unit)
+    for name in (schema.names[i] for i in used):
+        if attributes[name].unit is not None and name not in scales:
+            raise ParameterError(
+                f"plan: expected a budget that grows with {name!r}, which has no upper end, like "
+                f"PerRecord(zCDP(0.1), scale={{{name!r}: ...}}); hint: clip = [low, high] in the "
+                "schema for other budgets"
+            )
+    if scales and neighbors != "add-remove":
+        raise ParameterError(
+            'plan: expected neighbors="add-remove" where budgets grow with numbers: a row exchanged'
+            " for another costs up to (√P + √P')², with the budgets P and P' of both"
+        )
 
 
 def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:

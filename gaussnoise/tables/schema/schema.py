@@ -42,7 +42,7 @@ from .dialect import USUAL, Dialect
 from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .impossible import EXPECTED, Rule, as_rules
 from .impossible import text_of as _label
-from .numbers import as_clip, cell_labels
+from .numbers import STEPS, as_clip, as_unit, cell_labels
 
 Category: TypeAlias = str | int | bool
 # for a value outside the schema: refuse the release, or drop the row
@@ -85,6 +85,10 @@ class Attribute:
             or edges. Values outside, infinite ones included, become the nearer end. Its cells are
             virtual: see :class:`Clipped`.
             Sums of middles of bins are not sums of the values.
+        unit: instead of ``clip``, for a number without an upper end, like the payroll of a firm:
+            values are whole multiples of this unit from 0 on, like 0.01 for cents, and are rounded
+            to the nearest. Negative numbers and those from 2⁵² units on are outside the schema. Its
+            tables need a budget that grows with the number: :class:`PerRecord`.
         groups: levels of named groups of the cells: ``{"region": {"North": ["a", "b"], "South":
             ["c"]}}``, or of ``[low, high]`` edges. Levels may nest or cross, and leave cells out.
             A level's name is a base: ``{"county": "region"}`` in a workload asks for the counts of
@@ -96,7 +100,7 @@ class Attribute:
             tuple.
 
     Raises:
-        SchemaError: not exactly one of categories, edges and clip, or a rule above is broken.
+        SchemaError: not exactly one of categories, edges, clip and unit, or a rule above is broken.
 
     >>> Attribute("age", edges=[0, 18, 65, 120]).labels
     ('[0, 18)', '[18, 65)', '[65, 120]')
@@ -116,6 +120,7 @@ class Attribute:
     clip: tuple[float, float] | None = None
     groups: tuple[Level, ...] | None = None
     missing: tuple[Code, ...] = field(default=(), repr=False)
+    unit: float | None = None
     has_infinite: bool = field(default=False, init=False, repr=False)
 
     def __init__(
@@ -131,6 +136,7 @@ class Attribute:
         | tuple[Level, ...]
         | None = None,
         missing: Iterable[Code] = (),
+        unit: float | None = None,
     ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(
@@ -141,15 +147,16 @@ class Attribute:
         object.__setattr__(self, "edges", None if edges is None else _edges(name, edges))
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "clip", None if clip is None else as_clip(name, clip))
+        object.__setattr__(self, "unit", None if unit is None else as_unit(name, unit))
         object.__setattr__(self, "missing", _listed(name, "codes", missing))
         object.__setattr__(self, "base", None)
         object.__setattr__(self, "groups", None)
         for problem in self._problems():
             raise SchemaError(f"attribute {name!r}: {problem}")
         if groups is not None:
-            if clip is not None:
+            if self.is_summed:
                 raise SchemaError(
-                    f"attribute {name!r}: expected no groups of a clipped number, whose cells are "
+                    f"attribute {name!r}: expected no groups of a summed number, whose cells are "
                     "virtual; hint: edges for bins that can be grouped"
                 )
             try:
@@ -177,8 +184,14 @@ class Attribute:
             yield (
                 f"expected a name other than {', '.join(RESERVED_NAMES)}, which released tables use"
             )
-        if sum(given is not None for given in (self.categories, self.edges, self.clip)) != 1:
-            yield "expected either categories or edges, or clip for a number that is summed"
+        kinds = (self.categories, self.edges, self.clip, self.unit)
+        if sum(given is not None for given in kinds) != 1:
+            yield "expected either categories or edges, or clip or unit for a number that is summed"
+        if self.unit is not None and self.other is not None:
+            yield (
+                "expected no catch-all of a number with a unit; hint: a column that says whether a "
+                "row has the number, and 0 where it has none"
+            )
         if self.categories is not None:
             if not self.categories:
                 yield "expected at least one category"
@@ -196,8 +209,23 @@ class Attribute:
             yield f"expected other={self.other!r} to differ from every category"
         if self.missing:
             cells = self.categories or ()
-            is_number = self.clip is not None or not (cells or is_dated(self.edges))
+            is_number = self.is_summed or not (cells or is_dated(self.edges))
             yield from code_problems(self.missing, cells, is_number)
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether it is a number of which sums and means are released, with virtual cells."""
+        return self.clip is not None or self.unit is not None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of a summed number; infinity is its upper end if it has a unit."""
+        return (0.0, math.inf) if self.unit is not None else self.clip or (0.0, 1.0)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The numbers that a summed number's first and last virtual cells stand for."""
+        return (0.0, STEPS * self.unit) if self.unit is not None else self.clip or (0.0, 1.0)
 
     @property
     def size(self) -> int:
@@ -212,7 +240,7 @@ class Attribute:
         return (*map(_label, self._own_labels()), self.other)
 
     def _own_labels(self) -> tuple[Category, ...]:
-        if self.clip is not None:
+        if self.is_summed:
             return cell_labels(self, isinstance(self.base, Clipped) and self.base.squares)
         if self.edges is None:
             categories = self.categories or ()
@@ -498,6 +526,8 @@ class Schema:
                 lines.append(f"edges = [{', '.join(map(_edge, attribute.edges))}]")
             if attribute.clip is not None:
                 lines.append(f"clip = [{', '.join(map(_number, attribute.clip))}]")
+            if attribute.unit is not None:
+                lines.append(f"unit = {_number(attribute.unit)}")
             if attribute.other is not None:
                 lines.append(f"other = {_quoted(attribute.other)}")
             if attribute.missing:
@@ -617,6 +647,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
             | None
         ) = None
         clip: list[float] | None = None
+        unit: float | None = None
         other: str | None = None
         missing: list[bool | int | float | str] = []
         base: str | dict[str, Any] | list[list[float]] | None = None
@@ -685,7 +716,7 @@ _TABLES = (
 )
 _KEYS = {
     "about": "title, source, period, publisher or contact",
-    "attributes": "categories, edges, clip, other, missing, base or groups",
+    "attributes": "categories, edges, clip, unit, other, missing, base or groups",
     "file": "delimiter, decimal, thousands, encoding, quote or date_format",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
@@ -705,6 +736,7 @@ _EXPECTED = {
     "categories": "expected a list of strings, integers or booleans",
     "edges": "expected a list of numbers, or of dates like 2020-01-31 without time zone",
     "clip": "expected [low, high], two numbers",
+    "unit": "expected a number, like 0.01",
     "other": "expected a string",
     "missing": f"expected {EXPECTED_CODES}",
     "base": EXPECTED_BASE,

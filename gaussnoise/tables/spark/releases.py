@@ -49,6 +49,11 @@ def check_executors(plan: Plan, table: object, out: object, format: str) -> "Dat
         raise ParameterError(
             f'release: executors=True expects out= and format="parquet", got {got}'
         )
+    if any(plan.schema.attributes[i].unit is not None for i in plan.asked.used):
+        raise ParameterError(
+            "release: executors=True takes no numbers with a unit, whose sums may need more than "
+            "64 bits there; hint: without executors=True, Spark still counts where the rows are"
+        )
     check_total("release", plan)
     _ = Layout.of(plan).matrices
     return frame
@@ -119,6 +124,7 @@ def released(
             write=new.write_start,
             read=new.read_start,
             draws=blank.plan.query.count,
+            privacy=blank.plan.privacy,
         )
         if token == new.token:
             return new.complete(document)

@@ -723,8 +723,8 @@ BAD_FILES = {
     "text": (lambda path: path.write_bytes(b"budget = 1\n" * 100), "not a ledger, or is damaged"),
     "another database": (lambda path: edit(path, "PRAGMA application_id = 7"), "something else"),
     "a newer format": (
-        lambda path: edit(path, "PRAGMA user_version = 3"),
-        "expected format 1 or 2 at .*, got 3",
+        lambda path: edit(path, "PRAGMA user_version = 5"),
+        "expected a format from 1 to 4 at .*, got 5",
     ),
     "a delta that is missing": (lambda path: edit(path, "PRAGMA user_version = 2"), "damaged"),
     "truncated": (lambda path: path.write_bytes(path.read_bytes()[:5000]), "damaged"),

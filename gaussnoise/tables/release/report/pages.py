@@ -267,6 +267,9 @@ def _page(
         surest=percent_text(facts.surest(rho)),
         is_weak=facts.surest(rho) > _WEAK,
         chance=_CHANCE,
+        larger=[
+            (own.record, rho * own.factor, *_risks(facts, rho * own.factor)) for own in plan.larger
+        ],
         definition=f"{facts.privacy['definition']}: {', '.join(stated)}",
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
@@ -274,6 +277,11 @@ def _page(
         named=named,
         **more,
     )
+
+
+def _risks(facts: Facts, rho: float) -> tuple[float, str]:
+    """Return ε at the shown δ, and the largest belief in a row, of one that costs this ρ."""
+    return facts.epsilon(rho), percent_text(facts.surest(rho))
 
 
 def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
@@ -284,6 +292,7 @@ def summed_privacy(plan: "Plan", rho: float | None) -> dict[str, object]:
         "surest": None if surest is None else percent_text(surest),
         "is_weak": surest is not None and surest > _WEAK,
         "chance": _CHANCE,
+        "larger": plan.larger,
     }
 
 

@@ -90,6 +90,13 @@ const verifier = (() => {
       return x * 2 ** e;
     }
   }
+  // A number exactly as it is written in decimals.
+  function written(x) {
+    const [found, whole, places = "", power = "0"] = /^(\d+)(?:\.(\d*))?(?:e([+-]?\d+))?$/.exec(String(x)) ?? [];
+    need(found, "a number was expected");
+    const digits = BigInt(whole + places), exponent = BigInt(power) - BigInt(places.length);
+    return exponent < 0n ? new Fraction(digits, 10n ** -exponent) : new Fraction(digits * 10n ** exponent);
+  }
   const CLOSE = new Fraction(8n, 1n << 53n).plus(1n); // a few roundings of doubles
   const total = (fractions) => fractions.reduce((a, b) => a.plus(b), new Fraction(0n));
   const fits = (low, x) => low.atMost(x) && Fraction.of(x).atMost(low.times(CLOSE));
@@ -540,10 +547,13 @@ const verifier = (() => {
       const isSquared = base instanceof Map && at(base, "degrees").includes(2n);
       cells = [low, ...(isSquared ? ["weight between"] : []), high];
     }
+    // without an upper end: the last cell stands for 2^20 units
+    if (given.has("unit")) cells = ["weight at 0", `weight at ${rounded(Number(given.get("unit")) * 2 ** 20, 15)}`];
     if (given.has("other")) cells.push(word(given.get("other")));
     const entry = new Map([["name", name], ["labels", cells]]);
     if (ends.length) entry.set("edges", ends.map((end) => said(typeof end === "bigint" ? Number(end) : end)));
     if (clip.length) entry.set("clip", clip);
+    if (given.has("unit")) entry.set("unit", given.get("unit"));
     if (base !== undefined) entry.set("base", base);
     if (given.has("groups")) {
       entry.set("groups", new Map([...given.get("groups")].map(([level, own]) =>
@@ -727,8 +737,47 @@ const verifier = (() => {
       return least(ends);
     }
 
+    // The scale of each number without an upper end, over the end of its last cell.
+    grown() {
+      const used = [...new Set(this.sets.flat())].filter((i) => at(this.record, "domain")[i].has("unit"));
+      const scales = at(this.plan, "privacy").get("scale") ?? new Map();
+      return new Map(used.map((i) => {
+        const entry = at(this.record, "domain")[i], name = at(entry, "name");
+        need(scales.has(name), "a number that no budget grows with");
+        return [i, written(scales.get(name)).over(written(at(entry, "unit"))).over(1n << 20n)];
+      }));
+    }
+
+    // The least m with a + sum of b u^2 at most m (1 + sum of (u/t)^2), for all numbers u of a row:
+    // both sides are sums of the same squares, so that m is the largest ratio of coefficients.
+    paid(scales) {
+      const alone = !this.exchanged && at(this.record, "rows_per_person") === 1n && !this.weight;
+      need(alone && at(this.record, "person") === null, "the budget");
+      const apart = [...scales.keys()].every((i) => {
+        const C = this.own[i].matrix;
+        return C?.length === 1 && C[0].length === 2 && C[0][0] === 0n && C[0][1] === 1n;
+      });
+      need(apart && this.unit === 1n << 20n, "sums are not measured apart from counts");
+      const sums = new Map();
+      for (const { T, s } of this.multipliers.values()) {
+        const [number = null, ...more] = T.filter((i) => scales.has(i));
+        need(!more.length, "a product of numbers without an upper end");
+        const length = s * s * product(T.map((i) => this.own[i].square));
+        sums.set(number, (sums.get(number) ?? 0n) + length);
+      }
+      let most = new Fraction(0n);
+      for (const [i, b] of sums) {
+        const own = i === null ? new Fraction(b) : scales.get(i).times(scales.get(i)).times(b);
+        if (!own.atMost(most)) most = own;
+      }
+      this.say("budgets that grow with numbers pay for every row, of any numbers");
+      return most;
+    }
+
     // The largest squared change of the integers between neighbours, in units.
     *moved() {
+      const scales = this.grown();
+      if (scales.size) return this.paid(scales);
       const parts = [...this.multipliers.values()].map(({ T, s }) => [T, s * s]);
       const lengths = (T, skip) => product(T.filter(skip).map((i) => this.own[i].square));
       const whole = sum(parts.map(([T, x]) => x * lengths(T, () => true)));
@@ -754,10 +803,12 @@ const verifier = (() => {
       }
       need(same([...wanted].sort(), [...this.multipliers.keys()].sort()), "measured sets");
       need(!(this.public.length && this.moving), "measured sets");
-      const inParts = this.weight || this.sets.some((S) => S.some((i) => at(record, "domain")[i].has("clip")));
+      const inParts = this.weight || this.sets.some((S) => S.some((i) => at(record, "domain")[i].has("clip") || at(record, "domain")[i].has("unit")));
       const exponent = this.unit.toString(2).length - 1;
       need(this.unit === 1n << BigInt(exponent) && (inParts ? exponent >= 10 && exponent <= 20 : exponent === 0), "units");
-      const stated = at(noise, "integer_sensitivity_squared"), exact = (yield* this.moved()) * this.unit ** 2n;
+      const stated = at(noise, "integer_sensitivity_squared");
+      const change = Fraction.of(yield* this.moved()).times(this.unit ** 2n);
+      const exact = (change.above + change.below - 1n) / change.below;
       need(typeof stated === "bigint" && stated === exact, `the squared sensitivity is ${exact}`);
       this.say(`squared sensitivity ${stated}: of integer matrices, over all pairs of rows`);
       const sigma = Fraction.of(at(noise, "sigma")), rho = Fraction.of(at(noise, "rho_of_one_row"));
@@ -775,8 +826,16 @@ const verifier = (() => {
 
     checkGuarantee(budget, whole) {
       const kind = at(this.plan, "privacy", "definition");
-      need(["zCDP", "GDP", "KL", "ApproxDP", "TV"].includes(kind), `the guarantee ${said(kind)}`, Unknown);
+      need(["zCDP", "GDP", "KL", "ApproxDP", "TV", "PerRecord"].includes(kind), `the guarantee ${said(kind)}`, Unknown);
       const given = [...at(this.plan, "privacy")].filter(([key]) => key !== "definition");
+      if (kind === "PerRecord") {
+        const base = new Map([["definition", "zCDP"], ["rho", at(budget, "rho")]]);
+        const stated = new Map([["privacy", base], ["scale", at(budget, "scales")]]);
+        need(same(new Map(given), stated), "the budgets of rows");
+        need(at(budget, "definition") === "per-record zCDP", "another definition of privacy");
+        this.say(`PerRecord: rho of rows of zeros, growing with ${[...at(budget, "scales").keys()].join(", ")}`);
+        return;
+      }
       need(given.every(([key, x]) => budget.has(key) && same(budget.get(key), x)), "the budget is not that of the plan");
       const text = given.map(([key, x]) => `${key} = ${said(x)}`).join(", ");
       const [name, key] = { zCDP: ["zCDP", "rho"], GDP: ["Gaussian DP", "mu"], KL: ["KL privacy", "alpha"] }[kind] ?? [];

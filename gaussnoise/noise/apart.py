@@ -1,0 +1,99 @@
+"""Counts, and sums of numbers without an upper end, measured apart: the optimum, with its proof.
+
+A row x with the numbers v_j adds e_x to counts and v_j e_x to the sums of number j, and may cost
+``ρ (1 + Σ_j (v_j/T_j)²)``. Let K_0 be the set of the counts of single rows, and K_j that of their
+sums of number j where v_j = T_j. With u_j = v_j/T_j, the points that noise at unit sensitivity must
+cover are ``(k_0, u_1 k_1, u_2 k_2, …) / √(1 + |u|²)``, where k_0 ∈ K_0, k_j ∈ K_j and u_j >= 0. For
+one number, the factors ``(1, u) / √(1 + u²)`` are a quarter of a circle.
+
+Upper end: let noise be independent between blocks, with a covariance M_j that covers ±K_j in block
+j. It covers all points, as ``(k_0' M_0⁺ k_0 + Σ_j u_j² k_j' M_j⁺ k_j) / (1 + |u|²) <= 1``.
+
+Lower end: where u = 0, a point is in block 0 alone; for u_j → ∞, points tend to k_j in block j. So
+noise that covers all points covers ±K_j in block j, and its total variance there is at least the
+least of any noise that does. Total variances of blocks add up. Hence the least error at p = 2 is
+the root of the sum of the blocks' squared optima. Entries of counts and sums share a root mean
+square at other orders, where blocks are not apart: those are refused.
+
+The measure behind it has the part ``f_j² / Σ f²`` of its probability in block j, distributed there
+as the measure of that block, whose lower end is f_j: the trace of its root is ``√(Σ f²)``.
+"""
+
+import numpy as np
+
+from domains.domain import AbstractDomain
+from domains.tables.tables import AbstractTables
+
+from ..errors import ParameterError
+from ..numerics.rounding import ROUNDING_MARGIN
+from ..solvers.progress import Watch
+from ..solvers.tables.residuals import Subset
+from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
+from .answer import answer
+from .certificates.apart import ApartCertificate, blocks_of, together_below
+from .optimal_noise import OptimalNoise, Status
+from .problem import Problem
+from .product_covariance import ProductCovariance
+from .proportion import AddInProportion
+from .table_covariance import covariance_of_tables
+from .tables import tables_optimum
+
+# Beside the total, the weight of a number's last cell alone: the sum, apart from the count.
+SUM = SolvedStrategy(np.array([[0, 1]]))
+
+
+def apart_optimum(
+    function: str,
+    problem: Problem,
+    domain: AbstractDomain,
+    relation: AddInProportion,
+    tol: float,
+    watch: Watch,
+) -> OptimalNoise:
+    """Return the best noise for tables in which budgets grow with numbers, at p = 2."""
+    relation.check(function, domain)
+    if not isinstance(domain, AbstractTables):
+        raise TypeError(type(domain).__name__)
+    if problem.p != 2:
+        raise ParameterError(
+            f"{function}: expected p = 2 and no targets where budgets grow with numbers, got "
+            f"p = {problem.p:g}"
+        )
+    blocks = blocks_of(domain, relation)
+    answers = [
+        tables_optimum(Problem(block.domain, 2.0, "add-remove"), tol, watch) for block in blocks
+    ]
+    strategies: list[AbstractStrategy] = [IdentityStrategy(n) for n in domain.sizes]
+    chosen: dict[int, AbstractStrategy] = dict.fromkeys(relation.numbers, SUM)
+    variances: dict[Subset, float] = {}
+    for block, noise in zip(blocks, answers, strict=True):
+        covariance = covariance_of_tables(noise.covariance)
+        for i in {i for S in block.domain.subsets for i in S}:
+            own = covariance.strategies[i]
+            if chosen.setdefault(i, own) != own:
+                raise ParameterError(
+                    f"{function}: expected one way to measure each attribute, in counts and in "
+                    "sums that budgets grow with; hint: ask for cells, which answer all queries"
+                )
+        for T, variance in covariance.variances.items():
+            variances[block.own(T)] = variance * block.scale**2 * (1 + 8 * ROUNDING_MARGIN)
+    for i, own in chosen.items():
+        strategies[i] = own
+    whole = ProductCovariance(domain, tuple(strategies), variances)
+    certificate = ApartCertificate(blocks, tuple(noise.certificate for noise in answers))
+    lower = together_below([noise.gamma_lower for noise in answers])
+    unsolved = [noise.status for noise in answers if noise.status is not Status.SOLVED]
+    return answer(
+        problem,
+        covariance=whole,
+        center=np.broadcast_to(0.0, domain.dim),
+        certificate=certificate,
+        upper=whole.error(2) * (1 + ROUNDING_MARGIN),
+        lower=lower,
+        sensitivity_squared=1.0,
+        method="counts and sums apart: " + "; ".join(noise.method for noise in answers),
+        unsolved=unsolved[0] if unsolved else Status.ROUNDING,
+        steps=sum(noise.steps for noise in answers),
+        trace=(),
+        tol=tol,
+    )

@@ -1,0 +1,163 @@
+"""Budgets that grow with numbers of a record, for records that are not alike."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from ..errors import ParameterError
+from ..numerics.rounding import rounded_up
+from ..text import SHOWN_DELTA, no_less
+from .definitions import gaussian_epsilon, zCDP
+from .guarantee import AbstractPrivacy, Larger
+from .lattice_bound import MIN_STEPS
+
+_SHOWN = (1, 10, 100)  # multiples of the scales for which budgets are shown
+_HCR = "Hammersley–Chapman–Robins with χ² <= e^{2P} − 1 for a record of budget P"
+
+
+@final
+@dataclass(frozen=True)
+class PerRecord(AbstractPrivacy):
+    """A budget for each record: ``P(r) = ρ (1 + Σ_j (v_j / T_j)²)``, a public function of it.
+
+    Adding or removing a record r is P(r)-zCDP. So sums of numbers like the payroll of firms need no
+    clipping: a firm of any size is counted in full, and a small firm is protected by ρ, as if there
+    were no large ones. It is a choice about people that is made in public: **large records are
+    protected less**. At ``v = T`` the budget is 2ρ, at 10 T it is 101 ρ, which is hardly any
+    protection. T should be above the numbers of all records that need protection.
+
+    Formal guarantees:
+        * The Rényi divergence of order α between the outputs on two tables, of which one has the
+          record r more, is at most ``α P(r)``, for all α > 1. The numbers v_j are those that are
+          counted: multiples of the unit of :class:`Attribute`.
+        * Replacing r by r' is a removal and an addition: the loss of Gaussian noise is at most
+          ``(√P(r) + √P(r'))²``, by the triangle inequality. Plans are for rows added or removed.
+        * Without any of these numbers, it is zCDP(ρ).
+
+    Args:
+        privacy: the :class:`zCDP` of a record whose numbers are all zero.
+        scale: for each number T, by the name of its attribute: positive and finite.
+
+    Raises:
+        ParameterError: the budget is not zCDP, or scale is no mapping of names to numbers.
+
+    Source: Seeman, Sexton, Pujol & Machanavajjhala (2023), "Per-Record zero-concentrated
+    differential privacy", arXiv 2310.12827.
+
+    >>> firms = gn.PerRecord(gn.zCDP(0.1), scale={"payroll": 1e6})
+    >>> print(firms.of(payroll=0), firms.of(payroll=1e6), f"{firms.of(payroll=1e7):.4g}")
+    0.1 0.2 10.1
+    >>> schema = gn.Schema([gn.Attribute("region", ["N", "S"]), gn.Attribute("payroll", unit=0.01)])
+    >>> plan = gn.plan(schema, [("region", "payroll")], firms)
+    >>> print(f"{plan.standard_deviation('region'):.3f}")
+    2.236
+    """
+
+    privacy: zCDP
+    scale: tuple[tuple[str, float], ...]
+
+    def __init__(
+        self,
+        privacy: zCDP | Mapping[str, Any],
+        scale: Mapping[str, float] | Iterable[tuple[str, float]],
+    ) -> None:
+        known = AbstractPrivacy.read(privacy) if isinstance(privacy, Mapping) else privacy
+        if not isinstance(known, zCDP):
+            raise ParameterError(
+                f"PerRecord: expected a budget like zCDP(0.1), got {type(known).__name__}"
+            )
+        try:
+            given: dict[Any, Any] = dict(scale)
+        except (TypeError, ValueError):
+            given = {}
+        listed = {name: getattr(t, "item", lambda t=t: t)() for name, t in given.items()}
+        if not listed or not all(
+            isinstance(name, str)
+            and name
+            and isinstance(t, int | float)
+            and not isinstance(t, bool)
+            and 1e-100 <= t <= 1e100
+            for name, t in listed.items()
+        ):
+            raise ParameterError(
+                'PerRecord: expected scale like {"payroll": 1e6}, from names to positive numbers, '
+                f"got {scale!r:.80}"
+            )
+        object.__setattr__(self, "privacy", known)
+        found = sorted((name, float(t)) for name, t in listed.items())
+        object.__setattr__(self, "scale", tuple(found))
+
+    def __repr__(self) -> str:
+        return f"PerRecord({self.privacy!r}, scale={self.scales})"
+
+    @property
+    def scales(self) -> dict[str, float]:
+        return dict(self.scale)
+
+    def of(self, **numbers: float) -> float:
+        """Return the ρ of a record with these numbers, rounded up; zero for those left out.
+
+        Raises:
+            ParameterError: a number that the budget does not depend on, or not finite.
+        """
+        scales = self.scales
+        total = Fraction(1)
+        for name, v in numbers.items():
+            if name not in scales or not math.isfinite(v):
+                raise ParameterError(
+                    f"of: expected finite numbers of {', '.join(scales)}, got {name}={v!r:.40}"
+                )
+            total += (Fraction(v) / Fraction(scales[name])) ** 2
+        return rounded_up(Fraction(self.privacy.rho) * total)
+
+    def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> zCDP:
+        return self.privacy  # every record has this budget, or a larger one
+
+    @property
+    def words(self) -> str:
+        return f"{self.privacy.words} for each record, times {self._growth}"
+
+    @property
+    def _growth(self) -> str:
+        return " + ".join(["1", *(f"({name}/{t:.15g})²" for name, t in self.scale)])
+
+    def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
+        epsilon = gaussian_epsilon(rho, SHOWN_DELTA, draws=draws, steps=steps)
+        larger = "; ".join(
+            f"{own.record}: rho = {no_less(own.factor * rho)}" for own in self.larger()
+        )
+        return (
+            f"{self.words}; of a record whose numbers are 0, ({no_less(epsilon, 4)}, "
+            f"{SHOWN_DELTA:g})-differential privacy. LARGE RECORDS ARE PROTECTED LESS: {larger}"
+            + (f"; {scope}" if scope else "")
+        )
+
+    def larger(self) -> tuple[Larger, ...]:
+        return tuple(
+            Larger(f"{name} {k * t:,.15g}", 1.0 + k * k) for name, t in self.scale for k in _SHOWN
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        return {"privacy": self.privacy.stated(), "scale": self.scales}
+
+    def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
+        return {"definition": "per-record zCDP", "rho": self.privacy.rho, "scales": self.scales}
+
+    def factor_over(self, scales: Mapping[str, float]) -> float | None:
+        """Return c such that ``P(r) <= c ρ (1 + Σ (v_j/T_j)²)`` for other scales; None if none is.
+
+        Both sides are sums of the same squares, so coefficients are compared.
+        """
+        if not set(self.scales) <= set(scales):
+            return None
+        ratios = (Fraction(scales[name]) / Fraction(t) for name, t in self.scale)
+        return rounded_up(max([Fraction(1), *(ratio**2 for ratio in ratios)]))
+
+    def chi_squared(self) -> tuple[float, str]:
+        """Return the largest χ² of a record whose numbers are zero; others have a larger one."""
+        return (
+            math.expm1(min(2 * self.privacy.rho, 709.0)) if self.privacy.rho < 354 else math.inf,
+            _HCR,
+        )
