@@ -436,24 +436,18 @@ class Planned(Tables):
             products.append(sum(s * math.prod(ends[i] for i in T) for T, s in squares.items()))
         return max(2 * (total - min(products)), total * self.moving)
 
-    def paid(self, scales: dict[int, Fraction]) -> Fraction:
-        """Return the least m with ``a + Σ b_j u_j² <= m (1 + Σ (u_j/t_j)²)`` for all u_j >= 0.
-
-        The left side is the squared change by a row with the numbers u_j, for which the right side
-        pays: a is from the T without such a number, b_j from those with number j. As both are sums
-        of the same squares, m is the largest ratio of their coefficients.
-        """
-        plan, sums = self.plan, dict[int | None, Fraction]()
-        need(plan["neighbors"] == "add-remove" and plan["rows_per_person"] == 1, "the budget")
-        need(not self.weight and plan["person"] is None, "the budget")
+    def paid(self, scales: dict[int, Fraction]) -> Fraction | int:
+        """Return the least m with ``a + Σ b_j u_j² <= m (1 + Σ (u_j/t_j)²)`` for all u_j."""
+        plan, sums = self.plan, dict[int | None, int]()
+        kind = plan["neighbors"], plan["rows_per_person"], plan["person"], self.weight
+        need(kind == ("add-remove", 1, None, None), "the budget")
         apart = all(self.own[i].matrix == [[0, 1]] for i in scales)
         need(apart and self.unit == 1 << 20, "sums are not measured apart from counts")
         for T, s in self.multipliers.items():
             number = [i for i in T if i in scales]
             need(len(number) < 2, "a product of numbers without an upper end")
-            length = s * s * math.prod(self.own[i].square for i in T)
-            key = number[0] if number else None
-            sums[key] = sums.get(key, Fraction(0)) + length
+            length, key = s * s * math.prod(self.own[i].square for i in T), [*number, None][0]
+            sums[key] = sums.get(key, 0) + length
         most = max(b * (1 if i is None else scales[i] ** 2) for i, b in sums.items())
         self.say(f"(1 + sum of squares) {float(most):.6g}: pays for every row, of any numbers")
         return most
@@ -485,11 +479,9 @@ class Planned(Tables):
         need(kind in known, f"the guarantee {kind!r:.60}", NotImplementedError)
         if kind == "PerRecord":
             stated = {"definition": "zCDP", "rho": budget["rho"]}
-            need(asked == {"privacy": stated, "scale": budget["scales"]}, "the budgets of rows")
-            need(budget["definition"] == "per-record zCDP", "another definition of privacy")
-            return self.say(
-                f"PerRecord {asked}: rho of rows of zeros, growing with {[*budget['scales']]}"
-            )
+            same = asked == {"privacy": stated, "scale": budget["scales"]}
+            need(same and budget["definition"] == "per-record zCDP", "the budgets of rows")
+            return self.say(f"PerRecord {asked}: rho of rows of zeros, which grows")
         need(asked.items() <= budget.items(), "the budget is not that of the plan")
         if kind in _GIVEN:
             need((budget["definition"], *asked) == _GIVEN[kind], "another definition of privacy")

@@ -833,7 +833,7 @@ const verifier = (() => {
         const stated = new Map([["privacy", base], ["scale", at(budget, "scales")]]);
         need(same(new Map(given), stated), "the budgets of rows");
         need(at(budget, "definition") === "per-record zCDP", "another definition of privacy");
-        this.say(`PerRecord: rho of rows of zeros, growing with ${[...at(budget, "scales").keys()].join(", ")}`);
+        this.say(`PerRecord: rho of rows of zeros, which grows with ${[...at(budget, "scales").keys()].join(", ")}`);
         return;
       }
       need(given.every(([key, x]) => budget.has(key) && same(budget.get(key), x)), "the budget is not that of the plan");
