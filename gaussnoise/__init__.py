@@ -64,9 +64,9 @@ from .noise.factorize import Factorization, factorize
 from .noise.optimal_noise import OptimalNoise
 from .noise.own import Covariance
 from .noise.solve import gamma, optimal_noise
-from .privacy.definitions import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
+from .privacy.definitions import GDP, KL, ApproxDP, LocalDP, PureDP, zCDP
 from .privacy.ledger import Ledger
-from .privacy.per_record import PerRecord as PerRecord
+from .privacy.per_record import PerRecord
 from .tables import (
     About,
     Attribute,
@@ -110,6 +110,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Marginals",
     "Moments",
     "OptimalNoise",
+    "PerRecord",
     "Plan",
     "Polytope",
     "Prefix",
@@ -119,7 +120,6 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Release",
     "SchattenBall",
     "Schema",
-    "TV",
     "TableRelease",
     "Target",
     "TensorPower",

@@ -429,7 +429,7 @@ def test_resampling_costs_what_is_said_and_no_less(n):
     by="the best of all mechanisms on lists of 0 and 1, a linear program by cvxpy",
 )
 @pytest.mark.parametrize(
-    "privacy", [gn.PureDP(math.log(2)), gn.ApproxDP(math.log(2), 0.1), gn.TV(0.3)]
+    "privacy", [gn.PureDP(math.log(2)), gn.ApproxDP(math.log(2), 0.1), gn.privacy.TV(0.3)]
 )
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_no_mechanism_unbiased_for_distributions_beats_the_bound(n, privacy):

@@ -371,7 +371,7 @@ class TV(AbstractPrivacy):
     Raises:
         ParameterError: out of range.
 
-    >>> print(f"{gn.TV(0.1).to_zcdp().rho:.6f}")  # about πα²
+    >>> print(f"{gn.privacy.TV(0.1).to_zcdp().rho:.6f}")  # about πα²
     0.031582
     """
 

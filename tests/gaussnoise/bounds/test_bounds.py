@@ -30,7 +30,7 @@ SLOW = {
     "squares of vectors in space",
     "squares below a segment",
 }
-PRIVACIES = [gn.zCDP(0.1), gn.ApproxDP(1.0, 1e-6), gn.GDP(0.7), gn.TV(0.2), gn.KL(0.3)]
+PRIVACIES = [gn.zCDP(0.1), gn.ApproxDP(1.0, 1e-6), gn.GDP(0.7), gn.privacy.TV(0.2), gn.KL(0.3)]
 
 
 def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_remove(case):
@@ -458,7 +458,7 @@ def test_bounds_at_data_say_that_they_are_not_private_and_reach_no_record():
         gn.zCDP(0.1),
         gn.PureDP(1),
         gn.GDP(1),
-        gn.TV(0.1),
+        gn.privacy.TV(0.1),
         gn.ApproxDP(1, 1e-6),
         gn.KL(0.1),
         gn.LocalDP(1),
@@ -527,7 +527,7 @@ def test_extreme_parameters_give_finite_bounds_that_grow_with_privacy(n):
         [gn.ApproxDP(e, 1e-300) for e in (1e-12, 1.0, 699.0)],
         [gn.ApproxDP(1.0, d) for d in (1e-320, 1e-300, 1e-6, 0.999, 1 - 2**-53)],
         [gn.KL(a) for a in (1e-300, 1e-12, 1.0, 30.0, 1e3)],
-        [gn.TV(a) for a in (1e-150, 1e-12, 0.5, 1 - 2**-53)],
+        [gn.privacy.TV(a) for a in (1e-150, 1e-12, 0.5, 1 - 2**-53)],
     ]
     for family in families:
         errors = [gn.lower_bound(K, privacy, n=n).error for privacy in family]

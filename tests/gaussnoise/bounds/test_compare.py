@@ -64,7 +64,9 @@ def test_budgets_are_split_at_their_best(p):
     assert found["spherical Gaussian"] == pytest.approx(np.linalg.norm(widths) * 3 ** (1 / p))
 
 
-@pytest.mark.parametrize("privacy", [gn.GDP(0.5), gn.GDP(2.0), gn.TV(0.1), gn.TV(0.6)])
+@pytest.mark.parametrize(
+    "privacy", [gn.GDP(0.5), gn.GDP(2.0), gn.privacy.TV(0.1), gn.privacy.TV(0.6)]
+)
 def test_laplace_noise_keeps_the_budget(privacy):
     """Check its own errors of both kinds against those that the definition allows."""
     (way,) = [
@@ -115,7 +117,7 @@ def test_one_table_by_hand():
         (gn.zCDP(0.5), 1.0),
         (gn.KL(0.5), 1.0),
         (gn.GDP(0.5), math.log(0.5987063256829237 / 0.4012936743170763)),  # Φ(±1/4)
-        (gn.TV(0.1), math.log(1.1 / 0.9)),
+        (gn.privacy.TV(0.1), math.log(1.1 / 0.9)),
     ],
 )
 def test_laplace_spends_an_epsilon_that_implies_the_budget(privacy, epsilon):

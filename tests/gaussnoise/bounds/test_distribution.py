@@ -174,7 +174,7 @@ def test_what_draws_have_of_all_moves_is_less_than_their_mean_square_over_all_dr
 
 
 def test_other_definitions_go_on_resampling_and_ask_for_as_many_draws_as_records():
-    for privacy in (gn.ApproxDP(0.5, 1e-3), gn.TV(0.1)):
+    for privacy in (gn.ApproxDP(0.5, 1e-3), gn.privacy.TV(0.1)):
         bound = gn.lower_bound(SEGMENT, privacy, data=[0, 1], unbiased="distributional")
         assert "resampled" in bound.explain()
         assert bound.deviation == 0

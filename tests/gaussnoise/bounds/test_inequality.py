@@ -92,7 +92,7 @@ def test_chi_squared_is_that_of_the_least_private_pair_and_never_below(size):
         }
         for privacy, reference in cases.items():
             assert reference <= chi_squared(privacy) <= reference * (1 + mp.mpf(1e-8))
-    for privacy in (gn.ApproxDP(1, 0.1), gn.TV(0.1), gn.KL(0.1)):
+    for privacy in (gn.ApproxDP(1, 0.1), gn.privacy.TV(0.1), gn.KL(0.1)):
         assert math.isinf(chi_squared(privacy))
 
 
@@ -256,7 +256,9 @@ FAMILIES = {
     "cross, approximate": Family(CROSS, 1, spread(2, 8.0, 6), "replace", APPROX),
     "skew, approximate": Family(SKEW, 2, spread(2, 8.0, 3), "replace", APPROX),
     "sums, approximate": Family(MIDDLE, 2, spread(1, 9.0, 6), "add-remove", APPROX),
-    "segment, total variation": Family(SEGMENT, 2, spread(1, 6.0, 6), "replace", gn.TV(0.3)),
+    "segment, total variation": Family(
+        SEGMENT, 2, spread(1, 6.0, 6), "replace", gn.privacy.TV(0.3)
+    ),
 }
 
 
@@ -316,7 +318,8 @@ def outcomes(epsilon, delta, alpha, low, high):
 
 @pytest.mark.paper("Lemma 48", by="the best mechanism, by linear programming")
 @pytest.mark.parametrize(
-    "privacy", [gn.ApproxDP(1.0, 0.05), gn.ApproxDP(0.1, 1e-3), gn.TV(0.2), gn.ApproxDP(3.0, 1e-2)]
+    "privacy",
+    [gn.ApproxDP(1.0, 0.05), gn.ApproxDP(0.1, 1e-3), gn.privacy.TV(0.2), gn.ApproxDP(3.0, 1e-2)],
 )
 def test_trade_off_is_attained_by_four_outcomes_at_every_error_of_the_data_set(privacy):
     weak = TradeOff.of(privacy)
@@ -457,6 +460,6 @@ def test_distributional_bounds_are_below_empirical_ones_and_below_mechanisms():
     assert "ε' = n ln" in weak.explain()
     assert weak.guarantee.delta > 1e-6
     assert (
-        gn.lower_bound(K, gn.TV(0.1), n=10, unbiased="distributional").error
-        == gn.lower_bound(K, gn.TV(0.1), n=10).error
+        gn.lower_bound(K, gn.privacy.TV(0.1), n=10, unbiased="distributional").error
+        == gn.lower_bound(K, gn.privacy.TV(0.1), n=10).error
     )

@@ -96,7 +96,7 @@ def test_records_under_local_privacy_share_weights_of_tables(domain, p):
     )
 
 
-PRIVACIES = [gn.zCDP(0.045), gn.GDP(0.3), gn.ApproxDP(0.5, 1e-6), gn.TV(0.1)]
+PRIVACIES = [gn.zCDP(0.045), gn.GDP(0.3), gn.ApproxDP(0.5, 1e-6), gn.privacy.TV(0.1)]
 
 
 @pytest.mark.parametrize("neighbors", ["replace", "add-remove"])

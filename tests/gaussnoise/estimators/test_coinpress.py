@@ -210,7 +210,7 @@ def test_a_huge_record_moves_a_mean_by_no_more_than_its_share(clips, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "privacy", [gn.zCDP(0.5), gn.ApproxDP(1, 1e-6), gn.GDP(1), gn.KL(0.3), gn.TV(0.3)]
+    "privacy", [gn.zCDP(0.5), gn.ApproxDP(1, 1e-6), gn.GDP(1), gn.KL(0.3), gn.privacy.TV(0.3)]
 )
 @pytest.mark.parametrize("steps", [1, 3])
 def test_the_split_adds_up(privacy, steps):

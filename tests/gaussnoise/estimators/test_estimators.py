@@ -48,7 +48,14 @@ ESTIMATORS = {
         (np.asarray(x) + 7) / 20, privacy, lipschitz=9, **more
     ),
 }
-GUARANTEES = [gn.PureDP(2), gn.zCDP(0.5), gn.ApproxDP(2, 1e-6), gn.GDP(1), gn.KL(0.5), gn.TV(0.4)]
+GUARANTEES = [
+    gn.PureDP(2),
+    gn.zCDP(0.5),
+    gn.ApproxDP(2, 1e-6),
+    gn.GDP(1),
+    gn.KL(0.5),
+    gn.privacy.TV(0.4),
+]
 each_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 
 

@@ -445,7 +445,7 @@ def test_simulations_take_a_generator(rng):
         (gn.zCDP(0.1), "zCDP, rho = 0.1"),
         (gn.ApproxDP(1, 1e-6), "approximate DP, epsilon = 1.0, delta = 1e-06"),
         (gn.GDP(0.5), "Gaussian DP, mu = 0.5"),
-        (gn.TV(0.1), "total variation privacy, alpha = 0.1"),
+        (gn.privacy.TV(0.1), "total variation privacy, alpha = 0.1"),
     ],
 )
 def test_a_printed_release_shows_estimate_and_guarantee(privacy, stated):
@@ -737,7 +737,7 @@ def test_opendp_knows_no_policy_graphs():
 
 
 @pytest.mark.parametrize(
-    "privacy", [gn.ApproxDP(1, 1e-6), gn.GDP(0.5), gn.TV(0.1), gn.KL(0.1)], ids=repr
+    "privacy", [gn.ApproxDP(1, 1e-6), gn.GDP(0.5), gn.privacy.TV(0.1), gn.KL(0.1)], ids=repr
 )
 def test_every_definition_is_recorded(privacy):
     mechanism = gn.GaussianMechanism(BODY, privacy)

@@ -77,7 +77,7 @@ class Curve(AbstractPrivacy):
 
     @property
     def known(self):
-        return {"GDP": gn.GDP, "TV": gn.TV}.get(self.like, gn.ApproxDP)(
+        return {"GDP": gn.GDP, "TV": gn.privacy.TV}.get(self.like, gn.ApproxDP)(
             *([self.size, self.delta] if self.delta else [self.size])
         )
 
@@ -263,9 +263,9 @@ def test_power_alone_says_the_rest_from_above(own):
     for chance in (1e-9, 0.01, 0.3, 0.99):
         exact, found = (most_posterior(privacy, chance) for privacy in (own.known, own))
         assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-8)
-    assert [type(weaker) for weaker in implied(own)] == [gn.TV]
+    assert [type(weaker) for weaker in implied(own)] == [gn.privacy.TV]
     bound = gn.lower_bound(K, own, n=50)
-    like = gn.lower_bound(K, gn.TV(own.known.variation()), n=50)
+    like = gn.lower_bound(K, gn.privacy.TV(own.known.variation()), n=50)
     assert bound.error == pytest.approx(like.error, rel=1e-6)
 
 
@@ -343,7 +343,8 @@ def test_a_guarantee_that_knows_no_noise_says_so():
 
 @pytest.mark.parametrize("flag", [True, np.True_, np.array(True)], ids=repr)
 @pytest.mark.parametrize(
-    "kind", [gn.zCDP, gn.GDP, gn.KL, gn.TV, gn.PureDP, gn.LocalDP, lambda x: gn.ApproxDP(x, 0.1)]
+    "kind",
+    [gn.zCDP, gn.GDP, gn.KL, gn.privacy.TV, gn.PureDP, gn.LocalDP, lambda x: gn.ApproxDP(x, 0.1)],
 )
 def test_a_flag_is_no_number(kind, flag):
     kind(0.5)

@@ -26,14 +26,14 @@ from gaussnoise.privacy.analytic_gaussian import largest_rho, log_delta
 from gaussnoise.privacy.lattice_bound import MIN_STEPS, lattice_distance
 from gaussnoise.text import no_less
 
-GUARANTEES = [gn.zCDP(0.3), gn.ApproxDP(1, 1e-6), gn.GDP(0.7), gn.KL(0.2), gn.TV(0.1)]
+GUARANTEES = [gn.zCDP(0.3), gn.ApproxDP(1, 1e-6), gn.GDP(0.7), gn.KL(0.2), gn.privacy.TV(0.1)]
 every = pytest.mark.parametrize("privacy", GUARANTEES, ids=lambda privacy: type(privacy).__name__)
 FINE = 2.0**47
 SINGLE = [
     gn.zCDP,
     gn.GDP,
     gn.KL,
-    gn.TV,
+    gn.privacy.TV,
     gn.PureDP,
     gn.LocalDP,
     dp_event,
@@ -78,7 +78,7 @@ hundreds = settings(derandomize=True, deadline=None, database=None, max_examples
         (lambda x: gn.ApproxDP(x, 1e-6), "epsilon > 0"),
         (lambda x: gn.GDP(x), "mu > 0"),
         (lambda x: gn.KL(x), "alpha > 0"),
-        (lambda x: gn.TV(x), "alpha > 0"),
+        (lambda x: gn.privacy.TV(x), "alpha > 0"),
     ],
 )
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
@@ -97,8 +97,8 @@ def test_numbers_are_expected(make, value):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: gn.TV(1), "alpha < 1"),
-        (lambda: gn.TV(1e-200), "alpha < 1"),
+        (lambda: gn.privacy.TV(1), "alpha < 1"),
+        (lambda: gn.privacy.TV(1e-200), "alpha < 1"),
         (lambda: gn.GDP(1e-160), "1e-150 <= mu"),
         (lambda: gn.GDP(1e160), "1e-150 <= mu"),
         (lambda: gaussian_epsilon(0.1, 0), "0 < delta < 1"),
@@ -146,8 +146,8 @@ def test_the_record_says_what_is_spent(privacy, draws):
         (gn.ApproxDP(1, 1e-6), 4.0, "through zCDP"),
         (gn.GDP(1), MIN_STEPS, "within a total variation"),
         (gn.KL(1), 4.0, "exact on the lattice"),
-        (gn.TV(0.1), MIN_STEPS, "2 * lattice_distance"),
-        (gn.TV(0.001), 4.0, "Pinsker"),
+        (gn.privacy.TV(0.1), MIN_STEPS, "2 * lattice_distance"),
+        (gn.privacy.TV(0.001), 4.0, "Pinsker"),
     ],
 )
 def test_the_record_names_the_method_that_was_used(privacy, steps, words):
@@ -361,7 +361,7 @@ def test_approximate_dp_holds_for_integers(epsilon, delta):
 
 @pytest.mark.parametrize("alpha", [0.05, 0.3, 0.9])
 def test_total_variation_holds_for_integers(alpha):
-    p, moved = shifted(gn.TV(alpha), 200, 40.0)
+    p, moved = shifted(gn.privacy.TV(alpha), 200, 40.0)
     assert 0.95 * alpha < np.abs(p - moved).sum() / 2 <= alpha
 
 
@@ -398,7 +398,7 @@ def test_gaussian_dp_holds_for_integers_up_to_the_stated_distance(mu):
     log_uniform(1e-12, 0.999), st.sampled_from([FINE, 2.0**20, 100.0]), st.sampled_from([1, 10**6])
 )
 def test_total_variation_is_private_and_tight(alpha, steps, draws):
-    record = gn.TV(alpha).as_dict(draws, steps)
+    record = gn.privacy.TV(alpha).as_dict(draws, steps)
     with mp.workdps(50):
         left = mp.mpf(alpha) - 2 * mp.mpf(lattice_distance(draws, steps))
         if "Pinsker" in record["method"]:

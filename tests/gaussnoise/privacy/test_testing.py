@@ -33,7 +33,7 @@ def test_pure_privacy_allows_as_much_as_randomised_response_does(epsilon, level)
 
 @pytest.mark.parametrize(
     "privacy",
-    [gn.PureDP(1), gn.ApproxDP(0.5, 1e-3), gn.TV(0.2), gn.GDP(1), gn.KL(0.3), gn.zCDP(0.3)],
+    [gn.PureDP(1), gn.ApproxDP(0.5, 1e-3), gn.privacy.TV(0.2), gn.GDP(1), gn.KL(0.3), gn.zCDP(0.3)],
     ids=repr,
 )
 def test_power_is_concave_and_leads_the_level_by_no_more_than_the_total_variation(privacy):
@@ -93,7 +93,7 @@ def test_the_divergence_of_randomised_response_is_what_pure_privacy_implies():
 ANY = [
     gn.PureDP(1),
     gn.ApproxDP(0.5, 1e-3),
-    gn.TV(0.2),
+    gn.privacy.TV(0.2),
     gn.GDP(1),
     gn.KL(0.3),
     gn.zCDP(0.3),
@@ -124,7 +124,7 @@ def test_posteriors_of_a_gaussian_and_of_randomised_response_are_exact():
 
 
 def test_nothing_is_implied_by_total_variation():
-    assert implied(gn.TV(0.1)) == []
+    assert implied(gn.privacy.TV(0.1)) == []
 
 
 @pytest.mark.parametrize(

@@ -760,7 +760,7 @@ REQUESTS = {
     "names": (PLAIN, ["k", (), ("k", "sex")], gn.ApproxDP(1, 1e-6), {"weights": [1, 0.1 + 0.2, 3]}),
     "the total": (PLAIN, 0, gn.KL(0.1), {}),
     "replaced": (PLAIN, 1, gn.GDP(1), {"neighbors": "replace", "rows_per_person": 3}),
-    "largest": (PLAIN, 1, gn.TV(0.1), {"p": math.inf}),
+    "largest": (PLAIN, 1, gn.privacy.TV(0.1), {"p": math.inf}),
     "some norm": (PLAIN, 1, gn.zCDP(1 / 3), {"p": 2.5}),
     "targets": (
         PLAIN,
