@@ -401,6 +401,7 @@ class Planned(Tables):
         request |= {"schema": plan["schema"], "marginals": self.asked}
         request |= {"weights": [f"{weight:.9g}" for weight in weights], "p": plan["p"]}
         request |= {"neighbors": relation, "rho": f"{record['privacy']['rho']:.9g}"}
+        request |= {key: plan["privacy"][key] for key in ["scale"] if key in plan["privacy"]}
         request |= {"rows_per_person": k} | more
         note, wholes = {"catch-alls": "in no query that takes cells in order"}, [request]
         if bases:

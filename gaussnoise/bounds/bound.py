@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Literal, final
 
 from domains.floats import Array
+from domains.tables.clipped import Clipped
+from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError
 from ..noise.agreement import ReplaceWithin
@@ -344,6 +346,11 @@ def bound_of(
         )
     if isinstance(noise.neighbors, AddInProportion):
         return _in_proportion(noise, noise.neighbors, privacy, n, unbiased)
+    if privacy.scales and (noise.neighbors != "add-remove" or _has_sums(noise.domain)):
+        raise ParameterError(
+            "bound: of budgets that grow with numbers of a record there are bounds for one row "
+            "more or less, on counts; hint: plan(...).bound for sums"
+        )
     if noise.neighbors == "add-remove":
         return bound_from(
             Proof.of(noise), noise.p, privacy, n, rows, "K ∪ −K: any record may be added", unbiased
@@ -369,6 +376,12 @@ def bound_of(
     return bound_from(proof, noise.p, privacy, n, rows * share, half, unbiased, least=rows)
 
 
+def _has_sums(domain: object) -> bool:
+    """Return whether a domain has sums of numbers, so that its records are not all alike."""
+    terms = domain.terms if isinstance(domain, AbstractTables) else ()
+    return any(isinstance(base, Clipped) for term in terms for _, base in term)
+
+
 def _in_proportion(
     noise: OptimalNoise,
     relation: AddInProportion,
@@ -388,10 +401,10 @@ def _in_proportion(
     certificate, rho = noise.certificate, privacy.to_zcdp().rho
     if not isinstance(certificate, ApartCertificate) or noise.p != 2:
         raise ParameterError("bound: expected noise for budgets that grow with numbers")
-    base = chi_squared(privacy)
-    # whole multiples of T_j are numbers of records, in any unit
-    shares = [u * u / math.expm1(min(2 * rho * (1 + u * u), 709.0)) for u in range(1, _MOST_TIMES)]
-    factor = min(math.sqrt(base * max(shares)), 1.0) * (1 - _MARGIN)
+    # u² (e^{2ρ} − 1) / (e^{2ρ(1 + u²)} − 1); whole multiples of T_j are numbers in any unit
+    least, squares = math.expm1(-2 * rho), [u * u for u in range(1, _MOST_TIMES)]
+    shares = [s * math.exp(-2 * rho * s) * least / math.expm1(-2 * rho * (1 + s)) for s in squares]
+    factor = min(math.sqrt(max(shares)), 1.0) * (1 - _MARGIN)
     factors = [1.0, *(factor for _ in relation.scales)]
     values, counts = certificate.weighted(factors)
     proof = Proof(float(values @ counts) * (1 - _MARGIN), (values, counts))

@@ -232,7 +232,8 @@ def compare(
         how = min(laplace, key=laplace.__getitem__)
         error = math.sqrt(2) * laplace[how] / (epsilon * divisor)
         ways.append(Way("Laplace", error, f"{how}, ε = {no_less(epsilon, 4)}"))
-    bound = None if isinstance(noise.neighbors, PolicyGraph) else bound_of(noise, privacy, n)
+    known = not isinstance(noise.neighbors, PolicyGraph) and not privacy.scales
+    bound = bound_of(noise, privacy, n) if known else None
     return Comparison(tuple(sorted(ways, key=lambda way: way.error)), bound, privacy, p)
 
 

@@ -41,7 +41,8 @@ def show_plan(
     Without a budget, say what every budget would mean. Tables over time: gaussnoise stream plan.
     """
     asked = asked_for(options)
-    if not options.has_budget and asked.targets is None:
+    budgets = options.rho, options.epsilon, options.per_record, asked.targets
+    if all(given is None for given in budgets):
         if report is not None:
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
         for name in ("weight", "public", "title", "source"):

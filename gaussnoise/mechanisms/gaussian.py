@@ -218,14 +218,16 @@ class GaussianMechanism(PickledByArguments):
 
     @cached_property
     def bound(self) -> Bound | None:
-        """The lower bound for unbiased mechanisms with this guarantee; None under policy graphs.
+        """The lower bound for unbiased mechanisms with this guarantee.
+
+        None under policy graphs, and for budgets that grow with numbers of a record.
 
         >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
         >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
         >>> print(f"{mechanism.bound.factor(mechanism.error):.4f}")  # √((e^2ρ − 1) / 2ρ)
         1.0521
         """
-        if isinstance(self.noise.neighbors, PolicyGraph):
+        if isinstance(self.noise.neighbors, PolicyGraph) or self.privacy.scales:
             return None
         return bound_of(self.noise, self.privacy, self.n)
 

@@ -134,7 +134,7 @@ class AbstractPrivacy:
 
         Return None if no factor is enough.
         """
-        return 1.0
+        return None if self.scales else 1.0
 
     def concern(self) -> str:
         """Return a warning if its numbers give hardly any protection; otherwise an empty text."""

@@ -85,7 +85,9 @@ class Ledger:
     record whose numbers are zero. A release under PerRecord of other scales T' is charged the least
     c for which its budget is at most ``c (1 + Σ (v_j/T_j)²)`` for every record: budgets of one
     family add up, since coefficients do. A release that costs all records the same is charged its
-    ρ. A ledger of zCDP limits every record, and so refuses releases whose cost grows.
+    ρ. A ledger of zCDP limits every record, and so refuses releases whose cost grows. Numbers v_j
+    are those that a release counts, multiples of the unit in its schema: units should be small
+    beside T_j, and the same in all releases.
 
     All releases must protect the same unit: charges under different relations or privacy units do
     not add up.
@@ -442,10 +444,12 @@ class Ledger:
         Raises:
             BudgetError: no multiple of the budget is enough for every record.
         """
-        factor = 1.0 if privacy is None else privacy.factor_over(self.scales)
+        with transaction(self.path) as database:
+            scales = scales_of(database)  # the file may be another one than was opened
+        factor = 1.0 if privacy is None else privacy.factor_over(scales)
         if factor is None:
             grown = ", ".join(getattr(privacy, "scales", {}))
-            what = f"grows with {', '.join(self.scales)} alone" if self.scales else "is the same"
+            what = f"grows with {', '.join(scales)} alone" if scales else "is the same"
             raise BudgetError(
                 f"ledger: expected a release whose cost of a record {what}, got one that grows "
                 f"with {grown}: large records would cost more than the budget; hint: "

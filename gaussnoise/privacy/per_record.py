@@ -105,9 +105,9 @@ class PerRecord(AbstractPrivacy):
         scales = self.scales
         total = Fraction(1)
         for name, v in numbers.items():
-            if name not in scales or not math.isfinite(v):
+            if name not in scales or not 0 <= v < math.inf:
                 raise ParameterError(
-                    f"of: expected finite numbers of {', '.join(scales)}, got {name}={v!r:.40}"
+                    f"of: expected finite numbers >= 0 of {', '.join(scales)}, got {name}={v!r:.40}"
                 )
             total += (Fraction(v) / Fraction(scales[name])) ** 2
         return rounded_up(Fraction(self.privacy.rho) * total)
@@ -152,7 +152,10 @@ class PerRecord(AbstractPrivacy):
         """
         if not set(self.scales) <= set(scales):
             return None
-        ratios = (Fraction(scales[name]) / Fraction(t) for name, t in self.scale)
+        # budgets have these numbers as doubles, plans as they are written in decimals
+        ratios = [
+            own(scales[name]) / own(t) for name, t in self.scale for own in (Fraction, _decimal)
+        ]
         return rounded_up(max([Fraction(1), *(ratio**2 for ratio in ratios)]))
 
     def chi_squared(self) -> tuple[float, str]:
@@ -161,3 +164,7 @@ class PerRecord(AbstractPrivacy):
             math.expm1(min(2 * self.privacy.rho, 709.0)) if self.privacy.rho < 354 else math.inf,
             _HCR,
         )
+
+
+def _decimal(x: float) -> Fraction:
+    return Fraction(repr(float(x)))

@@ -319,7 +319,8 @@ def by_type_of(
     """Return the values by type: subsets that can be exchanged for each other share one value."""
     if isinstance(values, ByType):
         return values
-    kinds = [(own, i in public) for i, own in enumerate(strategies)]
+    # a number without an upper end has a scale of its own
+    kinds = [(own, i in public, i if is_sum(own) else -1) for i, own in enumerate(strategies)]
     orbits = Orbits(alike(values, kinds))
     return ByType(orbits, {orbits.type_of(T): value for T, value in values.items()})
 

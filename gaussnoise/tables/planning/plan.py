@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -635,11 +635,7 @@ class Plan(AbstractPlan):
         Raises:
             NotAvailableError: budgets of rows grow with their numbers.
         """
-        if self.scales:
-            raise NotAvailableError(
-                "dp_event: dp-accounting knows no budgets that grow with numbers of a record"
-            )
-        return dp_event(self.rho_charged)
+        return event_of(self.scales, self.rho_charged)
 
     def simulate(
         self,
@@ -698,3 +694,12 @@ class Plan(AbstractPlan):
 
     def __str__(self) -> str:
         return on_screen(plan_text(self))
+
+
+def event_of(scales: Mapping[str, float], rho: float) -> "DpEvent":
+    """Return the cost of a release for dp-accounting; refuse a cost that grows with numbers."""
+    if scales:
+        raise NotAvailableError(
+            "dp_event: dp-accounting knows no budgets that grow with numbers of a record"
+        )
+    return dp_event(rho)

@@ -279,6 +279,7 @@ class Request(PickledByArguments):
             "p": str(self.p),
             "neighbors": self.neighbors,
             "rho": f"{rho:.9g}",
+            **({"scale": dict(self.scales)} if self.scales else {}),
             "rows_per_person": self.rows_per_person,
         }
 

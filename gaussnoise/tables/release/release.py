@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from ...errors import ParameterError
-from ...privacy.definitions import dp_event
 from ...text import number_of
 from ..planning.again import planned_again
+from ..planning.plan import event_of
 from . import ask as _ask
 from . import contrasts as _contrasts
 from . import functions as _functions
@@ -131,8 +131,11 @@ class TableRelease(AbstractRelease):
         """Return the cost, as :func:`gaussnoise.privacy.dp_event`.
 
         ``dp-accounting`` composes it with other events.
+
+        Raises:
+            NotAvailableError: budgets of rows grow with their numbers.
         """
-        return dp_event(self.rho_charged)
+        return event_of(self.plan.scales, self.rho_charged)
 
     def save(
         self,

@@ -54,8 +54,8 @@ def numbers_text(release: AbstractRelease) -> list[str]:
     ]
     if clipped:
         lines.append(
-            "Tables hold such a number as weights at the ends of its interval; its sums and counts "
-            "are in answers."
+            "Tables hold such a number as weights of two values or three; its sums and counts are "
+            "in answers."
         )
     if plan.weight is not None:
         lines.append(

@@ -168,7 +168,8 @@ def test_the_comparison_is_told_in_sentences():
 
 
 @pytest.mark.parametrize(("p", "per"), [(2, 6**0.5), (4, 1.0), (np.inf, 1.0)])
-def test_a_certificate_prints_as_short_lines_with_both_ends(p, per):
+def test_a_certificate_prints_as_short_lines_with_both_ends(p, per, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     found = gn.certify(square_root(6), prefix_sums(6), p=p)
     lines = str(found).splitlines()
     assert lines[0].startswith("Strategy for 6 answers: ")

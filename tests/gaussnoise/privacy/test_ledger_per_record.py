@@ -1,6 +1,7 @@
 """Ledgers whose budget grows with numbers of a record."""
 
 import pickle
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -123,3 +124,31 @@ def test_the_shell_states_scales(tmp_path):
     ):
         with pytest.raises(ParameterError, match=match):
             raise run("plan", *options).exception
+
+
+def test_scales_are_those_of_the_file_at_the_time_of_a_charge(tmp_path):
+    path = tmp_path / "own.ledger"
+    ledger = gn.Ledger.create(path, gn.PerRecord(gn.zCDP(1.0), {"v": 100.0}))
+    path.unlink()
+    other = gn.Ledger.create(path, gn.zCDP(1.0))
+    schema = gn.Schema([gn.Attribute("r", ["a"]), gn.Attribute("v", unit=1)])
+    plan = gn.plan(schema, [("r", "v")], gn.PerRecord(gn.zCDP(0.5), {"v": 100.0}))
+    with pytest.raises(BudgetError, match="cost of a record is the same"):
+        plan.release(pa.table({"r": ["a"], "v": [5]}), ledger=ledger, id="s", out=tmp_path / "out")
+    assert other.spent == 0
+
+
+def test_a_guarantee_of_ones_own_that_grows_states_its_factor():
+    @dataclass(frozen=True)
+    class Own(gn.privacy.AbstractPrivacy):
+        rho: float
+
+        @property
+        def scales(self):
+            return {"v": 1.0}
+
+        def to_zcdp(self, draws=1, steps=0.0):
+            return gn.zCDP(self.rho)
+
+    assert Own(1.0).factor_over({}) is None
+    assert gn.zCDP(1.0).factor_over({"v": 1.0}) == 1

@@ -436,7 +436,7 @@ def test_the_shell_starts_a_stream_that_is_enforced(tmp_path, monkeypatch, capsy
     (tmp_path / "s.toml").write_text('[attributes.sex]\ncategories = ["F", "M"]\n', "utf-8")
     pa.csv.write_csv(table("ab"), "t.csv")
     asked = ["-s", "s.toml", "-m", "1", "--rho", "1e9", "--ticks", "3", "--person", "who"]
-    assert run(["stream", "start", "st", *asked, "--reports", "1", "--enforced"]) == 0
+    assert run(["stream", "start", "-o", "st", *asked, "--reports", "1", "--enforced"]) == 0
     assert "and the registry of persons" in capsys.readouterr().out
     assert run(["stream", "tick", "st", "t.csv", "--tick", "1"]) == 0
     assert run(["stream", "tick", "st", "t.csv", "--tick", "2", "--same-file"]) == 0

@@ -42,7 +42,7 @@ def test_the_budget_of_a_record_is_its_formula_rounded_up():
         squares = [(Fraction(v) / Fraction(own.scales[k])) ** 2 for k, v in numbers.items()]
         exact = Fraction(0.1) * (1 + sum(squares))
         assert exact <= Fraction(own.of(**numbers)) <= exact * (1 + Fraction(1, 2**50))
-    with pytest.raises(ParameterError, match="finite numbers of payroll, sales, got staff=1"):
+    with pytest.raises(ParameterError, match="numbers >= 0 of payroll, sales, got staff=1"):
         own.of(staff=1)
 
 
@@ -429,3 +429,60 @@ def test_what_cannot_be_said_of_such_numbers_is_refused():
         release.variance("payroll")
     with pytest.raises(ParameterError, match="expected a budget that grows with 'payroll'"):
         gn.budgets(SCHEMA, [("region", "payroll")])
+
+
+# Faults that a reviewer found.
+
+
+def test_no_accountant_takes_the_budget_of_small_rows_for_that_of_all():
+    rng = np.random.default_rng(3)
+    table = _firms(rng)
+    own = [gn.plan(SCHEMA, [("region", "payroll")], FIRMS).release(table) for _ in range(2)]
+    for release in (*own, gn.combine(own)):
+        with pytest.raises(NotAvailableError, match="grow with numbers"):
+            release.dp_event()
+
+
+def test_bounds_of_small_rows_are_not_those_of_all():
+    plan = gn.plan(SCHEMA, [("region", "payroll")], FIRMS)
+    with pytest.raises(ParameterError, match="hint: plan"):
+        gn.lower_bound(plan.domain, FIRMS, neighbors="add-remove")
+    assert gn.compare(plan.domain, FIRMS, neighbors="add-remove").bound is None
+    noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="replace")
+    assert gn.GaussianMechanism(noise, FIRMS, n=10).bound is None
+    cells = gn.Marginals([4, 6], [(0,)])  # of rows without the number: the bound of zCDP
+    found = gn.lower_bound(cells, FIRMS, neighbors="add-remove")
+    assert found.error == gn.lower_bound(cells, gn.zCDP(0.1), neighbors="add-remove").error
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.1, 3.0, 200.0])
+def test_a_bound_is_below_what_is_reached_at_every_budget(rho):
+    plan = gn.plan(SCHEMA, [("region", "payroll")], gn.PerRecord(gn.zCDP(rho), {"payroll": 1e6}))
+    assert 0 < plan.bound.error <= plan.error
+
+
+def test_numbers_with_equal_scales_stay_apart():
+    sales = gn.Attribute("sales", unit=0.01)
+    own = gn.PerRecord(gn.zCDP(0.1), {"payroll": 1e6, "sales": 1e6})
+    schema = gn.Schema([REGION, PAYROLL, sales])
+    plan = gn.plan(schema, [("region", "payroll"), ("region", "sales")], own)
+    table = _firms(np.random.default_rng(4))
+    table = table.append_column("sales", table["payroll"])
+    release = plan.release(table)
+    for name in ("payroll", "sales"):
+        exact = sum(map(Fraction, map(str, table[name].to_pylist())))
+        found = release.sums(name)
+        assert abs(found.estimate - float(exact)) < 8 * found.standard_deviation
+
+
+def test_a_request_holds_its_scales():
+    plans = [
+        gn.plan(SCHEMA, [("region", "payroll")], gn.PerRecord(gn.zCDP(0.1), {"payroll": scale}))
+        for scale in (1e6, 2e6)
+    ]
+    assert len({plan.request_sha256 for plan in plans}) == 2
+
+
+def test_a_budget_of_less_than_nothing_is_refused():
+    with pytest.raises(ParameterError, match="numbers >= 0"):
+        FIRMS.of(payroll=-5.0)

@@ -706,7 +706,9 @@ const verifier = (() => {
       }
       request.push(["schema", at(plan, "schema")], ["marginals", asked.map((S) => S.map(BigInt))]);
       request.push(["weights", weights.map(nineDigits)], ["p", at(plan, "p")], ["neighbors", at(record, "neighbors")]);
-      request.push(["rho", nineDigits(at(record, "privacy", "rho"))], ["rows_per_person", at(record, "rows_per_person")]);
+      request.push(["rho", nineDigits(at(record, "privacy", "rho"))]);
+      if (at(plan, "privacy").has("scale")) request.push(["scale", at(plan, "privacy", "scale")]);
+      request.push(["rows_per_person", at(record, "rows_per_person")]);
       let wholes = [request];
       if (record.has("workload")) {
         const first = ["bases", terms.map((term) => [...at(term, "bases").values()])];
