@@ -761,3 +761,13 @@ def test_a_column_of_several_values_a_row_cannot_name_persons(build, kind):
         DataError, match=r"other single values that say whose row it is|a type that can be read"
     ):
         plan.release(table if build is pa.table else build(table), on_outside="drop")
+
+
+def test_a_page_of_combined_releases_with_capped_persons_says_the_cap(tmp_path):
+    schema = gn.Schema([gn.Attribute("ward", ["A", "B"]), gn.Attribute("days", clip=[0, 30])])
+    table = pa.table({"who": ["x", "y", "z"] * 40, "ward": ["A", "B"] * 60, "days": [3] * 120})
+    plan = gn.plan(schema, [("ward", "days")], gn.zCDP(1), person="who", rows_per_person=3)
+    both = gn.combine([plan.release(table), plan.release(table)])
+    both.report(tmp_path / "page.html")
+    assert "at most 3 rows of each person" in (tmp_path / "page.html").read_text("utf-8")
+    assert both.means("days").over == "rows, at most 3 of each person"
