@@ -410,6 +410,8 @@ def _content(who: str, path: Path, kind: str) -> bytes:
     try:
         with opened(path) as file:
             return file.read(_MOST_KEY)
+    except FileNotFoundError:
+        raise _no_key(who, path, kind, "no such file") from None
     except OSError as error:
         raise _no_key(who, path, kind, type(error).__name__) from None
 

@@ -746,7 +746,7 @@ class Combined(Tables):
     """Tables combined from releases of the same rows, which are in the folder too."""
 
     def __init__(self, path: Path, record: dict[str, Any]) -> None:
-        self.sources, known = list[Release](), dict[str, Attribute]()
+        self.sources, known, used = list[Release](), dict[str, Attribute](), dict[str, Attribute]()
         for source in record["combined_from"]:
             at = path / source["folder"]
             text = (at / "release.json").read_bytes()
@@ -755,9 +755,12 @@ class Combined(Tables):
             inner = parsed(text)
             need(inner["format"] == "gaussnoise.tables/3", "no release", NotImplementedError)
             self.sources.append(one := Release(at, inner))
+            asked = {name for entry in inner["marginals"] for name in entry["attributes"]}
             for name, own in zip(one.names, one.own, strict=True):
-                need(known.setdefault(name, own) == own, f"{name!r} is measured differently")
-        super().__init__(path, record, known)
+                known.setdefault(name, own)
+                same = name not in asked or used.setdefault(name, own) == own
+                need(same, f"{name!r} is measured differently")
+        super().__init__(path, record, known | used)
 
     def check(self) -> None:
         record, rho, one = self.record, Fraction(0), self.sources[0]

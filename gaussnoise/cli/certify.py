@@ -41,6 +41,7 @@ def certify_strategy(
 ) -> None:
     """Say how far a strategy of anyone's is from the best possible, with proof. Needs no data."""
     check_norm("certify", p)
+    _check_file(strategy)
     given: Any
     if strategy.suffix == ".json":
         if workload is not None:
@@ -59,6 +60,15 @@ def certify_strategy(
     if as_json:
         return show(certificate_document(found, neighbors))
     say(str(found))
+
+
+def _check_file(strategy: Path) -> None:
+    """Refuse a folder, which another command checks."""
+    if strategy.is_dir():
+        raise ParameterError(
+            f"certify: expected a file with a strategy, got the folder {strategy}; hint: "
+            "gaussnoise verify FOLDER checks a published folder"
+        )
 
 
 def _tables(path: Path) -> tuple[Any, Any, Any]:

@@ -103,6 +103,9 @@ def released(
         say_aside(result)
         return result
     say((out / "summary.txt").read_text(encoding="utf-8"))
+    if ledger is not None:
+        left = Ledger.of(ledger).remaining
+        say(f"rho = {result.rho_charged:.10g} is charged; the ledger has {left:.10g} left")
     tables: Any = result.tables
     files = list(dict.fromkeys(place.file for place in tables.places.values()))
     say(f"wrote {out}/{files[0]}" + (f" … {len(files)} files" if len(files) > 1 else ""))

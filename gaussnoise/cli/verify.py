@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Annotated
+from zipfile import is_zipfile
 
 import typer
 
@@ -31,6 +32,16 @@ def verify_folder(
     It needs no data. With --key, check also that the owner of this key signed every file. Take the
     key from the publisher, never from the folder.
     """
+    if not folder.exists():
+        raise OutputError(
+            f"verify: expected a published folder or a saved answer, got {folder}, which does not "
+            "exist; hint: the folder that --out named"
+        )
+    if folder.is_file() and not is_zipfile(folder):
+        raise OutputError(
+            f"verify: expected a published folder or a saved answer, got the file {folder}, which "
+            "is neither; hint: the folder that --out named, or the .npz file of optimize"
+        )
     lines = verified(folder)
     if key is not None:
         lines.append(_signature_line(folder, key))

@@ -12,6 +12,7 @@ _SOLVED, _TOLERANCE = re.compile(r"optimality\..*|time_lower|(.*\.)?certified_ga
 # such gaps in texts, and the time that a release takes on this machine
 _UNSURE = re.compile(
     r"(?<=certified gap )\d(\.\d+)?e-(0[7-9]|[1-9]\d)\b|(?<= noisy integers: )[\w .]{1,40}"
+    r"|(?<= noisy integer: )[\w .]{1,40}"
 )
 _MOST_SHOWN = 80  # characters of a value in a message
 

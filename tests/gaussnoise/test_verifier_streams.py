@@ -386,3 +386,31 @@ def test_it_checks_the_folder_that_it_lies_in(streams):
     lines = verifier.verified(folder)
     assert done.stdout.splitlines() == [*lines, verifier.verdict(lines)]
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_number_is_compared_between_the_combined_releases_that_use_it_alone(tmp_path):
+    table = people(np.random.default_rng(5))
+    schema = gn.Schema([SEX, REGION, gn.Attribute("age", clip=[0, 90])])
+    both = [
+        gn.plan(schema, asked, gn.zCDP(0.1)).release(table)
+        for asked in ([("sex", "region"), ("sex", "age")], [("sex", "region")])
+    ]
+    for name, releases in {"first": both, "last": both[::-1]}.items():
+        gn.combine(releases).save(tmp_path / name)
+        said = verifier.verdict(verifier.verified(tmp_path / name))
+        assert said.startswith("VERIFIED"), said
+
+
+def test_a_number_that_two_combined_releases_measure_differently_fails(tmp_path, monkeypatch):
+    table = people(np.random.default_rng(5))
+    schema = gn.Schema([SEX, gn.Attribute("age", clip=[0, 90])])
+    plan = gn.plan(schema, [("sex", "age")], gn.zCDP(0.1))
+    gn.combine([plan.release(table), plan.release(table)]).save(tmp_path / "both")
+    read, number = verifier.Release.__init__, itertools.count(1)
+
+    def other(self, *args):
+        read(self, *args)
+        self.own[1] = self.own[1]._replace(divisor=next(number))
+
+    monkeypatch.setattr(verifier.Release, "__init__", other)
+    assert "'age' is measured differently" in verifier.verified(tmp_path / "both")[0]

@@ -84,7 +84,7 @@ def _cells_text(plan: "Plan") -> list[str]:
     names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
     width = max(len("marginal"), *map(len, names))
     lines = [
-        f"Plan: {number_of(len(marginals), 'marginal')}, {plan.domain.dim} cells",
+        f"Plan: {number_of(len(marginals), 'marginal')}, {number_of(plan.domain.dim, 'cell')}",
         f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
     ]
     for name, marginal, S in zip(names, marginals, plan.domain.subsets, strict=False):
@@ -208,8 +208,9 @@ def hours_text(core_hours: Mapping[tuple[str, ...], float]) -> str:
 
 def work_text(plan: "Plan") -> str:
     """Return a line on what a release draws, and the time and memory it takes."""
+    drawn = number_of(plan.integers, "noisy integer")
     if plan.needs_executors:
-        return f"release      {plan.integers} noisy integers: {hours_text(plan.core_hours)}"
+        return f"release      {drawn}: {hours_text(plan.core_hours)}"
     seconds, size = plan.seconds, plan.peak_bytes / 1e6
     time = "under a second" if seconds < 1 else f"about {seconds:.0f} s" if seconds < 120 else ""
     time = time or (
@@ -218,4 +219,4 @@ def work_text(plan: "Plan") -> str:
         else f"about {seconds / 3600:.1f} hours"
     )
     memory = "1 MB" if size < 1 else f"{size:.0f} MB" if size < 1000 else f"{size / 1000:.1f} GB"
-    return f"release      {plan.integers} noisy integers: {time} and {memory}"
+    return f"release      {drawn}: {time} and {memory}"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...layout import fitted
-from ...text import significant
+from ...text import number_of, significant
 from .contrasts import contrasts
 from .noisy import AbstractRelease
 from .sums import check_no_number
@@ -60,9 +60,10 @@ class IndependenceTest:
 
     def __str__(self) -> str:
         given = f", given {' and '.join(self.given)}" if self.given else ""
+        degrees = number_of(self.degrees, "degree of freedom", "degrees of freedom")
         lines = [
             f"Are {self.first} and {self.second} independent{given}?",
-            f"chi-squared = {significant(self.statistic, 4)}, {self.degrees} degrees of freedom, "
+            f"chi-squared = {significant(self.statistic, 4)}, {degrees}, "
             f"p = {significant(self.p_value, 3)}",
             f"noise: {100 * self.noise_share:.0f} % of the variance; the rest is that of a sample "
             "of independent rows",
@@ -165,10 +166,13 @@ def _residuals(counts: Array) -> tuple[Array, Array]:
 def _check_sample(release: AbstractRelease) -> None:
     """Refuse releases whose rows are not independent draws, or whose variance is not known."""
     plan = release.plan
-    why = "rows have weights" if plan.weight is not None else ""
+    why = hint = ""
+    if plan.weight is not None:
+        why = "rows have weights"
     if plan.rows_per_person > 1:
         why = "several rows of a person may count, which are not independent"
+        hint = "; hint: a release with rows_per_person=1, of one row of each person"
     if why:
         raise ParameterError(
-            f"independence: expected independent rows that count one each, but {why}"
+            f"independence: expected independent rows that count one each, but {why}{hint}"
         )

@@ -176,7 +176,7 @@ class MergedPlan(PickledByArguments):
             )
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):
+        if name.startswith("_") or name == "over":  # ticks, which plans of streams alone have
             raise AttributeError(name)
         raise ParameterError(
             f"{name}: {len(self.sources)} combined releases have no plan in common, which would "

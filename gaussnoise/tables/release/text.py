@@ -19,13 +19,12 @@ _UNFIT = "a null, or a value outside the schema,"
 def release_text(release: AbstractRelease) -> str:
     """Return the summary of a release for people."""
     plan = release.plan
-    charged = (
-        f"rho = {release.rho_charged:.10g} of {plan.rho:.10g}" if release.private else "nothing"
-    )
+    charged = f"rho = {release.rho_charged:.10g}" if release.private else "nothing"
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
     return "\n".join(
         [
-            f"Release of {_text.number_of(len(release), 'marginal')}, {plan.tables.dim} cells: "
+            f"Release of {_text.number_of(len(release), 'marginal')}, "
+            f"{_text.number_of(plan.tables.dim, 'cell')}: "
             f"{status}",
             f"charged      {charged}",
             *plan_text(plan).splitlines()[1:],
@@ -69,16 +68,23 @@ def dropped_text(release: AbstractRelease, *, plainly: bool = False) -> list[str
     """Return lines on the rows that the tables leave out, for all readers if ``plainly``."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
+    clipped = [a.name for a in release.plan.schema.attributes if a.name in strict and a.is_summed]
+    strict = [name for name in strict if name not in clipped]
     strict += [] if release.plan.person is None else [release.plan.person]
     rules = impossible_rules(release.plan)
-    if release.on_outside == "refuse" or not (strict or rules):
+    if release.on_outside == "refuse" or not (strict or clipped or rules):
         return []
     unfit = "no value, or one that is not listed," if plainly else _UNFIT
     outside = f"{unfit} in {', '.join(strict)}" if strict else ""
+    unknown = f"no number in {', '.join(clipped)}" if clipped else ""
+    outside += "," if outside and unknown else ""
     whose = "was stated to be" if plainly else "the schema calls"
     never = f"a combination that {whose} impossible" if rules else ""
-    what = " or ".join(filter(None, (outside, never)))
-    return [f"Rows with {what} are in no table; how many is private."]
+    what = " or ".join(filter(None, (outside, unknown, never)))
+    return [
+        f"Rows with {what} are in no table; how many is private.",
+        *(f"Values of {name} outside its interval count as its nearer end." for name in clipped),
+    ]
 
 
 def disclaimers(release: AbstractRelease) -> list[str]:

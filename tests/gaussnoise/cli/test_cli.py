@@ -615,7 +615,8 @@ def test_a_ledger_that_is_missing_is_created_in_the_shell(call):
 def test_another_format_of_a_release_costs_nothing_and_the_hint_says_how(call):
     call("ledger", "create", "budget", "--rho", "1")
     first = release_arguments(ledger="budget", id="survey", rho="0.25")
-    assert call(*first)[0] == 0
+    status, out, _ = call(*first)
+    assert (status, "rho = 0.25 is charged; the ledger has 0.75 left" in out) == (0, True)
     other = release_arguments(ledger="budget", id="survey", rho="0.25", out="other")
     status, _, err = call(*other, "--format", "sdmx-csv")
     assert status == 1
@@ -930,3 +931,18 @@ def test_a_mean_of_few_of_the_numbers_says_so(call, tmp_path, monkeypatch):
     status, _, err = call("mean", "n.csv", "-c", "n", *options)
     assert status == 0, err
     assert "of all rows are in the catch-all 'no number' of 'n', by the released numbers" in err
+
+
+def test_a_path_of_another_kind_is_refused_in_plain_words(folder, call):
+    (folder / "some.csv").write_text("sex\nF\n", encoding="utf-8")
+    (folder / "place").mkdir()
+    (folder / "place" / "release.json").write_text("{}", encoding="utf-8")
+    for arguments, words in (
+        (("verify", "none"), "got none, which does not exist; hint: the folder"),
+        (("verify", "some.csv"), "got the file some.csv, which is neither; hint: the folder"),
+        (("certify", "place"), "got the folder place; hint: gaussnoise verify FOLDER"),
+        (("sign", "place", "--key", "none.pem"), "none.pem, got no such file; hint: openssl"),
+        (("certify", "place", "some.csv"), "got the folder place; hint: gaussnoise verify FOLDER"),
+    ):
+        status, _, err = call(*arguments)
+        assert (status, words in " ".join(err.split())) == (1, True), err

@@ -25,6 +25,7 @@ from gaussnoise.tables.counting.impossible import excluded
 from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.reading.persons import People, people_of
 from gaussnoise.tables.reading.values import Form
+from gaussnoise.tables.release.text import release_text
 
 KEY = bytes(range(16))
 
@@ -761,3 +762,31 @@ def test_a_column_of_several_values_a_row_cannot_name_persons(build, kind):
         DataError, match=r"other single values that say whose row it is|a type that can be read"
     ):
         plan.release(table if build is pa.table else build(table), on_outside="drop")
+
+
+def test_a_page_of_combined_releases_with_capped_persons_says_the_cap(tmp_path):
+    schema = gn.Schema([gn.Attribute("ward", ["A", "B"]), gn.Attribute("days", clip=[0, 30])])
+    table = pa.table({"who": ["x", "y", "z"] * 40, "ward": ["A", "B"] * 60, "days": [3] * 120})
+    plan = gn.plan(schema, [("ward", "days")], gn.zCDP(1), person="who", rows_per_person=3)
+    both = gn.combine([plan.release(table), plan.release(table)])
+    both.report(tmp_path / "page.html")
+    assert "at most 3 rows of each person" in (tmp_path / "page.html").read_text("utf-8")
+    assert both.means("days").over == "rows, at most 3 of each person"
+
+
+def test_a_summary_says_that_numbers_outside_their_interval_count_as_its_nearer_end():
+    schema = gn.Schema([gn.Attribute("ward", ["A", "B"]), gn.Attribute("days", clip=[0, 30])])
+    table = pa.table({"ward": ["A", "B", None], "days": [3, 99, 4]})
+    plan = gn.plan(schema, [("ward", "days")], gn.zCDP(1))
+    summary = " ".join(release_text(plan.release(table, on_outside="drop")).split())
+    assert "outside the schema, in ward, or no number in days are in no table" in summary
+    assert "Values of days outside its interval count as its nearer end." in summary
+    assert "rho = 1 of" not in summary
+
+
+def test_summaries_and_plans_count_one_cell():
+    plan = gn.plan(gn.Schema([gn.Attribute("ward", ["A"])]), 1, gn.zCDP(1))
+    summary = release_text(plan.release(pa.table({"ward": ["A"]})))
+    assert "1 marginal, 1 cell:" in summary
+    assert "1 marginal, 1 cell\n" in str(plan)
+    assert "1 noisy integer:" in str(plan)
