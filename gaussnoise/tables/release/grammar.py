@@ -50,6 +50,7 @@ from .question import (
     conditions_text,
     quoted,
 )
+from .shorter import question_text
 from .words import COMPARED, Reader, grammar, patterns
 
 # words that stand before names of the same spelling have priority 2
@@ -399,6 +400,10 @@ class _Meaning(Transformer):
             return Count(self._joined(part.of, _Read(part.given, part.at)))
         if part.kind == "mean":
             return Mean(next(iter(part.of)), part.given)
+        both = {**part.of, **part.given}
+        for i, base in self._clipped(both).items():
+            asks = [question_text(self._reader.schema, Count({**both, i: _summed(base)}))]
+            self._fail("expected shares of categories or bins, not of a number", part.at, asks)
         return Share(part.of, part.given, part.kind == "per cent")
 
     def _within(

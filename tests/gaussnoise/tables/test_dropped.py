@@ -1,4 +1,4 @@
-"""Hints that say what they leave out, and those that may not be named."""
+"""Hints that say what they leave out, those that may not be named, and readings that are said."""
 
 import numpy as np
 import pyarrow as pa
@@ -78,3 +78,24 @@ def test_a_hint_says_what_it_leaves_out(stays, question, said):
 )
 def test_no_hint_reverses_a_question_or_guesses_at_it(stays, question):
     assert hint(stays, question) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("share of cost by ward", "ask 'sum of cost given ward'"),
+        ("per cent of cost", "ask 'sum of cost'"),
+        ("cost distribution", "ask 'sum of cost'"),
+        ("share of ward, cost", "ask 'sum of cost given ward'"),
+        ("share of ward by cost", "ask 'sum of cost given ward'"),
+    ],
+)
+def test_a_number_that_is_clipped_has_sums_and_no_shares(stays, question, said):
+    assert hint(stays, question).endswith(said)
+
+
+def test_bins_that_include_the_edge_say_so(stays):
+    for question in ("how many over 65", "older than 65", "age>65", "share of age above 65"):
+        assert stays.ask(question).note.endswith("; 65 and more")
+    for question in ("age at least 65", "age<65", "age=[65, 120]"):
+        assert "and more" not in stays.ask(question).note
