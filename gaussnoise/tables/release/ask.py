@@ -624,7 +624,7 @@ class _Asked:
         if estimate is None or low is None or high is None:
             raise TypeError
         edges = [said[1] for said in _OVER.finditer(self.text.lower())]
-        notes = [*notes, *(f"{x} and more" for x in edges if f"[{x}, " in meaning.lower())]
+        notes = [*(f"{x} and more" for x in edges if f"[{x}, " in meaning.lower()), *notes]
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
             capped = "" if self.release.plan.per_person else _CAPPED

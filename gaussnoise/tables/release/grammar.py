@@ -83,6 +83,8 @@ def parsed(
             at, may_follow = solid.start(), state.choices()
             found = (reader.token(n, p, at) for n, p in known.items() if n in may_follow)
             token = next(filter(None, found), None)
+            if token is not None and token.type == "_AMID" and "_AMID" not in state.accepts():
+                token = reader.token("_BETWEEN_TIME", known["_BETWEEN_TIME"], at)
             if token is None:
                 reader.refuse(at, state.accepts())
             if token.type == "LABEL":

@@ -73,12 +73,17 @@ def answer_or_hint(
         listed = [f"{why if len(whys) > 1 else ''}ask {one!r}" for why, one in known]
         first = whys.pop() if len(whys) == 1 else ""
         raise ParameterError(f"{fault}; hint: {first}{' or '.join(listed)}")
-    less = [] if asked is None else shorter(asked)
-    fewer = ((without(schema, asked, one), question_text(schema, one)) for one in less)
+    fewer = () if asked is None else _fewer(schema, asked)
     for why, other in itertools.chain(fewer, _with_shorter(text, schema, tick, read)):
         if is_answered(other):
             raise ParameterError(f"{fault}; hint: {why}ask {other!r}")
     raise ParameterError(str(refused))
+
+
+def _fewer(schema: Schema, asked: Question) -> Iterator[tuple[str, str]]:
+    """Yield a question with fewer conditions, each after those that it leaves out."""
+    for one in shorter(asked):
+        yield without(schema, asked, one), question_text(schema, one)
 
 
 def _named_by(asks: Iterable[str], text: str) -> Iterator[tuple[str, str]]:

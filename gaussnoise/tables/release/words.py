@@ -77,6 +77,7 @@ _GRAMMAR = rf"""
     given: (_GIVEN | _BY | _FOR | WITH) (conditions | TICK (("," | _AND) conditions)?)
         | (BEFORE | SINCE_TIME | AFTER) PERIOD -> beyond_time
         | _FROM_TIME PERIOD _TO PERIOD -> times
+        | _BETWEEN_TIME PERIOD _AND PERIOD -> times
         | OVER_TIME | _AT_TICK INT | _AT_TICK INT _TO INT | SINCE INT | LAST_TICK
     conditions: condition ("," condition)*
     condition: NAME -> named
@@ -145,6 +146,7 @@ _GRAMMAR = rf"""
     MORE_THAN: />(?!=)|(more|older|higher|greater)\s+than|over(?!\s+time)|above/i
     _BETWEEN: /between(?=\s+[-+.]?(\d|inf\b))/i
     _AMID: /between(?!\s+[-+.]?(\d|inf\b))/i
+    _BETWEEN_TIME: /between(?=\s+{PERIOD})/i
     _FROM: /from/i
     _TICK: /tick/i
     TICK: /tick/i
@@ -174,6 +176,7 @@ _QUIET = {
     "SINCE_TIME",
     "AFTER",
     "_FROM_TIME",
+    "_BETWEEN_TIME",
     "_ARE",
     "_FRACTION",
     "_OVER",

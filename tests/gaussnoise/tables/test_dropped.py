@@ -96,6 +96,15 @@ def test_a_number_that_is_clipped_has_sums_and_no_shares(stays, question, said):
 
 def test_bins_that_include_the_edge_say_so(stays):
     for question in ("how many over 65", "older than 65", "age>65", "share of age above 65"):
-        assert stays.ask(question).note.endswith("; 65 and more")
+        assert stays.ask(question).note.startswith("65 and more; ")
+        assert "65 and more" in str(stays.ask(question))
     for question in ("age at least 65", "age<65", "age=[65, 120]"):
         assert "and more" not in stays.ask(question).note
+
+
+def test_times_between_two_are_those_from_one_to_the_other(stays):
+    first = stays.ask("how many from January to March")
+    between = stays.ask("how many between January and March")
+    assert between.meaning == first.meaning == "count of month=2023-01|2023-02|2023-03"
+    found = stays.ask("difference of count between January and March")
+    assert found.meaning == "count of month=2023-01 less count of month=2023-03"
