@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -30,6 +31,7 @@ from .nouns import nouns_of
 from .population import Population, asked_population
 from .quantiles import quantiles_of, support
 from .question import (
+    ENDPOINT,
     Amount,
     AtOnce,
     ByTick,
@@ -79,6 +81,9 @@ _RATIOS = "ratios are biased, intervals exact (Fieller 1954)"
 _OF_NOISE = "of noise alone (for a population: gaussnoise report)"
 _AND_BELOW = "of noise alone; for the population see below"
 _CAPPED = " (too few rows, if some have more)"
+_OVER = re.compile(
+    rf"(?:>(?!=)|\b(?:over|above|(?:more|older|higher|greater)\s+than))\s*({ENDPOINT})"
+)
 _LEAST_SQUARES = "least squares by the law of the moments' noise (Anderson & Rubin 1949)"
 _FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 
@@ -618,6 +623,8 @@ class _Asked:
         )
         if estimate is None or low is None or high is None:
             raise TypeError
+        edges = [said[1] for said in _OVER.finditer(self.text.lower())]
+        notes = [*(f"{x} and more" for x in edges if f"[{x}, " in meaning.lower()), *notes]
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
             capped = "" if self.release.plan.per_person else _CAPPED

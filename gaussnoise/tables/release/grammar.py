@@ -50,6 +50,7 @@ from .question import (
     conditions_text,
     quoted,
 )
+from .shorter import question_text
 from .words import COMPARED, Reader, grammar, patterns
 
 # words that stand before names of the same spelling have priority 2
@@ -82,6 +83,8 @@ def parsed(
             at, may_follow = solid.start(), state.choices()
             found = (reader.token(n, p, at) for n, p in known.items() if n in may_follow)
             token = next(filter(None, found), None)
+            if token is not None and token.type == "_AMID" and "_AMID" not in state.accepts():
+                token = reader.token("_BETWEEN_TIME", known["_BETWEEN_TIME"], at)
             if token is None:
                 reader.refuse(at, state.accepts())
             if token.type == "LABEL":
@@ -399,6 +402,10 @@ class _Meaning(Transformer):
             return Count(self._joined(part.of, _Read(part.given, part.at)))
         if part.kind == "mean":
             return Mean(next(iter(part.of)), part.given)
+        both = {**part.of, **part.given}
+        for i, base in self._clipped(both).items():
+            asks = [question_text(self._reader.schema, Count({**both, i: _summed(base)}))]
+            self._fail("expected shares of categories or bins, not of a number", part.at, asks)
         return Share(part.of, part.given, part.kind == "per cent")
 
     def _within(

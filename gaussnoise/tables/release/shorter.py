@@ -55,6 +55,16 @@ def _attributes(asked: Any) -> list[int]:
     return [i for part in parts for i in part]
 
 
+def parts_text(schema: Schema, asked: Any) -> list[str]:
+    """Return every condition of a question in words, with those of its parts."""
+    if isinstance(asked, Ratio | Difference):
+        return parts_text(schema, asked.first) + parts_text(schema, asked.second)
+    if isinstance(asked, Top | Change | Trend | ByTick):
+        return parts_text(schema, asked.of)
+    parts = [getattr(asked, name) for name in ("where", "of", "given") if hasattr(asked, name)]
+    return [conditions_text(schema, {i: cells}) for part in parts for i, cells in part.items()]
+
+
 def _without(asked: Any, i: int) -> Any:
     """Return a question without the condition on an attribute; None if nothing is left of it."""
     if isinstance(asked, Ratio | Difference):

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ...errors import GaussNoiseError, ParameterError
 from ..schema.schema import Schema
+from .dropped import suggested, without
 from .question import HELD, ByTick, Change, Question, RefusedError, Trend, quoted
 from .shorter import question_text, shorter
 
@@ -20,7 +21,7 @@ _KINDS = {
     "share": r"shares?|per\s*cent|percentages?|proportions?|fractions?|rates?|probability",
     "mean": r"means?|averages?|earns?|typical",
     "compared": r"differences?|gap|between|more|less|fewer|versus|vs|compared?|than|change[ds]?",
-    "top": r"most|largest|highest|biggest|best",
+    "top": r"top|most|largest|highest|biggest|best",
 }
 
 
@@ -66,27 +67,44 @@ def answer_or_hint(
 
     fault = str(refused).partition("; hint: ")[0]
     asks = refused.asks if isinstance(refused, RefusedError) else ()
-    if known := list(filter(is_answered, asks)):
-        raise ParameterError(f"{fault}; hint: {' or '.join(f'ask {one!r}' for one in known)}")
-    less = [] if asked is None else (question_text(schema, one) for one in shorter(asked))
-    nearest = _with_shorter(suggestions(text, schema, tick), schema, read)
-    for why, other in itertools.chain((("", one) for one in less), nearest):
+    known = [(why, one) for why, one in _named_by(asks, text) if is_answered(one)]
+    if known:
+        whys = {why for why, _ in known}
+        listed = [f"{why if len(whys) > 1 else ''}ask {one!r}" for why, one in known]
+        first = whys.pop() if len(whys) == 1 else ""
+        raise ParameterError(f"{fault}; hint: {first}{' or '.join(listed)}")
+    fewer = () if asked is None else _fewer(schema, asked)
+    for why, other in itertools.chain(fewer, _with_shorter(text, schema, tick, read)):
         if is_answered(other):
             raise ParameterError(f"{fault}; hint: {why}ask {other!r}")
     raise ParameterError(str(refused))
 
 
+def _fewer(schema: Schema, asked: Question) -> Iterator[tuple[str, str]]:
+    """Yield a question with fewer conditions, each after those that it leaves out."""
+    for one in shorter(asked):
+        yield without(schema, asked, one), question_text(schema, one)
+
+
+def _named_by(asks: Iterable[str], text: str) -> Iterator[tuple[str, str]]:
+    """Yield the questions that a hint may name, each after what it leaves out of the text."""
+    for one in asks:
+        if (why := suggested(text, one)) is not None:
+            yield why, one
+
+
 def _with_shorter(
-    asked: Iterable[tuple[str, str]], schema: Schema, read: Callable[[str], Question]
+    text: str, schema: Schema, tick: str | None, read: Callable[[str], Question]
 ) -> Iterator[tuple[str, str]]:
     """Yield questions that are understood, each followed by the same with fewer conditions."""
-    for why, text in asked:
+    for why, near in suggestions(text, schema, tick):
         try:
-            meaning = read(text)
+            meaning = read(near)
         except ParameterError:
             continue
-        yield why, text
-        yield from ((why, question_text(schema, one)) for one in shorter(meaning))
+        named = [near, *(question_text(schema, one) for one in shorter(meaning))]
+        own = text if tick is None else _TIMES.sub(r"tick\2", text)
+        yield from ((why + lost, one) for lost, one in _named_by(named, own))
 
 
 def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[str, str]]:
@@ -115,12 +133,13 @@ def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
     number = next((name for name in names if name in clipped), None)
     if number is None and clipped and kinds & {"mean", "compared"}:
         number = clipped[0]
-    pairs = {own: several for own, several in labels.items() if len(several) > 1}
-    single = {own: several[0] for own, several in labels.items() if len(several) == 1}
+    is_compared = "compared" in kinds or re.search(r"\bfrom\b", text, re.I) is not None
+    apart = {own: several for own, several in labels.items() if is_compared and len(several) > 1}
+    single = {own: several for own, several in labels.items() if own not in apart}
     groups = [name for name in names if name not in clipped and name not in labels]
     held = [own for name in groups if (own := _held(schema, name)) is not None]
     groups = [name for name in groups if name not in dict(held)]
-    of = [_condition(own, label) for own, label in [*held, *single.items()]]
+    of = [_condition(own, *several) for own, several in [*held, *single.items()]]
     if number is not None:
         amount, given = f"mean of {quoted(number)}", of
     elif "share" in kinds and (of or groups):
@@ -137,8 +156,8 @@ def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
         return f"trend of {amount}" + _given(given, groups)
     if len(ticks) == 2 and kinds & {"compared"}:
         return f"change of {amount}{_given(given, groups)} from tick {ticks[0]} to tick {ticks[1]}"
-    if pairs:
-        own, (first, second, *_) = next(iter(pairs.items()))
+    if apart:
+        own, (first, second, *_) = next(iter(apart.items()))
         both = f"between {_condition(own, first)} and {_condition(own, second)}"
         return f"difference of {amount} {both}" + _given(given, groups)
     if "top" in kinds and groups:
@@ -153,14 +172,14 @@ def _given(conditions: list[str], groups: list[str]) -> str:
     return f" by {', '.join(both)}" if both else ""
 
 
-def _condition(name: str, label: str) -> str:
-    return f"{quoted(name)}={quoted(label)}"
+def _condition(name: str, *labels: str) -> str:
+    return f"{quoted(name)}={'|'.join(map(quoted, labels))}"
 
 
-def _held(schema: Schema, name: str) -> tuple[str, str] | None:
+def _held(schema: Schema, name: str) -> tuple[str, list[str]] | None:
     """Return the label that those have who have what an attribute is called; None without one."""
     labels = schema.attributes[schema.names.index(name)].labels
-    return next(((name, str(own)) for own in labels if str(own).lower() in HELD), None)
+    return next(((name, [str(own)]) for own in labels if str(own).lower() in HELD), None)
 
 
 def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:

@@ -15,6 +15,7 @@ from lark import Lark, Token
 from ...text import nearest, one_of
 from ..schema.dates import Edge, edge_position, edge_text, is_open
 from ..schema.schema import Attribute, Category, Schema
+from .dropped import is_typo
 from .nouns import Noun
 from .periods import PERIOD, Period, Times, period_of, times_of
 from .question import (
@@ -76,6 +77,7 @@ _GRAMMAR = rf"""
     given: (_GIVEN | _BY | _FOR | WITH) (conditions | TICK (("," | _AND) conditions)?)
         | (BEFORE | SINCE_TIME | AFTER) PERIOD -> beyond_time
         | _FROM_TIME PERIOD _TO PERIOD -> times
+        | _BETWEEN_TIME PERIOD _AND PERIOD -> times
         | OVER_TIME | _AT_TICK INT | _AT_TICK INT _TO INT | SINCE INT | LAST_TICK
     conditions: condition ("," condition)*
     condition: NAME -> named
@@ -144,6 +146,7 @@ _GRAMMAR = rf"""
     MORE_THAN: />(?!=)|(more|older|higher|greater)\s+than|over(?!\s+time)|above/i
     _BETWEEN: /between(?=\s+[-+.]?(\d|inf\b))/i
     _AMID: /between(?!\s+[-+.]?(\d|inf\b))/i
+    _BETWEEN_TIME: /between(?=\s+{PERIOD})/i
     _FROM: /from/i
     _TICK: /tick/i
     TICK: /tick/i
@@ -173,6 +176,7 @@ _QUIET = {
     "SINCE_TIME",
     "AFTER",
     "_FROM_TIME",
+    "_BETWEEN_TIME",
     "_ARE",
     "_FRACTION",
     "_OVER",
@@ -186,7 +190,6 @@ _QUIET = {
 }  # words that no message offers
 _TICKS = {"_AT_TICK", "SINCE", "LAST_TICK", "_TICK", "TICK"}  # which a stream calls by its own word
 COMPARED = {"LESS_THAN": operator.lt, "AT_LEAST": operator.ge, "MORE_THAN": operator.gt}
-_CLOSE = 0.8  # a word that is less similar to another one is not corrected
 _PERIOD = re.compile(PERIOD, re.IGNORECASE)
 _SEPARATOR = re.compile(r"[\s,|()=<>?:]|$")
 
@@ -441,18 +444,17 @@ class Reader:
     ) -> NoReturn:
         """Raise an error with the expected text, which marks the place.
 
-        It names the known word that is nearest, or has questions that may be meant.
+        It has the question with the known word that is nearest, or others that may be meant.
         """
         part = self.text[start:end].strip()
         end = start + len(part)
         marked = f"{self.text[:start]}«{part}»{self.text[end:]}"
         named = part.strip('"').replace('""', '"')
         close = nearest(named, known) if part else None
-        hint = "" if close is None else f"; hint: did you mean {close!r}?"
         corrected: list[str] = []
-        if close is not None and nearest(named, [close], _CLOSE) is not None:
+        if close is not None and is_typo(named, str(close)):
             corrected = [f"{self.text[:start]}{quoted(str(close))}{self.text[end:]}"]
-        raise RefusedError(f"ask: {' '.join(marked.split())}: {expected}{hint}", corrected or asks)
+        raise RefusedError(f"ask: {' '.join(marked.split())}: {expected}", corrected or asks)
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:

@@ -350,7 +350,7 @@ def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
     ):
         assert parsed(question, schema) == meaning
     for question in ("count of pay", "how many pay, sex=F", "count by pay"):
-        with pytest.raises(ParameterError, match="hint: ask 'mean of pay'"):
+        with pytest.raises(ParameterError, match=r"hint: ask 'mean of pay[' ]"):
             asked(question, schema)
 
 
@@ -363,7 +363,7 @@ def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
         ("largest sex=F", "«sex=F»", "groups to compare; hint: ask 'largest sex=F by age'"),
         ("age between 18 and 50", "«50»", "an edge of 'age', one of 40, 65, 120"),
         ("age between 40 and 18", "«18»", "an edge of 'age', one of 65, 120"),
-        ("sex more than 1", "«1»", "which has none; hint: ask 'count of sex=F|M'"),
+        ("sex more than 1", "«1»", "which has none; hint: without 'more than 1': ask 'count"),
         ("mean of age", "«age»", "hint: ask 'median of age'"),
         ("how meny", "«how»", "how many"),
         ("count of sex=F of", "«of»", '"given"'),
@@ -371,7 +371,7 @@ def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
         ("top 2 of sex by tick", "«top", "no groups by tick"),
         ("change of count from tick 3 to tick 3", "«change", "two ticks"),
         ("difference of (share of sex=F) and (per cent of sex=F)", "«difference", "two counts"),
-        ("kount of sex", "«kount»", "ask 'count of sex'"),
+        ("coumt of sex", "«coumt»", "ask 'count of sex'"),
         ("", "«»", "starts with one of"),
         ("count of sexx=F", "«sexx»", "ask 'count of sex=F'"),
         ("count of sex=f", "sex=«f»", "ask 'count of sex=F'"),
@@ -663,7 +663,7 @@ def test_differences_and_ratios_of_means_are_those_of_the_tables(incomes):
             assert (found.low, found.high) == pytest.approx((low, high), rel=1e-6)
     total = incomes.ask("total income by sex")
     np.testing.assert_array_equal(total.estimate, incomes.sums("income", "sex").estimate)
-    with pytest.raises(ParameterError, match="which is clipped, without bins; hint: ask 'mean of"):
+    with pytest.raises(ParameterError, match=r"is clipped, without bins$"):  # no mean instead
         incomes.ask("count of income between 0 and 50")
     with pytest.raises(ParameterError, match="clipped number"):
         incomes.ask("mean of income given change, sex=F")

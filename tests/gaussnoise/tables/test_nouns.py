@@ -1,5 +1,6 @@
 """Nouns in questions: what the tables count, and nothing else."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from cases import one_test_of
@@ -75,7 +76,8 @@ def test_nouns_stand_for_what_tables_count(options, nouns, others):
     for noun in nouns:
         assert release.ask(f"how many {noun}").estimate == release.ask("count").estimate
         assert release.ask(f"number of {noun} by ward").meaning == "count of ward"
-        assert release.ask(f"average cost of {noun}").estimate == release.ask("cost").estimate
+        means = [release.ask(text).estimate for text in (f"average cost of {noun}", "cost")]
+        assert np.array_equal(*means, equal_nan=True)  # no mean where the noise leaves no rows
     for noun in others:
         for question in ("how many {}", "average cost of {}", "share of {} with ward=A"):
             with pytest.raises(ParameterError, match=f"«{noun}»") as refused:
@@ -126,7 +128,7 @@ def test_a_label_that_is_also_a_noun_or_a_time_has_two_readings():
     table = pa.table({"kind": ["stays", "visits", "March"] * 40, "month": ["2023-03"] * 120})
     release = gn.plan(schema, 2, gn.zCDP(1.0)).release(table)
     for question, words in (
-        ("how many stays", "ask 'how many kind=stays' or ask 'how many rows'"),
+        ("how many stays", "ask 'how many kind=stays' or without 'stays': ask 'how many rows'"),
         ("how many in March", "ask 'how many in kind=March'"),
     ):
         with pytest.raises(ParameterError, match="in full, since it is a label and") as refused:
