@@ -84,9 +84,7 @@ def _nearly_the_unit(patch):
     def spread_over(mass, a, q):
         return [part + part // 2 for part in right(mass, a, q)]
 
-    from gaussnoise.tables.counting import count as _count
-
-    patch.setattr(_count, "spread_over", spread_over)
+    patch.setattr(_numbers, "spread_over", spread_over)
 
 
 WEIGHT = gn.Weight("w", 2.0)

@@ -62,7 +62,7 @@ def test_a_person_of_very_many_rows_in_a_tick_spends_what_is_claimed():
 
 
 def test_ticks_that_forget_the_limit_of_rows_are_caught(monkeypatch):
-    monkeypatch.setattr(measure, "limit_of", lambda plan: None)
+    monkeypatch.setattr(measure, "limit_of", lambda plan, turn: None)
     assert person_epsilon(20) > CLAIM
 
 
