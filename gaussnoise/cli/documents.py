@@ -16,6 +16,7 @@ from ..numerics.intervals import quantile
 from ..privacy.definitions import zCDP
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
+from ..privacy.per_record import holds
 from ..streams import SeriesTable, Stream, StreamPlan, TrendTable
 from ..streams.text import YEARS, facts_of_stream
 from ..tables import Budgets, ComparisonTable, Plan, Schema
@@ -69,7 +70,7 @@ def plan_document(plan: Plan) -> Document:
         "privacy": facts.privacy,
         "rho": plan.rho,
         "epsilon_delta": {"epsilon": facts.epsilon(plan.rho), "delta": SHOWN_DELTA}
-        | ({"holds": "for a record whose numbers are 0"} if plan.scales else {}),
+        | holds(plan.scales),
         "level": LEVEL,
         "entries": [
             {
@@ -232,6 +233,7 @@ def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
             "delta": delta,
             "spent": ledger.epsilon(delta),
             "budget": zCDP(ledger.rho).epsilon(delta - ledger.delta),
+            **holds(ledger.scales),
         },
         "charges": ledger.charges,
         "refusals": ledger.refusals,

@@ -61,7 +61,8 @@ def apart_optimum(
         )
     blocks = blocks_of(domain, relation)
     answers = [
-        tables_optimum(Problem(block.domain, 2.0, "add-remove"), tol, watch) for block in blocks
+        tables_optimum(Problem(block.domain, 2.0, "add-remove"), "add-remove", tol, watch)
+        for block in blocks
     ]
     strategies: list[AbstractStrategy] = [IdentityStrategy(n) for n in domain.sizes]
     chosen: dict[int, AbstractStrategy] = dict.fromkeys(relation.numbers, SUM)

@@ -34,7 +34,7 @@ from .problem import Problem, Relation
 from .proportion import AddInProportion
 from .sensitivity import check_relation
 from .streams import is_written_out, linear_workload, stream_noise
-from .tables import marginal_optimum, product_optimum
+from .tables import tables_optimum
 
 if TYPE_CHECKING:
     import networkx
@@ -191,10 +191,10 @@ def _answered(
         if isinstance(problem.neighbors, AddInProportion):
             return apart_optimum(function, problem, domain, problem.neighbors, tol, watch)
         if method == "auto" and problem.protected is not None:
-            if isinstance(domain, Marginals):
-                return marginal_optimum(problem, domain, problem.protected, tol, watch)
-            if isinstance(domain, Products) and not problem.shifted:
-                return product_optimum(problem, domain, problem.protected, tol, watch)
+            if isinstance(domain, Marginals) or (
+                isinstance(domain, Products) and not problem.shifted
+            ):
+                return tables_optimum(problem, problem.protected, tol, watch)
             parts = parts_over_time(domain)
             if parts is not None and problem.protected == "add-remove":
                 return _part_by_part(function, problem, parts, tol, progress)

@@ -31,12 +31,14 @@ _WORTH = 0.01
 _CLOSED = 1e-9  # the ends of a closed bracket may differ by this much through rounding
 
 
-def tables_optimum(problem: Problem, tol: float, watch: Watch) -> OptimalNoise:
-    """Return the best noise for tables of either kind, where rows are added or removed."""
+def tables_optimum(
+    problem: Problem, protected: Protected, tol: float, watch: Watch
+) -> OptimalNoise:
+    """Return the best noise for tables of either kind."""
     if isinstance(problem.domain, Marginals):
-        return marginal_optimum(problem, problem.domain, "add-remove", tol, watch)
+        return marginal_optimum(problem, problem.domain, protected, tol, watch)
     if isinstance(problem.domain, Products):
-        return product_optimum(problem, problem.domain, "add-remove", tol, watch)
+        return product_optimum(problem, problem.domain, protected, tol, watch)
     raise TypeError(type(problem.domain).__name__)
 
 

@@ -444,11 +444,13 @@ class Ledger:
         Raises:
             BudgetError: no multiple of the budget is enough for every record.
         """
+        if privacy is None:
+            return cost
         with transaction(self.path) as database:
             scales = scales_of(database)  # the file may be another one than was opened
-        factor = 1.0 if privacy is None else privacy.factor_over(scales)
+        factor = privacy.factor_over(scales)
         if factor is None:
-            grown = ", ".join(getattr(privacy, "scales", {}))
+            grown = ", ".join(privacy.scales)
             what = f"grows with {', '.join(scales)} alone" if scales else "is the same"
             raise BudgetError(
                 f"ledger: expected a release whose cost of a record {what}, got one that grows "

@@ -166,5 +166,10 @@ class PerRecord(AbstractPrivacy):
         )
 
 
+def holds(scales: Mapping[str, float]) -> dict[str, str]:
+    """Return the field for JSON that names the records of a stated ε; none if all are alike."""
+    return {"holds": "for a record whose numbers are 0"} if scales else {}
+
+
 def _decimal(x: float) -> Fraction:
     return Fraction(repr(float(x)))

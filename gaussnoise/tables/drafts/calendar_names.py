@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 
+from ..schema.dates import MONTHS
+
 _NAMES = (
-    "January February March April May June July August September October November December",
+    " ".join(MONTHS),
     "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
     "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
     "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",

@@ -13,11 +13,11 @@ from ...layout import fitted
 from ...text import number_of, significant
 from .contrasts import contrasts
 from .noisy import AbstractRelease
+from .regression import CLEAR, enough
 from .sums import check_no_number
 
 Array = NDArray[np.float64]
 
-_CLEAR = 4.0  # standard deviations of noise that the number of rows has to be above zero
 _FEW = 5.0  # the least variance of a cell's count for which normal laws are used (Cochran 1954)
 
 
@@ -101,6 +101,13 @@ def independence(
 
     Source: Gaboardi, Lim, Rogers & Vadhan (2016), "Differentially private chi-squared hypothesis
     testing", with the noise that other cells share.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["yes", "no"])])
+    >>> people = pa.table({"sex": ["F", "M"] * 4000, "job": ["yes", "yes", "no", "no"] * 2000})
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.5)).release(people)
+    >>> release.independence("sex", "job").p_value > 1e-9  # they are independent
+    True
     """
     within = (given,) if isinstance(given, str) else tuple(given)
     names = (*within, first, second)
@@ -108,7 +115,8 @@ def independence(
         raise ParameterError(f"independence: expected different attributes, got {names!r:.80}")
     check_no_number(release, "independence", names)
     _check_sample(release)
-    counts = np.asarray(release[names].estimate)
+    table = release[names]
+    counts = np.asarray(table.estimate)
     sizes = counts.shape[-2:]
     if min(sizes) < 2:
         raise ParameterError(
@@ -121,10 +129,10 @@ def independence(
         [{names: np.ones(counts.shape)}, *({names: row.reshape(counts.shape)} for row in forms)],
     )
     total, sd = float(found.estimate[0]), float(np.sqrt(found.covariance[0, 0]))
-    if total <= _CLEAR * sd:
+    if total <= CLEAR * sd:
         raise ParameterError(
             f"independence: expected rows that the noise does not hide, got {total:.3g} ± {sd:.2g}"
-            "; hint: a larger budget"
+            f"; hint: {enough(release, total, sd)}"
         )
     noise = found.covariance[1:, 1:]
     sampling = (forms * expected) @ forms.T
@@ -132,7 +140,7 @@ def independence(
     values, axes = np.linalg.eigh(noise + sampling)
     seen = values > 1e-12 * values[-1]
     statistic = float(np.square(x @ axes[:, seen]) @ (1 / values[seen]))
-    variance = np.asarray(release[names].standard_deviation).ravel() ** 2 + expected
+    variance = np.asarray(table.standard_deviation).ravel() ** 2 + expected
     return IndependenceTest(
         first,
         second,

@@ -1,6 +1,5 @@
 """Times in questions: years, quarters, months, weeks and days, and the labels or bins of each."""
 
-import calendar
 import datetime
 import math
 import re
@@ -8,13 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...text import one_of
-from ..schema.dates import is_daily, is_dated, place
+from ..schema.dates import MONTHS, is_daily, is_dated, place
 from ..schema.schema import Attribute, Category
 from .question import Cells
 
 _ANY_YEAR = 2001  # has 52 weeks, as most years do
 _EPOCH, _DAY = datetime.date(1970, 1, 1).toordinal(), 24 * 60 * 60 * 10**6  # in microseconds
-_MONTHS = tuple(name.lower() for name in calendar.month_name)[1:]
+_MONTHS = tuple(name.lower() for name in MONTHS)
 _SHORT = tuple(name[:3] for name in _MONTHS)
 _QUARTERS = ("first", "second", "third", "fourth")
 _YEAR = r"[12]\d{3}"

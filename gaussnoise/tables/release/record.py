@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...files.disk import MOST_RECORD
 from ...noise.certificates.marginals import MarginalCertificate
 from ...privacy.definitions import zCDP
+from ...privacy.per_record import holds
 from ...solvers.tables.boxes import boxes
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import SolvedStrategy
@@ -53,7 +54,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
         "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA)
         if release.rho_charged
         else 0.0,
-        **({"holds": "for a record whose numbers are 0"} if plan.privacy.scales else {}),
+        **holds(plan.privacy.scales),
     }
     return {
         "format": FORMAT,

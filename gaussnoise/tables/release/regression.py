@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 Cell = Mapping[str, int]  # the category of each attribute that a column is about
 
 _MOST_COLUMNS = 40  # columns of a design: there are about half as many moments as its square
-_CLEAR = 4.0  # standard deviations of noise that every eigenvalue of X'X has to be above zero
+CLEAR = 4.0  # standard deviations of noise that numbers which others are divided by are above zero
 _LEAST = 1e-12  # the least eigenvalue of a covariance that coordinates are scaled by
 _STEPS = 40  # times that a search goes half as far again; an end beyond is infinite
 _DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
@@ -601,6 +601,14 @@ def _column(labels: Mapping[str, tuple[Category, ...]], column: "Column") -> str
     return ", ".join([*own, *column.numbers]) or "intercept"
 
 
+def enough(release: AbstractRelease, value: float, sd: float) -> str:
+    """Return as a hint the budget with which a number would be clear of its noise."""
+    hint = "a release with a larger budget"
+    if value > 0:
+        hint += f", about ρ = {(CLEAR * sd / value) ** 2 * release.rho_charged:.2g}"
+    return hint
+
+
 def _check_clear(release: AbstractRelease, moments: Moments) -> None:
     """Refuse moments in which some combination of columns may be noise alone."""
     values, axes = np.linalg.eigh(moments.gram)
@@ -608,13 +616,10 @@ def _check_clear(release: AbstractRelease, moments: Moments) -> None:
     for form, v in zip(forms, axes.T, strict=True):
         np.add.at(form, moments.places, np.multiply.outer(v, v))
     sd = np.sqrt(np.einsum("ki,ij,kj->k", forms, moments.covariance, forms))
-    least = int(np.argmin(values - _CLEAR * sd))
-    if values[least] > _CLEAR * sd[least]:
+    least = int(np.argmin(values - CLEAR * sd))
+    if values[least] > CLEAR * sd[least]:
         return
-    hint = "fewer terms, or a release with a larger budget"
-    if values[least] > 0:
-        rho = (_CLEAR * sd[least] / values[least]) ** 2 * release.rho_charged
-        hint += f", about ρ = {rho:.2g}"
+    hint = f"fewer terms, or {enough(release, values[least], sd[least])}"
     raise ParameterError(
         "regress: expected columns that can be told apart within the noise, got a combination of "
         f"them whose squares add up to {values[least]:.3g} ± {sd[least]:.2g}; hint: {hint}"

@@ -9,6 +9,7 @@ from .question import (
     ByTick,
     Cdf,
     Change,
+    Condition,
     Conditions,
     Count,
     Difference,
@@ -35,7 +36,7 @@ def shorter(asked: Question) -> Iterator[Question]:
     waiting, seen = [asked], [asked]
     while waiting and len(seen) < _MOST:
         one = waiting.pop(0)
-        for i in reversed(_attributes(one)):
+        for i in reversed(dict.fromkeys(i for i, _ in _conditions(one))):
             less = _without(one, i)
             if less is not None and less not in seen:
                 yield less
@@ -43,26 +44,21 @@ def shorter(asked: Question) -> Iterator[Question]:
                 waiting.append(less)
 
 
-def _attributes(asked: Any) -> list[int]:
-    """Return the attributes that have conditions, in their order."""
-    if isinstance(asked, Regressed):
-        return []
+def _conditions(asked: Any) -> Iterator[tuple[int, Condition]]:
+    """Yield every condition of a question, with those of its parts, and its attribute."""
     if isinstance(asked, Ratio | Difference):
-        return list(dict.fromkeys([*_attributes(asked.first), *_attributes(asked.second)]))
-    if isinstance(asked, Top | Change | Trend | ByTick):
-        return _attributes(asked.of)
-    parts = [getattr(asked, name) for name in ("where", "of", "given") if hasattr(asked, name)]
-    return [i for part in parts for i in part]
+        yield from _conditions(asked.first)
+        yield from _conditions(asked.second)
+    elif isinstance(asked, Top | Change | Trend | ByTick):
+        yield from _conditions(asked.of)
+    else:
+        for name in ("where", "of", "given"):
+            yield from getattr(asked, name, {}).items()
 
 
 def parts_text(schema: Schema, asked: Any) -> list[str]:
     """Return every condition of a question in words, with those of its parts."""
-    if isinstance(asked, Ratio | Difference):
-        return parts_text(schema, asked.first) + parts_text(schema, asked.second)
-    if isinstance(asked, Top | Change | Trend | ByTick):
-        return parts_text(schema, asked.of)
-    parts = [getattr(asked, name) for name in ("where", "of", "given") if hasattr(asked, name)]
-    return [conditions_text(schema, {i: cells}) for part in parts for i, cells in part.items()]
+    return [conditions_text(schema, {i: cells}) for i, cells in _conditions(asked)]
 
 
 def _without(asked: Any, i: int) -> Any:

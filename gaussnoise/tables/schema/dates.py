@@ -30,6 +30,9 @@ ZONELESS = (
     "the file's timestamps (INT96) say no time zone and are counted as written, which for Spark is "
     "UTC"
 )
+MONTHS = tuple(
+    "January February March April May June July August September October November December".split()
+)
 _TIMES = datetime.date | datetime.time | datetime.timedelta | np.datetime64 | np.timedelta64
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)

@@ -85,7 +85,7 @@ def test_it_is_pearsons_without_noise():
     assert few.independence("a", "b").is_rough
 
 
-def test_it_prints_a_question_and_an_answer(capsys):
+def test_it_prints_a_question_and_an_answer():
     rng = np.random.default_rng(2)
     release = gn.plan(SCHEMA, ALL, gn.zCDP(0.1)).simulate(drawn(rng, 500), rng)
     lines = str(release.independence("a", "b", given=["c"])).splitlines()
