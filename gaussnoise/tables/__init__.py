@@ -9,15 +9,18 @@ from .release.answer import Answer
 from .release.biased import BiasedTable
 from .release.categories import Categories, discover_categories
 from .release.cells import CellList
+from .release.coefficients import CoefficientTest, Prediction
 from .release.combine import combine
 from .release.comparison import ComparisonTable
 from .release.difference import Changes, difference
 from .release.functions import FunctionEstimate
 from .release.independence import IndependenceTest
 from .release.likeness import Likeness, LikenessTable
+from .release.logistic import LogisticRegression
+from .release.loglinear import LogLinearModel
 from .release.measurements import Measurement
 from .release.quantiles import QuantileTable
-from .release.regression import Prediction, Regression
+from .release.regression import Regression
 from .release.release import TableRelease
 from .release.sums import MeanTable, SumTable
 from .release.table import MarginalTable, ProportionTable, QueryTable
@@ -37,6 +40,7 @@ __all__ = [
     "CellList",
     "Changes",
     "CheckResult",
+    "CoefficientTest",
     "ComparisonTable",
     "Dialect",
     "FailureCase",
@@ -45,6 +49,8 @@ __all__ = [
     "Inspection",
     "Likeness",
     "LikenessTable",
+    "LogLinearModel",
+    "LogisticRegression",
     "MarginalTable",
     "MeanTable",
     "Measurement",

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from ...layout import fitted
 from ...text import number_of, significant
+from .coefficients import CLEAR, enough
 from .contrasts import contrasts
 from .noisy import AbstractRelease
-from .regression import CLEAR, enough
 from .sums import check_no_number
 
 Array = NDArray[np.float64]

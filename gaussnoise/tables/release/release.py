@@ -15,6 +15,8 @@ from . import contrasts as _contrasts
 from . import functions as _functions
 from . import independence as _independence
 from . import likeness as _likeness
+from . import logistic as _logistic
+from . import loglinear as _loglinear
 from . import measurements as _measurements
 from . import nearest as _nearest
 from . import quantiles as _quantiles
@@ -93,6 +95,8 @@ class TableRelease(AbstractRelease):
     covariance_of = _functions.covariance_of
     correlation = _functions.correlation
     regress = _regression.regress
+    logistic = _logistic.logistic
+    loglinear = _loglinear.loglinear
     independence = _independence.independence
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 import gaussnoise as gn
-from gaussnoise.tables.release.regression import Moments, _bias, _Law
+from gaussnoise.tables.release.regression import Moments, _bias, law_of
 
 TOWNS = ("A", "B", "C")
 PAY = {"kind": "moments", "degrees": [0, 1, 2]}
@@ -101,8 +101,8 @@ def test_no_noise_leaves_least_squares():
     gram = X.T @ X
     moments = Moments(gram, X.T @ y, float(y @ y), 1e-20 * np.eye(6), places)
     known = np.linalg.lstsq(X, y, rcond=None)[0]
-    assert _Law(moments, 0.0).center == pytest.approx(known)
-    ends = _Law(moments, 1.0).interval(np.array([0.0, 1.0]), 1.96)
+    assert law_of(moments, 0.0).center == pytest.approx(known)
+    ends = law_of(moments, 1.0).interval(np.array([0.0, 1.0]), 1.96)
     half = 1.96 * math.sqrt(np.linalg.inv(gram)[1, 1])
     assert ends == pytest.approx((known[1] - half, known[1] + half))
 
@@ -130,15 +130,15 @@ def test_intervals_cover_as_often_as_they_say(stated, covers):
     limit = scipy.stats.chi2(1).ppf(0.95)
     for _ in range(draws):
         moments, known = noisy(rng, 1.5)
-        law = _Law(moments._replace(covariance=stated**2 * moments.covariance), 0.0)
-        missed += law.nearest(np.array([0.0, 1.0, 0.0]), known[1]) > limit
+        law = law_of(moments._replace(covariance=stated**2 * moments.covariance), 0.0)
+        missed += law.nearest(np.array([[0.0, 1.0, 0.0]]), known[1:2]) > limit
     assert bool(missed <= scipy.stats.binom(draws, 0.06).ppf(1 - 1e-6)) is covers
 
 
 def test_the_gradient_of_the_distance_is_its_slope():
     moments, known = noisy(np.random.default_rng(3), 1.0)
     for variance in (0.0, 2.0):
-        law, step = _Law(moments, variance), 1e-6
+        law, step = law_of(moments, variance), 1e-6
         _, gradient = law.distance(known + 0.1)
         for k, unit in enumerate(np.eye(3)):
             up, down = (law.distance(known + 0.1 + s * step * unit)[0] for s in (1, -1))
@@ -151,7 +151,7 @@ def test_the_bias_of_first_order_is_taken_off():
     errors, biases = [], []
     for _ in range(draws):
         moments, known = noisy(rng, scale)
-        center = _Law(moments, 0.0).center
+        center = law_of(moments, 0.0).center
         errors.append(center - known)
         biases.append(_bias(moments, center))
     left = np.mean(np.array(errors) - biases, axis=0)
@@ -339,7 +339,7 @@ def test_intervals_of_numbers_cover_as_often_as_they_say(workers, scale, covers)
         release = plan.simulate(table, np.random.default_rng(k))
         found = release.regress("pay", on=["hours", "sex"])
         moments = found.moments._replace(covariance=scale**2 * found.moments.covariance)
-        law = _Law(moments, 0.0)
+        law = law_of(moments, 0.0)
         missed += law.distance(np.linalg.solve(found.stated, known))[0] > limit
     assert bool(missed <= scipy.stats.binom(draws, 0.06).ppf(1 - 1e-6)) is covers
 
@@ -351,7 +351,7 @@ def test_errors_about_numbers_say_what_is_expected(workers):
     release = gn.plan(schema, entries, gn.zCDP(5)).release(table_of(workers))
     for on, said in (
         (["age"], "expected squares of the number 'age'"),
-        (["sex:hours"], "expected the term 'sex' beside 'sex:hours'"),
+        (["sex:hours"], "expected 'hours' and 'sex' beside 'sex:hours'"),
         (["hours:hours"], "distinct attributes"),
     ):
         with pytest.raises(gn.errors.ParameterError, match=said):

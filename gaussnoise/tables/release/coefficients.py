@@ -1,0 +1,490 @@
+"""Coefficients at which equations of released numbers hold, and sets of them for exact noise."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...layout import fitted
+from ...numerics.intervals import ConfidenceInterval, quantile
+from ...text import number_of, significant
+from ..schema.schema import Category
+from .noisy import AbstractRelease
+from .show import rows_text
+from .tidy import LEVEL, framed, level_text
+
+if TYPE_CHECKING:
+    from narwhals.typing import EagerAllowed
+
+Array = NDArray[np.float64]
+Cell = Mapping[str, int]  # the category of each attribute that a column is about
+Labels = Mapping[str, tuple[Category, ...]]  # the categories of each attribute
+
+MOST_COLUMNS = 40  # columns of a design: there are about half as many moments as its square
+CLEAR = 4.0  # standard deviations of noise that numbers which others are divided by are above zero
+_LEAST = 1e-12  # the least eigenvalue of a covariance that coordinates are scaled by
+_STEPS = 40  # times that a search goes half as far again; an end beyond is infinite
+_DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
+
+_SHOWN = {  # heads of columns, and how many digits are shown
+    "estimate": ("estimate", 5),
+    "standard_deviation": ("± sd", 3),
+    "low": ("low", 5),
+    "high": ("high", 5),
+    "population_low": ("from", 5),
+    "population_high": ("to", 5),
+    "noise_share": ("noise", 2),
+}
+
+
+class Column(NamedTuple):
+    """A column of a design: the product of an indicator and of numbers.
+
+    Attributes:
+        cell: the categories in which it is not zero.
+        numbers: the numbers, of which it is the product; 1 without them.
+    """
+
+    cell: Cell
+    numbers: tuple[str, ...] = ()
+
+    @property
+    def term(self) -> frozenset[str]:
+        """The attributes that it is about."""
+        return frozenset([*self.cell, *self.numbers])
+
+
+class Equations(Protocol):
+    """Estimating equations, of which some coefficients of the counted rows make zero.
+
+    They are linear in released numbers, so that the covariance of their noise is known exactly.
+    """
+
+    def residual(self, beta: Array) -> Array:
+        """Return the left sides, shape (d,)."""
+        ...
+
+    def slope(self, beta: Array) -> Array:
+        """Return their derivatives, one column for each coefficient, shape (d, d)."""
+        ...
+
+    def spread(self, beta: Array) -> Array:
+        """Return their covariance, shape (d, d)."""
+        ...
+
+    def turned(self, beta: Array, w: Array) -> Array:
+        """Return the derivatives of ``w' spread(beta) w``, shape (d,)."""
+        ...
+
+
+class CoefficientTest(NamedTuple):
+    """A test of the hypothesis that some coefficients are all zero in the population.
+
+    Attributes:
+        statistic: the least squared distance of such coefficients from the release.
+        degrees: how many coefficients they are, the degrees of freedom of its χ² distribution.
+        p_value: the probability of a statistic of this size or larger if all of them are zero.
+
+    >>> print(CoefficientTest(3.84, 1, 0.05))
+    CoefficientTest(statistic=3.84, degrees=1, p_value=0.05)
+    """
+
+    statistic: float
+    degrees: int
+    p_value: float
+
+
+class Prediction(NamedTuple):
+    """An expectation of a model for a row or a cell, with its 95 % interval.
+
+    Attributes:
+        estimate: the expected number, probability or count.
+        standard_deviation: due to noise.
+        low: lower end of the interval.
+        high: upper end.
+
+    >>> print(Prediction(31.5, 2.0, 27.6, 35.4))
+    Prediction(estimate=31.5, standard_deviation=2.0, low=27.6, high=35.4)
+    """
+
+    estimate: float
+    standard_deviation: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Law:
+    """The distance of coefficients from released numbers, a quadratic form of their equations."""
+
+    equations: Equations
+    center: Array  # the coefficients that make the equations zero
+
+    @cached_property
+    def covariance(self) -> Array:
+        """The covariance of these coefficients, to first order."""
+        inverse = np.linalg.inv(self.equations.slope(self.center))
+        return inverse @ self.equations.spread(self.center) @ inverse.T
+
+    @cached_property
+    def _root(self) -> Array:
+        values, axes = np.linalg.eigh(self.covariance)
+        return np.asarray(axes * np.sqrt(np.maximum(values, _LEAST * values.max())))
+
+    def distance(self, beta: Array) -> tuple[float, Array]:
+        """Return the squared distance of coefficients from the release, and its gradient."""
+        g = self.equations.residual(beta)
+        w = scipy.linalg.pinvh(self.equations.spread(beta)) @ g
+        gradient = 2 * self.equations.slope(beta).T @ w - self.equations.turned(beta, w)
+        return float(g @ w), gradient
+
+    def nearest(self, rows: Array, values: Array) -> float:
+        """Return the least squared distance of coefficients with ``rows @ beta = values``."""
+        root = self._root
+        along = rows @ root
+        start = np.linalg.lstsq(along, values - rows @ self.center)[0]
+        free = scipy.linalg.null_space(along)
+
+        def moved(s: Array) -> tuple[float, Array]:
+            distance, gradient = self.distance(self.center + root @ (start + free @ s))
+            return distance, free.T @ (root.T @ gradient)
+
+        if not free.shape[1]:
+            return self.distance(self.center + root @ start)[0]
+        found = scipy.optimize.minimize(moved, np.zeros(free.shape[1]), jac=True, method="BFGS")
+        return float(found.fun)
+
+    def interval(self, row: Array, z: float) -> tuple[float, float]:
+        """Return the ends of the values of ``row · beta`` whose least distance is at most z²."""
+        middle, sd = float(row @ self.center), math.sqrt(row @ self.covariance @ row)
+        if not sd:
+            return middle, middle
+
+        def end(side: float) -> float:
+            def beyond(steps: float) -> float:
+                return self.nearest(row[None], np.array([middle + side * steps * sd])) - z * z
+
+            far = z
+            for _ in range(_STEPS):
+                if beyond(far) > 0:
+                    root: float = scipy.optimize.brentq(beyond, 0.0, far, xtol=_DIGITS)  # pyright: ignore[reportAssignmentType]
+                    return middle + side * root * sd
+                far *= 1.5
+            return side * math.inf
+
+        return end(-1.0), end(1.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AbstractCoefficients:
+    """Coefficients of a model, with intervals for noise and sampling."""
+
+    columns: tuple[str, ...]
+    estimate: Array
+    standard_deviation: Array
+    rows: float
+    weighted: bool
+    rows_per_person: int
+    private: bool
+    backend: "EagerAllowed" = field(repr=False)
+    design: tuple[Column, ...] = field(repr=False)
+    own: Law = field(repr=False)  # for the counted rows alone
+
+    @property
+    def _stated(self) -> Array:
+        """The matrix from coefficients of equations to those that are stated."""
+        return np.eye(len(self.columns))
+
+    @property
+    @abstractmethod
+    def _title(self) -> str:
+        """The model in words, as a head of the coefficients."""
+
+    @property
+    @abstractmethod
+    def _about(self) -> str:
+        """The same in few words."""
+
+    @property
+    @abstractmethod
+    def _function(self) -> str:
+        """The name of the function that they come from."""
+
+    @property
+    @abstractmethod
+    def _fit(self) -> str:
+        """The fit that the first intervals are about, in words."""
+
+    @property
+    @abstractmethod
+    def _sampling(self) -> str:
+        """The subject of the second intervals, in words."""
+
+    @abstractmethod
+    def _sampled(self) -> Equations:
+        """Return the equations with the covariance of sampling and noise together."""
+
+    @property
+    def has_population(self) -> bool:
+        """Whether there are intervals about the population that rows were drawn from."""
+        return not self.weighted and self.rows_per_person == 1
+
+    @cached_property
+    def _drawn(self) -> Law:
+        """The law of the coefficients for the population that these rows were drawn from."""
+        if self.weighted:
+            raise ParameterError(
+                f"{self._function}: expected rows without weights for intervals about a "
+                "population; hint: confidence_interval() is about the weighted rows that were "
+                "counted"
+            )
+        if self.rows_per_person > 1:
+            raise ParameterError(
+                f"{self._function}: expected one row of each person for intervals about a "
+                f"population, got up to {self.rows_per_person}, which are not independent; hint: "
+                "per_person=, or confidence_interval() about the rows that were counted"
+            )
+        return Law(self._sampled(), self.own.center)
+
+    @property
+    def population_deviation(self) -> Array:
+        """Standard deviations due to noise and sampling, to first order.
+
+        Raises:
+            ParameterError: weights, several rows of a person, or numbers that were not released.
+        """
+        return np.sqrt(np.diagonal(self._stated @ self._drawn.covariance @ self._stated.T))
+
+    def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
+        """Return intervals for the coefficients of the counted rows, each alone.
+
+        An interval holds all values of a coefficient for which some values of the others are near
+        to what was released, by the exact covariance of its noise.
+
+        Raises:
+            ParameterError: level outside (0, 1).
+        """
+        return self._intervals(self.own, level)
+
+    def population_interval(self, level: float = LEVEL) -> ConfidenceInterval:
+        """Return intervals for the coefficients of the population that rows were drawn from.
+
+        They assume independent rows that the model describes.
+
+        Raises:
+            ParameterError: level outside (0, 1), weights, several rows of a person, or numbers
+                that were not released.
+        """
+        return self._intervals(self._drawn, level)
+
+    def _intervals(self, law: Law, level: float) -> ConfidenceInterval:
+        z = quantile(level)
+        ends = [law.interval(row, z) for row in self._stated]
+        low, high = np.array(ends).T
+        return ConfidenceInterval(low, high)
+
+    def test(self, *terms: str) -> CoefficientTest:
+        """Return a test that the coefficients of some terms are all zero in the population.
+
+        With one attribute in the model, this is the analysis of variance of its categories; with
+        several, that of one attribute when the others are known.
+
+        Args:
+            terms: attributes or interactions: ``test("sex")``, ``test("sex:age", "age")``.
+
+        Raises:
+            ParameterError: terms that the model does not have, or no intervals for a population.
+
+        Source: Rao (1948), score tests, with the exact covariance of noise in place of none.
+        """
+        known = {":".join(sorted(own.term)): own.term for own in self.design if own.term}
+        asked = [known.get(":".join(sorted(str(term).split(":")))) for term in terms]
+        asked = [
+            frozenset([term]) if frozenset([term]) in known.values() else found
+            for term, found in zip(terms, asked, strict=True)
+        ]
+        if not terms or None in asked:
+            raise ParameterError(
+                f"test: expected terms of the model, {', '.join(map(repr, known))}, got "
+                f"{', '.join(map(repr, terms)) or 'none'}"
+            )
+        own = [k for k, column in enumerate(self.design) if column.term in asked]
+        law, rows = self._drawn, self._stated[own]
+        statistic = law.nearest(rows, np.zeros(len(own)))
+        p_value = float(scipy.stats.chi2.sf(statistic, len(own)))
+        return CoefficientTest(statistic, len(own), p_value)
+
+    def _tidy(self) -> dict[str, list]:
+        """Return tidy columns, one row for each coefficient."""
+        low, high = self.confidence_interval()
+        found = {
+            "coefficient": list(self.columns),
+            "estimate": self.estimate,
+            "standard_deviation": self.standard_deviation,
+            "low": low,
+            "high": high,
+        }
+        if self.has_population:
+            low, high = self.population_interval()
+            found |= {
+                "population_deviation": self.population_deviation,
+                "population_low": low,
+                "population_high": high,
+                "noise_share": (self.standard_deviation / self.population_deviation) ** 2,
+            }
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in found.items()
+        }
+
+    def to_frame(self) -> Any:
+        """Return the coefficients as a dataframe of the library that the records came in."""
+        import pyarrow as pa
+
+        return framed(pa.table(self._tidy()), self.backend)
+
+    def __str__(self) -> str:
+        found = self._tidy()
+        shown = [
+            [
+                name,
+                *(
+                    significant(found[own][k], digits)
+                    for own, (_, digits) in _SHOWN.items()
+                    if own in found
+                ),
+            ]
+            for k, name in enumerate(self.columns)
+        ]
+        heads = [head for own, (head, _) in _SHOWN.items() if own in found]
+        rows = "weighted rows" if self.weighted else "rows"
+        sampling = self._sampling
+        if self.rows_per_person > 1:
+            sampling = "none for a population, as rows of a person are not independent"
+        spread = f"; {sampling}" if sampling else ""
+        return rows_text(
+            fitted(f"{self._title}: {significant(self.rows, 6)} {rows}"),
+            ["coefficient"],
+            heads,
+            shown,
+            [
+                fitted(
+                    f"low and high: {level_text(LEVEL)} intervals, each alone, for {self._fit} "
+                    f"of the counted {rows}{spread}"
+                )
+            ],
+            private=self.private,
+        )
+
+    def __repr__(self) -> str:
+        count = number_of(len(self.columns), "coefficient")
+        return f"{type(self).__name__}({self._about}: {count})"
+
+
+def solved(equations: Equations, start: Array, function: str) -> Array:
+    """Return the coefficients that make equations zero; refuse where there are none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = scipy.optimize.root(equations.residual, start, jac=equations.slope, tol=1e-12)
+        ends = np.asarray(found.x, dtype=np.float64)
+        scale = np.abs(equations.residual(start)).max() + np.diagonal(equations.slope(start)).max(
+            initial=0.0
+        )
+        left = np.abs(equations.residual(ends)).max()
+    if not np.isfinite(ends).all() or not left <= 1e-6 * max(scale, 1.0):
+        raise ParameterError(
+            f"{function}: expected coefficients at which the released numbers agree with the "
+            "model, found none: some categories may have no rows; hint: fewer terms, or "
+            "categories that are put together in the schema"
+        )
+    return ends
+
+
+def column_name(labels: Labels, column: Column) -> str:
+    """Return the name of a coefficient, like ``"sex=M, hours"``."""
+    own = [f"{a}={labels[a][k]}" for a, k in column.cell.items()]
+    return ", ".join([*own, *column.numbers]) or "intercept"
+
+
+def enough(release: AbstractRelease, value: float, sd: float) -> str:
+    """Return as a hint the budget with which a number would be clear of its noise."""
+    hint = "a release with a larger budget"
+    if value > 0:
+        hint += f", about ρ = {(CLEAR * sd / value) ** 2 * release.rho_charged:.2g}"
+    return hint
+
+
+def terms_of(
+    release: AbstractRelease, function: str, name: str, on: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Return the attributes of each term of a model of ``name``, the intercept first."""
+    if not isinstance(on, list | tuple) or not all(isinstance(term, str) for term in on):
+        raise ParameterError(
+            f"{function}: expected a list of attributes, got {on!r:.80}; hint: "
+            'on=["sex", "age", "sex:age"]'
+        )
+    names = release.plan.schema.names
+    # a name may hold a colon itself
+    terms = [(term,) if term in names else tuple(term.split(":")) for term in on]
+    for term in terms:
+        release.plan.subset(term)  # refuses unknown names
+    known = {*map(frozenset, terms), frozenset()}
+    if name in {a for term in terms for a in term} or len(known) <= len(terms):
+        raise ParameterError(
+            f"{function}: expected different terms without {name!r}, got {on!r:.80}"
+        )
+    for term in terms:
+        parts = [tuple(a for a in term if a != left) for left in term]
+        lacking = [repr(":".join(part)) for part in parts if frozenset(part) not in known]
+        if lacking:
+            raise ParameterError(
+                f"{function}: expected {' and '.join(lacking)} beside {':'.join(term)!r}: without "
+                "them, coefficients depend on which category is the first one, or on where "
+                "numbers have their zero"
+            )
+    return [(), *terms]
+
+
+def indicators(
+    attributes: Sequence[str], labels: Labels, numbers: tuple[str, ...] = ()
+) -> list[Column]:
+    """Return the columns of a term: its categories, without the first of each attribute."""
+    return [
+        Column(dict(zip(attributes, (1 + k for k in place), strict=True)), numbers)
+        for place in np.ndindex(*(len(labels[a]) - 1 for a in attributes))
+    ]
+
+
+def row_of(design: Sequence[Column], cell: Cell, numbers: Mapping[str, float] = {}) -> Array:
+    """Return the columns of a design for a row of these categories and numbers."""
+    return np.array(
+        [
+            math.prod(numbers[name] for name in own.numbers)
+            * all(cell[name] == k for name, k in own.cell.items())
+            for own in design
+        ],
+        dtype=np.float64,
+    )
+
+
+def cell_of(labels: Labels, values: Mapping[str, Category]) -> Cell:
+    """Return the positions of labels, one for each attribute; refuse others."""
+    if set(values) != set(labels) or any(values[a] not in own for a, own in labels.items()):
+        wanted = f"one category for each of {', '.join(labels)}" if labels else "no value"
+        raise ParameterError(f"predict: expected {wanted}, got {dict(values)!r:.80}")
+    return {a: own.index(values[a]) for a, own in labels.items()}
+
+
+def check_columns(function: str, columns: Sequence[Column]) -> None:
+    """Refuse more columns than there are intervals for in seconds."""
+    if len(columns) > MOST_COLUMNS:
+        raise ParameterError(
+            f"{function}: expected at most {MOST_COLUMNS} columns, got {len(columns)}; hint: "
+            "fewer interactions, or categories that are put together in the schema"
+        )

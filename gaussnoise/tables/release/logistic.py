@@ -1,0 +1,298 @@
+"""Logistic regression of a category on others, from a released table."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...numerics.intervals import quantile
+from ...text import near, one_of
+from ..schema.schema import Category
+from .coefficients import (
+    CLEAR,
+    AbstractCoefficients,
+    Equations,
+    Labels,
+    Law,
+    Prediction,
+    cell_of,
+    check_columns,
+    column_name,
+    enough,
+    indicators,
+    row_of,
+    solved,
+    terms_of,
+)
+from .contrasts import Weights, contrasts
+from .noisy import AbstractRelease
+from .sums import check_no_number
+from .tidy import LEVEL
+
+Array = NDArray[np.float64]
+
+_MOST_GROUPS = 500  # groups of rows with the same categories: their covariance is dense
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """The likelihood equations ``X'(n₁ − p ∘ n)`` of logistic regression (Cox 1958).
+
+    The numbers n₁ of rows with the category, and n of all rows in each group, are noisy.
+    """
+
+    design: Array  # (groups, d)
+    ones: Array
+    rows: Array
+    covariance: Array  # the joint covariance of ones and rows, in this order
+    sampled: bool  # with the binomial variance of n₁, too
+
+    def chance(self, beta: Array) -> Array:
+        """Return the probability of the category in each group."""
+        return np.asarray(scipy.special.expit(self.design @ beta))
+
+    def residual(self, beta: Array) -> Array:
+        return self.design.T @ (self.ones - self.chance(beta) * self.rows)
+
+    def slope(self, beta: Array) -> Array:
+        p = self.chance(beta)
+        return -(self.design.T * (self.rows * p * (1 - p))) @ self.design
+
+    def weights(self, beta: Array) -> Array:
+        """Return the weight of each noisy number in each equation."""
+        return np.hstack([self.design.T, -self.design.T * self.chance(beta)])
+
+    def spread(self, beta: Array) -> Array:
+        linear = self.weights(beta)
+        noise = linear @ self.covariance @ linear.T
+        return noise + self._binomial(beta, 1) if self.sampled else noise
+
+    def _binomial(self, beta: Array, order: int) -> Array:
+        """Return the covariance of sampling, or the weight of each group in its derivative."""
+        p = self.chance(beta)
+        variance = np.maximum(self.rows, 0.0) * p * (1 - p)
+        if order == 1:
+            return (self.design.T * variance) @ self.design
+        return variance * (1 - 2 * p)
+
+    def turned(self, beta: Array, w: Array) -> Array:
+        p, along = self.chance(beta), self.design @ w
+        moved = (self.covariance @ (self.weights(beta).T @ w))[len(p) :]
+        turned = -2 * self.design.T @ (p * (1 - p) * along * moved)
+        if self.sampled:
+            turned = turned + self.design.T @ (self._binomial(beta, 2) * along**2)
+        return turned
+
+    def bias(self, law: Law) -> Array:
+        """Return the bias of first order that the noise makes in the coefficients."""
+        beta, X = law.center, self.design
+        p = self.chance(beta)
+        v = p * (1 - p)
+        inverse = np.linalg.inv(self.slope(beta))
+        met = (inverse @ self.weights(beta) @ self.covariance)[:, len(p) :]
+        bent = 0.5 * self.rows * v * (1 - 2 * p) * np.einsum("xi,ij,xj->x", X, law.covariance, X)
+        return -inverse @ (X.T @ (v * np.einsum("xl,lx->x", X, met) - bent))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LogisticRegression(AbstractCoefficients):
+    """Logistic regression of one category on others, with intervals for noise and sampling.
+
+    Attributes:
+        columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, age=65-"``, …;
+            the first category of each attribute is the one that others are compared with.
+        estimate: coefficients, logarithms of odds ratios, without the bias of first order that the
+            noise makes.
+        standard_deviation: their standard deviations due to noise, to first order.
+        rows: how many rows were counted, by the release; with weights, their sum.
+        weighted: whether rows count with weights.
+        rows_per_person: how many rows of one person may count.
+        private: False for simulations, whose numbers must not be published.
+        name: the attribute that is explained.
+        label: its category, whose probability is modelled.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["no", "yes"])])
+    >>> people = pa.table(
+    ...     {"sex": ["F", "M"] * 6000, "job": ["yes", "no", "no", "yes", "yes", "no"] * 2000}
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.5)).release(people)
+    >>> found = release.logistic("job", "yes", on=["sex"])
+    >>> low, high = found.confidence_interval(0.999999)  # of 3 women 2 have one, of 3 men 1
+    >>> found.columns, bool(low[1] < np.log(1 / 4) < high[1])
+    (('intercept', 'sex=M'), True)
+    """
+
+    name: str
+    label: Category
+    labels: Labels = field(repr=False)
+    equations: _Scores = field(repr=False)
+
+    @property
+    def odds_ratio(self) -> Array:
+        """The factor of each column in the odds of the category: exp of its coefficient."""
+        return np.exp(self.estimate)
+
+    @property
+    def _function(self) -> str:
+        return "logistic"
+
+    @property
+    def _title(self) -> str:
+        return f"Logistic regression of {self._about}"
+
+    @property
+    def _about(self) -> str:
+        return f"{self.name}={self.label} on {', '.join(self.labels) or 'no attribute'}"
+
+    @property
+    def _fit(self) -> str:
+        return "largest likelihood"
+
+    @property
+    def _sampling(self) -> str:
+        if not self.has_population:
+            return ""
+        return "from and to: of the population, with sampling; noise: its share of the variance"
+
+    def _sampled(self) -> Equations:
+        own = self.equations
+        return _Scores(own.design, own.ones, own.rows, own.covariance, sampled=True)
+
+    def predict(self, **values: Category) -> Prediction:
+        """Return the probability of the category in a group: ``predict(sex="F", age="18-64")``.
+
+        Args:
+            values: a category for each attribute of the model.
+
+        Returns:
+            A :class:`~gaussnoise.results.Prediction`, whose interval is about the fit to the
+            counted rows.
+
+        Raises:
+            ParameterError: other attributes or labels than those of the model.
+        """
+        row = row_of(self.design, cell_of(self.labels, values))
+        low, high = self.own.interval(row, quantile(LEVEL))
+        p = float(scipy.special.expit(row @ self.estimate))
+        sd = p * (1 - p) * math.sqrt(row @ self.own.covariance @ row)
+        ends = scipy.special.expit([low, high])
+        return Prediction(p, sd, float(ends[0]), float(ends[1]))
+
+
+def logistic(
+    release: AbstractRelease, name: str, label: Category, on: Sequence[str]
+) -> LogisticRegression:
+    """Return the logistic regression of a category on others, from a released table alone.
+
+    The likelihood equations of the counted rows are linear in the counts of a table for any
+    coefficients, so that their noise has an exactly known covariance: intervals hold all
+    coefficients at which the equations are zero within it, however large the noise is.
+
+    Args:
+        release: the release that is asked.
+        name: the attribute that is explained.
+        label: its category; rows with any other one are those without it.
+        on: attributes of categories or bins, and interactions: ``["sex", "age", "sex:age"]``. A
+            table of all of them with ``name`` must have been released, or one that contains it.
+
+    Returns:
+        A :class:`~gaussnoise.results.LogisticRegression`.
+
+    Raises:
+        ParameterError: unknown attributes or labels, clipped numbers, a table that was not
+            released, more than 40 coefficients or 500 groups, or noise that leaves nothing, with
+            the budget that would do.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["no", "yes"])])
+    >>> people = pa.table(
+    ...     {"sex": ["F", "M"] * 6000, "job": ["yes", "no", "no", "yes", "yes", "no"] * 2000}
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.5)).release(people)
+    >>> chance = release.logistic("job", "yes", on=["sex"]).predict(sex="M")
+    >>> abs(chance.estimate - 1 / 3) < 8 * chance.standard_deviation
+    True
+    """
+    schema = release.plan.schema
+    check_no_number(release, "logistic", (name,))
+    attribute = schema.attributes[schema.names.index(name)]
+    if label not in attribute.labels:
+        raise ParameterError(
+            f"logistic: expected a label of {name!r}, {one_of(map(repr, attribute.labels))}, got "
+            f"{label!r:.80}" + near(label, attribute.labels)
+        )
+    terms = terms_of(release, "logistic", name, on)
+    names = tuple(dict.fromkeys(a for term in terms for a in term))
+    check_no_number(release, "logistic", names)
+    labels = {a: schema.attributes[schema.names.index(a)].labels for a in names}
+    columns = [column for term in terms for column in indicators(term, labels)]
+    check_columns("logistic", columns)
+    sizes = [len(own) for own in labels.values()]
+    groups = math.prod(sizes)
+    if groups > _MOST_GROUPS:
+        raise ParameterError(
+            f"logistic: expected at most {_MOST_GROUPS} groups of rows, got {groups}; hint: fewer "
+            "attributes, or categories that are put together in the schema"
+        )
+    found = contrasts(
+        release.kept(), _counts(names, sizes, name, attribute.labels.index(label), attribute.size)
+    )
+    places = [dict(zip(names, place, strict=True)) for place in np.ndindex(*sizes)]
+    design = np.array([row_of(columns, place) for place in places])
+    ones, rows = np.split(found.estimate, 2)
+    equations = _Scores(design, ones, rows, found.covariance, sampled=False)
+    start = np.zeros(len(columns))
+    _check_clear(release, equations, start)
+    center = solved(equations, start, "logistic")
+    _check_clear(release, equations, center)
+    law = Law(equations, center)
+    return LogisticRegression(
+        columns=tuple(column_name(labels, column) for column in columns),
+        estimate=center - equations.bias(law),
+        standard_deviation=np.sqrt(np.diagonal(law.covariance)),
+        rows=float(rows.sum()),
+        weighted=release.plan.weight is not None,
+        rows_per_person=release.plan.rows_per_person,
+        private=release.private,
+        backend=release.backend,
+        design=tuple(columns),
+        own=law,
+        name=name,
+        label=label,
+        labels=labels,
+        equations=equations,
+    )
+
+
+def _counts(
+    names: Sequence[str], sizes: Sequence[int], name: str, k: int, size: int
+) -> list[Weights]:
+    """Return the weights of the rows with a category in every group, and then of all its rows."""
+    one, every = np.eye(1, size, k)[0], np.ones(size)
+    groups = np.eye(math.prod(sizes)).reshape(-1, *sizes)
+    return [
+        {(*names, name): np.multiply.outer(group, of)} for of in (one, every) for group in groups
+    ]
+
+
+def _check_clear(release: AbstractRelease, equations: _Scores, beta: Array) -> None:
+    """Refuse equations in which some combination of coefficients may be noise alone."""
+    p = equations.chance(beta)
+    values, axes = np.linalg.eigh(-equations.slope(beta))
+    forms = (p * (1 - p))[:, None] * (equations.design @ axes) ** 2
+    covariance = equations.covariance[len(p) :, len(p) :]
+    sd = np.sqrt(np.einsum("xk,xy,yk->k", forms, covariance, forms))
+    least = int(np.argmin(values - CLEAR * sd))
+    if values[least] <= CLEAR * sd[least]:
+        raise ParameterError(
+            "logistic: expected coefficients that can be told apart within the noise, got a "
+            f"combination of them whose information is {values[least]:.3g} ± {sd[least]:.2g}; "
+            f"hint: fewer terms, or {enough(release, values[least], sd[least])}"
+        )

@@ -1,0 +1,247 @@
+"""Log-linear models of counts, from the released tables that they fit."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...numerics.intervals import quantile
+from ...solvers.tables.residuals import subsets_of
+from ..schema.schema import Category
+from .coefficients import (
+    CLEAR,
+    AbstractCoefficients,
+    Equations,
+    Labels,
+    Law,
+    Prediction,
+    cell_of,
+    check_columns,
+    column_name,
+    enough,
+    indicators,
+    row_of,
+    solved,
+)
+from .contrasts import cell, contrasts
+from .noisy import AbstractRelease, Names
+from .sums import check_no_number
+from .tidy import LEVEL
+
+Array = NDArray[np.float64]
+
+_MOST_CELLS = 10**5  # in the table of all attributes of the model
+
+
+@dataclass(frozen=True)
+class _Likelihood:
+    """The likelihood equations ``X'n − X' exp(X beta)`` of Poisson counts (Birch 1963)."""
+
+    design: Array  # (cells, d)
+    margins: Array  # X'n, noisy
+    covariance: Array  # the covariance of the margins
+    sampled: bool  # with the variance of the counts n, too
+
+    def expected(self, beta: Array) -> Array:
+        """Return the expected count of each cell."""
+        return np.exp(self.design @ beta)
+
+    def residual(self, beta: Array) -> Array:
+        return self.margins - self.design.T @ self.expected(beta)
+
+    def slope(self, beta: Array) -> Array:
+        return -(self.design.T * self.expected(beta)) @ self.design
+
+    def spread(self, beta: Array) -> Array:
+        return self.covariance - self.slope(beta) if self.sampled else self.covariance
+
+    def turned(self, beta: Array, w: Array) -> Array:
+        if not self.sampled:
+            return np.zeros(len(beta))
+        return self.design.T @ (self.expected(beta) * (self.design @ w) ** 2)
+
+    def bias(self, law: Law) -> Array:
+        """Return the bias of first order that the noise makes in the coefficients."""
+        X, beta = self.design, law.center
+        variance = np.einsum("xi,ij,xj->x", X, law.covariance, X)
+        bent = 0.5 * X.T @ (self.expected(beta) * variance)
+        return np.linalg.solve(self.slope(beta), bent)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LogLinearModel(AbstractCoefficients):
+    """A log-linear model of counts, with intervals for noise and sampling.
+
+    Attributes:
+        columns: names of the coefficients: ``"intercept"``, ``"sex=M"``, ``"sex=M, job=yes"``, …;
+            the first category of each attribute is the one that others are compared with.
+        estimate: coefficients, logarithms of ratios of expected counts, without the bias of first
+            order that the noise makes. Those of two attributes are logarithms of odds ratios.
+        standard_deviation: their standard deviations due to noise, to first order.
+        rows: how many rows were counted, by the release; with weights, their sum.
+        weighted: whether rows count with weights.
+        rows_per_person: how many rows of one person may count.
+        private: False for simulations, whose numbers must not be published.
+        margins: attributes of the tables that the model fits.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["no", "yes"])])
+    >>> people = pa.table(
+    ...     {"sex": ["F", "M"] * 6000, "job": ["yes", "no", "no", "yes", "yes", "no"] * 2000}
+    ... )
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.5)).release(people)
+    >>> found = release.loglinear([("sex", "job")])
+    >>> low, high = found.confidence_interval(0.999999)  # of 3 women 2 have a job, of 3 men 1
+    >>> found.columns[-1], bool(low[-1] < np.log(1 / 4) < high[-1])
+    ('sex=M, job=yes', True)
+    """
+
+    margins: tuple[tuple[str, ...], ...]
+    labels: Labels = field(repr=False)
+    equations: _Likelihood = field(repr=False)
+
+    @property
+    def _function(self) -> str:
+        return "loglinear"
+
+    @property
+    def _title(self) -> str:
+        return f"Log-linear model of {self._about}"
+
+    @property
+    def _about(self) -> str:
+        return ", ".join(" by ".join(own) for own in self.margins)
+
+    @property
+    def _fit(self) -> str:
+        return "largest likelihood"
+
+    @property
+    def _sampling(self) -> str:
+        if not self.has_population:
+            return ""
+        return "from and to: of the population, with sampling; noise: its share of the variance"
+
+    def _sampled(self) -> Equations:
+        return replace(self.equations, sampled=True)
+
+    def predict(self, **values: Category) -> Prediction:
+        """Return the expected count of a cell: ``predict(sex="F", job="yes", age="18-64")``.
+
+        The cell may be one of a table that was not released: it is then what the model makes of
+        the tables that were.
+
+        Args:
+            values: a category for each attribute of the model.
+
+        Returns:
+            A :class:`~gaussnoise.results.Prediction`, whose interval is about the fit to the
+            counted rows.
+
+        Raises:
+            ParameterError: other attributes or labels than those of the model.
+        """
+        row = row_of(self.design, cell_of(self.labels, values))
+        low, high = np.exp(self.own.interval(row, quantile(LEVEL)))
+        count = math.exp(row @ self.estimate)
+        sd = count * math.sqrt(row @ self.own.covariance @ row)
+        return Prediction(count, sd, float(low), float(high))
+
+
+def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearModel:
+    """Return the log-linear model of counts that fits some tables, from these tables alone.
+
+    The model is hierarchical: it has all terms of the given tables. It fits their counts, so that
+    only these need to have been released: the equations are linear in them, their noise has an
+    exactly known covariance, and intervals hold all coefficients at which the equations are zero
+    within it.
+
+    Args:
+        release: the release that is asked.
+        margins: the attributes of each table that the model fits: ``[("sex", "job"), "age"]`` has
+            age independent of the others.
+
+    Returns:
+        A :class:`~gaussnoise.results.LogLinearModel`.
+
+    Raises:
+        ParameterError: unknown attributes, clipped numbers, tables that were not released, more
+            than 40 coefficients or 100,000 cells, or counts that the noise hides, with the budget
+            that would do.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("job", ["no", "yes"])])
+    >>> people = pa.table({"sex": ["F", "M"] * 6000, "job": ["no", "yes", "yes"] * 4000})
+    >>> release = gn.plan(schema, 1, gn.zCDP(0.5)).release(people)
+    >>> cell = release.loglinear(["sex", "job"]).predict(sex="F", job="yes")
+    >>> abs(cell.estimate - 4000) < 8 * cell.standard_deviation
+    True
+    """
+    is_list = isinstance(margins, list | tuple)
+    asked = [(own,) if isinstance(own, str) else tuple(own) for own in margins if is_list]
+    if not asked or len({frozenset(own) for own in asked}) < len(asked):
+        raise ParameterError(
+            f"loglinear: expected different tables to be fitted, got {margins!r:.80}; hint: "
+            '[("sex", "job"), "age"]'
+        )
+    for own in asked:
+        check_no_number(release, "loglinear", own)
+    schema = release.plan.schema
+    names = tuple(dict.fromkeys(a for own in asked for a in own))
+    labels = {a: schema.attributes[schema.names.index(a)].labels for a in names}
+    sizes = [len(own) for own in labels.values()]
+    if math.prod(sizes) > _MOST_CELLS:
+        raise ParameterError(
+            f"loglinear: expected a table of at most {_MOST_CELLS:,} cells, got "
+            f"{math.prod(sizes):,}; hint: fewer attributes"
+        )
+    _check_clear(release, asked)
+    every = {term for own in asked for term in subsets_of(tuple(sorted(map(names.index, own))))}
+    terms = sorted(every, key=lambda term: (len(term), term))
+    columns = [own for term in terms for own in indicators([names[i] for i in term], labels)]
+    check_columns("loglinear", columns)
+    found = contrasts(
+        release.kept(),
+        [cell(release, **{a: labels[a][k] for a, k in own.cell.items()}) for own in columns],
+    )
+    places = [dict(zip(names, place, strict=True)) for place in np.ndindex(*sizes)]
+    design = np.array([row_of(columns, place) for place in places])
+    equations = _Likelihood(design, found.estimate, found.covariance, sampled=False)
+    rows = float(found.estimate[0])
+    start = np.zeros(len(columns))
+    start[0] = math.log(rows / len(design))
+    law = Law(equations, solved(equations, start, "loglinear"))
+    return LogLinearModel(
+        columns=tuple(column_name(labels, column) for column in columns),
+        estimate=law.center - equations.bias(law),
+        standard_deviation=np.sqrt(np.diagonal(law.covariance)),
+        rows=rows,
+        weighted=release.plan.weight is not None,
+        rows_per_person=release.plan.rows_per_person,
+        private=release.private,
+        backend=release.backend,
+        design=tuple(columns),
+        own=law,
+        margins=tuple(asked),
+        labels=labels,
+        equations=equations,
+    )
+
+
+def _check_clear(release: AbstractRelease, margins: Sequence[tuple[str, ...]]) -> None:
+    """Refuse tables to be fitted with a count that the noise hides: its logarithm is unknown."""
+    for own in margins:
+        table = release[own]
+        counts, sd = table.estimate.ravel(), np.asarray(table.standard_deviation).ravel()
+        least = int(np.argmin(counts - CLEAR * sd))
+        if counts[least] <= CLEAR * sd[least]:
+            raise ParameterError(
+                f"loglinear: expected counts of {' by '.join(own)} that the noise does not hide, "
+                f"got {counts[least]:.3g} ± {sd[least]:.2g}; hint: categories that are put "
+                f"together in the schema, or {enough(release, counts[least], sd[least])}"
+            )
