@@ -33,6 +33,7 @@ def ask(
       entropy of region by sex                (concentration, odds ratio of … and)
       variance of income, sex=F
       regression of income on sex, age and sex:age
+      logistic regression of employed=yes on sex
       cdf of age given sex
       quantile 0.5, 0.9 of age given sex      (median of age)
       count of sex by tick                    (of a stream; in ticks 3 to 5)

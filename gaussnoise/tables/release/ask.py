@@ -25,6 +25,7 @@ from ..schema.schema import Category
 from .answer import COUNTED, Answer
 from .contrasts import Weights, contrasts
 from .functions import FunctionEstimate, function, variance_within
+from .logistic import logistic
 from .merged import MergedPlan
 from .noisy import AbstractRelease, read_only
 from .nouns import nouns_of
@@ -85,6 +86,7 @@ _OVER = re.compile(
     rf"(?:>(?!=)|\b(?:over|above|(?:more|older|higher|greater)\s+than))\s*({ENDPOINT})"
 )
 _LEAST_SQUARES = "least squares by the law of the moments' noise (Anderson & Rubin 1949)"
+_LIKELIHOOD = "likelihood equations by the law of their noise (Cox 1958; Anderson & Rubin 1949)"
 _FIRST_ORDER = "biased, intervals to first order (Zou & Donner 2008)"
 
 
@@ -111,6 +113,7 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     * ``entropy of region by sex``, ``concentration of region``, ``odds ratio of sex and employed``,
       ``variance of income, sex=F``: as :meth:`function` and :meth:`variance` give them
     * ``regression of income on sex, age and sex:age``: as :meth:`regress` gives it
+    * ``logistic regression of employed=yes on sex``: as :meth:`logistic` gives it
 
     Args:
         release: the release that is asked.
@@ -559,7 +562,15 @@ class _Asked:
         """Return the coefficients of a regression."""
         names = self.release.plan.schema.names
         on = [":".join(names[i] for i in term) for term in asked.on]
-        found = regress(self.release, names[asked.attribute], on)
+        name = names[asked.attribute]
+        if asked.category is None:
+            found, method = regress(self.release, name, on), _LEAST_SQUARES
+            meaning = f"regression of {quoted(name)} on {', '.join(on)}"
+        else:
+            label = self.release.plan.schema.attributes[asked.attribute].labels[asked.category]
+            found, method = logistic(self.release, name, label, on), _LIKELIHOOD
+            said = self._named({asked.attribute: (asked.category,)})
+            meaning = f"logistic regression of {said} on {', '.join(on)}"
         axes = {0: _Axis("coefficient", found.columns, ())}
         low, high = found.confidence_interval(self.level)
         numbers = _Found(found.estimate, found.standard_deviation, low, high)
@@ -567,8 +578,7 @@ class _Asked:
             "each category against the first of its attribute",
             "of the rows, not a population",
         ]
-        meaning = f"regression of {quoted(found.name)} on {', '.join(on)}"
-        return replace(self._answer(meaning, axes, numbers, notes), method=_LEAST_SQUARES)
+        return replace(self._answer(meaning, axes, numbers, notes), method=method)
 
     def _counted(self, i: int) -> None:
         """Refuse an attribute that has released sums, but no released bins."""

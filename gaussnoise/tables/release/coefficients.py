@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...errors import ParameterError
 from ...layout import fitted
@@ -17,7 +17,7 @@ from ...numerics.intervals import ConfidenceInterval, quantile
 from ...text import number_of, significant
 from ..schema.schema import Category
 from .noisy import AbstractRelease
-from .show import rows_text
+from .show import rounded, rows_text
 from .tidy import LEVEL, framed, level_text
 
 if TYPE_CHECKING:
@@ -31,16 +31,15 @@ MOST_COLUMNS = 40  # columns of a design: there are about half as many moments a
 CLEAR = 4.0  # standard deviations of noise that numbers which others are divided by are above zero
 _LEAST = 1e-12  # the least eigenvalue of a covariance that coordinates are scaled by
 _STEPS = 40  # times that a search goes half as far again; an end beyond is infinite
+_LAST_STEP = 1e-6  # the largest last step of Newton's method in coefficients
 _DIGITS = 1e-6  # standard deviations: ends of intervals are computed so far
 
-_SHOWN = {  # heads of columns, and how many digits are shown
-    "estimate": ("estimate", 5),
-    "standard_deviation": ("± sd", 3),
-    "low": ("low", 5),
-    "high": ("high", 5),
-    "population_low": ("from", 5),
-    "population_high": ("to", 5),
-    "noise_share": ("noise", 2),
+_ENDS = {  # heads of the estimate and of ends of intervals
+    "estimate": "estimate",
+    "low": "low",
+    "high": "high",
+    "population_low": "from",
+    "population_high": "to",
 }
 
 
@@ -266,7 +265,7 @@ class AbstractCoefficients:
         """Return intervals for the coefficients of the counted rows, each alone.
 
         An interval holds all values of a coefficient for which some values of the others are near
-        to what was released, by the exact covariance of its noise.
+        to the released numbers, by the exact covariance of their noise.
 
         Raises:
             ParameterError: level outside (0, 1).
@@ -352,18 +351,19 @@ class AbstractCoefficients:
 
     def __str__(self) -> str:
         found = self._tidy()
-        shown = [
-            [
-                name,
-                *(
-                    significant(found[own][k], digits)
-                    for own, (_, digits) in _SHOWN.items()
-                    if own in found
-                ),
-            ]
-            for k, name in enumerate(self.columns)
+        ends = [own for own in _ENDS if own in found]
+        shown = []
+        for k, name in enumerate(self.columns):
+            sd = found["standard_deviation"][k]
+            estimate, *others = rounded(np.array([found[own][k] for own in ends]), np.array([sd]))
+            shares = [f"{found[own][k]:.1%}" for own in ("noise_share",) if own in found]
+            shown.append([name, estimate, significant(sd, 3), *others, *shares])
+        heads = [
+            "estimate",
+            "± sd",
+            *(_ENDS[own] for own in ends[1:]),
+            *["noise"] * self.has_population,
         ]
-        heads = [head for own, (head, _) in _SHOWN.items() if own in found]
         rows = "weighted rows" if self.weighted else "rows"
         sampling = self._sampling
         if self.rows_per_person > 1:
@@ -393,11 +393,8 @@ def solved(equations: Equations, start: Array, function: str) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         found = scipy.optimize.root(equations.residual, start, jac=equations.slope, tol=1e-12)
         ends = np.asarray(found.x, dtype=np.float64)
-        scale = np.abs(equations.residual(start)).max() + np.diagonal(equations.slope(start)).max(
-            initial=0.0
-        )
-        left = np.abs(equations.residual(ends)).max()
-    if not np.isfinite(ends).all() or not left <= 1e-6 * max(scale, 1.0):
+        step = np.linalg.lstsq(equations.slope(ends), equations.residual(ends))[0]
+    if not np.isfinite(ends).all() or np.abs(step).max() > _LAST_STEP:
         raise ParameterError(
             f"{function}: expected coefficients at which the released numbers agree with the "
             "model, found none: some categories may have no rows; hint: fewer terms, or "
@@ -479,6 +476,20 @@ def cell_of(labels: Labels, values: Mapping[str, Category]) -> Cell:
         wanted = f"one category for each of {', '.join(labels)}" if labels else "no value"
         raise ParameterError(f"predict: expected {wanted}, got {dict(values)!r:.80}")
     return {a: own.index(values[a]) for a, own in labels.items()}
+
+
+def check_counts(
+    release: AbstractRelease, function: str, of: str, counts: ArrayLike, sd: ArrayLike
+) -> None:
+    """Refuse counts of which the noise hides one: its logarithm is unknown."""
+    counts, sd = np.broadcast_arrays(np.ravel(counts), np.ravel(sd))
+    least = int(np.argmin(counts - CLEAR * sd))
+    if counts[least] <= CLEAR * sd[least]:
+        raise ParameterError(
+            f"{function}: expected counts of {of} that the noise does not hide, got "
+            f"{counts[least]:.3g} ± {sd[least]:.2g}; hint: categories that are put together in the "
+            f"schema, or {enough(release, counts[least], sd[least])}"
+        )
 
 
 def check_columns(function: str, columns: Sequence[Column]) -> None:

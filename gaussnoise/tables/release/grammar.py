@@ -277,8 +277,17 @@ class _Meaning(Transformer):
         return Variance(next(iter(part.of)), part.given)
 
     def regression(self, meta: Meta, children: list) -> Regressed:
-        name, *on = children
-        return Regressed(self._number(name)[0], tuple(on))
+        name, on = children
+        return Regressed(self._number(name)[0], on)
+
+    def logistic(self, meta: Meta, children: list) -> Regressed:
+        name, *value, on = children
+        i, cells = name.value
+        (category,) = value[0].value if value else cells
+        return Regressed(i, on, category)
+
+    def terms(self, meta: Meta, children: list) -> tuple[tuple[int, ...], ...]:
+        return tuple(children)
 
     def term(self, meta: Meta, children: list) -> tuple[int, ...]:
         return tuple([self._attribute(name) for name in children])

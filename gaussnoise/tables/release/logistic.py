@@ -22,6 +22,7 @@ from .coefficients import (
     Prediction,
     cell_of,
     check_columns,
+    check_counts,
     column_name,
     enough,
     indicators,
@@ -248,6 +249,9 @@ def logistic(
     design = np.array([row_of(columns, place) for place in places])
     ones, rows = np.split(found.estimate, 2)
     equations = _Scores(design, ones, rows, found.covariance, sampled=False)
+    _check_counts(
+        release, equations, f"{name}={label}", [[a in term for a in names] for term in terms], sizes
+    )
     start = np.zeros(len(columns))
     _check_clear(release, equations, start)
     center = solved(equations, start, "logistic")
@@ -280,6 +284,27 @@ def _counts(
     return [
         {(*names, name): np.multiply.outer(group, of)} for of in (one, every) for group in groups
     ]
+
+
+def _check_counts(
+    release: AbstractRelease,
+    equations: _Scores,
+    of: str,
+    terms: Sequence[Sequence[bool]],
+    sizes: Sequence[int],
+) -> None:
+    """Refuse categories of a term whose rows with, or without, the category the noise hides."""
+    groups = np.eye(math.prod(sizes)).reshape(*sizes, -1)
+    for term in terms:
+        left_out = tuple(axis for axis, is_kept in enumerate(term) if not is_kept)
+        forms = groups.sum(axis=left_out).reshape(-1, groups.shape[-1])
+        for own, words in (
+            (np.hstack([forms, 0 * forms]), of),
+            (np.hstack([-forms, forms]), f"other rows than {of}"),
+        ):
+            sd = np.sqrt(np.einsum("kx,xy,ky->k", own, equations.covariance, own))
+            counts = own @ np.concatenate([equations.ones, equations.rows])
+            check_counts(release, "logistic", words, counts, sd)
 
 
 def _check_clear(release: AbstractRelease, equations: _Scores, beta: Array) -> None:

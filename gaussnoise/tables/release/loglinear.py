@@ -13,7 +13,6 @@ from ...numerics.intervals import quantile
 from ...solvers.tables.residuals import subsets_of
 from ..schema.schema import Category
 from .coefficients import (
-    CLEAR,
     AbstractCoefficients,
     Equations,
     Labels,
@@ -21,8 +20,8 @@ from .coefficients import (
     Prediction,
     cell_of,
     check_columns,
+    check_counts,
     column_name,
-    enough,
     indicators,
     row_of,
     solved,
@@ -200,7 +199,10 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
             f"loglinear: expected a table of at most {_MOST_CELLS:,} cells, got "
             f"{math.prod(sizes):,}; hint: fewer attributes"
         )
-    _check_clear(release, asked)
+    for own in asked:
+        table = release[own]
+        of = " by ".join(own)
+        check_counts(release, "loglinear", of, table.estimate, table.standard_deviation)
     every = {term for own in asked for term in subsets_of(tuple(sorted(map(names.index, own))))}
     terms = sorted(every, key=lambda term: (len(term), term))
     columns = [own for term in terms for own in indicators([names[i] for i in term], labels)]
@@ -231,17 +233,3 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
         labels=labels,
         equations=equations,
     )
-
-
-def _check_clear(release: AbstractRelease, margins: Sequence[tuple[str, ...]]) -> None:
-    """Refuse tables to be fitted with a count that the noise hides: its logarithm is unknown."""
-    for own in margins:
-        table = release[own]
-        counts, sd = table.estimate.ravel(), np.asarray(table.standard_deviation).ravel()
-        least = int(np.argmin(counts - CLEAR * sd))
-        if counts[least] <= CLEAR * sd[least]:
-            raise ParameterError(
-                f"loglinear: expected counts of {' by '.join(own)} that the noise does not hide, "
-                f"got {counts[least]:.3g} ± {sd[least]:.2g}; hint: categories that are put "
-                f"together in the schema, or {enough(release, counts[least], sd[least])}"
-            )

@@ -164,10 +164,11 @@ class Variance(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """The coefficients of a clipped number on terms, of one attribute or several each."""
+    """The coefficients of a clipped number, or of a category, on terms of attributes."""
 
     attribute: int
     on: tuple[tuple[int, ...], ...]
+    category: int | None = None
 
 
 class Top(NamedTuple):

@@ -111,7 +111,11 @@ def _plain_text(schema: Schema, asked: Any) -> str:
         return f"count of {conditions_text(schema, rest)}" if rest else "count"
     if isinstance(asked, Regressed):
         terms = (":".join(quoted(names[i]) for i in term) for term in asked.on)
-        return f"regression of {quoted(names[asked.attribute])} on {', '.join(terms)}"
+        what = quoted(names[asked.attribute])
+        if asked.category is not None:
+            what = conditions_text(schema, {asked.attribute: (asked.category,)})
+        kind = "" if asked.category is None else "logistic "
+        return f"{kind}regression of {what} on {', '.join(terms)}"
     if isinstance(asked, Share | Indicator):
         what = "per cent" if isinstance(asked, Share) and asked.per_cent else "share"
         what = asked.name.replace("_", " ") if isinstance(asked, Indicator) else what

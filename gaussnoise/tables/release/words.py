@@ -51,7 +51,9 @@ _GRAMMAR = rf"""
 
     indicator: (ENTROPY | CONCENTRATION | ODDS_RATIO) _OF conditions (_AND conditions)? given*
     variance: _VARIANCE _OF? NAME ("," conditions)? whose? given*
-    regression: _REGRESSION _OF NAME _ON term (("," | _AND) term)*
+    regression: _REGRESSION _OF NAME _ON terms
+        | _LOGISTIC? _REGRESSION _OF (NAME ("=" | _IS) VALUE | LABEL) _ON terms -> logistic
+    terms: term (("," | _AND) term)*
     term: NAME (":" NAME)*
 
     ?operand: plain | bracketed
@@ -107,6 +109,7 @@ _GRAMMAR = rf"""
     ODDS_RATIO: /odds[\s_]+ratio/i
     _VARIANCE: /variance/i
     _REGRESSION: /regression/i
+    _LOGISTIC: /logistic/i
     _ON: /on/i
     _ARE: /(are|were)(\s+there)?/i
     _FRACTION: /fraction|proportion|distribution/i

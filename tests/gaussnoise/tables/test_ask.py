@@ -973,6 +973,7 @@ def test_questions_are_written_as_they_can_be_asked_again(question):
         "mean of pay by ward",
         "variance of pay, sex=men",
         "regression of pay on sex, sex:ward",
+        "logistic regression of sex=men on ward",
     ],
 )
 def test_questions_about_numbers_are_written_as_they_can_be_asked_again(question):

@@ -270,7 +270,10 @@ def test_an_odds_ratio_says_which_odds_it_divides(people):
 def test_a_regression_is_asked_in_words(people):
     tables = [("sex", "town", "pay")]
     release = gn.plan(SCHEMA, tables, gn.zCDP(1.0)).release(people)
-    for words, on in (("sex and town", ["sex", "town"]), ("sex, sex:town", ["sex", "sex:town"])):
+    for words, on in (
+        ("sex and town", ["sex", "town"]),
+        ("sex, town, sex:town", ["sex", "town", "sex:town"]),
+    ):
         found, known = release.ask(f"regression of pay on {words}", 0.9), release.regress("pay", on)
         low, high = known.confidence_interval(0.9)
         assert found.labels == (known.columns,)

@@ -241,12 +241,39 @@ def test_what_no_model_can_be_made_of_is_refused(noisy, model, message):
         model(noisy)
 
 
+def test_questions_about_a_model_are_answered_by_it(noisy):
+    known = noisy.logistic("job", "yes", on=["sex", "age"])
+    for question in (
+        "logistic regression of job=yes on sex and age",
+        "regression of job is yes on sex, age",
+        "regression of yes on sex, age",
+    ):
+        answer = noisy.ask(question)
+        assert answer.estimate.tolist() == known.estimate.tolist()
+        assert "logistic regression of job=yes on sex, age" in str(answer)
+    with pytest.raises(gn.errors.GaussNoiseError, match="clip"):
+        noisy.ask("regression of job on sex")
+
+
 def test_noise_that_leaves_nothing_is_refused_with_a_budget(people):
     release = gn.plan(SCHEMA, 3, gn.zCDP(1e-6)).release(people)
     with pytest.raises(gn.errors.ParameterError, match="larger budget"):
         release.logistic("job", "yes", on=["sex", "age"])
     with pytest.raises(gn.errors.ParameterError, match="larger budget"):
         release.loglinear([("sex", "age", "job")])
+
+
+def test_a_category_that_never_comes_has_no_coefficient(people):
+    """All rows of a sex have the same job: its coefficient is infinite, and is refused."""
+    same = people.set_column(2, "job", pa.array(["yes"] * 100 + ["no"] * (ROWS - 100)))
+    same = same.set_column(0, "sex", pa.array(["F"] * 3000 + ["M"] * (ROWS - 3000)))
+    release = gn.plan(SCHEMA, 3, gn.zCDP(1e4)).release(same)
+    for model in (
+        lambda: release.logistic("job", "yes", on=["sex"]),
+        lambda: release.loglinear([("sex", "job")]),
+    ):
+        with pytest.raises(gn.errors.ParameterError, match="put together"):
+            model()
 
 
 def test_several_rows_of_a_person_are_no_sample(people):
