@@ -13,6 +13,7 @@ import narwhals as nw
 
 from ...errors import DataError
 from ..reading.csv import FORM
+from ..reading.declared import is_untyped
 from ..reading.files import dialect_of, is_csv, written_in
 from ..reading.frames import (
     Frame,
@@ -24,7 +25,6 @@ from ..reading.frames import (
     without_zone,
     zone_hint,
 )
-from ..reading.opened import is_untyped
 from ..reading.pieces import pieces
 from ..reading.sniff import date_columns, decimal_columns, sniffed
 from ..reading.values import Form

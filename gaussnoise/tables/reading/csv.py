@@ -44,16 +44,8 @@ def open_csv(
             that differ in these or in kind.
     """
     files = [Plain(path, dialect) for path in paths]
-    headers = [_header(file, dialect) for file in files]
-    names = headers[0]
+    names = _same_header(files, dialect)
     delimiter, quote = files[0].delimiter, files[0].quote
-    if any((file.delimiter, file.quote) != (delimiter, quote) for file in files) or any(
-        header != names for header in headers
-    ):
-        raise DataError(
-            "table: expected files of one kind with the same first line of column names in each; "
-            "hint: the same columns in the same order"
-        )
     checked = [_check_bytes(file) for file in files]
     several_lines = any(one.several_lines for one in checked)
     longest = max(one.longest for one in checked)
@@ -79,6 +71,47 @@ def open_csv(
         parallel=usual and not several_lines,
         **limit,
     )
+
+
+def csv_names(paths: Sequence[str], dialect: Dialect) -> list[str] | None:
+    """Return the names in the first line; None if other lines may decide about them.
+
+    Raises:
+        DataError: as for :func:`open_csv`, for reasons that the first lines alone decide.
+    """
+    try:
+        files = [Plain(path, dialect) for path in paths]
+        if not all(map(_ends_in_first_line, files)):
+            return None
+        return _same_header(files, dialect)
+    except DataError:
+        raise
+    except Exception:  # noqa: BLE001 (bytes after the first line are unpacked and decoded with it)
+        return None
+
+
+def _ends_in_first_line(plain: Plain) -> bool:
+    """Return whether no quote of the first line is open at its end."""
+    with plain.open() as file:
+        line = file.readline(_PIECE).decode("utf-8", "surrogateescape")
+    marks = {"quotechar": plain.quote} if plain.quote else {"quoting": csv.QUOTE_NONE}
+    try:
+        list(csv.reader([line], delimiter=plain.delimiter, strict=True, **marks))
+    except csv.Error:
+        return False
+    return True
+
+
+def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
+    """Return the names in the first line, which is the same in all files."""
+    headers = [_header(file, dialect) for file in files]
+    kinds = {(file.delimiter, file.quote) for file in files}
+    if len(kinds) > 1 or any(header != headers[0] for header in headers):
+        raise DataError(
+            "table: expected files of one kind with the same first line of column names in each; "
+            "hint: the same columns in the same order"
+        )
+    return headers[0]
 
 
 def check_quotes(path: str, dialect: Dialect) -> None:
@@ -143,10 +176,11 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
             "hint: write no row names (pandas: index=False, R: row.names = FALSE)"
         )
     twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    if twice is not None:  # not quoted: it is a value where the first line is a record
+        first, second = [k for k, name in enumerate(names, 1) if name == twice][:2]
         raise DataError(
-            f"table: expected distinct column names, got {twice!r} twice; hint: rename one, also "
-            "where neither is asked for"
+            f"table: expected distinct column names in the first line, got one twice, in columns "
+            f"{first} and {second}; hint: rename one, also where neither is asked for"
         )
     if len({name.lower() for name in names}) < len(names):
         raise DataError(
