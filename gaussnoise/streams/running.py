@@ -209,8 +209,8 @@ class Stream:
                     if not same_file:
                         raise StreamError(
                             f"tick: expected new rows for tick {number}, got a file again: {what}; "
-                            f"hint: number={before}, in the shell --tick {before}, reads that tick "
-                            "again; same_file=True, or --same-file, counts its rows twice"
+                            f"hint: number={before} reads that tick again; "
+                            "same_file=True counts its rows twice"
                         )
                     warnings.warn(f"tick: {what}: its rows count twice", StreamWarning, 2)
                 noted(self.state.private, number, table)

@@ -83,5 +83,6 @@ def _declared_names(table: object) -> Sequence[str] | None:
     frame = open_table(table)
     try:
         return guarded(TASK, lambda: column_names(frame), engine=frame.implementation)
-    except DataError:  # a lazy frame may look at rows
+    except DataError:
+        # a lazy frame may look at rows
         return None

@@ -123,7 +123,7 @@ def combine(
         raise ParameterError(
             "combine: expected releases of the same rows, got some that drop rows with values "
             f"outside {', '.join(fits)} and some that do not; hint: all_rows_fit=True "
-            "(--all-rows-fit) if every row had a value of the schema; next time a catch-all, "
+            "if every row had a value of the schema; next time a catch-all, "
             "other, in the schema"
         )
     attributes: dict[str, Attribute] = {}

@@ -70,7 +70,7 @@ def test_what_was_assumed_of_rows_that_do_not_fit_is_in_the_folder(tmp_path, cap
         plan.release(PEOPLE, out=places[-1], on_outside="drop")
     out = tmp_path / "both"
     assert run(["combine", *places, "-o", str(out)]) == 1
-    assert "hint: all_rows_fit=True (--all-rows-fit)" in capsys.readouterr().err
+    assert "hint: --all-rows-fit if every row" in capsys.readouterr().err
     assert run(["combine", *places, "-o", str(out), "--all-rows-fit"]) == 0
     said = "Assumed: every row had a value of the schema in 'age', 'sex'."
     for name in ("summary.txt", "method.txt"):

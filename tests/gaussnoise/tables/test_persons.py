@@ -494,7 +494,7 @@ def test_a_null_in_a_partition_neither_refuses_a_release_nor_makes_two_of_one_pe
     ("arguments", "message"),
     [
         ({"neighbors": "replace", "public": "x"}, "person= cannot be combined with public="),
-        ({"over": gn.streams.Ticks(3), "neighbors": "replace"}, "over= with person= cannot be"),
+        ({"over": gn.streams.Ticks(3), "neighbors": "replace"}, "a stream of persons cannot be"),
         ({"person": 3}, "expected person to be the name of a column, got int"),
         ({"person": ""}, "expected person to be the name of a column"),
     ],
