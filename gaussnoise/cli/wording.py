@@ -6,7 +6,7 @@ from typing import Any
 
 # what names something else, or is the same in both: quoted texts, code and options
 _KEPT = r"(?<!\w)'[^']*'|`[^`]*`|--?\w\S*|[\w.]+\([^()]*\)"
-_VALUE = r'"[^"]*"|\{[^{}]*\}|[\w.+-]*\w(?!\()'
+_VALUE = r'"[^"]*"(?: or "[^"]*")*|\{[^{}]*\}|[\w.+-]*\w(?!\()'
 _ARGUMENT = re.compile(rf"{_KEPT}|(?<![\w.])(?P<name>[a-z]\w*)=(?P<value>{_VALUE})?(?!\()")
 # calls that commands make
 _CALLS = {
@@ -59,7 +59,7 @@ def in_shell(text: str, options: Mapping[str, str]) -> str:
             return option
         if value.startswith("{"):  # {"age": (0, 120)} is age=0,120
             value = re.sub(r"[{}()\[\]\"' ]", "", value).replace(":", "=", 1)
-        value = value.strip('"')
+        value = value.replace('"', "")
         return f"{option} {'none' if value == 'None' else value}"
 
     for call, instead in _CALLS.items():

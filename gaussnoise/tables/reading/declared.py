@@ -84,5 +84,5 @@ def _declared_names(table: object) -> Sequence[str] | None:
     try:
         return guarded(TASK, lambda: column_names(frame), engine=frame.implementation)
     except DataError:
-        # a lazy frame may look at rows
+        # an engine may read rows to find the names
         return None

@@ -34,6 +34,7 @@ def translated(text, *words):
     ("command", "python", "shell"),
     [
         ("release", 'hint: on_outside="drop" leaves', "hint: --on-outside drop leaves"),
+        ("release", 'on_outside="refuse" or "drop"', "--on-outside refuse or drop"),
         ("release", "expected ledger= and id= together", "expected --ledger and --id together"),
         ("release", "hint: targets={...} finds", "hint: --target ... finds"),
         ("mean", 'hint: between={"age": (0, 120)}', "hint: --between age=0,120"),
@@ -105,3 +106,19 @@ def test_a_stream_with_clipped_numbers_is_refused_in_words_of_the_shell(call):
     assert (status, "a stream takes tables of counts" in said) == (1, True)
     assert "over=" not in said
     assert "gaussnoise difference" in said
+
+
+def test_releases_with_other_persons_are_told_apart_by_the_options_that_make_them(call, tmp_path):
+    people, schema = pa.table({"sex": ["F", "M"], "id": [1, 2]}), gn.Schema.load("s.toml")
+    for name, options in {
+        "rows": {},
+        "one": {"person": "id"},
+        "two": {"person": "id", "rows_per_person": 2},
+    }.items():
+        gn.plan(schema, ["sex"], gn.zCDP(1.0), **options).release(people, out=tmp_path / name)
+    said = call("combine", "one", "two", "-o", "both")[1]
+    assert "got 1 and 2, so that their budgets protect different things" in said
+    assert "hint: make one of them again, with the same --rows-per-person" in said
+    said = call("combine", "one", "rows", "-o", "both")[1]
+    assert "got id and none, so" in said
+    assert "the same --person" in said

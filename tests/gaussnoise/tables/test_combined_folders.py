@@ -252,7 +252,7 @@ def test_what_cannot_be_combined_is_refused_in_words(folders, tmp_path, capsys):
     for command, words in (
         ([first, "-o", new], "expected two releases or more, got 1"),
         ([first, first, "-o", new], "got one twice"),
-        ([first, str(tmp_path / "other"), "-o", new], "difference(before, after) compares"),
+        ([first, str(tmp_path / "other"), "-o", new], "gaussnoise difference compares"),
         ([first, second, "-o", str(tmp_path / "taken")], "exists already"),
         ([first, second, "-o", new, "--format", "odt"], "expected format"),
         ([first, second, "-o", new, "--same-rows", "yes"], "expected same_rows"),
