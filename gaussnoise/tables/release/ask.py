@@ -277,7 +277,7 @@ class _Asked:
         return self._difference(meaning, asked.of, asked.of)
 
     def trend(self, asked: Trend, fitted: Fitted) -> Answer:
-        """Return slopes of generalised least squares, and with a single one a test of no change."""
+        """Return slopes of generalised least squares, each with a test of no change."""
         amount, ticks = asked.of, len(self.ticks)
         axes, own = self._axes_of(amount), len(self._forms(amount))
         x, covariance = self._counts(self._forms(amount) * ticks, axes, own)
@@ -297,14 +297,15 @@ class _Asked:
                 found[:, k] = weights @ y, math.sqrt(variance), math.nan if exact else statistic[0]
         slope, deviation, statistic = found
         notes = ["slope per tick"]
-        if statistic.size == 1 and math.isfinite(statistic[0]):
-            pvalue = float(scipy.special.chdtrc(ticks - 1, statistic[0]))
-            notes += [f"no change: p {pvalue_text(pvalue)}"]
+        pvalue = scipy.special.chdtrc(ticks - 1, statistic)  # NaN without a statistic
+        if pvalue.size == 1 and math.isfinite(pvalue[0]):
+            notes += [f"no change: p {pvalue_text(pvalue[0])}"]
         notes += ["of a line by least squares", *([] if own == 1 else ["to first order"])]
         half = self._z * deviation
         ends = _Found(slope, deviation, slope - half, slope + half)
         meaning = f"trend of {self._said(amount)} over ticks 1 to {ticks}"
-        return self._answer(meaning, axes, ends, notes)
+        answer = self._answer(meaning, axes, ends, notes)
+        return replace(answer, pvalue=read_only(pvalue.reshape(answer.estimate.shape)))
 
     def _single(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1

@@ -86,6 +86,8 @@ def parsed(
             if token is not None and token.type == "_AMID" and "_AMID" not in state.accepts():
                 token = reader.token("_BETWEEN_TIME", known["_BETWEEN_TIME"], at)
             if token is None:
+                token = reader.in_other_case(at, may_follow)
+            if token is None:
                 reader.refuse(at, state.accepts())
             if token.type == "LABEL":
                 reader.check_label(token, may_follow)

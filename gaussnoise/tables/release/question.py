@@ -19,7 +19,8 @@
   the name of a column of persons (``patient_id``) stand for all that is counted: ``how many stays
   in North``. They are refused where the tables count something else.
 * Names and labels with commas, bars, brackets or other words in them are in quotes, ``"…"``; a
-  quote inside is written twice. Labels are written as in the schema, upper and lower case too.
+  quote inside is written twice. Capitals do not matter, unless names or labels differ in them
+  alone.
 """
 
 import re

@@ -253,6 +253,33 @@ class Reader:
             return None
         return Token(name, value, at, end_pos=self.end)
 
+    def in_other_case(self, at: int, may_follow: Collection[str]) -> Token | None:
+        """Return the name or label that is written here with other capitals, if it is only one.
+
+        It is asked for where nothing else is understood, so that it takes no other meaning away.
+        """
+        i, level = self._named or (0, None)
+        known: dict[str, Mapping[str, Any]] = {
+            "NAME": self._names,
+            "VALUE": self._known(i, level),
+            "LABEL": self.alone,
+        }
+        found: list[tuple[str, str, int]] = []
+        for kind in (kind for kind in known if kind in may_follow):
+            folded: dict[str, set[str]] = {}
+            for text in known[kind]:
+                folded.setdefault(text.casefold(), set()).add(text)
+            if (written := self._longest(at, folded, folded=True)) is not None:
+                found += [(kind, text, self.end) for text in folded[written]]
+        if len(found) != 1:
+            return None
+        [(kind, text, self.end)] = found
+        value = known[kind][text]
+        if kind == "NAME":
+            value = value[0], value[1] and Level.of(self.schema.attributes[value[0]], value[1])
+            self._named, self._subject = value, value[0]
+        return Token(kind, value, at, end_pos=self.end)
+
     def check_label(self, token: Token, may_follow: Collection[str]) -> None:
         """Refuse a label that is also a noun for all rows, or a time of another attribute."""
         start, end = token.start_pos or 0, token.end_pos or 0
@@ -359,20 +386,25 @@ class Reader:
             self.fail(expected, at, self.end, attribute.labels)
         return bins
 
-    def _longest(self, at: int, known: Mapping[str, object]) -> str | None:
-        """Return the longest known text that is written here, or the one in quotes."""
+    def _longest(self, at: int, known: Mapping[str, object], *, folded: bool = False) -> str | None:
+        """Return the longest known text that is written here, or the one in quotes.
+
+        ``folded``: whether the known texts are without case, as by ``str.casefold``.
+        """
         if self.text.startswith('"', at):
             match = re.compile(r'"((?:[^"]|"")*)"').match(self.text, at)
             if match is None:
                 self.fail("expected another quote that ends this", at, len(self.text))
             self.end, text = match.end(), match[1].replace('""', '"')
+            text = text.casefold() if folded else text
             return text if text in known else None
         most = max(map(len, known), default=0)
         ends = _SEPARATOR.finditer(self.text, at, min(at + most + 1, len(self.text)))
         for end in reversed([match.start() for match in ends if match.start() - at <= most]):
-            if self.text[at:end] in known:
+            text = self.text[at:end].casefold() if folded else self.text[at:end]
+            if text in known:
                 self.end = end
-                return self.text[at:end]
+                return text
         return None
 
     def refuse(self, at: int, accepted: Collection[str]) -> NoReturn:
