@@ -128,8 +128,8 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
     Raises:
         ParameterError: the text is no question, has unknown names or labels, asks for a table that
-            was not released, or for ticks; the message marks the place, and has the nearest
-            question that is answered.
+            was not released, or for ticks; the message marks the place, and has a
+            question of the same meaning that is answered, or some that the tables answer.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -155,7 +155,7 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
         return answered(release, asked, text, level)
 
     read = partial(parsed, schema=schema, nouns=nouns)
-    return answer_or_hint(question, schema, None, read, answer)
+    return answer_or_hint(question, schema, None, release.plan.marginals, read, answer)
 
 
 def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
@@ -214,6 +214,15 @@ class _Asked:
         """The assumption of every answer, to stand before other notes; or nothing."""
         plan: Any = self.release.plan
         return _ASSUMED if isinstance(plan, MergedPlan) and plan.agreement is None else ""
+
+    @property
+    def _most_groups(self) -> str:
+        """The number of groups in which a person has a record, in words; "" for all groups."""
+        plan = self.release.plan
+        used = {name for marginal in plan.marginals for name in marginal}
+        groups = [a.size for a in plan.schema.attributes if a.name in used and not a.is_summed]
+        most = plan.rows_per_person
+        return f" ({most} at most)" if most < math.prod(groups) else ""
 
     def answer(self, asked: AtOnce) -> Answer:
         if isinstance(asked, Ratio):
@@ -628,7 +637,7 @@ class _Asked:
         notes = [*(f"{x} and more" for x in edges if f"[{x}, " in meaning.lower()), *notes]
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
-            capped = "" if self.release.plan.per_person else _CAPPED
+            capped = self._most_groups if self.release.plan.per_person else _CAPPED
             notes = [f"{COUNTED}{most}{capped}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]

@@ -48,6 +48,7 @@ from .question import (
     Variance,
     Wholes,
     conditions_text,
+    is_within,
     quoted,
 )
 from .shorter import question_text
@@ -136,9 +137,15 @@ class _Meaning(Transformer):
         self._reader, self._attributes = reader, reader.schema.attributes
         self._by_tick: ByTick | None = None  # without a question
         self._spans: list[tuple[int, Cells, Cells]] = []  # the ends of times from … to …
+        self._persons: tuple[str, Meta] | None = None  # a noun for persons, in some groups alone
 
     def start(self, meta: Meta, children: list) -> Question:
         (asked,) = children
+        if self._persons is not None:
+            noun, at = self._persons
+            names = self._reader.schema.names
+            if not is_within(asked, [names.index(g) for g in self._reader.nouns[noun].groups]):
+                self._fail_at_noun(noun, at)
         if self._by_tick is None:
             return asked
         if isinstance(asked, Top | Change | Trend):
@@ -457,10 +464,18 @@ class _Meaning(Transformer):
 
     def noun(self, meta: Meta, children: list) -> _Read:
         (noun,) = children
-        if fault := self._reader.nouns[noun].fault:
-            asks = self._reader.with_noun(meta.start_pos or 0, meta.end_pos or 0)
-            self._fail(f"expected another noun: {fault}", meta, asks)
+        if self._reader.nouns[noun].groups:
+            self._persons = noun, meta  # checked when all conditions are known
+        elif self._reader.nouns[noun].fault:
+            self._fail_at_noun(noun, meta)
         return _Read({}, meta, are_times=True)
+
+    def _fail_at_noun(self, noun: str, meta: Meta) -> NoReturn:
+        fault, groups, _ = self._reader.nouns[noun]
+        asks = self._reader.with_noun(meta.start_pos or 0, meta.end_pos or 0)
+        if groups:
+            asks = [f"how many {noun} by {', '.join(map(quoted, groups))}", *asks]
+        self._fail(f"expected another noun: {fault}", meta, asks)
 
     def noun_alone(self, meta: Meta, children: list[_Read]) -> _Part:
         text, at = self._reader.text, children[0].at

@@ -43,11 +43,15 @@ INTERVAL = re.compile(rf"([\[(])\s*({ENDPOINT})\s*,\s*({ENDPOINT})\s*([\])])")
 
 
 class RefusedError(ParameterError):
-    """A question that is refused, with others, in the order in which they may be meant."""
+    """A question that is refused, with others, in the order in which they may be meant.
 
-    def __init__(self, message: str, asks: Iterable[str] = ()) -> None:
+    ``same`` are those among them that mean the same by another word.
+    """
+
+    def __init__(self, message: str, asks: Iterable[str] = (), same: Iterable[str] = ()) -> None:
         super().__init__(message)
-        self.asks = tuple(asks)
+        self.same = tuple(same)
+        self.asks = (*asks, *self.same)
 
 
 @final
@@ -204,6 +208,22 @@ class ByTick(NamedTuple):
 
 
 Question: TypeAlias = AtOnce | Change | Trend | ByTick
+
+
+def is_within(asked: Question, groups: Iterable[int]) -> bool:
+    """Return whether an amount, or each of several, is of one group of each of some attributes.
+
+    A group is one label, also of each label in turn.
+    """
+    if isinstance(asked, Ratio | Difference):
+        return is_within(asked.first, groups) and is_within(asked.second, groups)
+    if isinstance(asked, Top):
+        return is_within(asked.of, groups)
+    if not isinstance(asked, Count | Mean):
+        return False
+    where = asked.where if isinstance(asked, Count) else asked.given
+    found = [where.get(i, ()) for i in groups]
+    return all(cells is None or (isinstance(cells, tuple) and len(cells) == 1) for cells in found)
 
 
 def conditions_text(schema: Schema, where: Conditions) -> str:

@@ -40,6 +40,7 @@ _GRAMMAR = rf"""
         | (RATIO | DIFFERENCE) _AMID conditions _AND conditions given* -> gap_of_counts
     top: (TOP INT | BOTTOM INT | LARGEST | SMALLEST) _OF? operand [_AND conditions]
        | _WHICH conditions _HAS (LARGEST | SMALLEST) _OF? operand [_AND conditions]
+       | (TOP INT | BOTTOM INT) _OF? conditions _BY (share | sum | mean) [_AND conditions]
     change: _CHANGE (_OF | _OVER) operand (_FROM _TICK INT _TO | _AMID _TICK INT _AND) _TICK INT
         | DIFFERENCE (_OF | _OVER) plain _AMID _TICK INT _AND _TICK INT
         | (DIFFERENCE | _CHANGE) _AMID _TICK INT _AND _TICK INT -> change_of_count
@@ -292,8 +293,9 @@ class Reader:
         own = f"{quoted(self.schema.names[i])}={quoted(self.text[start:end].strip(chr(34)))}"
         what = "what the tables count" if period is None else "a time"
         asks = [f"{self.text[:start]}{own}{self.text[end:]}"]
-        asks += self.with_noun(start, end) if noun is not None else []
-        self.fail(f"expected {own} in full, since it is a label and {what}", start, end, asks=asks)
+        same = self.with_noun(start, end) if noun is not None else []
+        expected = f"expected {own} in full, since it is a label and {what}"
+        self.fail(expected, start, end, asks=asks, same=same)
 
     def _noun(self, at: int) -> str | None:
         """Return the noun that is written here."""
@@ -473,10 +475,12 @@ class Reader:
         end: int,
         known: Iterable[Category] = (),
         asks: Iterable[str] = (),
+        same: Iterable[str] = (),
     ) -> NoReturn:
         """Raise an error with the expected text, which marks the place.
 
-        It has the question with the known word that is nearest, or others that may be meant.
+        It has the question with the known word that is nearest, or others that may be meant, and
+        those that mean the same.
         """
         part = self.text[start:end].strip()
         end = start + len(part)
@@ -486,7 +490,7 @@ class Reader:
         corrected: list[str] = []
         if close is not None and is_typo(named, str(close)):
             corrected = [f"{self.text[:start]}{quoted(str(close))}{self.text[end:]}"]
-        raise RefusedError(f"ask: {' '.join(marked.split())}: {expected}", corrected or asks)
+        raise RefusedError(f"ask: {' '.join(marked.split())}: {expected}", corrected or asks, same)
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:

@@ -33,7 +33,12 @@ from gaussnoise.tables.release.suggestion import answer_or_hint
 def asked(question, schema, tick=None):
     """The meaning of a question, or its refusal where tables answer all that is understood."""
     return answer_or_hint(
-        question, schema, tick, lambda text: parsed(text, schema, tick), lambda meaning, _: meaning
+        question,
+        schema,
+        tick,
+        [(name,) for name in schema.names],
+        lambda text: parsed(text, schema, tick),
+        lambda meaning, _: meaning,
     )
 
 
@@ -263,7 +268,7 @@ def test_a_label_that_two_attributes_have_needs_its_name_and_words_stay_words():
         ("do many people in the north get covid", CITY, "'count of covid=yes, ward=North'"),
         ("is covid rising", CITY, "'trend of count of covid=yes'"),
         ("women in week 2", CITY, "if each tick is a week, ask 'women in tick 2'"),
-        ("trend of covid by week", CITY, "ask 'trend of count of covid=yes'"),
+        ("trend of covid by week", CITY, "answers 'trend of count of covid=yes'"),
         ("which week had the most covid=yes", CITY, "'count of covid=yes by tick'"),
         ("change of women from day 3 to day 5", CITY, "of women from tick 3 to tick 5'"),
         (
@@ -357,13 +362,13 @@ def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
 @one_test_of(
     ("question", "place", "words"),
     [
-        ("averge of age", "«averge»", "ask 'count by age'"),
+        ("averge of age", "«averge»", "this folder answers 'count by age'"),
         ("top of region", "«of»", "a whole number"),
         ("top 0 of region", "«0»", "at least 1"),
         ("largest sex=F", "«sex=F»", "groups to compare; hint: ask 'largest sex=F by age'"),
         ("age between 18 and 50", "«50»", "an edge of 'age', one of 40, 65, 120"),
         ("age between 40 and 18", "«18»", "an edge of 'age', one of 65, 120"),
-        ("sex more than 1", "«1»", "which has none; hint: without 'more than 1': ask 'count"),
+        ("sex more than 1", "«1»", "which has none; hint: this folder answers 'count"),
         ("mean of age", "«age»", "hint: ask 'median of age'"),
         ("how meny", "«how»", "how many"),
         ("count of sex=F of", "«of»", '"given"'),
@@ -373,7 +378,7 @@ def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
         ("difference of (share of sex=F) and (per cent of sex=F)", "«difference", "two counts"),
         ("coumt of sex", "«coumt»", "ask 'count of sex'"),
         ("", "«»", "starts with one of"),
-        ("count of sexx=F", "«sexx»", "ask 'count of sex=F'"),
+        ("count of sexx=F", "«sexx»", "answers 'count of sex=F'"),
         ("count of age=[18, 64)", "«[18, 64)»", "between two of its edges"),
         ("count of age=[18, 65]", "«[18, 65]»", "label of 'age'"),
         ("count of age<64", "«64»", "inner edge"),
@@ -661,7 +666,7 @@ def test_differences_and_ratios_of_means_are_those_of_the_tables(incomes):
             assert (found.low, found.high) == pytest.approx((low, high), rel=1e-6)
     total = incomes.ask("total income by sex")
     np.testing.assert_array_equal(total.estimate, incomes.sums("income", "sex").estimate)
-    with pytest.raises(ParameterError, match=r"is clipped, without bins$"):  # no mean instead
+    with pytest.raises(ParameterError, match=r"without bins; hint: this folder answers 'm"):
         incomes.ask("count of income between 0 and 50")
     with pytest.raises(ParameterError, match="clipped number"):
         incomes.ask("mean of income given change, sex=F")
