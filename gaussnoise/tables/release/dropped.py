@@ -15,7 +15,8 @@ _KINDS = {
     "count": r"counts?|how\s+many|(?:total\s+)?number|total|rows|records",
     "share": r"shares?|per\s*cent|percentages?|proportions?|fractions?|rates?|probability|odds",
     "mean": r"means?|averages?|earns?|typical",
-    "other": r"medians?|quantiles?|cdf|variance|distribution|sum|entropy|concentration",
+    "other": r"medians?|quantiles?|cdf|variance|distribution|entropy|concentration",
+    "sum": r"sums?",
 }
 _COMPARED = (
     r"differences?|gap|between|versus|vs|compared?|ratio|change[ds]?",
@@ -31,9 +32,9 @@ _CLOSE, _FEWEST = 0.8, 5  # a shorter word, or one less similar, is not taken fo
 
 
 def is_typo(word: str, other: str) -> bool:
-    """Return whether one word is another one that is written wrongly, or in another case."""
+    """Return whether one word is another one: its plural, in another case, or written wrongly."""
     word, other = word.casefold(), other.casefold()
-    if word == other:
+    if word in (other, f"{other}s"):
         return True
     if min(len(word), len(other)) < _FEWEST or word[0] != other[0] or re.search(r"\d", word):
         return False
@@ -44,6 +45,7 @@ def is_kept(text: str, other: str) -> bool | None:
     """Return whether a question near a text has all its words; None if it may not be named.
 
     It may not if it reverses the text, has none of its words, or asks for another amount of less.
+    One that asks for another amount of the same, as a mean in place of a median, has not all words.
 
     Args:
         text: the text, in the words of the suggestion for ticks.
@@ -69,11 +71,16 @@ def is_kept(text: str, other: str) -> bool | None:
             is_near = is_near or not is_of_kind
         elif word not in _FILL:
             is_lost = True
+    changes = bool(said) and not any(kinds[kind].search(other) for kind in said)
     if not is_lost:
-        return True
-    changes = said and not any(kinds[kind].search(other) for kind in said)
+        return not changes
     near = is_near or any(kinds[kind].search(other) for kind in said)
     return None if changes or not near else False
+
+
+def turns_round(word: str) -> bool:
+    """Return whether a word alone turns its question into the opposite."""
+    return _REVERSED.fullmatch(word) is not None
 
 
 def is_reversed(text: str, other: str) -> bool:

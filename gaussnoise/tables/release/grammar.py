@@ -472,10 +472,11 @@ class _Meaning(Transformer):
 
     def _fail_at_noun(self, noun: str, meta: Meta) -> NoReturn:
         fault, groups, _ = self._reader.nouns[noun]
-        asks = self._reader.with_noun(meta.start_pos or 0, meta.end_pos or 0)
+        start, end = meta.start_pos or 0, meta.end_pos or 0
+        others = self._reader.with_noun(start, end)
         if groups:
-            asks = [f"how many {noun} by {', '.join(map(quoted, groups))}", *asks]
-        self._fail(f"expected another noun: {fault}", meta, asks)
+            others = [f"how many {noun} by {', '.join(map(quoted, groups))}", *others]
+        self._reader.fail(f"expected another noun: {fault}", start, end, others=others)
 
     def noun_alone(self, meta: Meta, children: list[_Read]) -> _Part:
         text, at = self._reader.text, children[0].at

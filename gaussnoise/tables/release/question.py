@@ -45,13 +45,18 @@ INTERVAL = re.compile(rf"([\[(])\s*({ENDPOINT})\s*,\s*({ENDPOINT})\s*([\])])")
 class RefusedError(ParameterError):
     """A question that is refused, with others, in the order in which they may be meant.
 
-    ``same`` are those among them that mean the same by another word.
+    ``same`` mean the same by another word; ``others`` do not, and are what tables have instead.
     """
 
-    def __init__(self, message: str, asks: Iterable[str] = (), same: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        asks: Iterable[str] = (),
+        same: Iterable[str] = (),
+        others: Iterable[str] = (),
+    ) -> None:
         super().__init__(message)
-        self.same = tuple(same)
-        self.asks = (*asks, *self.same)
+        self.asks, self.same, self.others = tuple(asks), tuple(same), tuple(others)
 
 
 @final

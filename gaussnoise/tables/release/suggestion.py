@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ...errors import GaussNoiseError, ParameterError
 from ..schema.schema import Schema
-from .dropped import is_kept
+from .dropped import is_kept, turns_round
 from .question import HELD, ByTick, Change, Question, RefusedError, Trend, quoted
 from .shorter import question_text, shorter
 
@@ -69,8 +69,8 @@ def answer_or_hint(
         return other != text
 
     fault = str(refused).partition("; hint: ")[0]
-    asks, same = (refused.asks, refused.same) if isinstance(refused, RefusedError) else ((), ())
-    kept = [one for one in asks if one in same or is_kept(text, one)]
+    refused = refused if isinstance(refused, RefusedError) else RefusedError(str(refused))
+    kept = [*(one for one in refused.asks if is_kept(text, one)), *refused.same]
     if known := list(filter(is_answered, kept)):
         listed = " or ".join(f"ask {one!r}" for one in known)
         raise ParameterError(f"{fault}; hint: {listed}")
@@ -79,10 +79,11 @@ def answer_or_hint(
     for why, other in near if asked is None else ():
         if is_kept(own, other) and is_answered(other):
             raise ParameterError(f"{fault}; hint: {why}ask {other!r}")
-    less = [one for one in asks if is_kept(text, one) is False]
+    less = [*refused.others, *(one for one in refused.asks if is_kept(text, one) is False)]
     less += [] if asked is None else [question_text(schema, one) for one in shorter(asked)]
     parts = filter(is_answered, [*less, *_shorter(own, near, schema, read)])
-    whole = filter(is_answered, _asked(text, schema, tables))
+    by_tick = " by tick" * (tick is not None and "tick" in own.lower())
+    whole = filter(is_answered, (one + by_tick for one in _asked(text, schema, tables)))
     known = dict.fromkeys([*itertools.islice(parts, 1), *itertools.islice(whole, _TABLES)])
     if known:
         listed = ", ".join(map(repr, known))
@@ -163,9 +164,9 @@ def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
     groups = list(map(quoted, groups))
     ticks = re.findall(r"ticks? (\d{1,9})", text) if tick is not None else []
     by_tick = tick is not None and re.search(r"\b(by|each|which) tick\b", text) is not None
-    if tick is not None and "trend" in kinds:
+    if tick is not None and "trend" in kinds and len(ticks) != 2:
         return f"trend of {amount}" + _given(given, groups)
-    if len(ticks) == 2 and kinds & {"compared"}:
+    if len(ticks) == 2 and kinds & {"compared", "trend"}:
         return f"change of {amount}{_given(given, groups)} from tick {ticks[0]} to tick {ticks[1]}"
     if apart:
         own, (first, second, *_) = next(iter(apart.items()))
@@ -202,11 +203,14 @@ def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
         known.setdefault(attribute.name.lower(), []).append((attribute.name, None))
         for label in attribute.categories or ():
             known.setdefault(str(label).lower(), []).append((attribute.name, str(label)))
-    last = ""
-    for part in _parts(text, known):
+    last, found = "", list(_parts(text, known))
+    for k, part in enumerate(found):
         places = known[part]
         if len(places) > 1:  # a label of several attributes is that of the one before it
             places = [place for place in places if place[0] == last]
+        if turns_round(part):  # a label "no" is one only beside its attribute
+            beside = {last, *(name for after in found[k + 1 : k + 2] for name, _ in known[after])}
+            places = [place for place in places if place[0] in beside]
         for name, label in places:
             last = name
             if label is None:

@@ -449,7 +449,8 @@ class Reader:
             expected = f"expected {', '.join(others)}{' or ' * bool(others)}{last} here"
         names = self._names if "NAME" in accepted else ()
         is_noun = "NOUN" in accepted and self._last == "_HOW_MANY"
-        self.fail(expected, at, end, [*known, *names], self.with_noun(at, end) if is_noun else ())
+        others = self.with_noun(at, end) if is_noun else ()
+        self.fail(expected, at, end, [*known, *names], others=others)
 
     def with_noun(self, start: int, end: int) -> list[str]:
         """Return the question with another noun in this place, for what the tables count."""
@@ -476,11 +477,12 @@ class Reader:
         known: Iterable[Category] = (),
         asks: Iterable[str] = (),
         same: Iterable[str] = (),
+        others: Iterable[str] = (),
     ) -> NoReturn:
         """Raise an error with the expected text, which marks the place.
 
-        It has the question with the known word that is nearest, or others that may be meant, and
-        those that mean the same.
+        It has the question with the known word that is nearest, or those that may be meant; and
+        questions that mean the same, and others, as :class:`.RefusedError` has them.
         """
         part = self.text[start:end].strip()
         end = start + len(part)
@@ -490,7 +492,9 @@ class Reader:
         corrected: list[str] = []
         if close is not None and is_typo(named, str(close)):
             corrected = [f"{self.text[:start]}{quoted(str(close))}{self.text[end:]}"]
-        raise RefusedError(f"ask: {' '.join(marked.split())}: {expected}", corrected or asks, same)
+        raise RefusedError(
+            f"ask: {' '.join(marked.split())}: {expected}", corrected or asks, same, others
+        )
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:

@@ -355,7 +355,7 @@ def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
     ):
         assert parsed(question, schema) == meaning
     for question in ("count of pay", "how many pay, sex=F", "count by pay"):
-        with pytest.raises(ParameterError, match=r"hint: ask 'mean of pay[' ]"):
+        with pytest.raises(ParameterError, match=r"folder answers 'mean of pay[' ]"):
             asked(question, schema)
 
 
@@ -369,7 +369,7 @@ def test_a_clipped_number_alone_is_its_mean_and_is_never_counted():
         ("age between 18 and 50", "«50»", "an edge of 'age', one of 40, 65, 120"),
         ("age between 40 and 18", "«18»", "an edge of 'age', one of 65, 120"),
         ("sex more than 1", "«1»", "which has none; hint: this folder answers 'count"),
-        ("mean of age", "«age»", "hint: ask 'median of age'"),
+        ("mean of age", "«age»", "answers 'median of age'"),
         ("how meny", "«how»", "how many"),
         ("count of sex=F of", "«of»", '"given"'),
         ("difference of sex=F and sex=M and age", "«and»", "the end of the question"),
@@ -423,7 +423,7 @@ def test_a_group_in_place_of_a_label_is_called_one():
 def test_clipped_numbers_have_means_and_no_bins(asked):
     schema = gn.Schema([gn.Attribute("income", clip=[0, 100])])
     made = gn.plan(schema, 1, gn.zCDP(1)).release(pa.table({"income": [3.0, 70.0] * 200}))
-    with pytest.raises(ParameterError, match="hint: ask 'mean of income'"):
+    with pytest.raises(ParameterError, match="hint: this folder answers 'mean of income'"):
         made.ask(asked)
     assert made.ask("mean of income").estimate.shape == ()
 

@@ -98,7 +98,9 @@ def test_persons_are_counted_within_a_group_in_which_each_has_one_record():
     for question in ("how many patients", "how many patients in ward=A|B", "cost of patients"):
         with pytest.raises(ParameterError, match="a record is one person in one group of ward"):
             release.ask(question)
-    with pytest.raises(ParameterError, match="hint: ask 'how many patients by ward'"):
+    with pytest.raises(
+        ParameterError, match="hint: this folder answers 'how many patients by ward'"
+    ):
         release.ask("how many patients")
     # two attributes: a person may have two records in one ward
     schema = gn.Schema([WARD, gn.Attribute("household_id", [1, 2, 3]), COST])
