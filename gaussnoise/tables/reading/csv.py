@@ -14,7 +14,7 @@ changed: ``NA``, ``\N`` and ``NULL`` are text.
 import csv
 import glob
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -94,12 +94,19 @@ def _ends_in_first_line(plain: Plain) -> bool:
     """Return whether no quote of the first line is open at its end."""
     with plain.open() as file:
         line = file.readline(_PIECE).decode("utf-8", "surrogateescape")
-    marks = {"quotechar": plain.quote} if plain.quote else {"quoting": csv.QUOTE_NONE}
     try:
-        list(csv.reader([line], delimiter=plain.delimiter, strict=True, **marks))
+        list(_records(plain, [line]))
     except csv.Error:
         return False
     return True
+
+
+def _records(plain: Plain, lines: Iterable[str]) -> Iterator[list[str]]:
+    quoting = csv.QUOTE_MINIMAL if plain.quote else csv.QUOTE_NONE
+    quote = plain.quote or None
+    return csv.reader(
+        lines, delimiter=plain.delimiter, quotechar=quote, quoting=quoting, strict=True
+    )
 
 
 def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
@@ -137,18 +144,8 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
         plain.open() as file,
         io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="") as text,
     ):
-        quoting = csv.QUOTE_MINIMAL if plain.quote else csv.QUOTE_NONE
         try:
-            names = next(
-                csv.reader(
-                    text,
-                    delimiter=plain.delimiter,
-                    quotechar=plain.quote or None,
-                    quoting=quoting,
-                    strict=True,
-                ),
-                [],
-            )
+            names = next(_records(plain, text), [])
         except csv.Error:
             names = None
     doubtful = dialect.delimiter is None and len(names or ()) < 2
