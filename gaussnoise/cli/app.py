@@ -33,6 +33,7 @@ from .stream import (
 )
 from .synthetic import synthetic
 from .verify import sign_folder, verify_folder
+from .wording import in_shell, options_of
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
@@ -117,7 +118,8 @@ def run(arguments: list[str]) -> int:
     except GaussNoiseError as error:
         if debug:
             raise
-        say(f"error: {type(error).__name__}: {error}", ERR, "red")
+        options = options_of(typer.main.get_command(app), arguments)
+        say(in_shell(f"error: {type(error).__name__}: {error}", options), ERR, "red")
         return 1
     except Exception as error:
         if debug:

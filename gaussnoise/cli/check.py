@@ -21,6 +21,7 @@ from .options import (
     Thousands,
     WeightColumn,
 )
+from .wording import OF_RELEASES, in_shell
 
 
 def check_table(
@@ -64,5 +65,5 @@ def check_table(
     if as_json:
         show(found.as_dict())
     else:
-        say(str(found))
+        say(in_shell(str(found), OF_RELEASES))
     raise typer.Exit(int(not found.passed))

@@ -22,6 +22,7 @@ from .options import (
     Rows,
     SchemaFile,
 )
+from .wording import OF_RELEASES, in_shell
 
 
 @with_options
@@ -51,7 +52,7 @@ def show_plan(
         choices = budgets_of(asked, options, plot)
         if as_json:
             return show(budgets_document(choices))
-        say(str(choices))
+        say(in_shell(str(choices), OF_RELEASES))
         if plot is not None:
             say(f"wrote {plot}")
         return None
@@ -64,7 +65,7 @@ def show_plan(
         planned.report(report)
     if as_json:
         return show(plan_document(planned))
-    say(str(planned))
+    say(in_shell(str(planned), OF_RELEASES))
     if report is not None:
         say(f"wrote {report}")
 

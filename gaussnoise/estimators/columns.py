@@ -156,8 +156,8 @@ def column_means(
     True
     """
     # imported here, since they load an engine of tables
+    from ..tables.reading.declared import check_columns
     from ..tables.reading.files import dialect_of
-    from ..tables.reading.frames import check_opens
     from ..tables.release.files import check_format
     from .column_plan import UNSPENT, ColumnPlan
 
@@ -260,6 +260,8 @@ def column_means(
         "between": {column: ends[column] for column in between or {}},
     }
     ledger, id = charged
+    wanted = [*columns, *(group.name for group in groups), person]
+    wanted += [] if weight is None else [weight.column]
     draws = asked.in_unit.integers + len(columns) * QUESTIONS
     found = ledger.once(
         id,
@@ -269,7 +271,7 @@ def column_means(
         target=out,
         draws=draws,
         write=paid,
-        ready=lambda: check_opens(table),
+        ready=lambda: check_columns(table, wanted),
         read=TableRelease.load,
     )
     return population_of(found, level)

@@ -55,7 +55,8 @@ OLD_TABLES = "gaussnoise.tables/2"  # format of folders whose record listed tabl
 _REFUSED = (
     "release: the data break the declared schema or domain; under a ledger it is not said where, "
     'and the refusal is recorded; hint: with on_outside="drop" (tables, sums) or "project" '
-    "(bodies) no value decides; or look for the mistake on made-up data"
+    "(bodies) no value decides; of a table, gaussnoise check, or plan.check(table) in Python, "
+    "shows its owner which rows"
 )
 
 

@@ -62,7 +62,12 @@ def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     tick, nouns = plan.over.period or "tick", nouns_of(plan, plan.over.most_reports)
     read = partial(parsed, schema=plan.schema, tick=tick, nouns=nouns)
     return answer_or_hint(
-        question, plan.schema, tick, read, lambda asked, text: _answer(tables, asked, text, level)
+        question,
+        plan.schema,
+        tick,
+        plan.marginals,
+        read,
+        lambda asked, text: _answer(tables, asked, text, level),
     )
 
 

@@ -441,7 +441,7 @@ def drawn_query(query: ResidualQuery) -> IntegerQuery:
     """Return the integers that get noise; refuse tables in which no row can change anything."""
     if query.query is None:
         raise ParameterError(
-            "plan: over= needs tables that rows can change; hint: release these once, they are "
+            "plan: a stream needs tables that rows can change; hint: release these once, they are "
             "exact"
         )
     return query.query

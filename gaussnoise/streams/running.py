@@ -165,7 +165,10 @@ class Stream:
         Warns:
             StreamWarning: with ``same_file``, rows of such a file count twice.
         """
-        from ..tables.reading.frames import check_opens, frame_backend
+        from ..tables.reading.declared import check_columns
+        from ..tables.reading.files import written_in
+        from ..tables.reading.frames import frame_backend
+        from ..tables.release.publish import columns_of
 
         n = self.plan.over.n
         if number is not None and not (type(number) is int and 1 <= number <= n):
@@ -196,7 +199,9 @@ class Stream:
                     )
                 number = 1
             if number == done + 1:
-                check_opens(table)
+                own = self.plan.one_tick
+                wanted = [*columns_of(own), *(column.name for column in self.plan.over.columns)]
+                check_columns(written_in(table, own.schema.file), wanted)
                 if again := counted_before(self.state.private, number, table):
                     path, before = next(iter(again.items()))
                     more = f" (and {len(again) - 1} more)" if len(again) > 1 else ""
@@ -204,8 +209,8 @@ class Stream:
                     if not same_file:
                         raise StreamError(
                             f"tick: expected new rows for tick {number}, got a file again: {what}; "
-                            f"hint: number={before}, in the shell --tick {before}, reads that tick "
-                            "again; same_file=True, or --same-file, counts its rows twice"
+                            f"hint: number={before} reads that tick again; "
+                            "same_file=True counts its rows twice"
                         )
                     warnings.warn(f"tick: {what}: its rows count twice", StreamWarning, 2)
                 noted(self.state.private, number, table)

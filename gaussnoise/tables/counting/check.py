@@ -13,9 +13,10 @@ from ...errors import DataError
 from ..reading.codes import Batches, check_column, open_for, values_outside
 from ..reading.codes_lazy import balanced
 from ..reading.csv import FORM
+from ..reading.declared import TASK
 from ..reading.files import is_csv, state_of
 from ..reading.frames import guarded
-from ..reading.opened import TASK, Opened
+from ..reading.opened import Opened
 from ..reading.persons import PERSON
 from ..reading.values import reason_of
 from ..schema.dates import open_bins

@@ -14,9 +14,10 @@ from ...errors import DataError
 from ..reading.codes import Batches, Coded, Codes, code_rows, each, open_for
 from ..reading.codes_lazy import balanced
 from ..reading.csv import FORM
+from ..reading.declared import TASK
 from ..reading.files import is_csv
 from ..reading.frames import Lazy, guarded
-from ..reading.opened import TASK, Opened
+from ..reading.opened import Opened
 from ..reading.persons import PERSON, People, kind_of_persons, no_person
 from ..schema.dates import is_dated
 from ..schema.schema import Attribute, OnOutside

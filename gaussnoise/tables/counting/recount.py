@@ -21,10 +21,11 @@ from ..reading.batches import batches
 from ..reading.codes import open_for
 from ..reading.columns import distinct
 from ..reading.csv import FORM
+from ..reading.declared import TASK
 from ..reading.files import dialect_of, is_csv, state_of, table_files
 from ..reading.frames import guarded
 from ..reading.office import is_office
-from ..reading.opened import TASK, Opened
+from ..reading.opened import Opened
 from ..reading.plain import Plain
 from ..reading.types import is_wide
 from ..reading.values import finder, person_of, step_of

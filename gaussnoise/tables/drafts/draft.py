@@ -13,6 +13,7 @@ import narwhals as nw
 
 from ...errors import DataError
 from ..reading.csv import FORM
+from ..reading.declared import is_untyped
 from ..reading.files import dialect_of, is_csv, written_in
 from ..reading.frames import (
     Frame,
@@ -24,7 +25,6 @@ from ..reading.frames import (
     without_zone,
     zone_hint,
 )
-from ..reading.opened import is_untyped
 from ..reading.pieces import pieces
 from ..reading.sniff import date_columns, decimal_columns, sniffed
 from ..reading.values import Form
@@ -283,11 +283,11 @@ def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
     """Return an attribute with bins of dates, which depend only on the first and last month."""
     apart = months_apart(column.months)
     months = column.months.difference(apart)
-    inner, step, most = calendar_edges(min(months), max(months))
+    edges, step, most = calendar_edges(min(months), max(months))
     shown = ", ".join(f"{month // 12:04}-{month % 12 + 1:02}" for month in apart)
-    code = f"; {shown} may stand for no date, and no edge is made for it" if apart else ""
+    code = f"; {shown} may stand for no date, and counts in a catch-all" if apart else ""
     return (
-        Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
+        Attribute(name, edges=edges, other="other" if catch_all or apart else None),
         f"dates: bins of {step}, the shortest steps of the calendar that make {most} bins or so at "
-        f"most{catch_all}{code}",
+        f"most; the first and the last are read off the data{catch_all}{code}",
     )

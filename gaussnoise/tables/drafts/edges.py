@@ -3,9 +3,12 @@
 import datetime
 import math
 
+from ..schema.dates import Edge
+
 _BINS = 8
 _MOST_DECADES = 6
 _FINE_DECADES = 3  # with at least this many decades, powers of ten alone
+_JANUARY, _END = 12, 10_000 * 12  # the months of Python's calendar: the first, and one after all
 _MOST_DATES = 12  # most steps of the calendar between the first month and the last
 # the steps in months, and their names
 _CALENDAR = {1: "months", 3: "quarters", 12: "years"} | {
@@ -53,12 +56,20 @@ def round_ends(low: float, high: float, inner: list[float], *, skewed: bool) -> 
     return [first, last] if -1e100 <= first < last <= 1e100 else None
 
 
-def calendar_edges(first: int, last: int) -> tuple[list[datetime.date], str, int]:
-    """Return the starts of bins, the name of their steps, and the largest number of bins.
+def calendar_edges(first: int, last: int) -> tuple[list[Edge], str, int]:
+    """Return the ends of bins, the name of the steps between them, and the largest number of bins.
 
-    Months are counted from the year 0.
+    Months are counted from the year 0. The first end is infinite where the calendar begins later.
     """
     step = next(step for step in _CALENDAR if (last - first) // step <= _MOST_DATES)
-    starts = range(-(-first // step) * step, last + 1, step) or [first]
-    edges = [datetime.date(month // 12, month % 12 + 1, 1) for month in starts]
-    return edges, _CALENDAR[step], _MOST_DATES
+    starts = range(first // step * step, last + 1, step)
+    edges = [_first_day(month) for month in starts if month >= _JANUARY]
+    before = [-math.inf] if starts[0] < _JANUARY else []
+    end = last // step * step + step
+    # the last bin holds all of its last day, so that it is as whole as the others
+    last_day = _first_day(end) - datetime.timedelta(1) if end < _END else datetime.date.max
+    return [*before, *edges, last_day], _CALENDAR[step], _MOST_DATES
+
+
+def _first_day(month: int) -> datetime.date:
+    return datetime.date(month // 12, month % 12 + 1, 1)

@@ -222,7 +222,7 @@ def plan(
         )
     if over is not None and (targets is not None or privacy is None):
         raise ParameterError(
-            "plan: over= takes a budget, no targets; hint: StreamPlan.half_width says what it gives"
+            "plan: a stream takes a budget, no targets; hint: its plan says how accurate it is"
         )
     goals = None
     if targets is not None:
@@ -282,17 +282,17 @@ def _check_continual(asked: Request) -> None:
     """Refuse options that tables over time do not have."""
     used = [asked.schema.attributes[i] for i in asked.used]
     if asked.public:
-        raise ParameterError("plan: public attributes are for one release; hint: leave out over=")
+        raise ParameterError("plan: public attributes are for one release, not for a stream")
     if unit_of(used, asked.weight) > 1:
         raise ParameterError(
-            "plan: over= takes tables of counts, no clipped numbers and no weights; hint: for "
+            "plan: a stream takes tables of counts, no clipped numbers and no weights; hint: for "
             "means over time, give the number edges in place of clip, whose shares and quantiles a "
             "stream has; or release every tick by itself, each at a part of the budget of one "
             "ledger, and compare them by difference(january, june)"
         )
     if asked.person is not None and asked.neighbors == "replace":
         raise ParameterError(
-            "plan: over= with person= cannot be combined with replacement: a person who is "
+            "plan: a stream of persons cannot be combined with replacement: a person who is "
             "exchanged may have rows in other ticks than the other has, in twice as many together; "
             'hint: neighbors="add-remove"'
         )

@@ -550,7 +550,8 @@ class Plan(AbstractPlan):
                 the total; False for silence. By default a bar is drawn after two seconds, on a
                 terminal.
             ledger: a :class:`Ledger` or its path: the release is first charged to its budget, drawn
-                once, and written to ``out``. Called again with the same arguments, the release is
+                once, and written to ``out``. Names of columns are public: a table without one is
+                refused before that. Called again with the same arguments, the release is
                 read from there, even if the first call was interrupted.
             id: the name of this release in the ledger.
             executors: for a Spark dataframe, whether its executors draw, decode and write as well,

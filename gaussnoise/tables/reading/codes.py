@@ -18,8 +18,9 @@ from .batches import batches, joined, number_form, parts
 from .codes_lazy import coded_lazily
 from .columns import Codes, code_column, distinct, objects_of_arrow, plain_type, wide_codes
 from .dates import with_numbers
+from .declared import TASK, is_untyped
 from .frames import Column, Frame, Lazy, guarded, native_frame
-from .opened import TASK, Opened, is_untyped, opened
+from .opened import Opened, opened
 from .persons import PERSON, People, check_engine, check_person_type, dask_person, people_of
 from .types import check_type, is_number, is_wide, own_type
 from .values import Form, confused

@@ -14,7 +14,7 @@ changed: ``NA``, ``\N`` and ``NULL`` are text.
 import csv
 import glob
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -44,16 +44,8 @@ def open_csv(
             that differ in these or in kind.
     """
     files = [Plain(path, dialect) for path in paths]
-    headers = [_header(file, dialect) for file in files]
-    names = headers[0]
+    names = _same_header(files, dialect)
     delimiter, quote = files[0].delimiter, files[0].quote
-    if any((file.delimiter, file.quote) != (delimiter, quote) for file in files) or any(
-        header != names for header in headers
-    ):
-        raise DataError(
-            "table: expected files of one kind with the same first line of column names in each; "
-            "hint: the same columns in the same order"
-        )
     checked = [_check_bytes(file) for file in files]
     several_lines = any(one.several_lines for one in checked)
     longest = max(one.longest for one in checked)
@@ -81,6 +73,54 @@ def open_csv(
     )
 
 
+def csv_names(paths: Sequence[str], dialect: Dialect) -> list[str] | None:
+    """Return the names in the first line; None if other lines may decide about them.
+
+    Raises:
+        DataError: as for :func:`open_csv`, for reasons that the first lines alone decide.
+    """
+    try:
+        files = [Plain(path, dialect) for path in paths]
+        if not all(map(_ends_in_first_line, files)):
+            return None
+        return _same_header(files, dialect)
+    except DataError:
+        raise
+    except Exception:  # noqa: BLE001 (bytes after the first line are unpacked and decoded with it)
+        return None
+
+
+def _ends_in_first_line(plain: Plain) -> bool:
+    """Return whether no quote of the first line is open at its end."""
+    with plain.open() as file:
+        line = file.readline(_PIECE).decode("utf-8", "surrogateescape")
+    try:
+        list(_records(plain, [line]))
+    except csv.Error:
+        return False
+    return True
+
+
+def _records(plain: Plain, lines: Iterable[str]) -> Iterator[list[str]]:
+    quoting = csv.QUOTE_MINIMAL if plain.quote else csv.QUOTE_NONE
+    quote = plain.quote or None
+    return csv.reader(
+        lines, delimiter=plain.delimiter, quotechar=quote, quoting=quoting, strict=True
+    )
+
+
+def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
+    """Return the names in the first line, which is the same in all files."""
+    headers = [_header(file, dialect) for file in files]
+    kinds = {(file.delimiter, file.quote) for file in files}
+    if len(kinds) > 1 or any(header != headers[0] for header in headers):
+        raise DataError(
+            "table: expected files of one kind with the same first line of column names in each; "
+            "hint: the same columns in the same order"
+        )
+    return headers[0]
+
+
 def check_quotes(path: str, dialect: Dialect) -> None:
     """Raise DataError for a quote where none is allowed."""
     _check_bytes(Plain(path, dialect))
@@ -104,18 +144,8 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
         plain.open() as file,
         io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="") as text,
     ):
-        quoting = csv.QUOTE_MINIMAL if plain.quote else csv.QUOTE_NONE
         try:
-            names = next(
-                csv.reader(
-                    text,
-                    delimiter=plain.delimiter,
-                    quotechar=plain.quote or None,
-                    quoting=quoting,
-                    strict=True,
-                ),
-                [],
-            )
+            names = next(_records(plain, text), [])
         except csv.Error:
             names = None
     doubtful = dialect.delimiter is None and len(names or ()) < 2
@@ -143,10 +173,11 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
             "hint: write no row names (pandas: index=False, R: row.names = FALSE)"
         )
     twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    if twice is not None:  # not quoted: it is a value where the first line is a record
+        first, second = [k for k, name in enumerate(names, 1) if name == twice][:2]
         raise DataError(
-            f"table: expected distinct column names, got {twice!r} twice; hint: rename one, also "
-            "where neither is asked for"
+            f"table: expected distinct column names in the first line, got one twice, in columns "
+            f"{first} and {second}; hint: rename one, also where neither is asked for"
         )
     if len({name.lower() for name in names}) < len(names):
         raise DataError(

@@ -58,7 +58,7 @@ def check_opens(table: object) -> None:
     """Refuse a table that cannot be opened, for reasons that no row decides.
 
     These are no table at all, and files that are missing, not to be opened, of several kinds or of
-    one without a reader. Ledgers and streams call it before they write that they read a table.
+    one without a reader.
 
     Raises:
         DataError: the table cannot be opened.

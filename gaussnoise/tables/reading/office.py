@@ -69,17 +69,49 @@ def open_office(
     tables = []
     for path in paths:
         check_reader(path)
-        names, rows = (_statistics if path.lower().endswith(STATISTICS) else _sheet)(path, numbers)
-        _check_names(names)
+        names, rows = _read(path, numbers)
         schema = pa.schema([(name, pa.string()) for name in names])
         batches = [
             pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=schema)
             for columns in rows
         ]
         tables.append(pa.Table.from_batches(batches, schema=schema))
-    if any(table.schema != tables[0].schema for table in tables):
-        raise DataError("table: expected the same columns in the same order in every file")
+    _check_alike([table.column_names for table in tables])
     return connection.from_arrow(pa.concat_tables(tables))
+
+
+def office_names(paths: Sequence[str]) -> list[str] | None:
+    """Return the names of the columns; None if cells below may decide about them.
+
+    Raises:
+        DataError: as for :func:`open_office`, for reasons that no row decides.
+    """
+    try:
+        for path in paths:
+            if not path.lower().endswith(STATISTICS):
+                _check_extent(path)
+    except Exception:  # noqa: BLE001 (a damaged file, or cells far away: the reader refuses it)
+        return None
+    try:
+        found = [_read(path, ())[0] for path in paths]
+    except DataError:
+        raise
+    except Exception:  # noqa: BLE001 (a damaged file)
+        return None
+    _check_alike(found)
+    return found[0]
+
+
+def _read(path: str, numbers: Sequence[str]) -> tuple[list[str], Columns]:
+    """Return the names of a file's columns, and their text, which is read when it is asked for."""
+    names, rows = (_statistics if path.lower().endswith(STATISTICS) else _sheet)(path, numbers)
+    _check_names(names)
+    return names, rows
+
+
+def _check_alike(names: Sequence[Sequence[str]]) -> None:
+    if any(own != names[0] for own in names):
+        raise DataError("table: expected the same columns in the same order in every file")
 
 
 def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:

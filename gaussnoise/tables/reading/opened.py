@@ -8,14 +8,12 @@ from typing import TypeAlias, final
 import narwhals as nw
 
 from ...errors import DataError
-from ...text import near
 from .as_read import AsRead
 from .columns import arrow_of
-from .files import is_csv
+from .declared import TASK, check_present, column_names, is_untyped
 from .frames import Frame, changed_columns, guarded, open_table, sql, text_columns
 from .values import Form
 
-TASK = "read the table's columns"
 _NO_VALUES = ("null", "void")  # types of columns that hold only nulls
 _OF_ANY_VALUE = ("variant", "json")  # types of any value
 Types: TypeAlias = Mapping[str, nw.dtypes.DType]
@@ -90,31 +88,20 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
     untyped = is_untyped(frame)
 
     def columns() -> tuple[Sequence[str], Types]:
-        names = list(frame.columns) if untyped else frame.collect_schema().names()
+        names = column_names(frame)
         there = [name for name in wanted if name in names]
         if untyped:
             return names, {name: _type_in_pandas(frame, name) for name in there}
         return names, dict(frame.select(*there).collect_schema()) if there else {}
 
     names, types = guarded(TASK, columns, engine=engine)
-    if missing := [name for name in wanted if name not in names]:
-        hint = "; hint: names as the file's first line has them" if is_csv(table) else ""
-        raise DataError(
-            f"table: expected columns {', '.join(map(repr, missing))}, which are missing"
-            f"{near(missing[0], names) or hint}"
-        )
+    check_present(table, list(wanted), names)
     text = text_columns(table, names)
     if not untyped:
         frame, types, text = guarded(
             TASK, lambda: _declared(frame, types, text, wanted, person), engine=engine
         )
     return Opened(frame, names, types, text, untyped, changed_columns(table, numbers, dates))
-
-
-def is_untyped(frame: Frame) -> bool:
-    """Return whether the types of a frame's columns may depend on rows."""
-    engine = frame.implementation
-    return engine.is_pandas_like() or engine == nw.Implementation.DASK
 
 
 def _type_in_pandas(frame: Frame, name: str) -> nw.dtypes.DType:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...layout import WIDTH, fitted
 from ..schema.schema import Category
 from .population import Population
-from .show import first, rounded, table_text
+from .show import first, pvalue_text, rounded, table_text
 from .tidy import arrow_columns, framed, level_text, with_level
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Answer:
             the nearer end; None for other numbers.
         method: how the intervals of a function are found, in words; "" for other answers, whose
             methods are in ``note``.
+        pvalue: of trends over the ticks of a stream, the chance of a larger χ² if nothing changes:
+            one for each number, each alone; NaN where a tick has no estimate. None for others.
         population: the same mean, or difference, of the population that the rows were drawn from,
             with intervals for noise, sampling and clipping, if it follows from a release of
             :func:`column_means`; else None.
@@ -80,12 +82,18 @@ class Answer:
     compared: int = 1
     cut: NDArray[np.bool_] | None = field(default=None, repr=False)
     method: str = ""
+    pvalue: Array | None = field(default=None, repr=False)
     population: Population | None = field(default=None, repr=False)
 
     @property
     def remarks(self) -> list[str]:
-        """The fault of every estimate that no true number can have, in words, or ""."""
+        """The words beside every estimate, or "": the test of a trend, if there are several.
+
+        Of other answers, they say that no true number can be what the estimate is.
+        """
         least, most = self.limits
+        if self.pvalue is not None and self.pvalue.size > 1:
+            return [f"no change: p {pvalue_text(p)}" if p >= 0 else "" for p in self.pvalue.flat]
         if self.cut is not None:
             return ["noise is outside the range: its end" if x else "" for x in self.cut.flat]
         if self.limits == (-math.inf, math.inf):
@@ -98,12 +106,14 @@ class Answer:
         numbers: dict[str, NDArray[Any]] = {"estimate": self.estimate}
         if self.standard_deviation is not None:
             numbers["standard_deviation"] = self.standard_deviation
-        return numbers | {"low": self.low, "high": self.high}
+        tests = {} if self.pvalue is None else {"pvalue": self.pvalue}
+        return numbers | {"low": self.low, "high": self.high} | tests
 
     def columns(self) -> dict[str, list]:
         """Return tidy columns, one row per number.
 
-        The columns are the attributes, estimate, standard_deviation, low and high.
+        The columns are the attributes, estimate, standard_deviation, low and high; of trends also
+        pvalue.
         """
         return self._arrow().to_pydict()
 
@@ -156,6 +166,7 @@ class Answer:
             if name == "standard_deviation"
             else rounded(x, sd)
             for name, x in self._numbers().items()
+            if name != "pvalue"  # in the remarks, or of a single trend in the note
         }
         return found | ({"": self.remarks[: len(found["estimate"])]} if any(self.remarks) else {})
 

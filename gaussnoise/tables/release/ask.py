@@ -131,8 +131,8 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
     Raises:
         ParameterError: the text is no question, has unknown names or labels, asks for a table that
-            was not released, or for ticks; the message marks the place, and has the nearest
-            question that is answered.
+            was not released, or for ticks; the message marks the place, and has a
+            question of the same meaning that is answered, or some that the tables answer.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -158,7 +158,7 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
         return answered(release, asked, text, level)
 
     read = partial(parsed, schema=schema, nouns=nouns)
-    return answer_or_hint(question, schema, None, read, answer)
+    return answer_or_hint(question, schema, None, release.plan.marginals, read, answer)
 
 
 def answered(release: AbstractRelease, asked: AtOnce, text: str, level: float) -> Answer:
@@ -217,6 +217,15 @@ class _Asked:
         """The assumption of every answer, to stand before other notes; or nothing."""
         plan: Any = self.release.plan
         return _ASSUMED if isinstance(plan, MergedPlan) and plan.agreement is None else ""
+
+    @property
+    def _most_groups(self) -> str:
+        """The number of groups in which a person has a record, in words; "" for all groups."""
+        plan = self.release.plan
+        used = {name for marginal in plan.marginals for name in marginal}
+        groups = [a.size for a in plan.schema.attributes if a.name in used and not a.is_summed]
+        most = plan.rows_per_person
+        return f" ({most} at most)" if most < math.prod(groups) else ""
 
     def answer(self, asked: AtOnce) -> Answer:
         if isinstance(asked, Ratio):
@@ -280,7 +289,7 @@ class _Asked:
         return self._difference(meaning, asked.of, asked.of)
 
     def trend(self, asked: Trend, fitted: Fitted) -> Answer:
-        """Return slopes of generalised least squares, and with a single one a test of no change."""
+        """Return slopes of generalised least squares, each with a test of no change."""
         amount, ticks = asked.of, len(self.ticks)
         axes, own = self._axes_of(amount), len(self._forms(amount))
         x, covariance = self._counts(self._forms(amount) * ticks, axes, own)
@@ -300,14 +309,15 @@ class _Asked:
                 found[:, k] = weights @ y, math.sqrt(variance), math.nan if exact else statistic[0]
         slope, deviation, statistic = found
         notes = ["slope per tick"]
-        if statistic.size == 1 and math.isfinite(statistic[0]):
-            pvalue = float(scipy.special.chdtrc(ticks - 1, statistic[0]))
-            notes += [f"no change: p {pvalue_text(pvalue)}"]
+        pvalue = scipy.special.chdtrc(ticks - 1, statistic)  # NaN without a statistic
+        if pvalue.size == 1 and math.isfinite(pvalue[0]):
+            notes += [f"no change: p {pvalue_text(pvalue[0])}"]
         notes += ["of a line by least squares", *([] if own == 1 else ["to first order"])]
         half = self._z * deviation
         ends = _Found(slope, deviation, slope - half, slope + half)
         meaning = f"trend of {self._said(amount)} over ticks 1 to {ticks}"
-        return self._answer(meaning, axes, ends, notes)
+        answer = self._answer(meaning, axes, ends, notes)
+        return replace(answer, pvalue=read_only(pvalue.reshape(answer.estimate.shape)))
 
     def _single(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
@@ -637,7 +647,7 @@ class _Asked:
         notes = [*(f"{x} and more" for x in edges if f"[{x}, " in meaning.lower()), *notes]
         if self.release.plan.person is not None:
             most = counted_text(self.release.plan).partition(",")[0]
-            capped = "" if self.release.plan.per_person else _CAPPED
+            capped = self._most_groups if self.release.plan.per_person else _CAPPED
             notes = [f"{COUNTED}{most}{capped}", *notes]
         if self.release.plan.weight is not None:
             notes = [f"weighted by {self.release.plan.weight.column}", *notes]

@@ -198,7 +198,7 @@ def discover_categories(
     """
     from ..counting.frequencies import count_values
     from ..counting.persons import PersonLimit
-    from ..reading.frames import check_opens
+    from ..reading.declared import check_columns
 
     if not isinstance(column, str):
         raise ParameterError(
@@ -270,7 +270,7 @@ def discover_categories(
         ),
         target=None,
         write=lambda path: path.write_text(found().to_json(), encoding="utf-8"),
-        ready=lambda: check_opens(table),
+        ready=lambda: check_columns(table, [column, person]),
         read=Categories.load,
     )
 

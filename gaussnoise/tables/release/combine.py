@@ -123,7 +123,7 @@ def combine(
         raise ParameterError(
             "combine: expected releases of the same rows, got some that drop rows with values "
             f"outside {', '.join(fits)} and some that do not; hint: all_rows_fit=True "
-            "(--all-rows-fit) if every row had a value of the schema; next time a catch-all, "
+            "if every row had a value of the schema; next time a catch-all, "
             "other, in the schema"
         )
     attributes: dict[str, Attribute] = {}
@@ -214,12 +214,25 @@ def check_together(
     for what, found in differing(releases).items():
         if what not in may_differ:
             raise ParameterError(
-                f"{function}: expected one {what}, got {' and '.join(found)}; hint: their budgets "
-                "protect different things, or their rows count differently"
+                f"{function}: expected one {what}, got {' and '.join(found)}, so that their "
+                "budgets protect different things, or they count other rows; hint: make one of "
+                f"them again, with the same {_ARGUMENTS[what]}"
             )
     ids = [source.id for release in releases for source in sources_of(release)]
     if len(set(ids)) < len(ids):
         raise ParameterError(f"{expected} one twice")
+
+
+_ARGUMENTS = {  # by which a plan states what releases must have in common
+    "neighbouring relation": "neighbors=",
+    "number of rows per person": "rows_per_person=",
+    "column of persons": "person=",
+    "set of public attributes": "public=",
+    "record of persons": "per_person=",
+    "weight of rows": "weight=",
+    "set of scales of budgets": "budget, gn.PerRecord(…)",
+    "number of counted rows per person": "person= and rows_per_person=",
+}
 
 
 def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
@@ -237,7 +250,11 @@ def differing(releases: Sequence[TableRelease]) -> dict[str, list[str]]:
             "all" if plan.person is None else plan.rows_per_person for plan in plans
         },
     }
-    return {what: sorted(map(str, own)) for what, own in listed.items() if len(own) > 1}
+    return {
+        what: sorted("none" if one is None else str(one) for one in own)
+        for what, own in listed.items()
+        if len(own) > 1
+    }
 
 
 def _strict(release: TableRelease) -> set[str]:

@@ -98,7 +98,7 @@ def difference(
         raise ParameterError(
             "difference: expected releases whose tables count the same rows, got one that leaves "
             f"out rows by a rule of its own: those without a value of the schema in {names:.400}; "
-            "hint: all_rows_fit=True (--all-rows-fit) if every row had one; next time a catch-all, "
+            "hint: all_rows_fit=True if every row had one; next time a catch-all, "
             "other, in the schema"
         )
     return changes

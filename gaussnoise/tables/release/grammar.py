@@ -48,6 +48,7 @@ from .question import (
     Variance,
     Wholes,
     conditions_text,
+    is_within,
     quoted,
 )
 from .shorter import question_text
@@ -85,6 +86,8 @@ def parsed(
             token = next(filter(None, found), None)
             if token is not None and token.type == "_AMID" and "_AMID" not in state.accepts():
                 token = reader.token("_BETWEEN_TIME", known["_BETWEEN_TIME"], at)
+            if token is None:
+                token = reader.in_other_case(at, may_follow)
             if token is None:
                 reader.refuse(at, state.accepts())
             if token.type == "LABEL":
@@ -134,9 +137,15 @@ class _Meaning(Transformer):
         self._reader, self._attributes = reader, reader.schema.attributes
         self._by_tick: ByTick | None = None  # without a question
         self._spans: list[tuple[int, Cells, Cells]] = []  # the ends of times from … to …
+        self._persons: tuple[str, Meta] | None = None  # a noun for persons, in some groups alone
 
     def start(self, meta: Meta, children: list) -> Question:
         (asked,) = children
+        if self._persons is not None:
+            noun, at = self._persons
+            names = self._reader.schema.names
+            if not is_within(asked, [names.index(g) for g in self._reader.nouns[noun].groups]):
+                self._fail_at_noun(noun, at)
         if self._by_tick is None:
             return asked
         if isinstance(asked, Top | Change | Trend):
@@ -464,10 +473,19 @@ class _Meaning(Transformer):
 
     def noun(self, meta: Meta, children: list) -> _Read:
         (noun,) = children
-        if fault := self._reader.nouns[noun].fault:
-            asks = self._reader.with_noun(meta.start_pos or 0, meta.end_pos or 0)
-            self._fail(f"expected another noun: {fault}", meta, asks)
+        if self._reader.nouns[noun].groups:
+            self._persons = noun, meta  # checked when all conditions are known
+        elif self._reader.nouns[noun].fault:
+            self._fail_at_noun(noun, meta)
         return _Read({}, meta, are_times=True)
+
+    def _fail_at_noun(self, noun: str, meta: Meta) -> NoReturn:
+        fault, groups, _ = self._reader.nouns[noun]
+        start, end = meta.start_pos or 0, meta.end_pos or 0
+        others = self._reader.with_noun(start, end)
+        if groups:
+            others = [f"how many {noun} by {', '.join(map(quoted, groups))}", *others]
+        self._reader.fail(f"expected another noun: {fault}", start, end, others=others)
 
     def noun_alone(self, meta: Meta, children: list[_Read]) -> _Part:
         text, at = self._reader.text, children[0].at

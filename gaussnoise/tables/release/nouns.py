@@ -26,10 +26,13 @@ class Noun(NamedTuple):
 
     Attributes:
         fault: the reason why they count something else, or may; else "".
+        groups: attributes; where each is one label, or is asked for by its labels, there is no
+            fault: of each person there is one record in each group.
         is_of_title: whether it is only the title that has it, which may be about an amount.
     """
 
     fault: str = ""
+    groups: tuple[str, ...] = ()
     is_of_title: bool = False
 
 
@@ -49,18 +52,30 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
     else:
         weighted = "" if plan.weight is None else f"the tables count {unit_of(plan)}"
         found |= dict.fromkeys(("rows", "records"), Noun(weighted))
-    several = "" if most == 1 else f"one person may be counted {most} times"
+    several = Noun("" if most == 1 else f"one person may be counted {most} times")
+    groups = _groups_of(plan) if reduced else ()
+    if groups and most > 1:
+        by = " × ".join(groups)
+        fault = f"a record is one person in one group of {by}, and one person may have {most}"
+        several = Noun(fault, groups)
     if plan.person is None:
         other = f"the tables count rows, which are {title} by their title"
-        fault = several or ("" if title in (None, *_PEOPLE) else other)
+        fault = several.fault or ("" if title in (None, *_PEOPLE) else other)
         return found | dict.fromkeys(_PEOPLE, Noun(fault))
     own = _CODE.sub("", plan.person).lower()
     if own in _OF_PERSONS:
-        return found | dict.fromkeys(_PEOPLE, Noun(several))
+        return found | dict.fromkeys(_PEOPLE, several)
     own = re.split(r"[\s_.-]+", own)[-1]
     plural = f"{own[:-1]}ies" if re.search(r"[^aeiou]y$", own) else f"{own}s"
     other = f"the tables protect {plural}, by the name of their column"
-    return found | dict.fromkeys(_PEOPLE, Noun(other)) | {plural: Noun(several)}
+    return found | dict.fromkeys(_PEOPLE, Noun(other)) | {plural: several}
+
+
+def _groups_of(plan: Any) -> tuple[str, ...]:
+    """Return the attributes whose labels are the groups in which persons have a record each."""
+    used = {name for marginal in plan.marginals for name in marginal}
+    attributes = [a for a in plan.schema.attributes if a.name in used]
+    return tuple([a.name for a in attributes if not a.is_summed])
 
 
 def _of_title(plan: Any) -> str | None:

@@ -31,8 +31,9 @@ from ..counting.persons import PersonLimit
 from ..planning.facts import protected
 from ..planning.plan import MOST_HERE, Plan
 from ..reading.codes import check_categories
+from ..reading.declared import check_columns
 from ..reading.files import written_in
-from ..reading.frames import check_opens, frame_backend, without_zone
+from ..reading.frames import frame_backend, without_zone
 from ..reading.persons import check_table
 from ..schema.schema import Attribute, OnOutside
 from .files import (
@@ -91,7 +92,17 @@ def published(
         from ..spark.releases import released
 
         request = asked(plan, on_outside) | {"executors": True}
-        return released(blank, frame, out, ledger, id, request, protected(plan), verifier=verifier)
+        return released(
+            blank,
+            frame,
+            out,
+            ledger,
+            id,
+            request,
+            protected(plan),
+            columns=columns_of(plan),
+            verifier=verifier,
+        )
     if out is None:
         return replace(blank, tables=dict(_private(plan, table, on_outside, progress)))
     if ledger is None or id is None:
@@ -112,7 +123,7 @@ def published(
             read=lambda folder: TableRelease.load(folder, plan),
             draws=plan.query.count + sum(own.draws for own in plan.ranges),
             privacy=plan.privacy,
-            ready=lambda: check_opens(table),
+            ready=lambda: check_columns(written_in(table, plan.schema.file), columns_of(plan)),
         )
     return replace(loaded, backend=blank.backend)
 
@@ -155,6 +166,12 @@ def check_size(function: str, plan: Plan) -> None:
             f"{MOST_HERE:.0e} of them; hint: fewer or smaller marginals, or a Spark dataframe and "
             "executors=True"
         )
+
+
+def columns_of(plan: Plan) -> list[str | None]:
+    """Return the names of the columns that a plan reads; None stands for one that it lacks."""
+    own = [plan.schema.names[i] for i in plan.asked.used]
+    return [*own, plan.person, None if plan.weight is None else plan.weight.column]
 
 
 def limit_of(plan: Plan, admission: AbstractAdmission | None = None) -> PersonLimit | None:

@@ -19,7 +19,8 @@
   the name of a column of persons (``patient_id``) stand for all that is counted: ``how many stays
   in North``. They are refused where the tables count something else.
 * Names and labels with commas, bars, brackets or other words in them are in quotes, ``"…"``; a
-  quote inside is written twice. Labels are written as in the schema, upper and lower case too.
+  quote inside is written twice. Capitals do not matter, unless names or labels differ in them
+  alone.
 """
 
 import re
@@ -42,11 +43,20 @@ INTERVAL = re.compile(rf"([\[(])\s*({ENDPOINT})\s*,\s*({ENDPOINT})\s*([\])])")
 
 
 class RefusedError(ParameterError):
-    """A question that is refused, with others, in the order in which they may be meant."""
+    """A question that is refused, with others, in the order in which they may be meant.
 
-    def __init__(self, message: str, asks: Iterable[str] = ()) -> None:
+    ``same`` mean the same by another word; ``others`` do not, and are what tables have instead.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        asks: Iterable[str] = (),
+        same: Iterable[str] = (),
+        others: Iterable[str] = (),
+    ) -> None:
         super().__init__(message)
-        self.asks = tuple(asks)
+        self.asks, self.same, self.others = tuple(asks), tuple(same), tuple(others)
 
 
 @final
@@ -204,6 +214,22 @@ class ByTick(NamedTuple):
 
 
 Question: TypeAlias = AtOnce | Change | Trend | ByTick
+
+
+def is_within(asked: Question, groups: Iterable[int]) -> bool:
+    """Return whether an amount, or each of several, is of one group of each of some attributes.
+
+    A group is one label, also of each label in turn.
+    """
+    if isinstance(asked, Ratio | Difference):
+        return is_within(asked.first, groups) and is_within(asked.second, groups)
+    if isinstance(asked, Top):
+        return is_within(asked.of, groups)
+    if not isinstance(asked, Count | Mean):
+        return False
+    where = asked.where if isinstance(asked, Count) else asked.given
+    found = [where.get(i, ()) for i in groups]
+    return all(cells is None or (isinstance(cells, tuple) and len(cells) == 1) for cells in found)
 
 
 def conditions_text(schema: Schema, where: Conditions) -> str:

@@ -56,11 +56,6 @@ def _conditions(asked: Any) -> Iterator[tuple[int, Condition]]:
             yield from getattr(asked, name, {}).items()
 
 
-def parts_text(schema: Schema, asked: Any) -> list[str]:
-    """Return every condition of a question in words, with those of its parts."""
-    return [conditions_text(schema, {i: cells}) for i, cells in _conditions(asked)]
-
-
 def _without(asked: Any, i: int) -> Any:
     """Return a question without the condition on an attribute; None if nothing is left of it."""
     if isinstance(asked, Ratio | Difference):

@@ -1,18 +1,19 @@
-"""The nearest question that is answered, for the refusal of one that is not."""
+"""Questions that are answered, for the refusal of one that is not."""
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 from ...errors import GaussNoiseError, ParameterError
 from ..schema.schema import Schema
-from .dropped import suggested, without
+from .dropped import is_kept, turns_round
 from .question import HELD, ByTick, Change, Question, RefusedError, Trend, quoted
 from .shorter import question_text, shorter
 
 T = TypeVar("T")
 
+_TABLES = 2  # most tables that a refusal names
 _MOST, _LONGEST = 400, 6  # characters that are read, and words of a name or label
 _WORD = re.compile(r'"(?:[^"]|"")*"|[^\s,|()=<>?;:.]+')
 _TIMES = re.compile(r"\b(day|week|month|quarter|year|wave|round)(s?)\b", re.I)
@@ -29,15 +30,17 @@ def answer_or_hint(
     text: object,
     schema: Schema,
     tick: str | None,
+    tables: Sequence[Sequence[str]],
     read: Callable[[str], Question],
     answer: Callable[[Question, str], T],
 ) -> T:
-    """Return the answer to a question; refuse it with the nearest one that the tables answer.
+    """Return the answer to a question, or refuse it and say which others are answered.
 
     Args:
         text: the question.
         schema: the names and labels that questions may have.
         tick: the word for a tick of a stream; None for a release.
+        tables: the names of the attributes of every table.
         read: from a text to its meaning.
         answer: from a meaning and its text to the answer.
 
@@ -66,45 +69,54 @@ def answer_or_hint(
         return other != text
 
     fault = str(refused).partition("; hint: ")[0]
-    asks = refused.asks if isinstance(refused, RefusedError) else ()
-    known = [(why, one) for why, one in _named_by(asks, text) if is_answered(one)]
-    if known:
-        whys = {why for why, _ in known}
-        listed = [f"{why if len(whys) > 1 else ''}ask {one!r}" for why, one in known]
-        first = whys.pop() if len(whys) == 1 else ""
-        raise ParameterError(f"{fault}; hint: {first}{' or '.join(listed)}")
-    fewer = () if asked is None else _fewer(schema, asked)
-    for why, other in itertools.chain(fewer, _with_shorter(text, schema, tick, read)):
-        if is_answered(other):
+    refused = refused if isinstance(refused, RefusedError) else RefusedError(str(refused))
+    kept = [*(one for one in refused.asks if is_kept(text, one)), *refused.same]
+    if known := list(filter(is_answered, kept)):
+        listed = " or ".join(f"ask {one!r}" for one in known)
+        raise ParameterError(f"{fault}; hint: {listed}")
+    near = list(suggestions(text, schema, tick))
+    own = text if tick is None else _TIMES.sub(r"tick\2", text)
+    for why, other in near if asked is None else ():
+        if is_kept(own, other) and is_answered(other):
             raise ParameterError(f"{fault}; hint: {why}ask {other!r}")
+    less = [*refused.others, *(one for one in refused.asks if is_kept(text, one) is False)]
+    less += [] if asked is None else [question_text(schema, one) for one in shorter(asked)]
+    parts = filter(is_answered, [*less, *_shorter(own, near, schema, read)])
+    by_tick = " by tick" * (tick is not None and "tick" in own.lower())
+    whole = filter(is_answered, (one + by_tick for one in _asked(text, schema, tables)))
+    known = dict.fromkeys([*itertools.islice(parts, 1), *itertools.islice(whole, _TABLES)])
+    if known:
+        listed = ", ".join(map(repr, known))
+        raise ParameterError(f"{fault}; hint: this folder answers {listed}")
     raise ParameterError(str(refused))
 
 
-def _fewer(schema: Schema, asked: Question) -> Iterator[tuple[str, str]]:
-    """Yield a question with fewer conditions, each after those that it leaves out."""
-    for one in shorter(asked):
-        yield without(schema, asked, one), question_text(schema, one)
-
-
-def _named_by(asks: Iterable[str], text: str) -> Iterator[tuple[str, str]]:
-    """Yield the questions that a hint may name, each after what it leaves out of the text."""
-    for one in asks:
-        if (why := suggested(text, one)) is not None:
-            yield why, one
-
-
-def _with_shorter(
-    text: str, schema: Schema, tick: str | None, read: Callable[[str], Question]
-) -> Iterator[tuple[str, str]]:
-    """Yield questions that are understood, each followed by the same with fewer conditions."""
-    for why, near in suggestions(text, schema, tick):
+def _shorter(
+    text: str,
+    near: Sequence[tuple[str, str]],
+    schema: Schema,
+    read: Callable[[str], Question],
+) -> Iterator[str]:
+    """Yield questions near a text, each followed by the same with fewer conditions."""
+    for _, other in near:
         try:
-            meaning = read(near)
+            meaning = read(other)
         except ParameterError:
             continue
-        named = [near, *(question_text(schema, one) for one in shorter(meaning))]
-        own = text if tick is None else _TIMES.sub(r"tick\2", text)
-        yield from ((why + lost, one) for lost, one in _named_by(named, own))
+        named = [other, *(question_text(schema, one) for one in shorter(meaning))]
+        yield from (one for one in named if is_kept(text, one) is not None)
+
+
+def _asked(text: str, schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a question for every table, first those that have most of the names in a text."""
+    names, labels = _named(text[:_MOST], schema)
+    said = {*names, *labels}
+    clipped = {a.name for a in schema.attributes if a.is_summed}
+    for own in sorted(tables, key=lambda own: (-len(said & {*own}), len(own))):
+        numbers = [name for name in own if name in clipped]
+        groups = ", ".join(quoted(name) for name in own if name not in clipped)
+        what = f"mean of {quoted(numbers[0])}" if numbers else "count"
+        yield f"{what} by {groups}" if groups else what
 
 
 def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[str, str]]:
@@ -152,9 +164,9 @@ def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
     groups = list(map(quoted, groups))
     ticks = re.findall(r"ticks? (\d{1,9})", text) if tick is not None else []
     by_tick = tick is not None and re.search(r"\b(by|each|which) tick\b", text) is not None
-    if tick is not None and "trend" in kinds:
+    if tick is not None and "trend" in kinds and len(ticks) != 2:
         return f"trend of {amount}" + _given(given, groups)
-    if len(ticks) == 2 and kinds & {"compared"}:
+    if len(ticks) == 2 and kinds & {"compared", "trend"}:
         return f"change of {amount}{_given(given, groups)} from tick {ticks[0]} to tick {ticks[1]}"
     if apart:
         own, (first, second, *_) = next(iter(apart.items()))
@@ -191,11 +203,14 @@ def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
         known.setdefault(attribute.name.lower(), []).append((attribute.name, None))
         for label in attribute.categories or ():
             known.setdefault(str(label).lower(), []).append((attribute.name, str(label)))
-    last = ""
-    for part in _parts(text, known):
+    last, found = "", list(_parts(text, known))
+    for k, part in enumerate(found):
         places = known[part]
         if len(places) > 1:  # a label of several attributes is that of the one before it
             places = [place for place in places if place[0] == last]
+        if turns_round(part):  # a label "no" is one only beside its attribute
+            beside = {last, *(name for after in found[k + 1 : k + 2] for name, _ in known[after])}
+            places = [place for place in places if place[0] in beside]
         for name, label in places:
             last = name
             if label is None:

@@ -40,6 +40,7 @@ _GRAMMAR = rf"""
         | (RATIO | DIFFERENCE) _AMID conditions _AND conditions given* -> gap_of_counts
     top: (TOP INT | BOTTOM INT | LARGEST | SMALLEST) _OF? operand [_AND conditions]
        | _WHICH conditions _HAS (LARGEST | SMALLEST) _OF? operand [_AND conditions]
+       | (TOP INT | BOTTOM INT) _OF? conditions _BY (share | sum | mean) [_AND conditions]
     change: _CHANGE (_OF | _OVER) operand (_FROM _TICK INT _TO | _AMID _TICK INT _AND) _TICK INT
         | DIFFERENCE (_OF | _OVER) plain _AMID _TICK INT _AND _TICK INT
         | (DIFFERENCE | _CHANGE) _AMID _TICK INT _AND _TICK INT -> change_of_count
@@ -256,6 +257,33 @@ class Reader:
             return None
         return Token(name, value, at, end_pos=self.end)
 
+    def in_other_case(self, at: int, may_follow: Collection[str]) -> Token | None:
+        """Return the name or label that is written here with other capitals, if it is only one.
+
+        It is asked for where nothing else is understood, so that it takes no other meaning away.
+        """
+        i, level = self._named or (0, None)
+        known: dict[str, Mapping[str, Any]] = {
+            "NAME": self._names,
+            "VALUE": self._known(i, level),
+            "LABEL": self.alone,
+        }
+        found: list[tuple[str, str, int]] = []
+        for kind in (kind for kind in known if kind in may_follow):
+            folded: dict[str, set[str]] = {}
+            for text in known[kind]:
+                folded.setdefault(text.casefold(), set()).add(text)
+            if (written := self._longest(at, folded, folded=True)) is not None:
+                found += [(kind, text, self.end) for text in folded[written]]
+        if len(found) != 1:
+            return None
+        [(kind, text, self.end)] = found
+        value = known[kind][text]
+        if kind == "NAME":
+            value = value[0], value[1] and Level.of(self.schema.attributes[value[0]], value[1])
+            self._named, self._subject = value, value[0]
+        return Token(kind, value, at, end_pos=self.end)
+
     def check_label(self, token: Token, may_follow: Collection[str]) -> None:
         """Refuse a label that is also a noun for all rows, or a time of another attribute."""
         start, end = token.start_pos or 0, token.end_pos or 0
@@ -268,8 +296,9 @@ class Reader:
         own = f"{quoted(self.schema.names[i])}={quoted(self.text[start:end].strip(chr(34)))}"
         what = "what the tables count" if period is None else "a time"
         asks = [f"{self.text[:start]}{own}{self.text[end:]}"]
-        asks += self.with_noun(start, end) if noun is not None else []
-        self.fail(f"expected {own} in full, since it is a label and {what}", start, end, asks=asks)
+        same = self.with_noun(start, end) if noun is not None else []
+        expected = f"expected {own} in full, since it is a label and {what}"
+        self.fail(expected, start, end, asks=asks, same=same)
 
     def _noun(self, at: int) -> str | None:
         """Return the noun that is written here."""
@@ -362,20 +391,25 @@ class Reader:
             self.fail(expected, at, self.end, attribute.labels)
         return bins
 
-    def _longest(self, at: int, known: Mapping[str, object]) -> str | None:
-        """Return the longest known text that is written here, or the one in quotes."""
+    def _longest(self, at: int, known: Mapping[str, object], *, folded: bool = False) -> str | None:
+        """Return the longest known text that is written here, or the one in quotes.
+
+        ``folded``: whether the known texts are without case, as by ``str.casefold``.
+        """
         if self.text.startswith('"', at):
             match = re.compile(r'"((?:[^"]|"")*)"').match(self.text, at)
             if match is None:
                 self.fail("expected another quote that ends this", at, len(self.text))
             self.end, text = match.end(), match[1].replace('""', '"')
+            text = text.casefold() if folded else text
             return text if text in known else None
         most = max(map(len, known), default=0)
         ends = _SEPARATOR.finditer(self.text, at, min(at + most + 1, len(self.text)))
         for end in reversed([match.start() for match in ends if match.start() - at <= most]):
-            if self.text[at:end] in known:
+            text = self.text[at:end].casefold() if folded else self.text[at:end]
+            if text in known:
                 self.end = end
-                return self.text[at:end]
+                return text
         return None
 
     def refuse(self, at: int, accepted: Collection[str]) -> NoReturn:
@@ -418,7 +452,8 @@ class Reader:
             expected = f"expected {', '.join(others)}{' or ' * bool(others)}{last} here"
         names = self._names if "NAME" in accepted else ()
         is_noun = "NOUN" in accepted and self._last == "_HOW_MANY"
-        self.fail(expected, at, end, [*known, *names], self.with_noun(at, end) if is_noun else ())
+        others = self.with_noun(at, end) if is_noun else ()
+        self.fail(expected, at, end, [*known, *names], others=others)
 
     def with_noun(self, start: int, end: int) -> list[str]:
         """Return the question with another noun in this place, for what the tables count."""
@@ -444,10 +479,13 @@ class Reader:
         end: int,
         known: Iterable[Category] = (),
         asks: Iterable[str] = (),
+        same: Iterable[str] = (),
+        others: Iterable[str] = (),
     ) -> NoReturn:
         """Raise an error with the expected text, which marks the place.
 
-        It has the question with the known word that is nearest, or others that may be meant.
+        It has the question with the known word that is nearest, or those that may be meant; and
+        questions that mean the same, and others, as :class:`.RefusedError` has them.
         """
         part = self.text[start:end].strip()
         end = start + len(part)
@@ -457,7 +495,9 @@ class Reader:
         corrected: list[str] = []
         if close is not None and is_typo(named, str(close)):
             corrected = [f"{self.text[:start]}{quoted(str(close))}{self.text[end:]}"]
-        raise RefusedError(f"ask: {' '.join(marked.split())}: {expected}", corrected or asks)
+        raise RefusedError(
+            f"ask: {' '.join(marked.split())}: {expected}", corrected or asks, same, others
+        )
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -17,6 +17,7 @@ from ...privacy.ledger import Ledger
 from ...privacy.protected import Protected
 from ..counting.count import CHANGED
 from ..planning.plan import Plan
+from ..reading.declared import check_columns
 from ..release.files import Document, rehearsed, write_record
 from ..release.record import ASSUMED
 from ..release.release import TableRelease
@@ -81,6 +82,7 @@ def released(
     request: Mapping[str, object],
     protects: Protected,
     *,
+    columns: Sequence[str | None],
     verifier: bool,
 ) -> TableRelease:
     """Return the release of :meth:`Plan.release`; :func:`check_executors` has passed.
@@ -93,6 +95,7 @@ def released(
         id: the name of the release in the ledger.
         request: the data that a ledger compares.
         protects: what the budget protects, which a ledger compares.
+        columns: the names of the columns to be read.
         verifier: whether the file that checks the folder is copied into it.
     """
     new = _Unfinished(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
@@ -125,6 +128,7 @@ def released(
             read=new.read_start,
             draws=blank.plan.query.count,
             privacy=blank.plan.privacy,
+            ready=lambda: check_columns(table, columns),
         )
         if token == new.token:
             return new.complete(document)

@@ -1,9 +1,13 @@
 """Tests that all checks without data run before a charge, and that Ctrl-C stops everything."""
 
+import gzip
 import math
 
+import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import gaussnoise as gn
@@ -233,3 +237,108 @@ def test_a_solve_of_its_own_still_returns_its_best_answer(monkeypatch):
         noise = gn.optimal_noise(gn.FiniteSet(np.random.default_rng(0).normal(size=(30, 5))))
     assert isinstance(noise, OptimalNoise)
     assert noise.status is gn.results.Status.INTERRUPTED
+
+
+def in_file(end, write):
+    """Return how a table is written to a file of this kind."""
+
+    def written(folder, table):
+        path = folder / f"table.{end}"
+        write(table, path)
+        return str(path)
+
+    return written
+
+
+def in_workbook(table, path):
+    book = pytest.importorskip("openpyxl").Workbook()
+    for row in (table.column_names, *zip(*table.to_pydict().values(), strict=True)):
+        book.active.append(row)
+    book.save(path)
+
+
+# tables whose columns are known without their rows, each with how it is made
+DECLARED = {
+    "csv": in_file("csv", lambda t, path: t.to_pandas().to_csv(path, index=False)),
+    "csv.gz": in_file("csv.gz", lambda t, path: t.to_pandas().to_csv(path, index=False)),
+    "zip": in_file("zip", lambda t, path: t.to_pandas().to_csv(
+        path, index=False, compression={"method": "zip", "archive_name": "t.csv"})),
+    "parquet": in_file("parquet", pq.write_table),
+    "xlsx": in_file("xlsx", in_workbook),
+    "dta": in_file("dta", lambda t, path: t.to_pandas().to_stata(path, write_index=False)),
+    "pyarrow": lambda _, t: t,
+    "pandas": lambda _, t: t.to_pandas(),
+    "polars": lambda _, t: pl.from_arrow(t),
+    "polars lazy": lambda _, t: pl.from_arrow(t).lazy(),
+    "duckdb": lambda _, t: duckdb.connect().from_arrow(t),
+}  # fmt: skip
+DOORS = {
+    "release": lambda table, out, ledger: gn.plan(SCHEMA, 2, gn.zCDP(0.1), person="id").release(
+        table, out=out, ledger=ledger, id="x"
+    ),
+    "tick": lambda table, out, ledger: (
+        gn.plan(SCHEMA, 2, gn.zCDP(0.1), person="id", over=gn.streams.Ticks(2, reports=1))
+        .start(out, ledger=ledger, id="x")
+        .tick(table, number=1)
+    ),
+    "means": lambda table, out, ledger: gn.estimators.column_means(
+        table,
+        ["age"],
+        gn.zCDP(0.1),
+        by={"sex": ["F", "M"]},
+        person="id",
+        out=out,
+        ledger=ledger,
+        id="x",
+    ),
+    "categories": lambda table, out, ledger: gn.discover_categories(
+        table, "sex", gn.ApproxDP(1.0, 1e-6), person="id", ledger=ledger, id="x"
+    ),
+}
+
+
+CASES = [("release", kind) for kind in DECLARED]
+CASES += [(door, kind) for door in DOORS for kind in ("csv", "polars") if door != "release"]
+
+
+@pytest.mark.parametrize(("door", "kind"), CASES)
+def test_a_table_without_a_column_costs_nothing_and_is_no_refusal(tmp_path, kind, door):
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(10.0), delta=1e-3)
+    table = DECLARED[kind](tmp_path, PEOPLE)  # no column of it is called id
+    with pytest.raises(DataError, match=r"expected ones is missing: 'id'") as caught:
+        DOORS[door](table, tmp_path / "out", ledger)
+    assert kind not in ("csv", "parquet", "xlsx") or f"in {table}" in str(caught.value)
+    assert [entry.id for entry in ledger.entries()] == (["x"] if door == "tick" else [])
+    assert ledger.refusals == 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_a_file_without_names_is_told_so_without_a_word_of_its_first_line(tmp_path, ledger, kind):
+    canary = "sez"  # near the name of a column
+    headless = pa.table({canary: ["M"], "77031": [33]})
+    table = DECLARED[kind](tmp_path, headless)
+    with pytest.raises(DataError, match="2 of 2 expected ones are missing: 'sex', 'age'") as caught:
+        gn.plan(SCHEMA, 2, gn.zCDP(0.1)).release(table, out=tmp_path / "out", ledger=ledger, id="x")
+    assert not any(text in str(caught.value) for text in (canary, "77031", "33"))
+    twice = tmp_path / "twice.csv"
+    twice.write_text("77031,F,77031\n1,M,2\n")
+    with pytest.raises(DataError, match="got one twice, in columns 1 and 3") as caught:
+        gn.plan(SCHEMA, 2, gn.zCDP(0.1)).release(twice, out=tmp_path / "out", ledger=ledger, id="x")
+    assert "77031" not in str(caught.value)
+    assert ledger.refusals == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", b'"sex,"age"\nF,33\n'),  # whether the quote closes is in later lines
+        ("t.csv.gz", gzip.compress(b"sex,who\nF,1\n")[:12]),  # its end is lost
+    ],
+)
+def test_what_rows_decide_is_refused_as_before(tmp_path, ledger, name, text):
+    """A refusal that is not counted must not depend on a row."""
+    table = tmp_path / name
+    table.write_bytes(text)
+    with pytest.raises(DataError, match="break the declared schema"):
+        gn.plan(SCHEMA, 2, gn.zCDP(0.1)).release(table, out=tmp_path / "out", ledger=ledger, id="x")
+    assert ledger.refusals == 1

@@ -342,7 +342,7 @@ def test_an_assumption_that_all_rows_fit_is_said(tmp_path, capsys):
         plan(workload=workload).release(table, out=tmp_path / name, on_outside="drop")
     both = [str(tmp_path / name) for name in ("january", "june")]
     assert run(["difference", *both]) == 1
-    assert "(--all-rows-fit) if every row had one" in " ".join(capsys.readouterr().err.split())
+    assert "hint: --all-rows-fit if every row had one" in " ".join(capsys.readouterr().err.split())
     assert run(["difference", *both, "--all-rows-fit", "-o", str(tmp_path / "out")]) == 0
     words = "Assumed: every row had a value of the schema in 'age'."
     page = html.unescape((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))

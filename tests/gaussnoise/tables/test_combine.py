@@ -290,7 +290,7 @@ def test_other_rows_are_refused():
     plans = {name: gn.plan(schema, [name], gn.zCDP(1)) for name in names}
     rng = np.random.default_rng(0)
     a, b = (plans[n].simulate(pa.table(rows), rng, on_outside="drop") for n in names)
-    with pytest.raises(ParameterError, match=r"same rows.* outside a, b .*--all-rows-fit"):
+    with pytest.raises(ParameterError, match=r"same rows.* outside a, b .*all_rows_fit=True"):
         gn.combine([a, b])
     with pytest.raises(ParameterError, match="all_rows_fit to be True or False"):
         gn.combine([a, b], all_rows_fit="yes")

@@ -70,7 +70,7 @@ def test_what_was_assumed_of_rows_that_do_not_fit_is_in_the_folder(tmp_path, cap
         plan.release(PEOPLE, out=places[-1], on_outside="drop")
     out = tmp_path / "both"
     assert run(["combine", *places, "-o", str(out)]) == 1
-    assert "hint: all_rows_fit=True (--all-rows-fit)" in capsys.readouterr().err
+    assert "hint: --all-rows-fit if every row" in capsys.readouterr().err
     assert run(["combine", *places, "-o", str(out), "--all-rows-fit"]) == 0
     said = "Assumed: every row had a value of the schema in 'age', 'sex'."
     for name in ("summary.txt", "method.txt"):
@@ -252,7 +252,7 @@ def test_what_cannot_be_combined_is_refused_in_words(folders, tmp_path, capsys):
     for command, words in (
         ([first, "-o", new], "expected two releases or more, got 1"),
         ([first, first, "-o", new], "got one twice"),
-        ([first, str(tmp_path / "other"), "-o", new], "difference(before, after) compares"),
+        ([first, str(tmp_path / "other"), "-o", new], "gaussnoise difference compares"),
         ([first, second, "-o", str(tmp_path / "taken")], "exists already"),
         ([first, second, "-o", new, "--format", "odt"], "expected format"),
         ([first, second, "-o", new, "--same-rows", "yes"], "expected same_rows"),

@@ -137,7 +137,7 @@ def test_any_other_quote_is_refused(read, content, name, piece, monkeypatch):
         ("naïve,b\n".encode("cp1252"), "--encoding 'cp1252'"),
         (b"a,b,\nx,1,\n", "no delimiter after the last field"),
         (b',"a"\n1,x\n', r"index=False, R: row\.names"),
-        (b"b,a,a\n", "distinct.*'a' twice"),
+        (b"b,a,a\n", "distinct.*one twice, in columns 2 and 3"),
         (b"Sex,sex\nF,x\n", "upper and lower case.*rename one"),
         (b"", "column names"),
         (b"\n1\n", "column names"),

@@ -223,7 +223,7 @@ def test_the_file_decides_about_a_drafts_format_and_only_where_it_can(tmp_path):
     path = in_files(tmp_path, [*days, "12/31/2023"])
     drafted = draft(path)
     assert drafted.file == gn.Dialect(date_format="MM/dd/yyyy")
-    assert drafted.attributes[0].edges[1] == datetime.date(2023, 1, 1)
+    assert drafted.attributes[0].edges[0] == datetime.date(2023, 1, 1)
     assert "read as MM/dd/yyyy, as most of the values are" in drafted.reasons["d"]
     # what the owner states is kept
     assert sniffed(path, gn.Dialect(date_format="dd/MM/yyyy")).date_format == "dd/MM/yyyy"

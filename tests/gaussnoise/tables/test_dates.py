@@ -654,16 +654,29 @@ def firsts(*years, months=(1,)):
     return [f"{year}-{month:02}-01" for year in years for month in months]
 
 
+YEAR = [*firsts(2020, months=range(1, 13)), "2020-12-31"]
+NINE, DECADES = firsts(*range(1951, 1961)), firsts(*range(1900, 2000, 10))
+MILLENNIA = firsts(*range(1000, 10_000, 1000))
 MADE = {
-    "few days": ("2020-03-05", "2020-03-20", "months", firsts(2020, months=[3])),
-    "a year": ("2020-01-03", "2020-12-31", "months", firsts(2020, months=range(1, 13))),
+    "few days": ("2020-03-05", "2020-03-20", "months", [*firsts(2020, months=[3]), "2020-03-31"]),
+    "a year": ("2020-01-03", "2020-12-31", "months", YEAR),
     "two years": (
         *("2019-02-01", "2020-12-31", "quarters"),
-        firsts(2019, 2020, months=[1, 4, 7, 10])[1:],
+        [*firsts(2019, 2020, months=[1, 4, 7, 10]), "2020-12-31"],
     ),
-    "nine years": ("1951-05-05", "1960-06-01", "years", firsts(*range(1952, 1961))),
-    "a century": ("1901-01-01", "1999-12-31", "10 years", firsts(*range(1910, 2000, 10))),
-    "all years": ("0001-01-01", "9999-12-31", "1000 years", firsts(*range(1000, 10_000, 1000))),
+    "nine years": (
+        "1951-05-05",
+        "1960-06-01",
+        "years",
+        [*NINE, "1960-12-31"],
+    ),
+    "a century": (
+        "1901-01-01",
+        "1999-12-31",
+        "10 years",
+        [*DECADES, "1999-12-31"],
+    ),
+    "all years": ("0001-01-01", "9999-12-31", "1000 years", ["-inf", *MILLENNIA, "9999-12-31"]),
 }
 
 
@@ -676,12 +689,27 @@ def test_drafts_have_bins_of_the_calendar_and_say_which(name, engines, tmp_path)
     drafts = [draft(engines[e](table, tmp_path)) for e in ("polars", "pyarrow", "csv", "pandas")]
     for found in drafts:
         for attribute in found.attributes:
-            assert [str(edge) for edge in attribute.edges] == ["-inf", *expected, "inf"]
+            assert [str(edge) for edge in attribute.edges] == expected
             assert attribute.other == "other"
             assert f"bins of {step}," in found.reasons[attribute.name]
     assert [len(found.attributes) for found in drafts] == [2, 2, 2, 2]
     assert len({found.to_toml() for found in drafts}) == 1
     assert gn.Schema.loads(drafts[0].to_toml()) == drafts[0].schema
+
+
+def test_every_month_of_a_draft_can_be_asked_for(tmp_path):
+    days = [date(2023, month, day) for month in range(3, 13) for day in (1, 28)] * 20
+    table = pa.table({"admitted": [*days, date(2023, 12, 31)]})
+    schema = gn.Schema(draft(table).attributes)
+    release = gn.plan(schema, 1, gn.zCDP(1e6)).release(table)
+    for month in range(3, 13):
+        count = release.ask(f"how many in 2023-{month:02}")
+        assert count.estimate == pytest.approx(41 if month == 12 else 40, abs=0.5)
+    times = [Stamp(2023, 12, 31, 23, 59), Stamp(2023, 1, 1)]
+    schema = gn.Schema(draft(pa.table({"admitted": times})).attributes)
+    plan = gn.plan(schema, 1, gn.zCDP(1e6))
+    last = plan.release(pa.table({"admitted": times})).ask("how many in December 2023")
+    assert last.estimate == pytest.approx(1, abs=0.5)
 
 
 def test_a_draft_leaves_out_what_it_cannot_bin_and_shows_none_of_it():
@@ -698,8 +726,8 @@ def test_one_text_that_is_no_date_leaves_a_drafted_column_text(tmp_path):
     path.write_text("a,b,c\n2020-01-01,2020-01-01 08:00:00.5,2020-01-01\n2020-02-30,,NA\n")
     a, b, c = draft(path).attributes
     assert a.categories == ("2020-01-01", "2020-02-30")
-    assert b.edges == c.edges == (-math.inf, date(2020, 1, 1), math.inf)
-    assert gn.plan(gn.Schema([a, b, c]), 1, gn.zCDP(1)).release(path)["b"].estimate.size == 3
+    assert b.edges == c.edges == (date(2020, 1, 1), date(2020, 1, 31))
+    assert gn.plan(gn.Schema([a, b, c]), 1, gn.zCDP(1)).release(path)["b"].estimate.size == 2
 
 
 @pytest.mark.usefixtures("quick_pictures")

@@ -83,7 +83,7 @@ def test_numbers_and_dates_with_a_rare_text_are_still_what_they_are(untyped):
     assert '1 text among numbers: "broken"' in reason
     days = [f"2024-{month:02}-07" for month in range(1, 13)]
     attribute, reason = of(untyped([*days, "soon"]))
-    assert attribute.edges[1] == datetime.date(2024, 1, 1)
+    assert attribute.edges[0] == datetime.date(2024, 1, 1)
     assert '1 text among dates: "soon"' in reason
 
 
@@ -160,7 +160,7 @@ def test_intervals_periods_and_mixed_categories_are_drafted_as_their_text():
     assert found["codes"] == gn.Attribute("codes", [1, 2], other="other")
     assert found["flags"] == gn.Attribute("flags", [False, True], other="other")
     assert found["anything"] == gn.Attribute("anything", [1, 2], other="other")
-    assert found["days"].edges[1] == datetime.date(2020, 2, 1)
+    assert found["days"].edges == (datetime.date(2020, 2, 1), datetime.date(2020, 2, 29))
     assert list(found) == list(frame.columns)
 
 
@@ -391,7 +391,7 @@ def test_time_zones_are_refused_with_what_to_do_in_the_engine_at_hand(make, hint
 def test_dates_beyond_the_calendar_of_text_are_not_looked_at():
     far = pa.array([0, 2**62, -(2**62)], pa.timestamp("s"))
     attribute, _ = of(pa.table({"v": far}))
-    assert attribute.edges[1:-1] == (datetime.date(1970, 1, 1),)
+    assert attribute.edges == (datetime.date(1970, 1, 1), datetime.date(1970, 1, 31))
     assert attribute.other == "other"
 
 
@@ -558,8 +558,9 @@ def test_edges_are_drafted_without_months_that_often_stand_for_no_date(tmp_path,
     plain, _ = drafted(days)
     attribute, reason = drafted([*days, *more])
     assert (attribute.edges == plain.edges) is bool(apart)
-    assert (f"{apart} may stand for no date, and no edge is made for it" in reason) is bool(apart)
-    assert drafted(["9999-12-31"] * 3)[0].edges[1] == datetime.date(9999, 12, 1)
+    assert (f"{apart} may stand for no date, and counts in a catch-all" in reason) is bool(apart)
+    assert attribute.other == ("other" if apart else None)
+    assert drafted(["9999-12-31"] * 3)[0].edges[0] == datetime.date(9999, 12, 1)
 
 
 AGES = [*range(18, 90)] * 3

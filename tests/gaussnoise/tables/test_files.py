@@ -111,7 +111,7 @@ def test_patterns_and_lists_of_partitioned_files_have_their_keys(tmp_path, above
     # files of several depths have no keys in common
     parquet(root / "p.parquet", x=[0])
     assert counted([pattern, root / "p.parquet"]) == [1, 3, 0]
-    with pytest.raises(DataError, match="'year', which are missing"):
+    with pytest.raises(DataError, match="is missing: 'year'"):
         counted([pattern, root / "p.parquet"], gn.Attribute("year", [2024]))
 
 

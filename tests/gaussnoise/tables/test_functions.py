@@ -300,7 +300,7 @@ def test_functions_that_nothing_answers_are_refused(release):
         ("entropy of sex=F", "the name of an attribute"),
         ("variance of town", "a number that the schema clips"),
         ("regression of town on sex", "a number that the schema clips"),
-        ("regression of pay on town", "ask 'mean of pay'"),  # not released together
+        ("regression of pay on town", "answers 'mean of pay'"),  # not released together
         ("standardized rate of town", "expected a question that starts with"),
     ):
         with pytest.raises(gn.errors.ParameterError, match=words):

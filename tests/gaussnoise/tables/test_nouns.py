@@ -88,6 +88,34 @@ def test_nouns_stand_for_what_tables_count(options, nouns, others):
             release.ask(f"how many {noun}")
 
 
+def test_persons_are_counted_within_a_group_in_which_each_has_one_record():
+    release = plan_of(**MEANS).release(ROWS)
+    for question in ("how many patients in A", "number of patients, ward=B", "patients by ward"):
+        count = question.replace("patients", "records")
+        assert np.array_equal(release.ask(question).estimate, release.ask(count).estimate)
+    both = release.ask("difference of count of patients between ward=A and ward=B")
+    assert both.estimate == release.ask("difference of count between ward=A and ward=B").estimate
+    for question in ("how many patients", "how many patients in ward=A|B", "cost of patients"):
+        with pytest.raises(ParameterError, match="a record is one person in one group of ward"):
+            release.ask(question)
+    with pytest.raises(
+        ParameterError, match="hint: this folder answers 'how many patients by ward'"
+    ):
+        release.ask("how many patients")
+    # two attributes: a person may have two records in one ward
+    schema = gn.Schema([WARD, gn.Attribute("household_id", [1, 2, 3]), COST])
+    plan = gn.plan(schema, [("ward", "cost"), ("household_id", "cost")], gn.zCDP(1.0), **MEANS)
+    release = plan.release(ROWS)
+    with pytest.raises(ParameterError, match="one group of ward × household_id, and one person"):
+        release.ask("how many patients by ward")
+
+
+def test_answers_say_in_how_many_groups_a_person_counts_where_there_are_more():
+    line = "counted: one record of each person in each group of their rows (1 at most)"
+    release = plan_of(**(MEANS | {"rows_per_person": 1})).release(ROWS)
+    assert line in str(release.ask("count")).splitlines()
+
+
 def test_persons_of_several_ticks_are_not_rows():
     schema = gn.Schema([WARD])
     for reports, is_known in ((1, True), (2, False)):
@@ -128,7 +156,7 @@ def test_a_label_that_is_also_a_noun_or_a_time_has_two_readings():
     table = pa.table({"kind": ["stays", "visits", "March"] * 40, "month": ["2023-03"] * 120})
     release = gn.plan(schema, 2, gn.zCDP(1.0)).release(table)
     for question, words in (
-        ("how many stays", "ask 'how many kind=stays' or without 'stays': ask 'how many rows'"),
+        ("how many stays", "ask 'how many kind=stays' or ask 'how many rows'"),
         ("how many in March", "ask 'how many in kind=March'"),
     ):
         with pytest.raises(ParameterError, match="in full, since it is a label and") as refused:

@@ -481,9 +481,9 @@ def test_what_is_not_counted_is_refused_before_any_data():
     privacy, weight = gn.zCDP(0.1), gn.Weight("w", 2)
     with pytest.raises(ParameterError, match="squares are declared with the attribute"):
         gn.plan(schema, [{"pay": SQUARES}], privacy)
-    with pytest.raises(ParameterError, match=r"over= takes tables of counts.*in place of clip"):
+    with pytest.raises(ParameterError, match=r"a stream takes tables of counts.*in place of clip"):
         gn.plan(schema, ["pay"], privacy, over=gn.streams.Ticks(4))
-    with pytest.raises(ParameterError, match="over= takes tables of counts"):
+    with pytest.raises(ParameterError, match="a stream takes tables of counts"):
         gn.plan(gn.Schema([SEX]), ["sex"], privacy, over=gn.streams.Ticks(4), weight=weight)
     with pytest.raises(ParameterError, match='expected neighbors="add-remove"'):
         gn.plan(schema, ["sex"], privacy, neighbors="replace", weight=weight)

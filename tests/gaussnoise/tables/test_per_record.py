@@ -320,7 +320,7 @@ def test_means_of_hardly_any_rows_have_no_upper_end():
         (dict(weight=gn.Weight("w", 2)), "weight= cannot be combined with budgets that grow"),
         (dict(targets=10.0), "targets= cannot be combined with budgets that grow"),
         (dict(p=math.inf), "expected p = 2 and no targets where budgets grow with numbers"),
-        (dict(over=gn.streams.Ticks(3)), "over= takes tables of counts, no clipped numbers"),
+        (dict(over=gn.streams.Ticks(3)), "a stream takes tables of counts, no clipped numbers"),
     ],
     ids=str,
 )

@@ -384,7 +384,7 @@ def test_a_row_outside_refuses_even_where_it_would_be_left_out(build):
 
 def test_a_person_column_must_be_there_and_hold_single_values():
     table = pa.table({"x": [0], "who": [[1]]})
-    with pytest.raises(DataError, match="expected columns 'nobody', which are missing"):
+    with pytest.raises(DataError, match="1 of 2 expected ones is missing: 'nobody'"):
         counted(table, 1, PersonLimit("nobody", 1))
     with pytest.raises(DataError, match="expected text, integers or other single values"):
         counted(table, 1, PersonLimit("who", 1))
@@ -494,7 +494,7 @@ def test_a_null_in_a_partition_neither_refuses_a_release_nor_makes_two_of_one_pe
     ("arguments", "message"),
     [
         ({"neighbors": "replace", "public": "x"}, "person= cannot be combined with public="),
-        ({"over": gn.streams.Ticks(3), "neighbors": "replace"}, "over= with person= cannot be"),
+        ({"over": gn.streams.Ticks(3), "neighbors": "replace"}, "a stream of persons cannot be"),
         ({"person": 3}, "expected person to be the name of a column, got int"),
         ({"person": ""}, "expected person to be the name of a column"),
     ],

@@ -1,0 +1,67 @@
+"""Messages of the library in the words of the shell: its options in place of Python's arguments."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+# what names something else, or is the same in both: quoted texts, code and options
+_KEPT = r"(?<!\w)'[^']*'|`[^`]*`|--?\w\S*|[\w.]+\([^()]*\)"
+_VALUE = r'"[^"]*"(?: or "[^"]*")*|\{[^{}]*\}|[\w.+-]*\w(?!\()'
+_ARGUMENT = re.compile(rf"{_KEPT}|(?<![\w.])(?P<name>[a-z]\w*)=(?P<value>{_VALUE})?(?!\()")
+# calls that commands make
+_CALLS = {
+    r"(?:gn\.streams\.)?Ticks\(\.\.\., (\w+=\w+)\)": r"\1",
+    r"(?:gn\.)?\b(combine|difference)\([^()]*\)": r"gaussnoise \1",
+    r"(?:gn\.streams\.)?Stream\.open\('([^']*)'\)": r"gaussnoise stream tick \1",
+}
+# for texts of commands that have no such option
+OF_RELEASES = {"on_outside": "--on-outside"}
+_QUESTION = "ask: "  # questions are the same in both, and may be about an attribute called level
+
+
+def options_of(commands: Any, arguments: Iterable[str]) -> Mapping[str, str]:
+    """Return the options of all commands by their names, those of the named command first."""
+    named = commands
+    for word in arguments:
+        named = _commands_of(named).get(word, named)
+    return {
+        option.name: max(option.opts, key=len)
+        for command in (*_leaves(commands), named)
+        for option in command.params
+        if any(name.startswith("--") for name in option.opts)
+    } | {"targets": "--target"}
+
+
+def _commands_of(group: Any) -> Mapping[str, Any]:
+    return getattr(group, "commands", {})
+
+
+def _leaves(group: Any) -> Iterator[Any]:
+    """Yield all commands of a group that are no groups."""
+    for one in _commands_of(group).values():
+        yield from _leaves(one) if _commands_of(one) else [one]
+
+
+def in_shell(text: str, options: Mapping[str, str]) -> str:
+    """Return a message in which options, by the names of their arguments, stand for these.
+
+    >>> in_shell('release: hint: on_outside="drop"', {"on_outside": "--on-outside"})
+    'release: hint: --on-outside drop'
+    """
+    if _QUESTION in text:
+        return text
+
+    def said(found: re.Match[str]) -> str:
+        option, value = options.get(found["name"]), found["value"]
+        if option is None or value == "False":
+            return found[0]
+        if value is None or value == "True":
+            return option
+        if value.startswith("{"):  # {"age": (0, 120)} is age=0,120
+            value = re.sub(r"[{}()\[\]\"' ]", "", value).replace(":", "=", 1)
+        value = value.replace('"', "")
+        return f"{option} {'none' if value == 'None' else value}"
+
+    for call, instead in _CALLS.items():
+        text = re.sub(call, instead, text)
+    return _ARGUMENT.sub(said, text)
