@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...drawing import dotted_height, dotted_rows, label_text, new_figure
+from ...drawing import (
+    dotted_height,
+    dotted_rows,
+    label_text,
+    left_off,
+    new_figure,
+    unreadable,
+)
 from ...errors import ParameterError
 from ..schema.dates import place, shown_places
 from .cells import CellList, in_order
@@ -93,10 +100,15 @@ def _rows(
         names.insert(*gap)
         numbers = [np.insert(values, gap[0], np.nan) for values in numbers]
         aside = np.insert(aside, gap[0], False)
+    off = unreadable(*numbers)
+    numbers = [np.where(off, np.nan, values) for values in numbers]
+    missing = [name for k, name in enumerate(names) if off[k] and (gap is None or k != gap[0])]
     figure = new_figure(7.5, dotted_height(len(names)))
     axes = figure.subplots()
     dotted_rows(axes, names, *numbers, aside=aside)
     _name(axes, table, level, which)
+    if missing:
+        axes.set_xlabel(f"{axes.get_xlabel()}\n{label_text(left_off(missing), 100)}")
     return figure
 
 

@@ -61,7 +61,7 @@ class _Section:
     def picture(self) -> Picture | None:
         """The picture of several changes."""
         numbers = Numbers(self.one.table, self.one.name, self.anchor, kind="changes")
-        return numbers.pictures[0] if self.size > 1 else None
+        return next(iter(numbers.pictures), None) if self.size > 1 else None
 
     @property
     def hidden(self) -> int:

@@ -116,6 +116,8 @@ class Numbers:
     def pictures(self) -> list[Picture]:
         """Intervals with names, colours of two or three attributes, or those at both ends."""
         table = self.table
+        if not np.isfinite(table.estimate).any():
+            return []
         shape, size = table.estimate.shape, table.estimate.size
         groups = size // shape[-1] if len(shape) > 1 else 0
         if size + groups <= MOST_LINES:
@@ -133,7 +135,8 @@ class Numbers:
         order = _order(table.estimate).tolist()
         ends = cells_of(table, [*order[:_ENDS], *order[-_ENDS:]])
         words = f"The {_ENDS} largest and the {_ENDS} smallest of {size:,} numbers."
-        return [self._intervals(ends, words, hidden=size - 2 * _ENDS)._replace(caption=words)]
+        picture = self._intervals(ends, words, hidden=size - 2 * _ENDS)
+        return [picture._replace(caption=f"{words} {picture.caption}".rstrip())]
 
     @property
     def _said(self) -> str:
@@ -546,5 +549,6 @@ def _title(table: AbstractEstimates) -> str:
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the cells, largest first."""
-    return np.argsort(-estimate.ravel(), kind="stable")
+    """Return the cells, largest first; those without an estimate are in the middle."""
+    order, known = np.argsort(-estimate.ravel(), kind="stable"), np.isfinite(estimate).sum()
+    return np.concatenate([order[: -(-known // 2)], order[known:], order[-(-known // 2) : known]])
