@@ -157,7 +157,8 @@ class ShownChanges:
         numbers, labels = [], []
         for change, relative, before, after in self.cells(range(min(size, _SHOWN))):
             digits = self.digits(change.deviation)
-            ends = (number(end, digits) for end in (change.low, change.high))
+            ends = [number(end, digits) for end in (change.low, change.high)]
+            ends = ends if change.has_interval else ["—", "—"]
             both = (number(x.estimate, x.digits) for x in (before, after))
             numbers.append([*both, signed(change.estimate, digits), *ends, percent(relative)])
             labels.append(change.names)

@@ -1,15 +1,17 @@
 """The text that ``print`` shows of a table: its first cells."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...text import LARGEST, significant
+from ...text import LARGEST, NO_LIMIT, NO_NUMBER, has_interval, significant
 from ..schema.schema import Category
 
 _SHOWN = 20  # cells that are shown
 _MOST_DECIMALS = 12
+_NOTHING = "—"  # for each end where there is no interval
+_MISSING = "no number, or no end of its interval: a denominator may be zero"
 _SMALL = 0.0001  # p-values below it are printed as such
 
 
@@ -74,15 +76,47 @@ def pvalue_text(p: float) -> str:
     return f"< {_SMALL:.4f}" if p < _SMALL else f"= {p:.2g}"
 
 
-def first(values: np.ndarray, digits: int) -> list[str]:
-    """Return the first numbers with ``digits`` digits; dates unchanged, "none" for missing ones.
+def first(values: np.ndarray, digits: int, most: int = _SHOWN) -> list[str]:
+    """Return the first numbers with ``digits`` digits, dates unchanged, or words for missing ones.
 
     Thousands are separated by commas, as on pages and in workbooks.
     """
-    shown = np.ravel(values)[:_SHOWN]
+    shown = np.ravel(values)[:most]
     if shown.dtype.kind == "M":
-        return ["none" if date is None else date.isoformat() for date in shown.tolist()]
-    return [significant(value, digits) for value in shown.tolist()]
+        return [NO_NUMBER if date is None else date.isoformat() for date in shown.tolist()]
+    return [_words(value) or significant(value, digits) for value in shown.tolist()]
+
+
+def deviations(values: np.ndarray, digits: int = 4, most: int = _SHOWN) -> list[str]:
+    """Return the first standard deviations, each after ±, or a dash where there is none."""
+    texts = first(values, digits, most)
+    return [_NOTHING if text == NO_NUMBER else f"± {text}" for text in texts]
+
+
+def _words(value: float) -> str:
+    """Return words for a number that is not finite, or ""."""
+    return NO_NUMBER if math.isnan(value) else NO_LIMIT if math.isinf(value) else ""
+
+
+def ends_text(
+    estimate: np.ndarray,
+    ends: Sequence[np.ndarray],
+    write: Callable[[np.ndarray], list[str]],
+) -> list[list[str]]:
+    """Return the first ends of intervals, as ``write`` has them; dashes for no interval at all."""
+    low, high = (write(end) for end in ends)
+    known = np.ravel(has_interval(estimate, *ends))[: len(low)].tolist()
+
+    def said(text: str, has_any: bool) -> str:
+        return _NOTHING if not has_any else NO_LIMIT if text == NO_NUMBER else text
+
+    return [list(map(said, low, known)), list(map(said, high, known))]
+
+
+def missing_text(estimate: np.ndarray, ends: Sequence[np.ndarray]) -> list[str]:
+    """Return the reason for missing numbers and ends of intervals; nothing without any."""
+    missing = any(not np.isfinite(values).all() for values in (estimate, *ends))
+    return [_MISSING] * missing
 
 
 def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
@@ -100,6 +134,8 @@ def rounded(values: np.ndarray, deviations: np.ndarray) -> list[str]:
     places = min(max(2 - math.floor(math.log10(known.min())), 0), _MOST_DECIMALS)
     shown = np.ravel(values)[:_SHOWN].tolist()
     return [
-        f"{x:,.{places}f}" if 10 ** (3 - places) <= abs(x) < LARGEST else significant(x, 4)
+        f"{x:,.{places}f}"
+        if 10 ** (3 - places) <= abs(x) < LARGEST
+        else _words(x) or significant(x, 4)
         for x in shown
     ]

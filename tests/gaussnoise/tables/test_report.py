@@ -1078,7 +1078,7 @@ def test_differences_of_means_have_no_marks_and_none_is_called_exact():
     text = release_page(release)
     row = re.search(r"F less M by region: estimates.*?Isle(.*?)</tr>", text, re.DOTALL)[1]
     assert "exact" not in row
-    assert ">—<" in row
+    assert ">none<" in row
     assert ">−100</data> to <data" in row
 
 
