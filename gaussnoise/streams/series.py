@@ -100,6 +100,10 @@ class SeriesTable(AbstractEstimates):
     _source: _Source = field(repr=False)
 
     @property
+    def headings(self) -> tuple[str, ...]:
+        return (self.attributes[0], *self.parts[0].headings)
+
+    @property
     def limits(self) -> tuple[float, float]:
         return self.parts[0].limits
 
@@ -406,6 +410,7 @@ class SeriesTable(AbstractEstimates):
             [estimate, sd, low, high],
             "\n".join([self.closing_at(level), *missing_text(shown.estimate, ends)]),
             private=self.private,
+            headings=self.headings,
         )
 
 

@@ -72,6 +72,10 @@ class TrendTable(AbstractEstimates):
         return scipy.special.chdtrc(self.degrees, self.statistic)
 
     @property
+    def headings(self) -> tuple[str, ...]:
+        return self.series.headings[1:]
+
+    @property
     def is_linear(self) -> bool:
         return self.series.is_linear
 
@@ -139,6 +143,7 @@ class TrendTable(AbstractEstimates):
             list(columns.values()),
             self.closing_at(level),
             private=self.private,
+            headings=self.headings,
         )
 
 

@@ -53,6 +53,7 @@ class Answer:
         population: the same mean, or difference, of the population that the rows were drawn from,
             with intervals for noise, sampling and clipping, if it follows from a release of
             :func:`column_means`; else None.
+        headings: the names of attributes that readers see.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -82,6 +83,7 @@ class Answer:
     cut: NDArray[np.bool_] | None = field(default=None, repr=False)
     method: str = ""
     population: Population | None = field(default=None, repr=False)
+    headings: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def remarks(self) -> list[str]:
@@ -188,6 +190,7 @@ class Answer:
             list(columns.values()),
             closing,
             private=self.private,
+            headings=self.headings,
         )
         return said if self.population is None else f"{said}\n\n{fitted(str(self.population))}"
 

@@ -649,6 +649,7 @@ class _Asked:
             self.release.backend,
             found.limits,
             cut=found.cut,
+            headings=tuple(self.release.plan.schema.heading(axis.name) for axis in axes.values()),
         )
 
     def _axes_of(self, *asked: Amount) -> dict[int, _Axis]:

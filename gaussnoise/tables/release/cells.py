@@ -170,7 +170,15 @@ class CellList:
         more = f"… and {len(self) - len(shown)} more" if len(self) > len(shown) else ""
         columns = ["estimate", "± sd", "low", "high"]
         closing = [more, self.table.closing, *missing_text(shown.estimate, interval)]
-        said = rows_text(repr(self), self.attributes, columns, rows, closing, private=self.private)
+        said = rows_text(
+            repr(self),
+            self.attributes,
+            columns,
+            rows,
+            closing,
+            private=self.private,
+            headings=self.table.headings,
+        )
         return on_screen(said)
 
     def _repr_html_(self) -> str:

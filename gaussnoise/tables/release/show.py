@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...layout import WIDTH
 from ...text import LARGEST, NO_LIMIT, NO_NUMBER, has_interval, significant
 from ..schema.schema import Category
 
@@ -24,6 +25,7 @@ def table_text(
     closing: str,
     *,
     private: bool,
+    headings: Sequence[str] = (),
 ) -> str:
     """Return cells in C order as text, one a line.
 
@@ -35,6 +37,7 @@ def table_text(
         numbers: their first cells, see :func:`first`, written out.
         closing: the last line.
         private: whether the numbers may be published.
+        headings: the names of attributes that readers see, where there is room.
     """
     shape = tuple(map(len, labels))
     cells = int(np.prod(shape))
@@ -43,7 +46,9 @@ def table_text(
     own = [[str(names[k]) for k in axis] for names, axis in zip(labels, where, strict=True)]
     rows = [[*cell] for cell in zip(*own, *numbers, strict=True)]
     more = f"… and {cells - shown} more" if cells > shown else ""
-    return rows_text(title, attributes, columns, rows, [more, closing], private=private)
+    return rows_text(
+        title, attributes, columns, rows, [more, closing], private=private, headings=headings
+    )
 
 
 def rows_text(
@@ -54,15 +59,21 @@ def rows_text(
     closing: Sequence[str],
     *,
     private: bool,
+    headings: Sequence[str] = (),
 ) -> str:
-    """Return rows of labels and numbers in columns, under their names; no empty closing lines."""
+    """Return rows of labels and numbers in columns, under their names; no empty closing lines.
+
+    Headings of attributes stand above them instead of their names, if that fits a terminal.
+    """
     lines = [title if private else f"NOT PRIVATE, a simulation: {title}"]
-    every = [[*attributes, *columns], *rows]
-    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    for names in [headings, attributes] if headings else [attributes]:
+        every = [[*names, *columns], *rows]
+        widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+        if sum(widths) + 2 * len(widths) - 2 <= WIDTH:
+            break
+    pads = (str.ljust,) * len(attributes) + (str.rjust,) * len(columns)
     for row in every:
-        padded = zip(
-            row, widths, (str.ljust,) * len(attributes) + (str.rjust,) * len(columns), strict=True
-        )
+        padded = zip(row, widths, pads, strict=True)
         lines.append("  ".join(pad(text, width) for text, width, pad in padded).rstrip())
     return "\n".join([*lines, *filter(None, closing)])
 

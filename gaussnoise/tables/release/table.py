@@ -70,6 +70,14 @@ class AbstractEstimates(abc.ABC):
     forms: CellForms | None = field(default=None, repr=False, kw_only=True)
 
     @property
+    def headings(self) -> tuple[str, ...]:
+        """The names of attributes that readers see."""
+        release = None if self.forms is None else self.forms.release
+        if release is None:
+            return self.attributes
+        return tuple(map(release.plan.schema.heading, self.attributes))
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest value that the true numbers can have."""
         return -math.inf, math.inf
@@ -352,6 +360,7 @@ class AbstractEstimates(abc.ABC):
             numbers,
             "\n".join([self.closing_at(level), *missing_text(self.estimate, interval)]),
             private=self.private,
+            headings=self.headings,
         )
 
     def closing_at(self, level: float) -> str:

@@ -67,7 +67,7 @@ def _answered(answer: Answer) -> Answered:
     method = [f"method: {answer.method}"] if answer.method else []
     notes = "; ".join([*answer.cautions, *method]).replace(*_POPULATION)
     more = answer.estimate.size - len(estimates)
-    names = answer.attributes
+    names = answer.headings or answer.attributes
     return Answered(answer.question, meaning, sentence, names, rows, more, f"{notes}.")
 
 

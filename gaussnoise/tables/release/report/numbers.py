@@ -46,6 +46,7 @@ class Crossed(NamedTuple):
 
     down: str
     across: str
+    headings: tuple[str, str]
     columns: list[str]
     rows: list[tuple[Category, list[Cell]]]
     totals: list[Cell] | None
@@ -179,7 +180,7 @@ class Numbers:
             cells = cells[None]
         else:
             cells, own = np.moveaxis(cells, panel, 0), names.pop(panel)
-            titles = [f"{shown(table.attributes[panel])}: {shown(one)}" for one in own]
+            titles = [f"{shown(table.headings[panel])}: {shown(one)}" for one in own]
         if cells.shape[1] < cells.shape[2]:  # fewer across
             cells, names = cells.swapaxes(1, 2), names[::-1]
         words = f"Colours from 0 to {number(most, digits)}; grey {grey}."
@@ -289,7 +290,8 @@ class Numbers:
             beside, below, corner = (cells_of(t, range(t.estimate.size)) for t in ends)
             rows = [(name, [*own, more]) for (name, own), more in zip(rows, beside, strict=True)]
             last = [*below, *corner]
-        return Crossed(down, across, columns, rows, last)
+        headings = table.headings[1 - axis], table.headings[axis]
+        return Crossed(down, across, headings, columns, rows, last)
 
 
 @final
@@ -336,6 +338,7 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
     """Return all entries that are small enough to be computed, in order."""
     plan, files, found = release.plan, files_of(release), []
     names, sizes = plan.schema.names, plan.schema.sizes
+    said = [shown(attribute.heading) for attribute in plan.schema.attributes]
     for k, (name, term) in enumerate(zip(plan.entries, plan.domain.terms, strict=True)):
         size = int(plan.queries[k])
         if size > MOST_ANSWERS or math.prod(sizes[i] for i, _ in term) > MOST_READ:
@@ -343,13 +346,13 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
         is_cells, summed = all(base.is_identity for _, base in term), summed_in(term)
         title, over = name, ""
         if is_cells:
-            title = marginal_name(tuple(shown(names[i]) for i, _ in term))
+            title = marginal_name(tuple(said[i] for i, _ in term))
         elif summed is not None:
-            title = mean_title(names[summed], [names[i] for i, _ in term if i != summed])
+            title = mean_title(said[summed], [said[i] for i, _ in term if i != summed])
             over = persons_text(plan, names[summed]).strip()
         elif several := summed_numbers(term):
-            means_of = " and ".join(shown(names[i]) for i in several)
-            groups = [shown(names[i]) for i, _ in term if i not in several]
+            means_of = " and ".join(said[i] for i in several)
+            groups = [said[i] for i, _ in term if i not in several]
             by = f" by {marginal_name(tuple(groups))}" if groups else ""
             title = f"Means of {means_of}{by}"
         anchor = f"table-{k + 1}"
@@ -359,9 +362,9 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
 
 
 def mean_title(own: str, groups: Sequence[str]) -> str:
-    """Return the name of a table of means by these attributes."""
-    by = f" by {marginal_name(tuple(map(shown, groups)))}" if groups else ""
-    return f"Mean of {shown(own)}{by}"
+    """Return the title of a table of means by these attributes, from their headings."""
+    by = f" by {marginal_name(tuple(groups))}" if groups else ""
+    return f"Mean of {own}{by}"
 
 
 def files_of(release: AbstractRelease) -> dict[str, str]:
@@ -406,8 +409,10 @@ def _parts(
         return [*own[1:], own[0]]
     own, groups = schema.names[summed], tuple(schema.names[i] for i, _ in term if i != summed)
     axis, base = [i for i, _ in term].index(summed), asked[own]
-    by = f" by {marginal_name(tuple(map(shown, groups)))}" if groups else ""
-    named = f"{shown(own)}{by}"
+    heads = [shown(schema.heading(name)) for name in groups]
+    by = f" by {marginal_name(tuple(heads))}" if groups else ""
+    head = shown(schema.heading(own))
+    named = f"{head}{by}"
 
     def moment(degree: int, about: float = 0.0) -> AbstractEstimates:
         query = {"kind": "moments", "degrees": [degree], "about": about}
@@ -423,13 +428,13 @@ def _parts(
     squares = []
     if isinstance(base, Clipped) and 2 in base.degrees:
         less = f" less {base.about:.15g}" if base.about else ""
-        title = f"Sum of squares of {shown(own)}{less}{by}{persons_text(release.plan, own)}"
+        title = f"Sum of squares of {head}{less}{by}{persons_text(release.plan, own)}"
         squares = [behind(moment(2, base.about).part(axis, 0), title, f"{anchor}-squares")]
     gaps = [
         numbers(table, title, f"{anchor}-gap-{k}", kind=kind)
         for k, (table, title, kind) in enumerate(_gaps(release, own, groups))
     ]
-    title, over = mean_title(own, groups), persons_text(release.plan, own)
+    title, over = mean_title(head, heads), persons_text(release.plan, own)
     return [
         Numbers(own_means, title, anchor, kind="mean", beside=with_number, unit=unit),
         *gaps,
@@ -443,19 +448,20 @@ def _gaps(
     release: AbstractRelease, own: str, groups: tuple[str, ...]
 ) -> Iterator[tuple[AbstractEstimates, str, Literal["mean", "changes"]]]:
     """Yield means by each attribute of two groups, and their differences, with their titles."""
+    heading = release.plan.schema.heading
     for name in groups:
         rest = tuple(other for other in groups if other != name)
         pair = means(release, own, (name, *rest))
         if pair.estimate.shape[0] != 2:
             continue
-        said = f"{shown(own)} by {shown(name)}"
-        first, second = pair.labels[0]
-        less = f"Mean of {shown(own)}: {shown(first, _MOST_HEAD)} less {shown(second, _MOST_HEAD)}"
+        head, (first, second) = shown(heading(own)), pair.labels[0]
+        said = f"{head} by {shown(heading(name))}"
+        less = f"Mean of {head}: {shown(first, _MOST_HEAD)} less {shown(second, _MOST_HEAD)}"
         if rest:
             alone = means(release, own, (name,))
             yield alone, f"Mean of {said}", "mean"
             yield alone.difference(name, first, second), less, "changes"
-            less += f" by {marginal_name(tuple(map(shown, rest)))}"
+            less += f" by {marginal_name(tuple(shown(heading(one)) for one in rest))}"
         yield pair.difference(name, first, second), less, "changes"
 
 
@@ -468,9 +474,8 @@ def _counts(release: AbstractRelease, counts: Numbers) -> list[Numbers]:
     if not counts.is_crossed or math.prod(shape) == 1:
         return [counts]
     given = own[int(shape[0] < shape[1])]
-    shares = {
-        f"Per cent of each {shown(given, _MOST_NAME)}": proportions(release, own, given=given)
-    }
+    head = release.plan.schema.heading(given)
+    shares = {f"Per cent of each {shown(head, _MOST_NAME)}": proportions(release, own, given=given)}
     if math.prod(shape) <= MOST_ROWS:  # those of many cells are small, and say little
         shares[f"Per cent of all {counts.unit}"] = proportions(release, own)
     return [
@@ -545,7 +550,7 @@ def _extreme(table: AbstractEstimates) -> Extreme:
 
 
 def _title(table: AbstractEstimates) -> str:
-    return marginal_name(tuple(shown(name, _MOST_NAME) for name in table.attributes))
+    return marginal_name(tuple(shown(name, _MOST_NAME) for name in table.headings))
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
