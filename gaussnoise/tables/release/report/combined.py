@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from ....privacy.definitions import zCDP
+from ....privacy.per_record import holds_text
 from ....text import SHOWN_DELTA, no_less, versions
 from ...planning.facts import counted_text, marginal_name, relation_text, unit_of
 from ...schema.numbers import interval_text
@@ -59,7 +60,7 @@ def combined_page(
         relation=relation_text(merged),
         rho=rho,
         epsilon=f"ε = {no_less(zCDP(rho).epsilon(SHOWN_DELTA) if rho else 0.0, 3)} at "
-        f"δ = {SHOWN_DELTA:g}",
+        f"δ = {SHOWN_DELTA:g}{holds_text(plan.scales)}",
         level=level_text(LEVEL),
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
