@@ -42,20 +42,21 @@ def unreadable(
 ) -> NDArray[np.bool_]:
     """Return the numbers that a picture leaves off, so that all others can be read.
 
-    These have no estimate, no finite interval, or an interval far longer than the scale of at least
-    two others. The scale holds 0 if it begins there.
+    These have no estimate or no finite interval. Or at least half of all, and two, have far shorter
+    ones, and theirs holds all of these, so that nothing is known of the difference; one that is
+    apart from some is drawn. The scale holds 0 if it begins there.
     """
     off = ~(np.isfinite(estimate) & np.isfinite(low) & np.isfinite(high))
     known = np.flatnonzero(~off)
     known = known[np.argsort((high - low)[known], kind="stable")]  # the shortest first
     least, most = np.minimum.accumulate(low[known]), np.maximum.accumulate(high[known])
-    if from_zero:
-        least, most = np.minimum(least, 0), np.maximum(most, 0)
-    for k in range(len(known) - 1, 1, -1):
-        scale = most[k - 1] - least[k - 1]
-        if not 0 < _TOO_LONG * scale < (high - low)[known[k]]:
+    for k in range(max(2, -(-len(known) // 2)), len(known)):
+        ends = least[k - 1], most[k - 1]
+        scale = max(*ends, 0) - min(*ends, 0) if from_zero else ends[1] - ends[0]
+        if 0 < _TOO_LONG * scale < (high - low)[known[k]]:
+            longer = known[k:]
+            off[longer] = (low[longer] <= ends[0]) & (high[longer] >= ends[1])
             break
-        off[known[k]] = True
     return off
 
 

@@ -113,7 +113,8 @@ class ShownChanges:
         if self.schema is None:
             return self.name
         parts, own = tuple(map(self.schema.heading, self.parts)), self.number
-        return replace(self, parts=parts, number=own and self.schema.heading(own)).name
+        said = replace(self, parts=parts, number=own and self.schema.heading(own)).name
+        return said if parts and own is None else f"{said[0].upper()}{said[1:]}"
 
     @property
     def _what(self) -> str:
@@ -399,7 +400,9 @@ def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
     names = {one.number for one in found}.union(*(one.table.attributes for one in found))
     used = [a for a in plan.schema.attributes if a.name in names]
     notes = [
-        f"Sums and means of {a.name} are of {values_text(a.interval)}." for a in used if a.is_summed
+        f"Sums and means of {a.heading} are of {values_text(a.interval)}."
+        for a in used
+        if a.is_summed
     ]
     if plan.weight is not None:
         most = interval_text(0, plan.weight.most)

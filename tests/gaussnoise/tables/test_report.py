@@ -713,6 +713,11 @@ def shown_changes_picture(changes):
         ([1000, 2000, 3000, 0], [1100, 2100, 3100, 50_000], [False, False, False, True]),
         ([1000, 2000, 3000, 0], [1100, 2100, 3100, 10_000], [False] * 4),  # all can be read
         ([1000, 2000, 0, -math.inf], [1100, 2100, 50_000, math.inf], [False, False, True, True]),
+        # what is too long beside most of them is so beside a longer one too
+        ([50, 55, 45, 0, 0], [54, 60, 60, 220, 600], [False, False, False, True, True]),
+        ([50, 55, 45, 70, 0], [54, 60, 60, 220, 600], [False] * 4 + [True]),  # one is apart
+        # two of six are very precise, and the others can be read
+        ([50, 51, 40, 41, 42, 43], [50.1, 51.1, 60, 61, 62, 63], [False] * 6),
         ([1000, 0], [1100, 50_000], [False, False]),  # a single one is never hidden by another
         ([5, 5, 0], [5, 5, 50], [False] * 3),  # exact numbers have no length
     ],
@@ -783,7 +788,7 @@ def test_one_record_of_each_person_is_a_record_and_no_row(pages):
     assert not re.search(r"\b[Rr]ows\b", without)
     changed = gn.difference(*(persons().release(visits(n)) for n in (900, 800)))
     changed = Page(changes_page(changed)).words
-    assert "all records:" in changed
+    assert "All records:" in changed
     assert not re.search(r"\d rows", changed)
 
 
@@ -861,6 +866,18 @@ def test_a_page_begins_with_lines_for_its_readers():
     ]
     assert at == sorted(at)
     assert "Source: Register Period: 2024 Contact: a@b & c" in words
+
+
+def test_a_combination_has_the_lines_that_all_its_releases_have():
+    releases = []
+    for k in range(2):
+        about = gn.About(source="Register", period=f"week {k}", contact="a@b")
+        schema = gn.Schema([gn.Attribute("sex", ["F", "M"])], about=about)
+        rows = pa.table({"sex": ["F"] * 90})
+        releases.append(gn.plan(schema, 1, gn.zCDP(1)).simulate(rows, np.random.default_rng(k)))
+    words = Page(combined_page(gn.combine(releases))).words
+    assert "Source: Register Contact: a@b" in words
+    assert "week" not in words
 
 
 def finding(counts, workload=("sex",), rho=1.0):
@@ -1126,6 +1143,19 @@ def test_pictures_hold_no_images_and_pages_work_in_the_dark_on_paper_and_on_phon
 def test_labels_beside_numbers_on_phones_are_escaped(pages):
     labels = {given.get("data-label", "") for given in Page(pages["odd labels"]).all("td")}
     assert any(EVIL[0] in label for label in labels) or "Estimate" in labels
+
+
+def test_shares_that_are_not_known_have_no_sign():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("town", ["a", "none"])])
+    rows = pa.table({"sex": ["F", "M"] * 90, "town": ["a"] * 180})
+    plan = gn.plan(schema, [("sex", "town")], gn.zCDP(0.5))
+    for seed in range(20):
+        release = plan.simulate(rows, np.random.default_rng(seed))
+        if np.isnan(release.proportions(("sex", "town"), given="town").estimate).any():
+            break
+    words = Page(release_page(release)).words
+    assert "none" in words
+    assert "none %" not in words
 
 
 def test_shares_outside_of_0_and_1_are_explained():

@@ -141,7 +141,7 @@ def test_terminals_show_titles_where_there_is_room(folder):
 def test_pages_of_changes_show_titles(folder):
     changes = gn.difference(gn.TableRelease.load(folder), plan().release(TABLE))
     words = words_of(changes_page(changes))
-    assert "mean of Length of stay (days) by Ward" in words
+    assert "Mean of Length of stay (days) by Ward" in words
     assert "Ward × age (years)" in words
     assert re.search(r"^Ward +estimate", str(changes.means("los", "w1")), re.MULTILINE)
 

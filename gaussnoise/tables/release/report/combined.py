@@ -46,7 +46,7 @@ def combined_page(
         "combined.html",
         facts=None,
         check=None,
-        about={},
+        about=_about_all(plan),
         plan=plan,
         unit=unit_of(merged),
         title=title or ("Combined tables" if release.private else "Simulated tables, combined"),
@@ -68,6 +68,12 @@ def combined_page(
         named=named,
         **tables_facts(release, errors, counted_text(merged), synthetic),
     )
+
+
+def _about_all(plan: MergedPlan) -> dict[str, str]:
+    """Return the lines for readers that all combined releases have."""
+    first, *others = (one.plan.asked.about.stated for one in plan.releases)
+    return {name: first[name] for name in first if all(x.get(name) == first[name] for x in others)}
 
 
 def _source_facts(release: AbstractRelease, k: int) -> dict[str, object]:

@@ -153,7 +153,13 @@ class Numbers:
         ]
         if hidden:
             cells = [one._replace(names=(" · ".join(map(str, one.names)),)) for one in cells]
-        rows = lines_of(cells, aside)
+        least, most = self.table.limits
+        if isinstance(self.table, ProportionTable):
+            least, most = 100 * least, 100 * most
+        rows = [
+            row._replace(estimate=math.nan) if row.low <= least and row.high >= most else row
+            for row in lines_of(cells, aside)  # of the whole range nothing is known
+        ]
         if hidden:
             rows.insert(_ENDS, Row(f"… {hidden:,} more …"))
         from_zero = self.kind != "mean"

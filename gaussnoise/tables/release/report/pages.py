@@ -250,8 +250,10 @@ def _page(
     **more: object,
 ) -> str:
     """Return a page with the common facts of plans and releases, and more."""
-    stated = [f"{key} = {value}" for key, value in facts.privacy.items() if key != "definition"]
     scales: Any = facts.privacy.get("scales", {})
+    said = {key: x for key, x in facts.privacy.items() if key not in ("definition", "scales")}
+    stated = [f"{key} = {x}" for key, x in said.items()]
+    stated += [f"scale of {plan.schema.heading(k)} = {t:,.15g}" for k, t in scales.items()]
     return rendered(
         template,
         plan=plan,
